@@ -1,0 +1,75 @@
+"""pmlopt designs privacy mechanisms by convex optimization, and proves the bound it claims."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pmlopt import closed_forms as closed_forms
+    from pmlopt import errors as errors
+    from pmlopt.builders import Program as Program
+    from pmlopt.builders import design as design
+    from pmlopt.measures import failure_probability as failure_probability
+    from pmlopt.measures import information_density as information_density
+    from pmlopt.measures import ldp_level as ldp_level
+    from pmlopt.measures import leakage_level as leakage_level
+    from pmlopt.measures import lip_levels as lip_levels
+    from pmlopt.measures import maximal_leakage as maximal_leakage
+    from pmlopt.measures import mutual_information as mutual_information
+    from pmlopt.measures import pointwise_leakage as pointwise_leakage
+    from pmlopt.measures import privacy_region as privacy_region
+    from pmlopt.measures import region_boundaries as region_boundaries
+    from pmlopt.mechanism import Mechanism as Mechanism
+    from pmlopt.prior import Prior as Prior
+    from pmlopt.privacy import LDP as LDP
+    from pmlopt.privacy import LIP as LIP
+    from pmlopt.privacy import PML as PML
+    from pmlopt.privacy import MaximalLeakage as MaximalLeakage
+    from pmlopt.result import Result as Result
+    from pmlopt.result import Status as Status
+    from pmlopt.solvers import solve as solve
+    from pmlopt.solvers import write_mps as write_mps
+    from pmlopt.utility import ExpectedGain as ExpectedGain
+    from pmlopt.utility import ExpectedLoss as ExpectedLoss
+
+__version__ = "0.1.0"
+
+# cvxpy takes a second to import: each name is loaded from its module when it is first used
+_HOME = {
+    "pmlopt.builders": ("Program", "design"),
+    "pmlopt.measures": (
+        "failure_probability",
+        "information_density",
+        "ldp_level",
+        "leakage_level",
+        "lip_levels",
+        "maximal_leakage",
+        "mutual_information",
+        "pointwise_leakage",
+        "privacy_region",
+        "region_boundaries",
+    ),
+    "pmlopt.mechanism": ("Mechanism",),
+    "pmlopt.prior": ("Prior",),
+    "pmlopt.privacy": ("LDP", "LIP", "PML", "MaximalLeakage"),
+    "pmlopt.result": ("Result", "Status"),
+    "pmlopt.solvers": ("solve", "write_mps"),
+    "pmlopt.utility": ("ExpectedGain", "ExpectedLoss"),
+}
+_MODULES = ("closed_forms", "errors")
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted([*_MODULE_OF, *_MODULES])  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(_MODULE_OF[name]), name)
+    if name in _MODULES:
+        return import_module(f"pmlopt.{name}")
+    raise AttributeError(f"module 'pmlopt' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
