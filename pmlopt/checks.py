@@ -1,0 +1,87 @@
+"""Checks shared by everything that takes arrays, labels or numbers from a person."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmlopt.errors import InputError
+
+FloatArray = NDArray[np.float64]
+Label = Hashable
+
+SUM_TOLERANCE = 1e-9
+"""How far a sum of probabilities may be from one: room for rounding, not for mistakes."""
+
+
+def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]) -> FloatArray:
+    """A fresh read-only float array with `ndim` dimensions, at least one entry and no NaN or inf."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as cause:
+        raise error(f"{what} must be numbers in a regular {ndim}-dimensional array: {cause}") from None
+    if array.ndim != ndim or array.size == 0:
+        raise error(f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        where = tuple(int(i) for i in bad[0])
+        raise error(f"{what} has the entry {array[where]} at {position(where)}: give finite numbers")
+    array.setflags(write=False)
+    return array
+
+
+def position(index: Sequence[int]) -> str:
+    """`position 3` of a vector, `row 3, column 1` of a matrix; counted from 0."""
+    if len(index) == 1:
+        return f"position {index[0]}"
+    return f"row {index[0]}, column {index[1]}"
+
+
+def labels_of(
+    labels: Iterable[Label] | None, size: int, what: str, error: type[InputError]
+) -> tuple[Label, ...]:
+    """Distinct labels as a tuple of the given size; 0, 1, 2, ... where none are given."""
+    if labels is None:
+        return tuple(range(size))
+    if isinstance(labels, str):
+        raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")
+    given = tuple(item.item() if isinstance(item, np.generic) else item for item in labels)
+    if len(given) != size:
+        raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
+    seen: set[Label] = set()
+    for label in given:
+        if label in seen:
+            raise error(f"{what}: the label {label!r} stands twice; labels must be distinct")
+        seen.add(label)
+    return given
+
+
+def nonnegative(value: float, what: str, error: type[InputError]) -> float:
+    """A finite number of at least 0, as a float."""
+    number = real(value, what, error)
+    if number < 0:
+        raise error(f"{what} must be at least 0 nats, not {number}")
+    return number
+
+
+def real(value: Any, what: str, error: type[InputError]) -> float:
+    """A finite number, as a float."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise error(f"{what} must be a number, not {value!r}") from None
+    if not math.isfinite(number):
+        raise error(f"{what} must be a finite number, not {number}")
+    return number
+
+
+def whole(value: Any, what: str, error: type[InputError]) -> int:
+    """A whole number of at least 1, as an int."""
+    number = real(value, what, error)
+    if number != int(number) or number < 1:
+        raise error(f"{what} must be a whole number of at least 1, not {value!r}")
+    return int(number)

@@ -1,0 +1,71 @@
+"""The exceptions of pmlopt, all children of `PmloptError`.
+
+Each message says what is wrong, with which value, and what to do about it. Errors in what a
+person typed are children of `InputError`, which is a `ValueError` too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class PmloptError(Exception):
+    """Base of every error that pmlopt raises on purpose."""
+
+
+class InputError(PmloptError, ValueError):
+    """Something handed to pmlopt cannot be meant as it stands."""
+
+
+class PriorError(InputError):
+    """A prior, a table of counts or a list of samples is not usable."""
+
+
+class MechanismError(InputError):
+    """A mechanism matrix, its labels, or its match with a prior is not usable."""
+
+
+class PrivacyError(InputError):
+    """A privacy requirement has an impossible parameter, or lies outside a theorem's domain."""
+
+
+class UtilityError(InputError):
+    """A gain or loss is not finite, has the wrong shape, or cannot be computed on the labels."""
+
+
+class ProgramError(InputError):
+    """A design problem cannot be declared, extended or written as asked."""
+
+
+class FileFormatError(InputError):
+    """A file cannot be read, or does not hold what its ending promises."""
+
+
+class InstanceError(InputError):
+    """A problem file has an unknown key, a missing key or a value of the wrong kind."""
+
+
+class MissingExtraError(PmloptError, ImportError):
+    """An optional dependency is needed; the message names the extra to install."""
+
+
+class InfeasibleError(PmloptError):
+    """No mechanism satisfies the constraints. A design by itself is always feasible, so the
+    constraints that were added to it are the reason.
+    """
+
+
+class SolverError(PmloptError):
+    """No solver reached a certified optimum.
+
+    `result` carries the best certified `Result` in hand, or None where there is none: its mechanism
+    satisfies the privacy requirement, and its gap says how far from optimal it may be.
+    """
+
+    def __init__(self, message: str, result: Any | None = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class SolverUnavailableError(SolverError, InputError):
+    """A solver was asked for by a name that is unknown, or that is not installed."""

@@ -1,0 +1,184 @@
+"""The mechanism: the channel that turns the secret into the release."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt import files
+from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of
+from pmlopt.errors import MechanismError
+from pmlopt.prior import Prior, PriorLike, as_prior
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Mechanism:
+    """A privacy mechanism P_{Y|X}: a row-stochastic matrix with labelled rows and columns.
+
+    Args:
+        matrix: (N, M) non-negative numbers; row x is the law of the output Y when X = x.
+        inputs: N labels of the rows; 0, 1, ... where none are given.
+        outputs: M labels of the columns; 0, 1, ... where none are given.
+
+    Raises:
+        MechanismError: the matrix is not two-dimensional, has a negative, NaN or infinite entry, or
+            a row that does not sum to one (within 1e-9), or the labels do not fit.
+
+    Example:
+        >>> mechanism = Mechanism([[0.75, 0.25], [0.25, 0.75]], inputs=["no", "yes"])
+        >>> mechanism.matrix.shape, mechanism.inputs, mechanism.outputs
+        ((2, 2), ('no', 'yes'), (0, 1))
+    """
+
+    matrix: FloatArray
+    inputs: tuple[Label, ...]
+    outputs: tuple[Label, ...]
+
+    def __init__(
+        self,
+        matrix: ArrayLike,
+        inputs: Iterable[Label] | None = None,
+        outputs: Iterable[Label] | None = None,
+    ) -> None:
+        array = float_array(matrix, 2, "the mechanism", MechanismError)
+        rows = labels_of(inputs, array.shape[0], "the mechanism's inputs", MechanismError)
+        columns = labels_of(outputs, array.shape[1], "the mechanism's outputs", MechanismError)
+        negative = np.argwhere(array < 0)
+        if len(negative):
+            x, y = (int(i) for i in negative[0])
+            raise MechanismError(
+                f"the probability of the output {columns[y]!r} given {rows[x]!r} is {array[x, y]}: "
+                "probabilities cannot be negative"
+            )
+        sums = array.sum(axis=1)
+        worst = int(np.argmax(np.abs(sums - 1)))
+        if abs(sums[worst] - 1) > SUM_TOLERANCE:
+            raise MechanismError(
+                f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: divide each row by "
+                "its sum if rounding explains it"
+            )
+        object.__setattr__(self, "matrix", array)
+        object.__setattr__(self, "inputs", rows)
+        object.__setattr__(self, "outputs", columns)
+
+    def post_process(self, channel: Mechanism | ArrayLike) -> Mechanism:
+        """The mechanism followed by a channel from its outputs: the matrix product P W.
+
+        Args:
+            channel: (M, K) row-stochastic; its rows are this mechanism's outputs.
+
+        Example:
+            >>> Mechanism(np.eye(2)).post_process([[0.5, 0.5], [0.0, 1.0]]).matrix
+            array([[0.5, 0.5],
+                   [0. , 1. ]])
+        """
+        after = as_mechanism(channel)
+        if len(after.inputs) != len(self.outputs):
+            raise MechanismError(
+                f"the channel has {len(after.inputs)} inputs for {len(self.outputs)} outputs"
+            )
+        if isinstance(channel, Mechanism):
+            _match(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
+        return Mechanism(self.matrix @ after.matrix, self.inputs, after.outputs)
+
+    def reduced(self, rtol: float = 1e-12) -> Mechanism:
+        """The same mechanism without outputs that never occur, similar outputs merged.
+
+        Two outputs are similar when their columns are proportional (ENV, appendix): they tell an
+        adversary the same. Merging keeps the first one's label and leaves every leakage unchanged.
+
+        Example:
+            >>> Mechanism([[0.2, 0.3, 0.5, 0.0], [0.4, 0.6, 0.0, 0.0]]).reduced().matrix
+            array([[0.5, 0.5],
+                   [1. , 0. ]])
+        """
+        groups: list[list[int]] = []
+        shapes: list[FloatArray] = []
+        for y in np.flatnonzero(self.matrix.max(axis=0) > 0):
+            shape = self.matrix[:, y] / self.matrix[:, y].max()
+            close = [k for k, s in enumerate(shapes) if np.abs(s - shape).max() <= rtol]
+            if close:
+                groups[close[0]].append(int(y))
+            else:
+                groups.append([int(y)])
+                shapes.append(shape)
+        merged = np.column_stack([self.matrix[:, group].sum(axis=1) for group in groups])
+        return Mechanism(merged, self.inputs, [self.outputs[group[0]] for group in groups])
+
+    def sample(self, values: Iterable[Label], seed: int | np.random.Generator | None = None) -> list[Label]:
+        """One random output for each value, drawn independently from its row.
+
+        Args:
+            values: labels of inputs.
+            seed: a seed or a numpy Generator; the same seed gives the same outputs.
+
+        Example:
+            >>> Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(["b", "a"], seed=1)
+            ['B', 'A']
+        """
+        place = {label: i for i, label in enumerate(self.inputs)}
+        rows = []
+        for value in values:
+            if value not in place:
+                raise MechanismError(
+                    f"the value {value!r} is not an input of the mechanism, whose inputs are {self.inputs}"
+                )
+            rows.append(place[value])
+        uniform = np.random.default_rng(seed).random(len(rows))
+        cumulative = np.cumsum(self.matrix, axis=1)
+        # the last output that can occur takes what rounding leaves of the row
+        last = self.matrix.shape[1] - 1 - np.argmax(self.matrix[:, ::-1] > 0, axis=1)
+        return [
+            self.outputs[min(int(np.searchsorted(cumulative[x], u, side="right")), int(last[x]))]
+            for x, u in zip(rows, uniform, strict=True)
+        ]
+
+    def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+        """Write the mechanism to `path`, whole or not at all; the ending chooses the format.
+
+        `.csv`: the header is the outputs, the first column the inputs. `.json`: labels, matrix and
+        metadata. `.npz`: the same as numpy arrays. Floats are written so that reading gives back
+        the same doubles. A CSV has no room for metadata and leaves it out.
+        """
+        files.write_matrix(path, files.MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Mechanism:
+        """Read a mechanism from a .csv, .json or .npz file."""
+        stored = files.read_matrix(path)
+        return cls(stored.matrix, stored.inputs, stored.outputs)
+
+
+MechanismLike: TypeAlias = Mechanism | ArrayLike
+
+
+def as_mechanism(mechanism: MechanismLike) -> Mechanism:
+    """A Mechanism as it is, an array as a Mechanism without labels."""
+    return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
+
+
+def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
+    """Prior and mechanism on the same letters; an error where sizes or labels disagree."""
+    p, m = as_prior(prior), as_mechanism(mechanism)
+    if p.size != len(m.inputs):
+        raise MechanismError(f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs")
+    _match(m.inputs, p.labels, "the mechanism's inputs", "the prior's labels")
+    return p, m
+
+
+def _match(left: Sequence[Label], right: Sequence[Label], left_name: str, right_name: str) -> None:
+    """Labels must agree, unless one side has only the numbers 0, 1, ... it was given for want of names."""
+    unnamed = tuple(range(len(left)))
+    if left == right or unnamed in (left, right):
+        return
+    if set(left) == set(right):
+        raise MechanismError(
+            f"{left_name} {left} and {right_name} {right} are the same in another order: "
+            "reorder one of them (Prior.reordered)"
+        )
+    raise MechanismError(f"{left_name} {left} and {right_name} {right} differ")

@@ -1,0 +1,240 @@
+"""The prior: what is known of the secret before the release."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of
+from pmlopt.errors import PriorError
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Prior:
+    """The distribution P_X of a secret X on N letters, each of positive probability.
+
+    Args:
+        probabilities: (N,) positive numbers that sum to one (within 1e-9).
+        labels: N distinct labels of the letters; 0, 1, ..., N-1 where none are given.
+        samples: the number of observations the probabilities were estimated from, if they were.
+
+    Raises:
+        PriorError: an entry is zero, negative, NaN or infinite, the sum is not one, or the labels
+            do not fit.
+
+    Example:
+        >>> prior = Prior([0.5, 0.25, 0.25], labels=["a", "b", "c"])
+        >>> prior.size, prior.labels
+        (3, ('a', 'b', 'c'))
+        >>> Prior([0.5, 0.6])
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.PriorError: the probabilities sum to 1.1, not to 1: divide them by their sum, or use
+        Prior.from_counts for counts
+    """
+
+    probabilities: FloatArray
+    labels: tuple[Label, ...]
+    samples: int | None
+    counts: tuple[int, ...] | None
+    """The counts the prior was made from, where it was; exact arithmetic uses them."""
+
+    def __init__(
+        self,
+        probabilities: ArrayLike,
+        labels: Iterable[Label] | None = None,
+        samples: int | None = None,
+    ) -> None:
+        array = float_array(probabilities, 1, "the probabilities", PriorError)
+        names = labels_of(labels, len(array), "the prior's labels", PriorError)
+        for label, value in zip(names, array, strict=True):
+            if value < 1e-300:
+                raise PriorError(
+                    f"the letter {label!r} has probability {value}: every letter needs a positive "
+                    "probability (of at least 1e-300); leave out letters that cannot occur"
+                )
+        total = math.fsum(array)
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise PriorError(
+                f"the probabilities sum to {total:.12g}, not to 1: divide them by their sum, "
+                "or use Prior.from_counts for counts"
+            )
+        if samples is not None:
+            samples = _count(samples, "the number of samples")
+            if samples == 0:
+                raise PriorError("the number of samples is 0: leave it out for a known prior")
+        self._set(array, names, samples, None)
+
+    def _set(
+        self,
+        probabilities: FloatArray,
+        labels: tuple[Label, ...],
+        samples: int | None,
+        counts: tuple[int, ...] | None,
+    ) -> None:
+        object.__setattr__(self, "probabilities", probabilities)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "samples", samples)
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def uniform(cls, size: int, labels: Iterable[Label] | None = None) -> Prior:
+        """The uniform prior on `size` letters, exactly 1/size each in exact arithmetic.
+
+        Example:
+            >>> Prior.uniform(4).probabilities
+            array([0.25, 0.25, 0.25, 0.25])
+        """
+        if _count(size, "the size of the alphabet") == 0:
+            raise PriorError("the size of the alphabet is 0: a prior needs at least one letter")
+        return cls._from_integers((1,) * size, labels, samples=None)
+
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[Label, int] | Sequence[int], labels: Iterable[Label] | None = None
+    ) -> Prior:
+        """The empirical distribution of a table of counts, with its sample size (EMP eq. (3)).
+
+        Args:
+            counts: a mapping from label to count, or N counts.
+            labels: N labels, where the counts are not a mapping.
+
+        Raises:
+            PriorError: a count is zero, negative or not a whole number.
+
+        Example:
+            >>> prior = Prior.from_counts({"low": 3, "high": 1})
+            >>> prior.labels, prior.probabilities, prior.samples
+            (('low', 'high'), array([0.75, 0.25]), 4)
+        """
+        if isinstance(counts, Mapping):
+            if labels is not None:
+                raise PriorError("the counts carry their labels already: leave out `labels`")
+            labels, values = tuple(counts.keys()), list(counts.values())
+        else:
+            values = list(counts)
+        names = labels_of(labels, len(values), "the prior's labels", PriorError)
+        integers = tuple(
+            _count(value, f"the count of the letter {label!r}")
+            for label, value in zip(names, values, strict=True)
+        )
+        return cls._from_integers(integers, names, samples=sum(integers))
+
+    @classmethod
+    def from_samples(cls, values: Iterable[Label]) -> Prior:
+        """The empirical distribution of observed values; letters in ascending order.
+
+        Example:
+            >>> Prior.from_samples(["b", "a", "b", "b"]).probabilities
+            array([0.25, 0.75])
+        """
+        table = Counter(v.item() if isinstance(v, np.generic) else v for v in values)
+        try:
+            letters: list[Any] = sorted(table)
+        except TypeError:
+            raise PriorError(
+                "the samples mix kinds that have no order, such as text and numbers: convert them "
+                "to one kind, or count them and use Prior.from_counts"
+            ) from None
+        return cls.from_counts({letter: table[letter] for letter in letters})
+
+    @classmethod
+    def _from_integers(
+        cls, counts: tuple[int, ...], labels: Iterable[Label] | None, samples: int | None
+    ) -> Prior:
+        if not counts:
+            raise PriorError("there are no counts: a prior needs at least one letter")
+        names = labels_of(labels, len(counts), "the prior's labels", PriorError)
+        for label, count in zip(names, counts, strict=True):
+            if count == 0:
+                raise PriorError(
+                    f"the letter {label!r} has count 0: leave it out, or add a pseudo-count to "
+                    "every letter if it can occur"
+                )
+        total = sum(counts)
+        probabilities = np.array([count / total for count in counts])
+        probabilities.setflags(write=False)
+        prior = cls.__new__(cls)
+        prior._set(probabilities, names, samples, counts)
+        return prior
+
+    @property
+    def size(self) -> int:
+        """N, the number of letters."""
+        return len(self.probabilities)
+
+    @property
+    def pmf(self) -> FloatArray:
+        """(N,) the probabilities over their sum, which rounding may leave off one by up to 1e-9.
+
+        This is the distribution that every measure, bound and exact check speaks of.
+        """
+        return self.probabilities / math.fsum(self.probabilities)
+
+    @property
+    def max_leakage(self) -> float:
+        """-log(min p) in nats: no mechanism has a larger PML under this prior.
+
+        Example:
+            >>> round(Prior([0.5, 0.25, 0.25]).max_leakage, 12) == round(math.log(4), 12)
+            True
+        """
+        return -math.log(float(self.pmf.min()))
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """N positive integers whose ratios are exactly those of the prior.
+
+        Counts are their own weights; floats are dyadic rationals, put over one denominator.
+
+        Example:
+            >>> Prior([0.5, 0.25, 0.25]).weights
+            (2, 1, 1)
+        """
+        if self.counts is not None:
+            return self.counts
+        ratios = [float(value).as_integer_ratio() for value in self.probabilities]
+        denominator = max(below for _, below in ratios)  # all are powers of two
+        return tuple(above * (denominator // below) for above, below in ratios)
+
+    def reordered(self, labels: Iterable[Label]) -> Prior:
+        """The same prior with its letters in the order of `labels`.
+
+        Example:
+            >>> Prior([0.75, 0.25], labels=["a", "b"]).reordered(["b", "a"]).probabilities
+            array([0.25, 0.75])
+        """
+        names = labels_of(labels, self.size, "the new order", PriorError)
+        place = {label: i for i, label in enumerate(self.labels)}
+        missing = [label for label in names if label not in place]
+        if missing:
+            raise PriorError(f"the label {missing[0]!r} is not a letter of the prior {self.labels}")
+        order = [place[label] for label in names]
+        prior = Prior.__new__(Prior)
+        values = self.probabilities[order]
+        values.setflags(write=False)
+        counts = None if self.counts is None else tuple(self.counts[i] for i in order)
+        prior._set(values, names, self.samples, counts)
+        return prior
+
+
+PriorLike: TypeAlias = Prior | ArrayLike
+
+
+def as_prior(prior: PriorLike) -> Prior:
+    """A Prior as it is, an array as a Prior without labels."""
+    return prior if isinstance(prior, Prior) else Prior(prior)
+
+
+def _count(value: Any, what: str) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        raise PriorError(f"{what} must be a whole number, not {value!r}")
+    if not math.isfinite(value) or value != int(value) or value < 0:
+        raise PriorError(f"{what} must be a whole number of at least 0, not {value}")
+    return int(value)
