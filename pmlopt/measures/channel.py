@@ -1,0 +1,37 @@
+"""Leakage of the channel alone, whatever the prior."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.mechanism import MechanismLike, as_mechanism
+
+
+def maximal_leakage(mechanism: MechanismLike) -> float:
+    """Maximal leakage log(sum_y max_x P[x,y]), in nats (Issa, Wagner and Kamath).
+
+    Example:
+        >>> import math
+        >>> round(math.exp(maximal_leakage(np.eye(4))), 12)
+        4.0
+    """
+    matrix = as_mechanism(mechanism).matrix
+    return float(np.log1p((matrix.max(axis=0) - matrix[0]).sum()))
+
+
+def ldp_level(mechanism: MechanismLike) -> float:
+    """The local differential privacy level max_y log(max_x P[x,y] / min_x P[x,y]), in nats.
+
+    inf where an output of the support has probability zero for some letter.
+
+    Example:
+        >>> import math
+        >>> round(math.exp(ldp_level([[0.75, 0.25], [0.25, 0.75]])), 12), ldp_level(np.eye(2))
+        (3.0, inf)
+    """
+    matrix = as_mechanism(mechanism).matrix
+    occurring = matrix[:, matrix.max(axis=0) > 0]
+    peaks = occurring.max(axis=0)
+    spread = ((peaks - occurring.min(axis=0)) / peaks).max()
+    with np.errstate(divide="ignore"):
+        return abs(float(np.log1p(-spread)))

@@ -1,0 +1,40 @@
+"""Privacy regions: how many zeros an epsilon-PML mechanism may have in a column."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.checks import FloatArray, nonnegative
+from pmlopt.errors import PrivacyError
+from pmlopt.prior import PriorLike, as_prior
+
+
+def region_boundaries(prior: PriorLike) -> FloatArray:
+    """(N,) the boundaries eps_0 = 0 <= eps_1 <= ... <= eps_{N-1} of the privacy regions, in nats.
+
+    With p sorted in descending order, eps_k = -log(p_1 + ... + p_{N-k}): from eps_k on, a column may
+    have k zeros.
+
+    Source: EMP, Definition 4 (EXT, Lemma 2).
+
+    Example:
+        >>> np.exp(-region_boundaries([0.4, 0.2, 0.2, 0.2])).round(12)
+        array([1. , 0.8, 0.6, 0.4])
+    """
+    ascending = np.sort(as_prior(prior).pmf)
+    excluded = np.concatenate([[0.0], np.cumsum(ascending)[:-1]])
+    return np.asarray(np.abs(np.log1p(-excluded)))
+
+
+def privacy_region(prior: PriorLike, epsilon: float) -> int:
+    """The number k in 1..N of the privacy region of epsilon: at most k-1 zeros a column.
+
+    Region k is [eps_{k-1}, eps_k); the last one, k = N, has no upper end (EMP, Definition 4).
+
+    Example:
+        >>> prior = [0.4, 0.2, 0.2, 0.2]
+        >>> [privacy_region(prior, np.log(r)) for r in (1.0, 1.2, 1.3, 1.7, 3.0)]
+        [1, 1, 2, 3, 4]
+    """
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    return int(np.searchsorted(region_boundaries(prior), level, side="right"))
