@@ -1,0 +1,134 @@
+"""Extremal mechanisms for PML: optimal for every sub-convex utility where they apply.
+
+Each column of these matrices, divided by its mean, takes the value e^eps wherever it can, one value
+between, and zero elsewhere. Source of all: EXT, Grosse, Saeidian and Oechtering, Extremal mechanisms
+for pointwise maximal leakage, IEEE Trans. Inf. Forensics Secur. 19 (2024), Theorems 2 to 4.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmlopt.checks import nonnegative, whole
+from pmlopt.errors import PrivacyError
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import PriorLike, as_prior
+
+
+def binary(prior: PriorLike, epsilon: float) -> Mechanism:
+    """The extremal mechanism on two letters, at any epsilon.
+
+    With p1 >= p2 and t = e^eps: `[[t p2, 1 - t p2], [1 - t p1, t p1]]` while t p1 < 1, then
+    `[[t p1 + t p2 - 1, 1 - t p2], [0, t p1]] / (t p1)` while t p2 < 1, and the identity after that.
+
+    Raises:
+        PrivacyError: the prior does not have two letters, or epsilon is negative.
+
+    Source: EXT, Theorem 2 (both regions).
+
+    Example:
+        >>> binary([0.6, 0.4], math.log(1.25)).matrix.round(12)
+        array([[0.5 , 0.5 ],
+               [0.25, 0.75]])
+        >>> binary([0.6, 0.4], math.log(2)).matrix.round(12)
+        array([[0.83333333, 0.16666667],
+               [0.        , 1.        ]])
+    """
+    p = as_prior(prior)
+    if p.size != 2:
+        raise PrivacyError(f"the binary mechanism needs a prior on 2 letters, not {p.size}")
+    likely = int(np.argmax(p.probabilities))
+    larger, smaller = p.probabilities[likely], p.probabilities[1 - likely]
+    ratio = _ratio(epsilon, smaller)
+    if ratio * larger < 1:
+        rows = [
+            [ratio * smaller, 1 - ratio * smaller],
+            [1 - ratio * larger, ratio * larger],
+        ]
+    else:
+        rows = [
+            [1 - (1 - ratio * smaller) / (ratio * larger), (1 - ratio * smaller) / (ratio * larger)],
+            [0.0, 1.0],
+        ]
+    matrix = np.array(rows)
+    return Mechanism(matrix if likely == 0 else matrix[::-1, ::-1], p.labels, p.labels)
+
+
+def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
+    """The extremal mechanism in the first privacy region, on any number of letters.
+
+    `P[i,j] = e^eps p[j]` off the diagonal and `1 - e^eps (1 - p[i])` on it, for
+    eps <= -log(1 - min p).
+
+    Raises:
+        PrivacyError: epsilon is negative or past the first privacy region.
+
+    Source: EXT, Theorem 3.
+
+    Example:
+        >>> high_privacy([0.4, 0.2, 0.2, 0.2], math.log(9 / 8)).matrix.round(12)[0]
+        array([0.325, 0.225, 0.225, 0.225])
+    """
+    p = as_prior(prior)
+    ratio = math.exp(nonnegative(epsilon, "epsilon", PrivacyError))
+    diagonal = 1 - ratio * (1 - p.probabilities)
+    if diagonal.min() < 0:
+        limit = -math.log1p(-float(p.probabilities.min()))
+        raise PrivacyError(
+            f"the high-privacy mechanism needs epsilon <= -log(1 - min p) = {limit:.12g}, not {epsilon}"
+        )
+    matrix = np.tile(ratio * p.probabilities, (p.size, 1))
+    np.fill_diagonal(matrix, diagonal)
+    return Mechanism(matrix, p.labels, p.labels)
+
+
+def uniform(size: int, epsilon: float) -> Mechanism:
+    """The extremal mechanism for the uniform prior on `size` letters, at any epsilon.
+
+    A circulant over `size`: with t = e^eps (at most `size`) and s = floor(size / t), each row has s
+    entries t/size, one (size - s t)/size and zeros.
+
+    Source: EXT, Theorem 4, continued to every epsilon by the knapsack form of a column.
+
+    Example:
+        >>> uniform(4, math.log(4 / 3)).matrix.round(12)[0] * 3
+        array([1., 1., 1., 0.])
+    """
+    n = whole(size, "the size of the alphabet", PrivacyError)
+    ratio = _ratio(epsilon, 1 / n)
+    full = math.floor(n / ratio)
+    row = np.zeros(n)
+    row[:full] = ratio / n
+    if full < n:
+        row[full] = (n - full * ratio) / n
+    shift = (np.arange(n)[None, :] - np.arange(n)[:, None]) % n
+    return Mechanism(row[shift])
+
+
+def k_singular(size: int, k: int) -> Mechanism:
+    """The k-singular circulant: k entries 1/k in each row and column, zeros elsewhere.
+
+    Optimal for the uniform prior at epsilon = log(size / k).
+
+    Source: EXT, Theorem 4 (EMP, Example 2).
+
+    Example:
+        >>> k_singular(3, 2).matrix
+        array([[0.5, 0.5, 0. ],
+               [0. , 0.5, 0.5],
+               [0.5, 0. , 0.5]])
+    """
+    n = whole(size, "the size of the alphabet", PrivacyError)
+    ones = whole(k, "k", PrivacyError)
+    if ones > n:
+        raise PrivacyError(f"k must be at most the size {n}, not {k}")
+    shift = (np.arange(n)[None, :] - np.arange(n)[:, None]) % n
+    return Mechanism((shift < ones) / ones)
+
+
+def _ratio(epsilon: float, smallest: float) -> float:
+    """e^eps, at most 1/min p: past that every mechanism satisfies the bound."""
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    return math.exp(min(level, -math.log(smallest))) if level < 700 else 1 / smallest
