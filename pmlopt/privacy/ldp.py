@@ -1,0 +1,83 @@
+"""Local differential privacy as a requirement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pmlopt.checks import FloatArray, nonnegative
+from pmlopt.errors import PrivacyError
+from pmlopt.measures import ldp_level
+from pmlopt.mechanism import MechanismLike
+from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.requirement import Declared, Requirement
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True)
+class LDP(Requirement):
+    """epsilon-LDP: `P[x,y] <= e^epsilon P[x',y]` for all x, x', y; PML for every prior at once.
+
+    Args:
+        epsilon: the bound on the log-ratio, in nats.
+
+    Raises:
+        PrivacyError: epsilon is negative, NaN, infinite, or past 700, where e^epsilon is no float.
+
+    Source: EMP, Section I; theory of sets of priors with all priors in the set.
+
+    Example:
+        >>> LDP(math.log(3)).holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        True
+    """
+
+    epsilon: float
+    name: ClassVar[str] = "ldp"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+        if self.epsilon > 700:
+            raise PrivacyError(f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon")
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"ldp": self.epsilon}
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        return {"ldp": ldp_level(mechanism)}
+
+    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+        import cvxpy as cp
+
+        # column minima m: m <= P <= e^eps m, 2 N M rows instead of N (N-1) M
+        floor = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="column_minimum")
+        rows = np.ones((prior.size, 1)) @ floor
+        return Declared(
+            {
+                "ldp_floor": rows <= mechanism,
+                "ldp_ceiling": math.exp(-self.epsilon) * mechanism <= rows,
+            },
+            {"column_minimum": floor},
+        )
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {"column_minimum": matrix.min(axis=0, keepdims=True)}
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        return matrix.max(axis=0) - power(self.epsilon) * matrix.min(axis=0)
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        # the extreme columns take two values, high on the k letters of largest gain: the best k
+        p, down = prior.pmf, math.exp(-self.epsilon)
+        order = np.argsort(-gains, axis=0, kind="stable")
+        weights = p[order]
+        worth = weights * np.take_along_axis(gains, order, axis=0)
+        mass = down * p.sum() + (1 - down) * np.cumsum(weights, axis=0)
+        total = down * worth.sum(axis=0) + (1 - down) * np.cumsum(worth, axis=0)
+        return float((total / mass).max())

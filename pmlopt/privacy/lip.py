@@ -1,0 +1,84 @@
+"""Local information privacy as a requirement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pmlopt.checks import FloatArray, nonnegative
+from pmlopt.errors import PrivacyError
+from pmlopt.measures import lip_levels
+from pmlopt.mechanism import MechanismLike
+from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.requirement import Declared, Requirement, top_mean
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True)
+class LIP(Requirement):
+    """Local information privacy: `-lower <= i(x; y) <= upper`, that is `e^-lower q <= P <= e^upper q`.
+
+    Args:
+        lower: the bound on what an outcome may exclude, in nats.
+        upper: the bound on what an outcome may reveal, in nats; the same bound as PML's.
+
+    Raises:
+        PrivacyError: a bound is negative, NaN, infinite, or past 700.
+
+    Source: Jiang, Seif, Tandon and Li, Context-aware local information privacy, IEEE Trans. Inf.
+    Forensics Secur. 16 (2021); with two bounds, Zarrabian, Ding and Sadeghi (ITW 2022).
+
+    Example:
+        >>> LIP(math.log(2), math.log(1.5)).holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
+        True
+    """
+
+    lower: float
+    upper: float
+    name: ClassVar[str] = "lip"
+
+    def __post_init__(self) -> None:
+        for side in ("lower", "upper"):
+            bound = nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
+            if bound > 700:
+                raise PrivacyError(f"the {side} bound {bound} is past 700 nats: no float holds e^{side}")
+            object.__setattr__(self, side, bound)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"lip_lower": self.lower, "lip_upper": self.upper}
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        lower, upper = lip_levels(prior, mechanism)
+        return {"lip_lower": lower, "lip_upper": upper}
+
+    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+        rows = np.ones((prior.size, 1)) @ law
+        return Declared(
+            {
+                "lip_lower": math.exp(-self.lower) * rows <= mechanism,
+                "lip_upper": math.exp(-self.upper) * mechanism <= rows,
+            }
+        )
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {}
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        total, law = weights.sum(), weights @ matrix
+        above = matrix.max(axis=0) * total - power(self.upper) * law
+        below = law - power(self.lower) * (matrix.min(axis=0) * total)
+        return np.maximum(above, below)
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
+        p, a, b = prior.pmf, math.exp(-self.lower), math.exp(self.upper)
+        mass = (1 - a) / (b - a) if b > a else 1.0
+        spread = top_mean(p, gains, mass) if mass > 0 else 0.0
+        return float((a * (p @ gains) + (1 - a) * spread).max())

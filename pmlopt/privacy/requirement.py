@@ -1,0 +1,107 @@
+"""What every privacy requirement offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pmlopt.checks import FloatArray
+from pmlopt.mechanism import Mechanism, MechanismLike
+from pmlopt.prior import Prior, PriorLike
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A requirement as cvxpy constraints: the constraints by name, and the variables they brought."""
+
+    constraints: Mapping[str, cp.Constraint]
+    variables: Mapping[str, cp.Variable] = field(default_factory=dict)
+
+
+class Requirement(ABC):
+    """A convex bound on the leakage of a mechanism, satisfied by every constant mechanism.
+
+    The number and the constraint are twins: `holds` is true iff the matrix satisfies `constraints`.
+    Beside them stand the two things a proof needs: `excess`, the bound in arithmetic of any kind,
+    and `relaxation`, the support function that turns multipliers into a bound on the utility.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def limits(self) -> dict[str, float]:
+        """The claimed bounds by name, in nats."""
+
+    @abstractmethod
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """The levels that a mechanism reaches, under the same names as `limits`, in nats."""
+
+    @abstractmethod
+    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+        """The requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+
+    @abstractmethod
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """The values that the variables brought by `constraints` take at a given matrix."""
+
+    @abstractmethod
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """Numbers that are all at most 0 iff the requirement holds.
+
+        Homogeneous in `weights` (the prior up to a factor) and in `matrix` (rows up to one common
+        sum), and written in operations that numpy floats, Python integers and Fractions share, so
+        that one formula serves floating-point and exact arithmetic.
+
+        Args:
+            weights: (N,) proportional to the prior.
+            matrix: (N, M) with equal row sums.
+            power: x >= 0 -> e^x, or a lower bound of it.
+        """
+
+    @abstractmethod
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        """Return max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 that meet the bound and have sum_y q[y] = 1.
+
+        The rows need not sum to one; a rounding-level error is allowed for by the caller.
+        """
+
+    def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        """The largest of `levels`, in nats."""
+        return max(self.levels(prior, mechanism).values())
+
+    def holds(self, prior: PriorLike, mechanism: MechanismLike) -> bool:
+        """Whether each level is within its limit, in floating-point arithmetic without tolerance."""
+        levels = self.levels(prior, mechanism)
+        return all(levels[name] <= limit for name, limit in self.limits.items())
+
+
+def occurring(mechanism: Mechanism) -> FloatArray:
+    """The columns of outputs that can occur."""
+    return mechanism.matrix[:, mechanism.matrix.max(axis=0) > 0]
+
+
+def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
+    """(M,) the mean of each column over its largest `mass` under `weights`: CVaR, a fractional knapsack.
+
+    Args:
+        weights: (N,) the prior.
+        values: (N, M).
+        mass: in (0, 1].
+
+    Example:
+        >>> top_mean(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5)
+        array([2.5])
+    """
+    order = np.argsort(-values, axis=0, kind="stable")
+    sorted_weights = weights[order]
+    before = np.cumsum(sorted_weights, axis=0) - sorted_weights
+    taken = np.clip(mass - before, 0.0, sorted_weights)
+    return np.asarray((taken * np.take_along_axis(values, order, axis=0)).sum(axis=0) / mass)

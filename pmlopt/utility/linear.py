@@ -1,0 +1,121 @@
+"""Expected gain and expected loss: utilities that are linear in the mechanism."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.checks import FloatArray, Label, float_array
+from pmlopt.errors import UtilityError
+from pmlopt.mechanism import MechanismLike, paired
+from pmlopt.prior import Prior, PriorLike
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, eq=False)
+class LinearUtility(ABC):
+    """E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; the children say whether more is better."""
+
+    matrix: ArrayLike | Callable[[Any, Any], float]
+    maximised: ClassVar[bool]
+    what: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not callable(self.matrix):
+            object.__setattr__(
+                self, "matrix", float_array(self.matrix, 2, f"the {self.what} matrix", UtilityError)
+            )
+
+    @property
+    def columns(self) -> int | None:
+        """The number of outputs that a matrix fixes; None for a function of the labels."""
+        return None if callable(self.matrix) else int(np.shape(self.matrix)[1])
+
+    def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+        """The (N, M) matrix f on the given labels.
+
+        Raises:
+            UtilityError: the matrix has another shape, or the function fails or is not finite.
+        """
+        if not callable(self.matrix):
+            table = np.asarray(self.matrix)
+            if table.shape != (len(inputs), len(outputs)):
+                raise UtilityError(
+                    f"the {self.what} matrix has shape {table.shape}; {len(inputs)} letters and "
+                    f"{len(outputs)} outputs need ({len(inputs)}, {len(outputs)})"
+                )
+            return table
+        values = [[self.matrix(x, y) for y in outputs] for x in inputs]
+        return float_array(values, 2, f"the {self.what} function's values", UtilityError)
+
+    def gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+        """The matrix with the sign that makes more better."""
+        table = self.table(inputs, outputs)
+        return table if self.maximised else -table
+
+    def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        """The expectation under a given mechanism, in the units of the gain or loss."""
+        p, m = paired(prior, mechanism)
+        inputs = m.inputs if p.labels == tuple(range(p.size)) else p.labels
+        return expectation(p, self.table(inputs, m.outputs), m.matrix)
+
+    def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
+        """The expectation as an affine expression of an (N, M) variable; twin of `value`."""
+        import cvxpy as cp
+
+        return cp.sum(cp.multiply(prior.pmf[:, None] * table, mechanism))
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedGain(LinearUtility):
+    """Maximise E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y].
+
+    Args:
+        matrix: (N, M) gains, or a function g(x, y) of an input's and an output's label.
+
+    Raises:
+        UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
+
+    Source: the gain functions of quantitative information flow; WCU, Section II.
+
+    Example:
+        >>> ExpectedGain([[1.0, 0.0], [0.0, 2.0]]).value([0.5, 0.5], np.eye(2))
+        1.5
+        >>> ExpectedGain(lambda x, y: x * y).value([0.5, 0.5], np.eye(2))
+        0.5
+    """
+
+    maximised: ClassVar[bool] = True
+    what: ClassVar[str] = "gain"
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedLoss(LinearUtility):
+    """Minimise E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y].
+
+    Args:
+        matrix: (N, M) losses, or a function d(x, y) of an input's and an output's label, such as
+            `hamming`, `absolute` and `squared` of `pmlopt.utility`.
+
+    Raises:
+        UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
+
+    Example:
+        >>> ExpectedLoss([[0.0, 1.0], [1.0, 0.0]]).value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        0.25
+    """
+
+    maximised: ClassVar[bool] = False
+    what: ClassVar[str] = "loss"
+
+
+def expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
+    """sum_xy p[x] table[x,y] matrix[x,y]."""
+    return float(prior.pmf @ (table * matrix).sum(axis=1))

@@ -1,0 +1,55 @@
+"""Losses on a pair of labels, to hand to `ExpectedLoss`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pmlopt.errors import UtilityError
+
+
+def hamming(x: Any, y: Any) -> float:
+    """1 where the released label differs from the secret, 0 where it is the same.
+
+    Example:
+        >>> hamming("a", "a"), hamming("a", "b")
+        (0.0, 1.0)
+    """
+    return float(x != y)
+
+
+def absolute(x: Any, y: Any) -> float:
+    """|x - y|, on labels that are numbers.
+
+    Example:
+        >>> absolute(3, 5)
+        2.0
+    """
+    return abs(_difference(x, y))
+
+
+def squared(x: Any, y: Any) -> float:
+    """(x - y)^2, on labels that are numbers.
+
+    Example:
+        >>> squared(3, 5)
+        4.0
+    """
+    return _difference(x, y) ** 2
+
+
+LOSSES: Mapping[str, Callable[[Any, Any], float]] = {
+    "hamming": hamming,
+    "absolute": absolute,
+    "squared": squared,
+}
+
+
+def _difference(x: Any, y: Any) -> float:
+    try:
+        return float(x - y)
+    except TypeError:
+        raise UtilityError(
+            f"the labels {x!r} and {y!r} have no difference: this loss needs labels that are "
+            "numbers; use the Hamming loss or a matrix for text"
+        ) from None
