@@ -1,0 +1,117 @@
+"""A declared design problem: the cvxpy problem and the names in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import cvxpy as cp
+
+from pmlopt.checks import FloatArray, Label
+from pmlopt.errors import ProgramError
+from pmlopt.mechanism import MechanismLike, as_mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+from pmlopt.utility import LinearUtility
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A design problem, declared and not yet solved.
+
+    `problem` is an ordinary cvxpy problem. Its parts have names: `variables["mechanism"]` is the (N, M)
+    matrix, `variables["output_law"]` the (1, M) law of the output, `constraints["rows"]` says
+    that rows sum to one, and the privacy requirement brings its own. Constraints of a person's own
+    go in with `with_constraints`; `solve` then takes the program as any other.
+
+    Example:
+        >>> from pmlopt import ExpectedLoss, PML, Prior, design
+        >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> sorted(program.variables), sorted(program.constraints)
+        (['mechanism', 'output_law'], ['output_law', 'pml', 'rows'])
+    """
+
+    problem: cp.Problem
+    prior: Prior
+    privacy: Requirement
+    utility: LinearUtility
+    outputs: tuple[Label, ...]
+    table: FloatArray
+    """(N, M) the gain or loss on the labels, in the person's units."""
+    variables: Mapping[str, cp.Variable]
+    constraints: Mapping[str, cp.Constraint]
+    added: Mapping[str, cp.Constraint] = field(default_factory=dict)
+    """The constraints that came in with `with_constraints`."""
+
+    @property
+    def gains(self) -> FloatArray:
+        """(N, M) the table with the sign that makes more better."""
+        return self.table if self.utility.maximised else -self.table
+
+    @property
+    def mechanism(self) -> cp.Variable:
+        """The (N, M) variable of the mechanism matrix."""
+        return self.variables["mechanism"]
+
+    def with_constraints(self, **constraints: cp.Constraint) -> Program:
+        """The same program with constraints of your own, each under a name.
+
+        Args:
+            constraints: cvxpy constraints on the program's variables, and on new ones if wanted
+                (give those finite bounds, or the optimum cannot be proved).
+
+        Raises:
+            ProgramError: a name is taken, a value is not a cvxpy constraint or not convex (DCP), or a
+                new variable is integer.
+
+        Example:
+            >>> from pmlopt import ExpectedLoss, PML, Prior, design, solve
+            >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
+            >>> fair = program.with_constraints(fair=program.mechanism[0, 0] <= 0.6)
+            >>> round(float(solve(fair).mechanism.matrix[0, 0]), 6)
+            0.6
+        """
+        for name, constraint in constraints.items():
+            if name in self.constraints or name in self.added:
+                raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
+            if not isinstance(constraint, cp.Constraint):
+                raise ProgramError(
+                    f"{name!r} is {constraint!r}, not a cvxpy constraint: write, for example, "
+                    "program.mechanism[0, 1] == 0"
+                )
+            if not constraint.is_dcp():
+                raise ProgramError(f"the constraint {name!r} is not convex (not DCP): {constraint}")
+            for variable in constraint.variables():
+                if variable.attributes["boolean"] or variable.attributes["integer"]:
+                    raise ProgramError(
+                        f"the constraint {name!r} has the integer variable {variable.name()!r}: "
+                        "pmlopt solves and certifies convex problems only"
+                    )
+            constraint.set_label(name)
+        added = {**self.added, **constraints}
+        problem = cp.Problem(self.problem.objective, [*self.constraints.values(), *added.values()])
+        return replace(self, problem=problem, added=added)
+
+    def assign(self, mechanism: MechanismLike) -> None:
+        """Give every variable that the program declared its value at a mechanism: a warm start."""
+        matrix = as_mechanism(mechanism).matrix
+        if matrix.shape != self.mechanism.shape:
+            raise ProgramError(
+                f"the warm start has shape {matrix.shape}; the program needs {self.mechanism.shape}"
+            )
+        values = {
+            "mechanism": matrix,
+            "output_law": (self.prior.pmf @ matrix)[None, :],
+            **self.privacy.auxiliary(self.prior, matrix),
+        }
+        for name, value in values.items():
+            self.variables[name].value = value
+
+    def __str__(self) -> str:
+        """The cvxpy problem, with the size and the names of its parts."""
+        parts = [f"variable {name}: {variable.shape}" for name, variable in self.variables.items()]
+        parts += [
+            f"constraint {name}: {constraint.size} rows"
+            for name, constraint in {**self.constraints, **self.added}.items()
+        ]
+        return "\n".join([str(self.problem), *parts])
