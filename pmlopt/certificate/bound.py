@@ -1,0 +1,34 @@
+"""The dual bound: what no mechanism can exceed, from any multipliers at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.checks import FloatArray
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+
+
+def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """An upper bound on the expected gain of every mechanism that meets the requirement.
+
+    For every rho in R^N: E[g] = <p, rho> + sum_xy p[x] (g[x,y] - rho[x]) P[x,y], and the last sum
+    is at most the requirement's `relaxation` of g - rho. Under PML that is max_y CVaR_{e^-eps}(g[:,y] - rho).
+    No solver is trusted: rho may be anything, and what rounding may have taken off is added.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        gains: (N, M).
+        multipliers: (N,) rho; the multipliers of the row sums divided by p reach the optimum.
+
+    Example:
+        >>> from pmlopt import PML
+        >>> round(utility_bound(Prior.uniform(4), PML(np.log(2)), np.eye(4), np.zeros(4)), 12)
+        0.5
+    """
+    reduced = gains - multipliers[:, None]
+    raw = float(prior.pmf @ multipliers) + privacy.relaxation(prior, reduced)
+    # each sum of N products errs by at most about N units in the last place of its largest term
+    scale = abs(raw) + float(max(np.abs(a).max() for a in (multipliers, reduced, gains)))
+    return raw + 16 * (prior.size + 8) * float(np.finfo(float).eps) * scale

@@ -1,0 +1,99 @@
+"""Repair: from a solver's matrix to one that satisfies the requirement exactly."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.certificate.exact import holds_exactly, snap
+from pmlopt.checks import FloatArray
+from pmlopt.errors import MechanismError
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+
+NOISE = 1e-9
+"""An output whose largest conditional probability is at most this is a solver's noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """What was done to a matrix so that it satisfies the requirement.
+
+    Attributes:
+        matrix: (N, M) the repaired matrix, on the exact grid.
+        theta: the share in which the output law was mixed into every row, in [0, 1].
+        dropped: the indices of outputs that were dropped as noise.
+        shift: the largest change of an entry.
+    """
+
+    matrix: FloatArray
+    theta: float
+    dropped: tuple[int, ...]
+    shift: float
+
+
+def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
+    """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
+
+    First the noise: negative entries become zero, each output that breaks the bound is mixed with its
+    own mean as far as it must, outputs of noise are dropped, rows are renormalised. Then P becomes
+    (1 - theta) P + theta 1 q', with the smallest theta that will do: q does not change and the
+    excess over the bound is convex along the way. Last, the matrix is put on the grid on which rows sum
+    to exactly one, with a theta that is a hair larger where the rounding needs it. theta = 1 always
+    satisfies the requirement.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement to satisfy.
+        matrix: (N, M) finite; rows sum to one up to a solver's tolerance.
+
+    Raises:
+        MechanismError: a row has no positive entry left, or an entry is not finite.
+    """
+    if not np.isfinite(matrix).all():
+        raise MechanismError("the matrix to repair has an entry that is not finite")
+    clean, dropped = _without_noise(prior, privacy, matrix)
+    law = prior.pmf @ clean
+    theta = _needed(prior, privacy, clean, law).max()
+    for attempt in range(128):
+        candidate = snap((1 - theta) * clean + theta * law)
+        if privacy.holds(prior, Mechanism(candidate)) and holds_exactly(prior, privacy, candidate):
+            shift = float(np.abs(candidate - matrix).max())
+            return Repair(candidate, float(theta), dropped, shift)
+        missing = _needed(prior, privacy, candidate, prior.pmf @ candidate).max()
+        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
+    raise AssertionError("a constant mechanism satisfies every requirement")  # pragma: no cover
+
+
+def _without_noise(
+    prior: Prior, privacy: Requirement, matrix: FloatArray
+) -> tuple[FloatArray, tuple[int, ...]]:
+    positive = np.maximum(matrix, 0.0)
+    means = prior.pmf @ positive
+    share = _needed(prior, privacy, positive, means)
+    mixed = (1 - share) * positive + share * means
+    noise = mixed.max(axis=0) <= NOISE
+    kept = np.where(noise, 0.0, mixed)
+    sums = kept.sum(axis=1)
+    if not (sums > 0.5).all():
+        raise MechanismError(
+            f"the matrix to repair has a row that sums to {sums.min():.3g}: it is no mechanism, "
+            "not even roughly"
+        )
+    dropped = np.flatnonzero(noise & (positive.max(axis=0) > 0))
+    return kept / sums[:, None], tuple(int(y) for y in dropped)
+
+
+def _needed(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:
+    """The share of its mean that each column needs mixed in; one number where the bound is joint.
+
+    The excess is convex along the mixture, so the chord between both ends tells a share that suffices.
+    """
+    constant = np.broadcast_to(means, matrix.shape)
+    over = np.asarray(privacy.excess(prior.pmf, matrix, math.exp))
+    slack = np.maximum(-np.asarray(privacy.excess(prior.pmf, constant, math.exp)), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(over > 0, over / (over + slack), 0.0)

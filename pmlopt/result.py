@@ -1,0 +1,126 @@
+"""What `solve` returns: types only."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from pmlopt.certificate import Certificate
+from pmlopt.certificate.certificate import finite
+from pmlopt.mechanism import Mechanism
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    OPTIMAL = "optimal"
+    """The certified gap is within the tolerance."""
+    STOPPED = "stopped"
+    """A mechanism that satisfies the requirement is in hand; its gap is above the tolerance."""
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds of wall time: compiling by cvxpy, in the solver, certifying, and the whole call."""
+
+    compile: float
+    solve: float
+    certify: float
+    total: float
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A mechanism known by formula that is optimal here, beside what the solver found.
+
+    Attributes:
+        name: the function of `pmlopt.closed_forms`.
+        value: its utility.
+        difference: the solver's value minus it.
+    """
+
+    name: str
+    value: float
+    difference: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The optimal mechanism, with the proof of what is claimed.
+
+    Attributes:
+        status: OPTIMAL where the certified gap is within tolerance.
+        certificate: levels, value, bound, gap and residuals, recomputed from the matrix.
+        solver: the solver that found the mechanism.
+        reason: why the dispatch chose it.
+        attempts: one line for each solver tried before it, with what went wrong.
+        iterations: the solver's own count, where it tells one.
+        warm_started: whether the solver started from a mechanism in hand.
+        timings: seconds.
+        closed_form: the optimum by formula, where one is known.
+    """
+
+    status: Status
+    certificate: Certificate
+    solver: str
+    reason: str
+    attempts: tuple[str, ...]
+    iterations: int | None
+    warm_started: bool
+    timings: Timings
+    closed_form: ClosedForm | None
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism: it satisfies the requirement in exact arithmetic."""
+        return self.certificate.mechanism
+
+    @property
+    def value(self) -> float:
+        """The utility of the mechanism, recomputed from its matrix."""
+        return self.certificate.value
+
+    @property
+    def bound(self) -> float:
+        """What no mechanism under the same constraints can better."""
+        return self.certificate.bound
+
+    @property
+    def gap(self) -> float:
+        """|bound - value|."""
+        return self.certificate.gap
+
+    @property
+    def level(self) -> float:
+        """The privacy level of the mechanism, recomputed from its matrix, in nats."""
+        return self.certificate.level
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a program: what `--json` prints."""
+        return {
+            "status": self.status.value,
+            "value": self.value,
+            "bound": finite(self.bound),
+            "gap": finite(self.gap),
+            "level": finite(self.level),
+            "mechanism": {
+                "inputs": list(self.mechanism.inputs),
+                "outputs": list(self.mechanism.outputs),
+                "matrix": self.mechanism.matrix.tolist(),
+            },
+            "certificate": self.certificate.to_dict(),
+            "solver": self.solver,
+            "reason": self.reason,
+            "attempts": list(self.attempts),
+            "iterations": self.iterations,
+            "warm_started": self.warm_started,
+            "closed_form": None if self.closed_form is None else asdict(self.closed_form),
+            "timings": asdict(self.timings),
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mechanism; JSON and NPZ carry the certificate and the solver's record too."""
+        metadata = {key: item for key, item in self.to_dict().items() if key != "mechanism"}
+        self.mechanism.save(path, metadata)
