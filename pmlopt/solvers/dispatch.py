@@ -1,0 +1,105 @@
+"""Which solver, and why: the decision list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+
+from pmlopt.builders import Program
+from pmlopt.errors import SolverUnavailableError
+from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.outcome import Options, Outcome
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way to solve a program: the solver's name, the reason for it, and its extra settings."""
+
+    solver: str
+    reason: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def run(self, problem: cp.Problem, options: Options, warm: bool) -> Outcome:
+        """Run the solver; the point found is left in the problem's variables."""
+        if self.solver in highs.METHODS:
+            return highs.run(problem, self.solver, options, warm)
+        return through_cvxpy.run(problem, self.solver.upper(), options, self.settings)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One line of the decision list."""
+
+    applies: Callable[[bool, int, bool], bool]
+    route: Route
+
+
+SIMPLEX_ENTRIES = 1_600
+"""Matrices of up to this many entries go to the simplex first: it is as fast there, and exact."""
+
+DECISIONS: tuple[Rule, ...] = (
+    Rule(
+        lambda linear, entries, warm: linear and warm,
+        Route("highs", "LP with a mechanism to start from: HiGHS simplex, warm"),
+    ),
+    Rule(
+        lambda linear, entries, warm: linear and not warm and entries <= SIMPLEX_ENTRIES,
+        Route("highs", "small LP: HiGHS dual simplex ends at a vertex"),
+    ),
+    Rule(
+        lambda linear, entries, warm: linear,
+        Route(
+            "clarabel",
+            "LP: Clarabel's interior point, without refinement, which the certificate makes up for",
+            {"iterative_refinement_enable": False},
+        ),
+    ),
+    Rule(
+        lambda linear, entries, warm: True,
+        Route("clarabel", "Clarabel's interior point, at its own settings"),
+    ),
+    Rule(
+        lambda linear, entries, warm: linear and entries <= 40_000,
+        Route("highs", "LP: HiGHS dual simplex ends at a vertex, however long it takes"),
+    ),
+    Rule(
+        lambda linear, entries, warm: linear,
+        Route("highs-ipm", "large LP: HiGHS interior point without crossover"),
+    ),
+    Rule(
+        lambda linear, entries, warm: True,
+        Route("scs", "last resort: SCS, a first-order method"),
+    ),
+)
+"""Tried from top to bottom until one reaches a certified gap within tolerance; measured by
+benchmarks/solvers.py. A rule sees: is it an LP, how many entries the matrix has, is there a start."""
+
+
+def routes(program: Program, solver: str, warm: bool) -> list[Route]:
+    """The routes to try, in order.
+
+    Args:
+        program: what is to be solved.
+        solver: "auto" for the decision list; "highs" (simplex), "highs-ipm", or the name of any
+            solver that cvxpy has installed, to use that one alone.
+        warm: whether there is a mechanism to start from.
+
+    Raises:
+        SolverUnavailableError: the name is unknown, not installed, or cannot take the program.
+    """
+    linear = program.problem.is_lp()
+    if solver == "auto":
+        entries = program.mechanism.size
+        return [rule.route for rule in DECISIONS if rule.applies(linear, entries, warm)]
+    name = solver.lower()
+    installed = [entry.lower() for entry in cp.installed_solvers()]
+    if name in highs.METHODS:
+        if not linear:
+            raise SolverUnavailableError(f"{name} solves linear programs, and this one is not: use clarabel")
+    elif name not in installed:
+        known = ", ".join(["auto", *sorted({*highs.METHODS, *installed})])
+        raise SolverUnavailableError(f"the solver {solver!r} is not installed; there are: {known}")
+    return [Route(name, "asked for by name")]

@@ -1,0 +1,163 @@
+"""HiGHS, called through highspy directly: cvxpy's interface to it drops `Variable.value`.
+
+Two methods: the dual simplex, which ends at a vertex and can start from a mechanism in hand, and
+the interior point method without crossover for LPs on which the simplex takes too long.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import cvxpy as cp
+import highspy
+import numpy as np
+
+from pmlopt.builders import Program
+from pmlopt.checks import FloatArray
+from pmlopt.errors import ProgramError
+from pmlopt.files import write_whole
+from pmlopt.solvers.outcome import Compiled, Options, Outcome, compiled
+
+METHODS = {
+    "highs": {"solver": "simplex"},
+    "highs-ipm": {"solver": "ipx", "run_crossover": "off"},
+}
+
+
+def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outcome:
+    """Solve an LP; `warm` starts the simplex from the values that the variables hold."""
+    ready = compiled(problem, cp.HIGHS)
+    start_point = _values(ready) if warm and method == "highs" else None
+    clock = time.perf_counter()
+    solver = _loaded(ready, {**METHODS[method], **_limits(options)})
+    if start_point is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = start_point.tolist()
+        solution.value_valid = True
+        solver.setSolution(solution)
+    solver.run()
+    seconds = time.perf_counter() - clock
+    status, info = solver.getModelStatus(), solver.getInfo()
+    outcome = Outcome(
+        state=_state(solver, status),
+        message=solver.modelStatusToString(status),
+        iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
+        warm_started=start_point is not None,
+        compile_seconds=ready.seconds,
+        solve_seconds=seconds,
+    )
+    if outcome.state == "point":
+        ready.unpack(
+            {
+                "solution": solver.getSolution(),
+                "info": SimpleNamespace(**dict.fromkeys(_COUNTS, 0), objective_function_value=0.0),
+                "model_status": "kOptimal",  # whether it is, the certificate decides
+                "run_time": seconds,
+            }
+        )
+    return outcome
+
+
+def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
+    """Write the program's LP in the MPS format, columns named after the variables.
+
+    Raises:
+        ProgramError: the program has constraints that are not linear.
+        FileFormatError: the file cannot be written.
+
+    Example:
+        >>> from pmlopt import ExpectedLoss, PML, design
+        >>> program = design([0.5, 0.5], PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_mps(program, Path(folder) / "lp.mps")
+        ...     "mechanism(1,0)" in (Path(folder) / "lp.mps").read_text()
+        True
+    """
+    if not program.problem.is_lp():
+        raise ProgramError("the program is not a linear program, and MPS holds nothing else")
+    data, chain, inverse = program.problem.get_problem_data(cp.HIGHS)
+    solver = _loaded(Compiled(program.problem, data, chain, inverse, 1.0, 0.0), {})
+    for column, name in enumerate(_column_names(data)):
+        solver.passColName(column, name)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "program.mps"
+        solver.writeModel(str(file))
+        write_whole(path, file.read_bytes())
+
+
+_COUNTS = (
+    "ipm_iteration_count",
+    "crossover_iteration_count",
+    "pdlp_iteration_count",
+    "qp_iteration_count",
+    "simplex_iteration_count",
+)
+
+
+def _limits(options: Options) -> dict[str, float | str]:
+    limits: dict[str, float | str] = {
+        # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
+        "small_matrix_value": 1e-12,
+        "primal_feasibility_tolerance": max(1e-10, min(1e-9, options.tolerance)),
+        "dual_feasibility_tolerance": max(1e-10, min(1e-9, options.tolerance)),
+    }
+    if options.time_limit is not None:
+        limits["time_limit"] = options.time_limit
+    return limits
+
+
+def _loaded(ready: Compiled, options: dict[str, float | str]) -> highspy.Highs:
+    matrix, right, equalities = ready.data["A"].tocsc(), ready.data["b"], ready.data["dims"].zero
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = matrix.shape
+    model.col_cost_ = ready.data["c"]
+    model.row_lower_ = np.where(np.arange(len(right)) < equalities, right, -np.inf)
+    model.row_upper_ = right
+    model.col_lower_ = _bound(ready.data["lower_bounds"], -np.inf, matrix.shape[1])
+    model.col_upper_ = _bound(ready.data["upper_bounds"], np.inf, matrix.shape[1])
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_ = matrix.indptr
+    model.a_matrix_.index_ = matrix.indices
+    model.a_matrix_.value_ = matrix.data
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    solver.passModel(model)
+    return solver
+
+
+def _bound(values: FloatArray | None, default: float, size: int) -> FloatArray:
+    return np.full(size, default) if values is None else values
+
+
+def _state(solver: highspy.Highs, status: highspy.HighsModelStatus) -> str:
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return "infeasible"
+    solution = solver.getSolution()
+    return "point" if solution.value_valid and solution.dual_valid else "failed"
+
+
+def _values(ready: Compiled) -> FloatArray | None:
+    """The variables' values in the compiled order; None where one has no value or was replaced."""
+    point = np.zeros(len(ready.data["c"]))
+    columns = ready.data["param_prob"].var_id_to_col
+    for variable in ready.data["param_prob"].variables:
+        if variable.value is None:
+            return None
+        first = columns[variable.id]
+        point[first : first + variable.size] = variable.value.flatten(order="F")
+    return point
+
+
+def _column_names(data: dict[str, object]) -> list[str]:
+    names = []
+    for variable in data["param_prob"].variables:  # type: ignore[attr-defined]
+        for place in np.ndindex(*variable.shape[::-1]):  # columns first, as cvxpy stacks them
+            index = ",".join(str(i) for i in place[::-1])
+            names.append(f"{variable.name()}({index})" if index else variable.name())
+    return names

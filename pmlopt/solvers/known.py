@@ -1,0 +1,109 @@
+"""Closed forms that are optimal for a program, found by proof: the form's own dual certificate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from pmlopt import closed_forms
+from pmlopt.builders import Program
+from pmlopt.certificate import utility_bound
+from pmlopt.checks import FloatArray
+from pmlopt.mechanism import Mechanism
+from pmlopt.privacy import LDP, PML, MaximalLeakage
+from pmlopt.utility.linear import expectation
+
+_CLOSED = 1e-10
+"""A closed form counts as optimal when its proven gap is below this share of the gain's range."""
+
+_LARGEST_SYSTEM = 200
+"""The largest alphabet for which multipliers are fitted to a closed form."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownOptimum:
+    """A closed form that is optimal: its name in `pmlopt.closed_forms`, matrix and value."""
+
+    name: str
+    matrix: FloatArray
+    value: float
+
+    @property
+    def is_start(self) -> bool:
+        """Whether the simplex gains by starting from it; a constant is too degenerate a vertex."""
+        return self.name != "constant"
+
+
+def known_optimum(program: Program) -> KnownOptimum | None:
+    """The first closed form whose utility equals a dual bound; None where none is known.
+
+    Programs with added constraints have none.
+    """
+    if program.added:
+        return None
+    scale = gain_range(program)
+    for name, matrix in _candidates(program):
+        if not _feasible(program, matrix):
+            continue
+        gain = expectation(program.prior, program.gains, matrix)
+        for multipliers in _multipliers(program, matrix):
+            bound = utility_bound(program.prior, program.privacy, program.gains, multipliers)
+            if bound - gain <= _CLOSED * scale:
+                return KnownOptimum(name, matrix, expectation(program.prior, program.table, matrix))
+    return None
+
+
+def gain_range(program: Program) -> float:
+    """The most that the choice of the output can change the gain of one letter; the scale of a gap."""
+    span = float(np.ptp(program.table, axis=1).max())
+    return max(span, 1e-5 * float(np.abs(program.table).max()))
+
+
+def _candidates(program: Program) -> Iterator[tuple[str, FloatArray]]:
+    prior, privacy, gains = program.prior, program.privacy, program.gains
+    yield "constant", closed_forms.constant(prior, gains).matrix
+    yield "deterministic", closed_forms.deterministic(prior, gains).matrix
+    if prior.size > len(program.outputs):
+        return
+    even = prior.size > 1 and float(np.ptp(prior.pmf)) == 0
+    if isinstance(privacy, PML):
+        if prior.size == 2:
+            yield "binary", _placed(program, closed_forms.binary(prior, privacy.epsilon))
+        if prior.size > 1 and privacy.epsilon <= -math.log1p(-float(prior.pmf.min())):
+            yield "high_privacy", _placed(program, closed_forms.high_privacy(prior, privacy.epsilon))
+    if even and isinstance(privacy, PML | MaximalLeakage):
+        yield "uniform", _placed(program, closed_forms.uniform(prior.size, privacy.epsilon))
+    if isinstance(privacy, LDP):
+        form = closed_forms.randomized_response(prior.size, privacy.epsilon)
+        yield "randomized_response", _placed(program, form)
+
+
+def _placed(program: Program, form: Mechanism) -> FloatArray:
+    """The form with its columns given to the outputs that value them most: privacy has no labels."""
+    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.gains
+    columns, outputs = linear_sum_assignment(worth, maximize=True)
+    matrix = np.zeros(program.table.shape)
+    matrix[:, outputs] = form.matrix[:, columns]
+    return matrix
+
+
+def _feasible(program: Program, matrix: FloatArray) -> bool:
+    """Within the limits up to the rounding of a formula; what is returned is repaired and checked anyway."""
+    levels = program.privacy.levels(program.prior, Mechanism(matrix))
+    return all(levels[name] <= limit + 1e-12 for name, limit in program.privacy.limits.items())
+
+
+def _multipliers(program: Program, matrix: FloatArray) -> Iterator[FloatArray]:
+    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness."""
+    gains, p = program.gains, program.prior.pmf
+    yield (matrix * gains).sum(axis=1)
+    yield gains.min(axis=1)
+    if program.prior.size <= _LARGEST_SYSTEM:
+        used = np.flatnonzero(matrix.max(axis=0) > 0)
+        joint = (p[:, None] * matrix[:, used]).T
+        joint = joint / joint.sum(axis=1, keepdims=True)
+        yield np.linalg.lstsq(joint, (joint * gains[:, used].T).sum(axis=1), rcond=None)[0]

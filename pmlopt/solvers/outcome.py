@@ -1,0 +1,69 @@
+"""What running one solver on one compiled problem gives back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may ask of any solver: seconds, and the tolerance on residuals and gap."""
+
+    time_limit: float | None
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A solver's own account, never a claim: `solve` trusts only what the certificate recomputes.
+
+    Attributes:
+        state: "point" (the variables hold a point, good or not), "infeasible" or "failed".
+        message: the solver's status in its own words.
+    """
+
+    state: str
+    message: str
+    iterations: int | None
+    warm_started: bool
+    compile_seconds: float
+    solve_seconds: float
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A cvxpy problem compiled for one solver, the objective scaled to entries of at most one."""
+
+    problem: cp.Problem
+    data: dict[str, Any]
+    chain: Any
+    inverse: Any
+    scale: float
+    seconds: float
+
+    def unpack(self, raw: Any) -> Mapping[str, Any]:
+        """Put a raw solution into the problem's variables and multipliers; return its attributes."""
+        solution = self.chain.invert(raw, self.inverse)
+        solution.dual_vars = {
+            key: np.asarray(value) * self.scale for key, value in (solution.dual_vars or {}).items()
+        }
+        self.problem.unpack(solution)
+        return dict(solution.attr)
+
+
+def compiled(problem: cp.Problem, solver: str, settings: Mapping[str, Any] | None = None) -> Compiled:
+    """Compile for a solver by its cvxpy name; cp.SolverError where it cannot take the problem."""
+    start = time.perf_counter()
+    data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(settings or {}))
+    # solvers stop at absolute tolerances: gains of 1e9 and of 1e-9 must look alike to them
+    key = "c" if "c" in data else "q"
+    largest = float(np.abs(data[key]).max(initial=0.0))
+    scale = largest if largest > 0 else 1.0
+    data[key] = data[key] / scale
+    return Compiled(problem, data, chain, inverse, scale, time.perf_counter() - start)
