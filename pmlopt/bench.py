@@ -1,0 +1,92 @@
+"""The library's instances solved as LPs beside their closed forms."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pmlopt.errors import PmloptError
+from pmlopt.instances import Instance
+from pmlopt.solvers import solve
+
+
+@dataclass(frozen=True)
+class Row:
+    """One instance: both values, what is claimed of them, and the time of each.
+
+    Attributes:
+        difference: the LP's value minus the closed form's.
+        agrees: whether the claimed relation holds for both and the certificate is exact.
+        ratio: the LP's seconds over the closed form's.
+    """
+
+    id: str
+    relation: str
+    lp_value: float | None
+    closed_form: str
+    closed_value: float
+    difference: float | None
+    agrees: bool
+    lp_seconds: float | None
+    closed_seconds: float
+    ratio: float | None
+    problem: str | None = None
+
+
+def compare(instances: Iterable[Instance], repeats: int = 3) -> Iterator[Row]:
+    """Solve every instance that names a closed form, cold, and compare; medians of `repeats` runs."""
+    for instance in instances:
+        if instance.expected is not None and instance.expected.closed_form is not None:
+            yield _row(instance, repeats)
+
+
+def _row(instance: Instance, repeats: int) -> Row:
+    expected = instance.expected
+    assert expected is not None
+    assert expected.closed_form is not None
+    form, closed_seconds = _timed(instance.closed_form, repeats)
+    closed_value = instance.utility.value(instance.prior, form)
+    start = (instance.id, expected.relation)
+    try:
+        result, lp_seconds = _timed(lambda: solve(instance.program(), warm_start=False), repeats)
+    except PmloptError as cause:
+        return Row(
+            *start,
+            lp_value=None,
+            closed_form=expected.closed_form,
+            closed_value=closed_value,
+            difference=None,
+            agrees=False,
+            lp_seconds=None,
+            closed_seconds=closed_seconds,
+            ratio=None,
+            problem=str(cause),
+        )
+    agrees = (
+        expected.agrees(result.value)
+        and abs(closed_value - expected.value) <= expected.rtol * max(1e-3, abs(expected.value))
+        and result.certificate.verify_exact()
+    )
+    return Row(
+        *start,
+        lp_value=result.value,
+        closed_form=expected.closed_form,
+        closed_value=closed_value,
+        difference=result.value - closed_value,
+        agrees=agrees,
+        lp_seconds=lp_seconds,
+        closed_seconds=closed_seconds,
+        ratio=lp_seconds / closed_seconds,
+    )
+
+
+def _timed(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        answer = work()
+        seconds.append(time.perf_counter() - start)
+    return answer, statistics.median(seconds)
