@@ -1,0 +1,66 @@
+"""Pictures of mechanisms; they need the extra `plots`."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pmlopt.errors import FileFormatError, MissingExtraError
+from pmlopt.files import write_whole
+from pmlopt.measures import pointwise_leakage
+from pmlopt.mechanism import MechanismLike, paired
+from pmlopt.prior import PriorLike
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ENDINGS = (".png", ".pdf", ".svg")
+
+
+def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
+    """The matrix as a heat map, with the leakage of each outcome in nats above its column.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("plots need matplotlib: pip install 'pmlopt[plots]'") from None
+    p, m = paired(prior, mechanism)
+    n, k = m.matrix.shape
+    figure = Figure(figsize=(min(12, 2.5 + 0.45 * k), min(12, 2.5 + 0.4 * n)), layout="constrained")
+    top, main = figure.subplots(2, 1, sharex=True, height_ratios=[1, 4])
+    leakages = pointwise_leakage(p, m)
+    occurs = leakages > -float("inf")
+    top.bar([y for y in range(k) if occurs[y]], leakages[occurs], color="tab:red")
+    top.set_ylabel("leakage [nats]")
+    image = main.imshow(m.matrix, aspect="auto", cmap="Blues", vmin=0.0)
+    figure.colorbar(image, ax=main, label="P(output | secret)")
+    main.set_xlabel("output")
+    main.set_ylabel("secret")
+    if k <= 40:
+        main.set_xticks(range(k), [str(label) for label in m.outputs], rotation=90)
+    if n <= 40:
+        main.set_yticks(range(n), [str(label) for label in m.inputs])
+    return figure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure, whole or not at all; the ending (.png, .pdf, .svg) chooses the format."""
+    ending = check_ending(path)
+    stream = io.BytesIO()
+    figure.savefig(stream, format=ending[1:], dpi=150)
+    write_whole(path, stream.getvalue())
+
+
+def check_ending(path: str | os.PathLike[str]) -> str:
+    """The ending of a picture's file, checked."""
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        raise FileFormatError(
+            f"{path}: the ending {ending!r} is not known for a picture: use {', '.join(ENDINGS)}"
+        )
+    return ending
