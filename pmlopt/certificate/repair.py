@@ -14,8 +14,8 @@ from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 
-NOISE = 1e-9
-"""An output whose largest conditional probability is at most this is a solver's noise."""
+NOISE = 1e-8
+"""Conditional probabilities of at most this are a solver's noise, and become zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,8 @@ class Repair:
 def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
     """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
 
-    First the noise: negative entries become zero, each output that breaks the bound is mixed with its
-    own mean as far as it must, outputs of noise are dropped, rows are renormalised. Then P becomes
+    First the noise: entries of at most 1e-8 become zero, each output that breaks the bound is mixed
+    with its own mean as far as it must, rows are renormalised. Then P becomes
     (1 - theta) P + theta 1 q', with the smallest theta that will do: q does not change and the
     excess over the bound is convex along the way. Last, the matrix is put on the grid on which rows sum
     to exactly one, with a theta that is a hair larger where the rounding needs it. theta = 1 always
@@ -71,19 +71,18 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
 def _without_noise(
     prior: Prior, privacy: Requirement, matrix: FloatArray
 ) -> tuple[FloatArray, tuple[int, ...]]:
-    positive = np.maximum(matrix, 0.0)
-    means = prior.pmf @ positive
-    share = _needed(prior, privacy, positive, means)
-    mixed = (1 - share) * positive + share * means
-    noise = mixed.max(axis=0) <= NOISE
-    kept = np.where(noise, 0.0, mixed)
+    sparse = np.where(matrix > NOISE, matrix, 0.0)
+    means = prior.pmf @ sparse
+    share = _needed(prior, privacy, sparse, means)
+    mixed = (1 - share) * sparse + share * means
+    kept = np.where(mixed.max(axis=0) > NOISE, mixed, 0.0)
     sums = kept.sum(axis=1)
     if not (sums > 0.5).all():
         raise MechanismError(
             f"the matrix to repair has a row that sums to {sums.min():.3g}: it is no mechanism, "
             "not even roughly"
         )
-    dropped = np.flatnonzero(noise & (positive.max(axis=0) > 0))
+    dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (kept.max(axis=0) == 0))
     return kept / sums[:, None], tuple(int(y) for y in dropped)
 
 

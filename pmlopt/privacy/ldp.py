@@ -14,7 +14,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import Declared, Requirement
+from pmlopt.privacy.requirement import Declared, Requirement, below
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -61,7 +61,7 @@ class LDP(Requirement):
         return Declared(
             {
                 "ldp_floor": rows <= mechanism,
-                "ldp_ceiling": math.exp(-self.epsilon) * mechanism <= rows,
+                "ldp_ceiling": below(math.exp(-self.epsilon)) * mechanism <= rows,
             },
             {"column_minimum": floor},
         )

@@ -14,7 +14,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import lip_levels
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import Declared, Requirement, top_mean
+from pmlopt.privacy.requirement import Declared, Requirement, below, top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -62,8 +62,8 @@ class LIP(Requirement):
         rows = np.ones((prior.size, 1)) @ law
         return Declared(
             {
-                "lip_lower": math.exp(-self.lower) * rows <= mechanism,
-                "lip_upper": math.exp(-self.upper) * mechanism <= rows,
+                "lip_lower": below(math.exp(-self.lower)) * rows <= mechanism,
+                "lip_upper": below(math.exp(-self.upper)) * mechanism <= rows,
             }
         )
 

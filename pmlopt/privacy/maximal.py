@@ -14,7 +14,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import maximal_leakage
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import Declared, Requirement
+from pmlopt.privacy.requirement import Declared, Requirement, below
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -55,7 +55,7 @@ class MaximalLeakage(Requirement):
         import cvxpy as cp
 
         peak = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="column_maximum")
-        total = math.exp(min(self.epsilon, math.log(prior.size)))
+        total = 1 / below(math.exp(-min(self.epsilon, math.log(prior.size))))
         return Declared(
             {
                 "column_maximum": mechanism <= np.ones((prior.size, 1)) @ peak,

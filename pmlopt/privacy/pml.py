@@ -14,7 +14,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import Declared, Requirement, top_mean
+from pmlopt.privacy.requirement import Declared, Requirement, below, top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -54,7 +54,7 @@ class PML(Requirement):
 
     def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
         # 3 N M nonzeros with the law as a variable, against N^2 M with the sum inside
-        factor = math.exp(-min(self.epsilon, prior.max_leakage))
+        factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
         return Declared({"pml": factor * mechanism <= np.ones((prior.size, 1)) @ law})
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:

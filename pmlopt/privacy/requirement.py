@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.checks import FloatArray
-from pmlopt.mechanism import Mechanism, MechanismLike
+from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
 
 if TYPE_CHECKING:
@@ -83,9 +83,18 @@ class Requirement(ABC):
         return all(levels[name] <= limit for name, limit in self.limits.items())
 
 
-def occurring(mechanism: Mechanism) -> FloatArray:
-    """The columns of outputs that can occur."""
-    return mechanism.matrix[:, mechanism.matrix.max(axis=0) > 0]
+MARGIN = 2.0**-40
+"""By this share the constraints on a variable are stricter than the claim."""
+
+
+def below(factor: float) -> float:
+    """A factor e^-eps <= 1 for constraints on a variable, stricter by 2^-40 where there is room.
+
+    A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the
+    margin its tight entries would need a repair, which fills the zeros. The share is far
+    below any solver's tolerance, and so is what it costs the utility.
+    """
+    return min(1.0, factor * (1 + MARGIN))
 
 
 def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
