@@ -89,6 +89,11 @@ def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
         write_whole(path, file.read_bytes())
 
 
+# the utility is bounded on the mechanisms, so "unbounded or infeasible" is infeasible
+_INFEASIBLE = (
+    highspy.HighsModelStatus.kInfeasible,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible,
+)
 _COUNTS = (
     "ipm_iteration_count",
     "crossover_iteration_count",
@@ -136,7 +141,7 @@ def _bound(values: FloatArray | None, default: float, size: int) -> FloatArray:
 
 
 def _state(solver: highspy.Highs, status: highspy.HighsModelStatus) -> str:
-    if status == highspy.HighsModelStatus.kInfeasible:
+    if status in _INFEASIBLE:
         return "infeasible"
     solution = solver.getSolution()
     return "point" if solution.value_valid and solution.dual_valid else "failed"

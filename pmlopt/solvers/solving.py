@@ -69,12 +69,12 @@ def solve(
         if start is not None:
             program.assign(start)
         outcome = route.run(program.problem, options, start is not None)
-        if outcome.state == "infeasible":
+        if outcome.state == "infeasible" and program.added:
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({route.solver}: {outcome.message}); a design "
                 f"alone is always feasible, so look at what was added: {', '.join(program.added)}"
             )
-        if outcome.state == "failed":
+        if outcome.state != "point":
             attempts.append(f"{route.solver}: {outcome.message}")
             continue
         certified = _certified(program, route, attempts)
