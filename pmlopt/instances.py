@@ -160,7 +160,9 @@ class Table:
         value = self._left.pop(key)
         if isinstance(value, bool) or not isinstance(value, kind):
             kinds = kind if isinstance(kind, tuple) else (kind,)
-            wanted = " or ".join(_KINDS[k] for k in kinds)
+            wanted = " or ".join(
+                dict.fromkeys(_KINDS[k] for k in kinds if k is not int or float not in kinds)
+            )
             raise self.error(key, f"is {value!r}: write {wanted}")
         return value
 

@@ -10,27 +10,32 @@ import csv
 import io
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
 from pmlopt import __version__, files
+from pmlopt.cli.printing import (
+    expectation_rows,
+    levels_of,
+    number,
+    outcomes,
+    print_audit,
+    print_result,
+    print_table,
+    progress,
+    status,
+)
+from pmlopt.cli.reading import aligned, check_targets, read_outputs, read_prior, read_utility, requirement
 from pmlopt.errors import InfeasibleError, InputError, MissingExtraError, PmloptError, SolverError
 
 if TYPE_CHECKING:
-    from pmlopt.instances import Instance
-    from pmlopt.mechanism import Mechanism
-    from pmlopt.prior import Prior
-    from pmlopt.privacy import Requirement
     from pmlopt.result import Result
-    from pmlopt.utility import LinearUtility
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED = 1, 2, 3
-WIDEST_TABLE = 12
-T = TypeVar("T")
 A = ParamSpec("A")
 
 
@@ -105,7 +110,7 @@ def solve_command(
     """
     from pmlopt.instances import find
 
-    _check_targets(output, plot)
+    check_targets(output, plot)
     instance = find(problem)
     result = _run(instance.program, solver, time_limit, tolerance, mps, as_json)
     _write(result, output, plot)
@@ -115,7 +120,7 @@ def solve_command(
             files.json_bytes({"id": instance.id, "agrees": agrees, **result.to_dict()}).decode(), nl=False
         )
     else:
-        _print_result(result, f"{instance.title} [{instance.id}]", _expectation_row(instance, agrees))
+        print_result(result, f"{instance.title} [{instance.id}]", expectation_rows(instance, agrees))
     sys.exit(0 if agrees else CLAIM_FAILS)
 
 
@@ -146,11 +151,11 @@ def design(
     time_limit: float | None, tolerance: float, mps: Path | None, plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Design the optimal mechanism for a prior, a privacy bound and a utility."""
-    _check_targets(output, plot)
-    prior = _read_prior(prior_file)
-    privacy = _requirement(privacy_name, epsilon, lower)
-    utility, columns = _read_utility(utility_name, minimise, prior)
-    letters = _outputs(outputs) if outputs is not None else columns
+    check_targets(output, plot)
+    prior = read_prior(prior_file)
+    privacy = requirement(privacy_name, epsilon, lower)
+    utility, columns = read_utility(utility_name, minimise, prior)
+    letters = read_outputs(outputs) if outputs is not None else columns
 
     def declare() -> Any:
         from pmlopt.builders import design as build
@@ -162,7 +167,7 @@ def design(
     if as_json:
         click.echo(files.json_bytes(result.to_dict()).decode(), nl=False)
     else:
-        _print_result(result, f"Optimal mechanism for {prior_file.name}", [])
+        print_result(result, f"Optimal mechanism for {prior_file.name}", [])
 
 
 @main.command()
@@ -178,8 +183,8 @@ def audit(mechanism_file: Path, prior_file: Path, epsilon: float | None, as_json
     from pmlopt.privacy import PML
 
     mechanism = Mechanism.load(mechanism_file)
-    prior = _aligned(_read_prior(prior_file), mechanism)
-    levels = _levels(prior, mechanism)
+    prior = aligned(read_prior(prior_file), mechanism)
+    levels = levels_of(prior, mechanism)
     holds = None
     if epsilon is not None:
         holds = holds_exactly(prior, PML(epsilon), mechanism.matrix)
@@ -190,10 +195,10 @@ def audit(mechanism_file: Path, prior_file: Path, epsilon: float | None, as_json
             "epsilon": epsilon,
             "holds": holds,
             "rows_sum_to_one_exactly": rows_are_exact(mechanism.matrix),
-            "outputs": _outcomes(prior, mechanism),
+            "outputs": outcomes(prior, mechanism),
         }).decode(), nl=False)  # fmt: skip
     else:
-        _print_audit(mechanism_file, prior, mechanism, levels, epsilon, holds)
+        print_audit(mechanism_file, prior, mechanism, levels, epsilon, holds)
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
@@ -238,7 +243,7 @@ def problems(as_json: bool) -> None:
         ]).decode(), nl=False)  # fmt: skip
         return
     rows = [(i.id, i.title, f"{i.cite}, {i.where}") for i in instances]
-    _print_table(["problem", "title", "source"], rows)
+    print_table(["problem", "title", "source"], rows)
     click.echo("Solve one with: pmlopt solve PROBLEM")
 
 
@@ -260,7 +265,7 @@ def bench(repeats: int, as_json: bool) -> None:
     from pmlopt.instances import load_all
 
     instances = [i for i in load_all() if i.expected is not None and i.expected.closed_form is not None]
-    rows = list(_progress(compare(instances, repeats), len(instances), "solving"))
+    rows = list(progress(compare(instances, repeats), len(instances), "solving"))
     if as_json:
         click.echo(files.json_bytes([asdict(row) for row in rows]).decode(), nl=False)
     else:
@@ -276,9 +281,9 @@ def bench(repeats: int, as_json: bool) -> None:
             "ratio",
             "agrees",
         ]
-        _print_table(head, [
+        print_table(head, [
             (
-                row.id, _number(row.lp_value), row.relation, row.closed_form, _number(row.closed_value),
+                row.id, number(row.lp_value), row.relation, row.closed_form, number(row.closed_value),
                 "" if row.difference is None else f"{row.difference:.1e}",
                 "" if row.lp_seconds is None else f"{1e3 * row.lp_seconds:.2f}",
                 f"{1e3 * row.closed_seconds:.2f}",
@@ -290,80 +295,11 @@ def bench(repeats: int, as_json: bool) -> None:
     sys.exit(0 if all(row.agrees for row in rows) else CLAIM_FAILS)
 
 
-def _check_targets(output: Path | None, plot: Path | None) -> None:
-    """Complain of a file's ending before any solver runs."""
-    if output is not None:
-        files.matrix_ending(output)
-    if plot is not None:
-        from pmlopt.plots import check_ending
-
-        check_ending(plot)
-
-
-def _read_prior(path: Path) -> Prior:
-    from pmlopt.errors import PriorError
-    from pmlopt.prior import Prior
-
-    labels, numbers = files.read_letters(path)
-    try:
-        if all(isinstance(number, int) for number in numbers):
-            return Prior.from_counts([int(number) for number in numbers], labels)
-        return Prior(numbers, labels)
-    except PriorError as error:
-        raise PriorError(f"{path}: {error}") from None
-
-
-def _aligned(prior: Prior, mechanism: Mechanism) -> Prior:
-    """The prior in the order of the mechanism's rows, where both have the same letters."""
-    if prior.labels != mechanism.inputs and set(prior.labels) == set(mechanism.inputs):
-        return prior.reordered(mechanism.inputs)
-    return prior
-
-
-def _requirement(name: str, epsilon: float, lower: float | None) -> Requirement:
-    from pmlopt.privacy import LDP, LIP, PML, MaximalLeakage
-
-    if lower is not None and name != "lip":
-        raise InputError(f"--lower belongs to --privacy lip, not to {name}")
-    if name == "lip":
-        return LIP(epsilon if lower is None else lower, epsilon)
-    simple: dict[str, Callable[[float], Requirement]] = {
-        "pml": PML,
-        "ldp": LDP,
-        "maximal-leakage": MaximalLeakage,
-    }
-    return simple[name](epsilon)
-
-
-def _read_utility(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
-    from pmlopt.errors import UtilityError
-    from pmlopt.utility import LOSSES, ExpectedGain, ExpectedLoss
-
-    if name in LOSSES:
-        return ExpectedLoss(LOSSES[name]), None
-    if Path(name).suffix.lower() != ".csv":
-        raise UtilityError(f"the utility {name!r} is not known: use {', '.join(LOSSES)}, or a .csv matrix")
-    stored = files.read_matrix(name)
-    if set(stored.inputs) != set(prior.labels):
-        raise UtilityError(
-            f"{name}: the rows are for {stored.inputs}, and the prior's letters are {prior.labels}"
-        )
-    files.check_distinct(name, stored.inputs)
-    rows = stored.matrix[[stored.inputs.index(label) for label in prior.labels]]
-    return (ExpectedLoss if minimise else ExpectedGain)(rows), stored.outputs
-
-
-def _outputs(text: str) -> int | Sequence[Any]:
-    if text.strip().isdigit():
-        return int(text)
-    return files.labels_from_text([part.strip() for part in text.split(",")])
-
-
 def _run(
     declare: Callable[[], Any], solver: str, time_limit: float | None, tolerance: float,
     mps: Path | None, quiet: bool,
 ) -> Result:  # fmt: skip
-    with _status("solving", quiet):
+    with status("solving", quiet):
         from pmlopt.solvers import solve, write_mps
 
         program = declare()
@@ -379,145 +315,3 @@ def _write(result: Result, output: Path | None, plot: Path | None) -> None:
         from pmlopt.plots import mechanism_figure, save_figure
 
         save_figure(mechanism_figure(result.certificate.prior, result.mechanism), plot)
-
-
-def _status(text: str, quiet: bool) -> Any:
-    """A spinner on a terminal, nothing elsewhere."""
-    from contextlib import nullcontext
-
-    if quiet or not sys.stderr.isatty():
-        return nullcontext()
-    from rich.console import Console
-
-    return Console(stderr=True).status(text)
-
-
-def _progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(items, description=text, total=total, console=Console(stderr=True), transient=True)
-
-
-def _levels(prior: Prior, mechanism: Mechanism) -> dict[str, float]:
-    from pmlopt import measures
-
-    lower, upper = measures.lip_levels(prior, mechanism)
-    return {
-        "pml": upper,
-        "ldp": measures.ldp_level(mechanism),
-        "lip_lower": lower,
-        "lip_upper": upper,
-        "maximal_leakage": measures.maximal_leakage(mechanism),
-        "mutual_information": measures.mutual_information(prior, mechanism),
-    }
-
-
-def _outcomes(prior: Prior, mechanism: Mechanism) -> list[dict[str, Any]]:
-    """Each output with its probability and leakage, the most revealing first."""
-    from pmlopt.measures import pointwise_leakage
-
-    law = prior.pmf @ mechanism.matrix
-    leakages = pointwise_leakage(prior, mechanism)
-    rows = [
-        {"output": label, "probability": float(q), "leakage": float(leakage)}
-        for label, q, leakage in zip(mechanism.outputs, law, leakages, strict=True)
-        if q > 0
-    ]
-    return sorted(rows, key=lambda row: -row["leakage"])
-
-
-def _expectation_row(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
-    expected = instance.expected
-    if expected is None:
-        return []
-    verdict = "agrees" if agrees else "DISAGREES"
-    return [("expected", f"{expected.relation} {_number(expected.value)} ({expected.basis}): {verdict}")]
-
-
-def _print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> None:
-    certificate = result.certificate
-    rows = [
-        ("status", result.status.value),
-        ("value", _number(result.value)),
-        ("bound", f"{_number(result.bound)} (gap {result.gap:.1e})"),
-    ]
-    for name, level in certificate.levels.items():
-        limit = certificate.privacy.limits[name]
-        rows.append((name, f"{_nats(level)}, at most {_number(limit)} claimed"))
-    rows += [
-        ("proved exactly", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"),
-        *extra,
-    ]
-    if result.closed_form is not None:
-        form = result.closed_form
-        rows.append(("closed form", f"{form.name}, {_number(form.value)} (difference {form.difference:.1e})"))
-    rows += [
-        ("solver", f"{result.solver}: {result.reason}"),
-        *[("before it", attempt) for attempt in result.attempts],
-        ("seconds", f"{result.timings.total:.3f} ({result.timings.compile:.3f} compile, "
-                    f"{result.timings.solve:.3f} solve, {result.timings.certify:.3f} certify)"),
-    ]  # fmt: skip
-    click.echo(title)
-    _print_table(["", ""], rows)
-    _print_matrix(result.mechanism)
-
-
-def _print_audit(
-    path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float],
-    epsilon: float | None, holds: bool | None,
-) -> None:  # fmt: skip
-    click.echo(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
-    _print_table(["measure", "level"], [(name, _nats(level)) for name, level in levels.items()])
-    worst = _outcomes(prior, mechanism)[:WIDEST_TABLE]
-    _print_table(
-        ["output", "probability", "leakage"],
-        [(str(row["output"]), _number(row["probability"]), _nats(row["leakage"])) for row in worst],
-    )
-    if epsilon is None:
-        return
-    if holds:
-        click.echo(f"The claim holds: PML at most {epsilon} nats, proved in rational arithmetic.")
-        return
-    over = levels["pml"] - epsilon
-    click.echo(f"The claim FAILS: PML is {levels['pml']!r}, not at most {epsilon!r} nats.")
-    if over < 1e-9:
-        click.echo(
-            f"It is missed by {max(over, 0.0):.1e} nats: rounding, in the matrix or in epsilon. "
-            "A claim that is rounded up would hold."
-        )
-
-
-def _print_matrix(mechanism: Mechanism) -> None:
-    rows, columns = mechanism.matrix.shape
-    if max(rows, columns) > WIDEST_TABLE:
-        click.echo(f"The mechanism has {rows} rows and {columns} columns: write it with -o.")
-        return
-    _print_table(
-        ["P(output | secret)", *map(str, mechanism.outputs)],
-        [
-            (str(label), *(f"{value:.6f}" if value else "0" for value in row))
-            for label, row in zip(mechanism.inputs, mechanism.matrix.tolist(), strict=True)
-        ],
-    )
-
-
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns of plain text, as wide as they need to be."""
-    table = [list(head), *map(list, rows)] if any(head) else [list(row) for row in rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    for row in table:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(("  " + line).rstrip())
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.9g}"
-
-
-def _nats(level: float) -> str:
-    return f"{_number(level)} nats = {_number(level / math.log(2))} bits"

@@ -1,0 +1,5 @@
+"""The command line, `pmlopt` or `python -m pmlopt`."""
+
+from pmlopt.cli.commands import main
+
+__all__ = ["main"]

@@ -1,0 +1,167 @@
+"""What the commands print: tables a person reads, and signs of life on a terminal."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pmlopt.instances import Instance
+    from pmlopt.mechanism import Mechanism
+    from pmlopt.prior import Prior
+    from pmlopt.result import Result
+
+WIDEST_TABLE = 12
+T = TypeVar("T")
+
+
+def status(text: str, quiet: bool) -> Any:
+    """A spinner on a terminal, nothing elsewhere."""
+    from contextlib import nullcontext
+
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status(text)
+
+
+def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, description=text, total=total, console=Console(stderr=True), transient=True)
+
+
+def levels_of(prior: Prior, mechanism: Mechanism) -> dict[str, float]:
+    """Every level of a mechanism by name, in nats."""
+    from pmlopt import measures
+
+    lower, upper = measures.lip_levels(prior, mechanism)
+    return {
+        "pml": upper,
+        "ldp": measures.ldp_level(mechanism),
+        "lip_lower": lower,
+        "lip_upper": upper,
+        "maximal_leakage": measures.maximal_leakage(mechanism),
+        "mutual_information": measures.mutual_information(prior, mechanism),
+    }
+
+
+def outcomes(prior: Prior, mechanism: Mechanism) -> list[dict[str, Any]]:
+    """Each output with its probability and leakage, the most revealing first."""
+    from pmlopt.measures import pointwise_leakage
+
+    law = prior.pmf @ mechanism.matrix
+    leakages = pointwise_leakage(prior, mechanism)
+    rows = [
+        {"output": label, "probability": float(q), "leakage": float(leakage)}
+        for label, q, leakage in zip(mechanism.outputs, law, leakages, strict=True)
+        if q > 0
+    ]
+    return sorted(rows, key=lambda row: -row["leakage"])
+
+
+def expectation_rows(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
+    """What the problem file expects, and whether it came true."""
+    expected = instance.expected
+    if expected is None:
+        return []
+    verdict = "agrees" if agrees else "DISAGREES"
+    return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
+
+
+def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> None:
+    """The claims of a result, how it was found, and the matrix where it fits."""
+    certificate = result.certificate
+    rows = [
+        ("status", result.status.value),
+        ("value", number(result.value)),
+        ("bound", f"{number(result.bound)} (gap {result.gap:.1e})"),
+    ]
+    for name, level in certificate.levels.items():
+        limit = certificate.privacy.limits[name]
+        rows.append((name, f"{_nats(level)}, at most {number(limit)} claimed"))
+    rows += [
+        ("proved exactly", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"),
+        *extra,
+    ]
+    if result.closed_form is not None:
+        form = result.closed_form
+        rows.append(("closed form", f"{form.name}, {number(form.value)} (difference {form.difference:.1e})"))
+    rows += [
+        ("solver", f"{result.solver}: {result.reason}"),
+        *[("before it", attempt) for attempt in result.attempts],
+        ("seconds", f"{result.timings.total:.3f} ({result.timings.compile:.3f} compile, "
+                    f"{result.timings.solve:.3f} solve, {result.timings.certify:.3f} certify)"),
+    ]  # fmt: skip
+    click.echo(title)
+    print_table(["", ""], rows)
+    _print_matrix(result.mechanism)
+
+
+def print_audit(
+    path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float],
+    epsilon: float | None, holds: bool | None,
+) -> None:  # fmt: skip
+    """Every level, the most revealing outputs, and the verdict on the claim."""
+    click.echo(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
+    print_table(["measure", "level"], [(name, _nats(level)) for name, level in levels.items()])
+    worst = outcomes(prior, mechanism)[:WIDEST_TABLE]
+    print_table(
+        ["output", "probability", "leakage"],
+        [(str(row["output"]), number(row["probability"]), _nats(row["leakage"])) for row in worst],
+    )
+    if epsilon is None:
+        return
+    if holds:
+        click.echo(f"The claim holds: PML at most {epsilon} nats, proved in rational arithmetic.")
+        return
+    over = levels["pml"] - epsilon
+    click.echo(f"The claim FAILS: PML is {levels['pml']!r}, not at most {epsilon!r} nats.")
+    if over < 1e-9:
+        click.echo(
+            f"It is missed by {max(over, 0.0):.1e} nats: rounding, in the matrix or in epsilon. "
+            "A claim that is rounded up would hold."
+        )
+
+
+def _print_matrix(mechanism: Mechanism) -> None:
+    rows, columns = mechanism.matrix.shape
+    if max(rows, columns) > WIDEST_TABLE:
+        click.echo(f"The mechanism has {rows} rows and {columns} columns: write it with -o.")
+        return
+    print_table(
+        ["P(output | secret)", *map(str, mechanism.outputs)],
+        [
+            (str(label), *(f"{value:.6f}" if value else "0" for value in row))
+            for label, row in zip(mechanism.inputs, mechanism.matrix.tolist(), strict=True)
+        ],
+    )
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns of plain text, as wide as they need to be."""
+    table = [list(head), *map(list, rows)] if any(head) else [list(row) for row in rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    for row in table:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo(("  " + line).rstrip())
+
+
+def number(value: float | None) -> str:
+    """Nine digits, or nothing for None."""
+    return "" if value is None else f"{value:.9g}"
+
+
+def _nats(level: float) -> str:
+    return f"{number(level)} nats = {number(level / math.log(2))} bits"

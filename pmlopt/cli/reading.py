@@ -1,0 +1,89 @@
+"""What the commands read: priors, requirements and utilities from files and options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pmlopt import files
+from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.mechanism import Mechanism
+    from pmlopt.prior import Prior
+    from pmlopt.privacy import Requirement
+    from pmlopt.utility import LinearUtility
+
+
+def check_targets(output: Path | None, plot: Path | None) -> None:
+    """Complain of a file's ending before any solver runs."""
+    if output is not None:
+        files.matrix_ending(output)
+    if plot is not None:
+        from pmlopt.plots import check_ending
+
+        check_ending(plot)
+
+
+def read_prior(path: Path) -> Prior:
+    """The prior of a two-column CSV: counts where all numbers are whole, else probabilities."""
+    from pmlopt.errors import PriorError
+    from pmlopt.prior import Prior
+
+    labels, numbers = files.read_letters(path)
+    try:
+        if all(isinstance(number, int) for number in numbers):
+            return Prior.from_counts([int(number) for number in numbers], labels)
+        return Prior(numbers, labels)
+    except PriorError as error:
+        raise PriorError(f"{path}: {error}") from None
+
+
+def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
+    """The prior in the order of the mechanism's rows, where both have the same letters."""
+    if prior.labels != mechanism.inputs and set(prior.labels) == set(mechanism.inputs):
+        return prior.reordered(mechanism.inputs)
+    return prior
+
+
+def requirement(name: str, epsilon: float, lower: float | None) -> Requirement:
+    """The privacy requirement of the options."""
+    from pmlopt.privacy import LDP, LIP, PML, MaximalLeakage
+
+    if lower is not None and name != "lip":
+        raise InputError(f"--lower belongs to --privacy lip, not to {name}")
+    if name == "lip":
+        return LIP(epsilon if lower is None else lower, epsilon)
+    simple: dict[str, Callable[[float], Requirement]] = {
+        "pml": PML,
+        "ldp": LDP,
+        "maximal-leakage": MaximalLeakage,
+    }
+    return simple[name](epsilon)
+
+
+def read_utility(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
+    """The utility of that name, or of a CSV matrix in the prior's order with its outputs."""
+    from pmlopt.errors import UtilityError
+    from pmlopt.utility import LOSSES, ExpectedGain, ExpectedLoss
+
+    if name in LOSSES:
+        return ExpectedLoss(LOSSES[name]), None
+    if Path(name).suffix.lower() != ".csv":
+        raise UtilityError(f"the utility {name!r} is not known: use {', '.join(LOSSES)}, or a .csv matrix")
+    stored = files.read_matrix(name)
+    if set(stored.inputs) != set(prior.labels):
+        raise UtilityError(
+            f"{name}: the rows are for {stored.inputs}, and the prior's letters are {prior.labels}"
+        )
+    files.check_distinct(name, stored.inputs)
+    rows = stored.matrix[[stored.inputs.index(label) for label in prior.labels]]
+    return (ExpectedLoss if minimise else ExpectedGain)(rows), stored.outputs
+
+
+def read_outputs(text: str) -> int | Sequence[Any]:
+    """A number of outputs, or their labels with commas between."""
+    if text.strip().isdigit():
+        return int(text)
+    return files.labels_from_text([part.strip() for part in text.split(",")])
