@@ -1,0 +1,295 @@
+"""The command line: what it prints and writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Mechanism, Prior, closed_forms, design, solve
+from pmlopt.cli import main
+from pmlopt.instances import library
+from pmlopt.utility import absolute
+
+
+def run(*arguments: str | Path, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def run_json(*arguments: str | Path, code: int = 0) -> dict[str, Any]:
+    parsed = json.loads(run(*arguments, "--json", code=code).stdout)
+    assert isinstance(parsed, dict)
+    return parsed
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    path = tmp_path / "counts.csv"
+    path.write_text("level,count\n1,40\n2,30\n3,20\n4,10\n")
+    return path
+
+
+def test_solve_prints_a_table_and_agrees_with_the_file() -> None:
+    text = run("solve", "emp-example-1").output
+    assert "optimal" in text
+    assert "0.117783036 nats = 0.169925001 bits" in text
+    assert "proved exactly  yes" in text
+    assert "(theorem): agrees" in text
+    assert "0.325000" in text
+
+
+def test_solve_takes_a_file_and_writes_the_mechanism(tmp_path: Path) -> None:
+    problem = library() / "closed_forms" / "uniform-seven-letters.toml"
+    out = tmp_path / "mechanism.json"
+    data = run_json("solve", problem, "-o", out)
+    assert {"status", "value", "bound", "gap", "level", "mechanism"} <= set(data)
+    assert data["status"] == "optimal"
+    assert data["level"] <= 0.5
+    assert data["value"] == pytest.approx(1 - math.exp(0.5) / 7, abs=1e-9)
+    stored = Mechanism.load(out)
+    assert stored.matrix.tolist() == data["mechanism"]["matrix"]
+    metadata = json.loads(out.read_text())["metadata"]
+    assert metadata["certificate"]["verified_exactly"] is True
+
+
+def test_solve_exits_with_1_when_the_file_expects_something_else(tmp_path: Path) -> None:
+    original = (library() / "closed_forms" / "no-leakage.toml").read_text()
+    wrong = tmp_path / "no-leakage.toml"
+    wrong.write_text(original.replace("value = 0.95", "value = 0.94"))
+    assert "DISAGREES" in run("solve", wrong, code=1).output
+    assert run_json("solve", wrong, code=1)["agrees"] is False
+
+
+def test_design_equals_the_python_route(counts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mechanism.csv"
+    data = run_json("design", "--prior", counts, "--epsilon", "0.5", "--utility", "absolute", "-o", out)
+    prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+    result = solve(design(prior, PML(0.5), ExpectedLoss(absolute)))
+    assert data["value"] == result.value
+    assert data["mechanism"]["inputs"] == [1, 2, 3, 4]
+    stored = Mechanism.load(out)
+    assert np.array_equal(stored.matrix, result.mechanism.matrix)
+    assert out.read_text().splitlines()[0] == ",1,2,3,4"
+
+
+def test_design_with_a_matrix_of_gains_in_another_row_order(counts: Path, tmp_path: Path) -> None:
+    gains = np.array([[4.0, 0.0], [3.0, 1.0], [1.0, 3.0], [0.0, 4.0]])
+    matrix = tmp_path / "gains.csv"
+    rows = [f"{x},{gains[x - 1][0]},{gains[x - 1][1]}" for x in (3, 1, 4, 2)]
+    matrix.write_text("\n".join([",low,high", *rows]) + "\n")
+    data = run_json("design", "--prior", counts, "--epsilon", "0.3", "--utility", matrix)
+    prior = Prior.from_counts([40, 30, 20, 10])
+    best = solve(design(prior, PML(0.3), ExpectedGain(gains))).value
+    assert data["value"] == pytest.approx(best, abs=1e-9)
+    assert data["mechanism"]["outputs"] == ["low", "high"]
+    loss = run_json("design", "--prior", counts, "--epsilon", "0.3", "--utility", matrix, "--minimise")
+    assert loss["value"] == pytest.approx(solve(design(prior, PML(0.3), ExpectedLoss(gains))).value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "extra", "names"),
+    [
+        ("ldp", [], {"ldp"}),
+        ("maximal-leakage", [], {"maximal_leakage"}),
+        ("lip", ["--lower", "0.7"], {"lip_lower", "lip_upper"}),
+        ("lip", [], {"lip_lower", "lip_upper"}),
+    ],
+)
+def test_design_under_other_requirements(
+    counts: Path, privacy: str, extra: list[str], names: set[str]
+) -> None:
+    data = run_json(
+        "design", "--prior", counts, "--epsilon", "0.5", "--utility", "hamming", "--privacy", privacy, *extra
+    )
+    assert set(data["certificate"]["levels"]) == names
+    assert data["certificate"]["verified_exactly"] is True
+
+
+@pytest.mark.parametrize(("outputs", "letters"), [("2", [0, 1]), ("1,4", [1, 4])])
+def test_design_with_outputs(counts: Path, outputs: str, letters: list[int]) -> None:
+    data = run_json(
+        "design", "--prior", counts, "--epsilon", "1", "--utility", "absolute", "--outputs", outputs
+    )
+    assert data["mechanism"]["outputs"] == letters
+
+
+def test_design_draws_and_writes_the_lp(counts: Path, tmp_path: Path) -> None:
+    plot, mps = tmp_path / "mechanism.png", tmp_path / "program.mps"
+    run("design", "--prior", counts, "--epsilon", "1", "--utility", "hamming", "--plot", plot, "--mps", mps)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert "mechanism(0,1)" in mps.read_text()
+
+
+def test_a_wide_mechanism_is_not_printed(tmp_path: Path) -> None:
+    prior = tmp_path / "prior.csv"
+    prior.write_text("letter,count\n" + "".join(f"{x},1\n" for x in range(13)))
+    text = run("design", "--prior", prior, "--epsilon", "0.5", "--utility", "hamming").output
+    assert "13 rows and 13 columns: write it with -o" in text
+
+
+class TestAudit:
+    def test_a_claim_that_holds_and_one_that_does_not(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "mechanism.csv"
+        run("design", "--prior", counts, "--epsilon", "0.5", "--utility", "absolute", "-o", out)
+        text = run("audit", out, "--prior", counts, "--epsilon", "0.5").output
+        assert "The claim holds" in text
+        text = run("audit", out, "--prior", counts, "--epsilon", "0.49", code=1).output
+        assert "FAILS" in text
+
+    def test_every_level_is_recomputed(self, tmp_path: Path) -> None:
+        prior, out = tmp_path / "prior.csv", tmp_path / "rr.json"
+        prior.write_text("letter,probability\nno,0.5\nyes,0.5\n")
+        Mechanism(closed_forms.randomized_response(2, math.log(3)).matrix, ["no", "yes"]).save(out)
+        data = run_json("audit", out, "--prior", prior)
+        assert data["holds"] is None
+        assert data["level"] == pytest.approx(math.log(1.5), abs=1e-15)
+        assert data["levels"]["ldp"] == pytest.approx(math.log(3), abs=1e-15)
+        assert data["levels"]["maximal_leakage"] == pytest.approx(math.log(1.5), abs=1e-15)
+        assert [row["probability"] for row in data["outputs"]] == [0.5, 0.5]
+
+    def test_an_infinite_level_is_null(self, tmp_path: Path) -> None:
+        prior, out = tmp_path / "prior.csv", tmp_path / "identity.npz"
+        prior.write_text("letter,count\na,3\nb,1\n")
+        Mechanism(np.eye(2), ["a", "b"], ["a", "b"]).save(out)
+        data = run_json("audit", out, "--prior", prior, "--epsilon", "1.4")
+        assert data["levels"]["ldp"] is None
+        assert data["level"] == pytest.approx(math.log(4))
+        assert data["holds"] is True
+
+    def test_a_miss_by_rounding_fails_and_says_so(self, tmp_path: Path) -> None:
+        prior, out = tmp_path / "prior.csv", tmp_path / "rr.csv"
+        prior.write_text("letter,count\n0,1\n1,1\n2,1\n")
+        Mechanism(np.eye(3)).save(out)
+        below = math.nextafter(math.log(3), 0)
+        assert "rounding" in run("audit", out, "--prior", prior, "--epsilon", repr(below), code=1).output
+
+    def test_rows_in_another_order_are_matched_by_label(self, tmp_path: Path) -> None:
+        prior, out = tmp_path / "prior.csv", tmp_path / "mechanism.csv"
+        prior.write_text("letter,count\na,3\nb,1\n")
+        Mechanism([[1.0, 0.0], [0.5, 0.5]], ["b", "a"]).save(out)
+        swapped = Mechanism([[0.5, 0.5], [1.0, 0.0]], ["a", "b"])
+        level = PML(1.0).level(Prior.from_counts({"a": 3, "b": 1}), swapped)
+        assert run_json("audit", out, "--prior", prior)["level"] == level
+
+    def test_other_letters_are_refused(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "mechanism.csv"
+        Mechanism(np.eye(4), ["a", "b", "c", "d"]).save(out)
+        assert "differ" in run("audit", out, "--prior", counts, code=2).output
+
+
+class TestApply:
+    def test_the_column_is_replaced_and_the_rest_kept(self, tmp_path: Path) -> None:
+        data, out, rule = tmp_path / "data.csv", tmp_path / "out.csv", tmp_path / "m.csv"
+        data.write_text('name,level\n"Doe, J.",1\nRoe,2\n')
+        Mechanism([[0.0, 1.0], [1.0, 0.0]], [1, 2], ["low", "high"]).save(rule)
+        assert "2 rows" in run("apply", rule, data, "--column", "level", "-o", out).output
+        assert out.read_text() == 'name,level\n"Doe, J.",high\nRoe,low\n'
+
+    def test_a_seed_repeats_the_draw(self, tmp_path: Path) -> None:
+        data, rule = tmp_path / "data.csv", tmp_path / "m.csv"
+        data.write_text("level\n" + "0\n1\n" * 100)
+        Mechanism([[0.5, 0.5], [0.5, 0.5]]).save(rule)
+        outs = [tmp_path / f"{k}.csv" for k in range(3)]
+        for out, seed in zip(outs, ("1", "1", "2"), strict=True):
+            run("apply", rule, data, "--column", "level", "-o", out, "--seed", seed)
+        assert outs[0].read_text() == outs[1].read_text() != outs[2].read_text()
+
+    @pytest.mark.parametrize(
+        ("column", "value", "message"),
+        [("colour", "0", "0 columns named 'colour'"), ("level", "7", "'7' is not an input")],
+    )
+    def test_bad_data_leaves_no_file(self, tmp_path: Path, column: str, value: str, message: str) -> None:
+        data, out, rule = tmp_path / "data.csv", tmp_path / "out.csv", tmp_path / "m.csv"
+        data.write_text(f"level\n{value}\n")
+        Mechanism(np.eye(2)).save(rule)
+        assert message in run("apply", rule, data, "--column", column, "-o", out, code=2).output
+        assert not out.exists()
+
+
+def test_problems_are_listed() -> None:
+    assert "emp-example-1" in run("problems").output
+    listed = json.loads(run("problems", "--json").stdout)
+    assert all(Path(item["file"]).exists() for item in listed)
+
+
+def test_bench_is_green() -> None:
+    rows = json.loads(run("bench", "--json", "--repeats", "1").stdout)
+    assert len(rows) >= 15
+    assert all(row["agrees"] for row in rows)
+    assert all(row["ratio"] == row["lp_seconds"] / row["closed_seconds"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("letter,count\na,3\nb,none\n", "'none' stands where a number belongs"),
+        ("letter,count\na,3\nb,0\n", "'b' has count 0"),
+        ("letter,count\na,3\na,2\n", "'a' stands twice"),
+        ("letter,probability\na,0.5\nb,0.6\n", "sum to 1.1"),
+        ("letter,probability\na,nan\nb,0.6\n", "nan"),
+        ("letter,count\na,-3\nb,4\n", "-3"),
+        ("letter,count\n", "a header and at least one row"),
+        ("letter,count,more\na,3,4\n", "3 columns"),
+        ("letter,count\na\n", "row 2 has 1 cells"),
+        ('letter,count\n"a,3\n', "not a whole CSV"),
+    ],
+)
+def test_a_bad_prior_is_bad_input(tmp_path: Path, content: str, message: str) -> None:
+    prior, out = tmp_path / "prior.csv", tmp_path / "out.csv"
+    prior.write_text(content)
+    text = run("design", "--prior", prior, "--epsilon", "1", "--utility", "hamming", "-o", out, code=2).output
+    assert message in text
+    assert str(prior) in text
+    assert "Traceback" not in text
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "-1", "--utility", "hamming"], "-1.0"),
+        (["--epsilon", "nan", "--utility", "hamming"], "nan"),
+        (["--epsilon", "1", "--utility", "humming"], "'humming' is not known"),
+        (["--epsilon", "1", "--utility", "nowhere.csv"], "cannot be read"),
+        (["--epsilon", "1", "--utility", "hamming", "-o", "out.txt"], ".txt"),
+        (["--epsilon", "1", "--utility", "hamming", "--plot", "out.txt"], ".txt"),
+        (["--epsilon", "1", "--utility", "hamming", "--solver", "magic"], "'magic' is not installed"),
+        (["--epsilon", "1", "--utility", "hamming", "--lower", "1"], "--lower belongs to"),
+        (["--epsilon", "1", "--utility", "hamming", "--tolerance", "0"], "tolerance"),
+        (["--epsilon", "1", "--utility", "hamming", "--outputs", "1,1"], "stands twice"),
+        (["--epsilon", "1", "--utility", "hamming", "-o", "nowhere/out.csv"], "cannot be written"),
+        (["--epsilon", "one", "--utility", "hamming"], "one"),
+    ],
+)
+def test_bad_arguments_are_bad_input(counts: Path, arguments: list[str], message: str) -> None:
+    assert message in run("design", "--prior", counts, *arguments, code=2).output
+
+
+def test_no_solver_in_time_exits_with_3_and_leaves_no_file(tmp_path: Path) -> None:
+    prior, out = tmp_path / "prior.csv", tmp_path / "out.csv"
+    prior.write_text("letter,count\n" + "".join(f"{x},{x + 1}\n" for x in range(45)))
+    arguments = ["--epsilon", "1", "--utility", "hamming", "--solver", "scs", "--time-limit", "1e-9"]
+    assert "pmlopt: no solver" in run("design", "--prior", prior, *arguments, "-o", out, code=3).output
+    assert not out.exists()
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pmlopt", "audit", "nowhere.csv", "--prior", "nowhere.csv"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    assert done.returncode == 2
+    assert done.stderr == "pmlopt: nowhere.csv: cannot be read: No such file or directory\n"

@@ -1,0 +1,184 @@
+"""The problem library: its schema, and every instance against its oracle with every capable solver."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles import optimum
+
+from pmlopt import LDP, PML, MaximalLeakage, leakage_level, solve
+from pmlopt.errors import FileFormatError, InstanceError, PmloptError
+from pmlopt.instances import RELATIONS, Instance, find, library, load, load_all
+
+ALL = load_all()
+IDS = [instance.id for instance in ALL]
+
+GOOD = """
+id = "small"
+title = "A small problem"
+builder = "design"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+prior = { probabilities = [0.5, 0.5], labels = ["a", "b"] }
+privacy = { pml = { log = "5/4" } }
+utility = { loss = "hamming" }
+
+[expected]
+basis = "derived"
+relation = "=="
+value = 0.375
+"""
+
+
+def write(folder: Path, text: str, name: str = "small.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_the_library_has_what_it_promises() -> None:
+    assert len(ALL) >= 15
+    forms = {i.expected.closed_form for i in ALL if i.expected is not None}
+    assert forms >= {"binary", "high_privacy", "uniform", "k_singular", "randomized_response", "exponential"}
+
+
+def test_every_source_is_in_the_bibliography() -> None:
+    references = (library() / "references.bib").read_text()
+    for instance in ALL:
+        assert f"{{{instance.cite}," in references
+
+
+@pytest.mark.parametrize("instance", ALL, ids=IDS)
+@pytest.mark.parametrize(
+    ("solver", "tolerance"), [("auto", 1e-9), ("highs", 1e-9), ("highs-ipm", 1e-6), ("clarabel", 1e-6)]
+)
+def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: str, tolerance: float) -> None:
+    result = solve(instance.program(), solver, warm_start=False, tolerance=tolerance)
+    assert result.certificate.verify_exact()
+    expected = instance.expected
+    assert expected is not None
+    slack = tolerance * max(1.0, float(np.ptp(instance.program().table)))
+    assert RELATIONS[expected.relation](result.value, expected.value, slack)
+
+
+@pytest.mark.parametrize("instance", ALL, ids=IDS)
+def test_every_instance_agrees_with_an_independent_program(instance: Instance) -> None:
+    program = instance.program()
+    best = optimum(program.prior.pmf, instance.privacy, program.gains).value
+    result = solve(program)
+    gain = result.value if instance.utility.maximised else -result.value
+    assert gain == pytest.approx(best, abs=1e-7 * max(1.0, float(np.ptp(program.table))))
+
+
+@pytest.mark.parametrize("instance", ALL, ids=IDS)
+def test_every_closed_form_is_feasible_and_has_the_value(instance: Instance) -> None:
+    form = instance.closed_form()
+    if form is None:
+        return
+    assert instance.expected is not None
+    levels = instance.privacy.levels(instance.prior, form)
+    for name, limit in instance.privacy.limits.items():
+        assert levels[name] <= limit + 1e-12
+    assert instance.utility.value(instance.prior, form) == pytest.approx(instance.expected.value, rel=1e-12)
+
+
+def test_emp_example_1_has_the_printed_optimum() -> None:
+    instance = find("emp-example-1")
+    assert instance.expected is not None
+    printed = instance.expected.mechanism
+    assert printed is not None
+    result = solve(instance.program(), warm_start=False)
+    assert result.mechanism.matrix == pytest.approx(printed, abs=1e-9)
+    assert leakage_level(instance.prior, printed) == pytest.approx(math.log(9 / 8), abs=1e-15)
+    assert instance.utility.value(instance.prior, printed) == pytest.approx(result.value, abs=1e-12)
+
+
+def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
+    instance = load(write(tmp_path, GOOD))
+    assert instance.privacy == PML(math.log(1.25))
+    assert instance.prior.labels == ("a", "b")
+    assert instance.expected is not None
+    assert instance.expected.agrees(solve(instance.program()).value)
+    assert instance.closed_form() is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "requirement"),
+    [
+        ("pml = {", "ldp = {", LDP(math.log(1.25))),
+        ("pml = { log", "maximal_leakage = { log", MaximalLeakage(math.log(1.25))),
+        ('{ log = "5/4" }', "0.3", PML(0.3)),
+    ],
+)
+def test_privacy_is_read_by_name(tmp_path: Path, old: str, new: str, requirement: object) -> None:
+    assert load(write(tmp_path, GOOD.replace(old, new))).privacy == requirement
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title", "titel", r"title is missing"),
+        (
+            'relation = "=="',
+            'relation = "=="\nrelatoin = 1',
+            r"expected\.relatoin .* mean 'relation'",
+        ),
+        ("privacy = {", "privasy = {", r"params\.privacy is missing"),
+        ("pml = {", "pmml = {", r"params\.privacy must hold exactly one of pml, ldp"),
+        ('"hamming"', '"haming"', r"params\.utility\.loss is 'haming': write one of hamming"),
+        ('"hamming"', "3", r"params\.utility\.loss is 3: write text or a list"),
+        ('"=="', '"="', r"expected\.relation is '=': write one of ==, <=, >="),
+        ('"derived"', '"guess"', r"expected\.basis is 'guess'"),
+        (
+            "value = 0.375",
+            'value = "0.375"',
+            r"expected\.value is '0\.375': write a number",
+        ),
+        ("value = 0.375", 'value = 1\nclosed_form = "magic"', r"expected\.closed_form is 'magic'"),
+        ('"5/4"', '"five"', r"params\.privacy\.pml\.log is 'five': write a positive rational"),
+        ('"5/4"', '"0"', r"params\.privacy\.pml\.log is '0'"),
+        ('{ log = "5/4" }', "-1.0", r"epsilon must be at least 0 nats, not -1\.0"),
+        ("[0.5, 0.5]", "[0.5, 0.6]", r"sum to 1\.1"),
+        ('"design"', '"magic"', r"builder is 'magic': write one of design"),
+        ('id = "small"', 'id = "large"', r"id is 'large' and the file's name 'small'"),
+        ("[source]", "[sauce]", r"source is missing"),
+        ("where =", "wher =", r"source\.where is missing"),
+        ("builder = ", "colour = 1\nbuilder = ", r"colour is not a known key"),
+        ("[expected]", "[expected", r"is not a whole TOML file"),
+    ],
+)
+def test_a_bad_file_is_refused_with_file_key_and_remedy(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = write(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(InstanceError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_cut_short_anywhere_is_an_error_or_a_whole_problem(tmp_path: Path) -> None:
+    for end in range(0, len(GOOD), 7):
+        path = write(tmp_path, GOOD[:end])
+        try:
+            instance = load(path)
+        except PmloptError:
+            continue
+        assert instance.title == "A small problem"
+
+
+def test_finding_by_name() -> None:
+    assert find("emp-example-1").id == "emp-example-1"
+    assert find(library() / "closed_forms" / "emp-example-1.toml").id == "emp-example-1"
+    with pytest.raises(InstanceError, match="did you mean 'emp-example-1'"):
+        find("emp-exampel-1")
+    with pytest.raises(InstanceError, match="`pmlopt problems` lists them"):
+        find("???")
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        find("nowhere.toml")

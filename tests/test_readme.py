@@ -1,0 +1,56 @@
+"""The README's Python runs, its commands are the ones that are checked, and its table is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pmlopt import LDP, PML, ExpectedLoss, Mechanism, closed_forms, design, solve
+from pmlopt.instances import find
+from pmlopt.utility import absolute
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_python_blocks_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert Mechanism.load("mechanism.csv").inputs == (1, 2, 3, 4)
+
+
+def test_there_are_two_commands_of_one_line_each() -> None:
+    commands = re.findall(r"```bash\n(.*?)```", README, re.DOTALL)
+    assert len(commands) == 2
+    for command in commands:
+        assert command.count("\n") == 1
+        assert command.startswith("python3 -m venv .venv && ")
+    problem = re.search(r"solve (\S+\.toml)", commands[0])
+    assert problem is not None
+    assert (ROOT / problem[1]).is_file()
+
+
+def test_the_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_the_table_is_true() -> None:
+    rows = re.findall(r"^\| (?:optimal|randomized).*?\| (.*) \|$", README, re.MULTILINE)
+    printed = [[float(cell.strip("* ")) for cell in row.split("|")] for row in rows]
+    prior = find("adult-education-absolute").prior
+    loss = ExpectedLoss(absolute)
+    for column, epsilon in enumerate((0.5, 1.0, 2.0, 3.0)):
+        form = closed_forms.randomized_response(prior.size, closed_forms.ldp_for_pml(prior, epsilon))
+        values = [
+            solve(design(prior, PML(epsilon), loss)).value,
+            solve(design(prior, LDP(epsilon), loss)).value,
+            loss.value(prior, Mechanism(form.matrix, prior.labels, prior.labels)),
+        ]
+        assert [row[column] for row in printed] == pytest.approx(values, abs=5.1e-4)
