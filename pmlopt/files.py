@@ -137,7 +137,7 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
 def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
     """Labels from the cells of a CSV: numbers where every cell is one as Python writes it, else text.
 
-    Example:
+    Examples:
         >>> labels_from_text(["1", "2"]), labels_from_text(["01", "2"]), labels_from_text(["1", "a"])
         ((1, 2), ('01', '2'), ('1', 'a'))
     """

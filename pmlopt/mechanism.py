@@ -29,7 +29,7 @@ class Mechanism:
         MechanismError: the matrix is not two-dimensional, has a negative, NaN or infinite entry, or
             a row that does not sum to one (within 1e-9), or the labels do not fit.
 
-    Example:
+    Examples:
         >>> mechanism = Mechanism([[0.75, 0.25], [0.25, 0.75]], inputs=["no", "yes"])
         >>> mechanism.matrix.shape, mechanism.inputs, mechanism.outputs
         ((2, 2), ('no', 'yes'), (0, 1))
@@ -72,7 +72,7 @@ class Mechanism:
         Args:
             channel: (M, K) row-stochastic; its rows are this mechanism's outputs.
 
-        Example:
+        Examples:
             >>> Mechanism(np.eye(2)).post_process([[0.5, 0.5], [0.0, 1.0]]).matrix
             array([[0.5, 0.5],
                    [0. , 1. ]])
@@ -92,7 +92,7 @@ class Mechanism:
         Two outputs are similar when their columns are proportional (ENV, appendix): they tell an
         adversary the same. Merging keeps the first one's label and leaves every leakage unchanged.
 
-        Example:
+        Examples:
             >>> Mechanism([[0.2, 0.3, 0.5, 0.0], [0.4, 0.6, 0.0, 0.0]]).reduced().matrix
             array([[0.5, 0.5],
                    [1. , 0. ]])
@@ -117,7 +117,7 @@ class Mechanism:
             values: labels of inputs.
             seed: a seed or a numpy Generator; the same seed gives the same outputs.
 
-        Example:
+        Examples:
             >>> Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(["b", "a"], seed=1)
             ['B', 'A']
         """

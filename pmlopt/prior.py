@@ -28,7 +28,7 @@ class Prior:
         PriorError: an entry is zero, negative, NaN or infinite, the sum is not one, or the labels
             do not fit.
 
-    Example:
+    Examples:
         >>> prior = Prior([0.5, 0.25, 0.25], labels=["a", "b", "c"])
         >>> prior.size, prior.labels
         (3, ('a', 'b', 'c'))
@@ -87,7 +87,7 @@ class Prior:
     def uniform(cls, size: int, labels: Iterable[Label] | None = None) -> Prior:
         """The uniform prior on `size` letters, exactly 1/size each in exact arithmetic.
 
-        Example:
+        Examples:
             >>> Prior.uniform(4).probabilities
             array([0.25, 0.25, 0.25, 0.25])
         """
@@ -108,7 +108,7 @@ class Prior:
         Raises:
             PriorError: a count is zero, negative or not a whole number.
 
-        Example:
+        Examples:
             >>> prior = Prior.from_counts({"low": 3, "high": 1})
             >>> prior.labels, prior.probabilities, prior.samples
             (('low', 'high'), array([0.75, 0.25]), 4)
@@ -130,7 +130,7 @@ class Prior:
     def from_samples(cls, values: Iterable[Label]) -> Prior:
         """The empirical distribution of observed values; letters in ascending order.
 
-        Example:
+        Examples:
             >>> Prior.from_samples(["b", "a", "b", "b"]).probabilities
             array([0.25, 0.75])
         """
@@ -181,7 +181,7 @@ class Prior:
     def max_leakage(self) -> float:
         """-log(min p) in nats: no mechanism has a larger PML under this prior.
 
-        Example:
+        Examples:
             >>> round(Prior([0.5, 0.25, 0.25]).max_leakage, 12) == round(math.log(4), 12)
             True
         """
@@ -193,7 +193,7 @@ class Prior:
 
         Counts are their own weights; floats are dyadic rationals, put over one denominator.
 
-        Example:
+        Examples:
             >>> Prior([0.5, 0.25, 0.25]).weights
             (2, 1, 1)
         """
@@ -206,7 +206,7 @@ class Prior:
     def reordered(self, labels: Iterable[Label]) -> Prior:
         """The same prior with its letters in the order of `labels`.
 
-        Example:
+        Examples:
             >>> Prior([0.75, 0.25], labels=["a", "b"]).reordered(["b", "a"]).probabilities
             array([0.25, 0.75])
         """

@@ -38,7 +38,7 @@ def design(
 
     Source: EMP, Section II-A (the polytope M(eps, P_X), EXT Lemma 1).
 
-    Example:
+    Examples:
         >>> from pmlopt import ExpectedGain, PML, solve
         >>> result = solve(design([0.25] * 4, PML(np.log(2)), ExpectedGain(np.eye(4))))
         >>> round(result.value, 9)

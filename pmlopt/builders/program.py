@@ -24,7 +24,7 @@ class Program:
     that rows sum to one, and the privacy requirement brings its own. Constraints of a person's own
     go in with `with_constraints`; `solve` then takes the program as any other.
 
-    Example:
+    Examples:
         >>> from pmlopt import ExpectedLoss, PML, Prior, design
         >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
         >>> sorted(program.variables), sorted(program.constraints)
@@ -64,7 +64,7 @@ class Program:
             ProgramError: a name is taken, a value is not a cvxpy constraint or not convex (DCP), or a
                 new variable is integer.
 
-        Example:
+        Examples:
             >>> from pmlopt import ExpectedLoss, PML, Prior, design, solve
             >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
             >>> fair = program.with_constraints(fair=program.mechanism[0, 0] <= 0.6)

@@ -22,7 +22,7 @@ def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipl
         gains: (N, M).
         multipliers: (N,) rho; the multipliers of the row sums divided by p reach the optimum.
 
-    Example:
+    Examples:
         >>> from pmlopt import PML
         >>> round(utility_bound(Prior.uniform(4), PML(np.log(2)), np.eye(4), np.zeros(4)), 12)
         0.5

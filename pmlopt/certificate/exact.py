@@ -26,7 +26,7 @@ def snap(matrix: FloatArray) -> FloatArray:
     Args:
         matrix: (N, M) non-negative, rows summing to one up to rounding.
 
-    Example:
+    Examples:
         >>> snapped = snap(np.array([[1 / 3, 1 / 3, 1 / 3]]))
         >>> sum(Fraction(v) for v in snapped[0].tolist())
         Fraction(1, 1)
@@ -55,7 +55,7 @@ def integers(matrix: FloatArray) -> Any:
 def power_below(exponent: float) -> Fraction:
     """A rational at most e^exponent, and within 1e-58 of it relatively; exponent >= 0.
 
-    Example:
+    Examples:
         >>> power_below(0.0), float(power_below(1.0)) == float(np.exp(1.0))
         (Fraction(1, 1), True)
     """

@@ -28,7 +28,7 @@ def binary(prior: PriorLike, epsilon: float) -> Mechanism:
 
     Source: EXT, Theorem 2 (both regions).
 
-    Example:
+    Examples:
         >>> binary([0.6, 0.4], math.log(1.25)).matrix.round(12)
         array([[0.5 , 0.5 ],
                [0.25, 0.75]])
@@ -67,7 +67,7 @@ def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
 
     Source: EXT, Theorem 3.
 
-    Example:
+    Examples:
         >>> high_privacy([0.4, 0.2, 0.2, 0.2], math.log(9 / 8)).matrix.round(12)[0]
         array([0.325, 0.225, 0.225, 0.225])
     """
@@ -92,7 +92,7 @@ def uniform(size: int, epsilon: float) -> Mechanism:
 
     Source: EXT, Theorem 4, continued to every epsilon by the knapsack form of a column.
 
-    Example:
+    Examples:
         >>> uniform(4, math.log(4 / 3)).matrix.round(12)[0] * 3
         array([1., 1., 1., 0.])
     """
@@ -114,7 +114,7 @@ def k_singular(size: int, k: int) -> Mechanism:
 
     Source: EXT, Theorem 4 (EMP, Example 2).
 
-    Example:
+    Examples:
         >>> k_singular(3, 2).matrix
         array([[0.5, 0.5, 0. ],
                [0. , 0.5, 0.5],

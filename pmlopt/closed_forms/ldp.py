@@ -21,7 +21,7 @@ def randomized_response(size: int, epsilon: float) -> Mechanism:
     Source: Kairouz, Oh and Viswanath, Extremal mechanisms for local differential privacy, JMLR 17
     (2016), eq. (14); WCU, Section IV-A.
 
-    Example:
+    Examples:
         >>> randomized_response(3, math.log(2)).matrix
         array([[0.5 , 0.25, 0.25],
                [0.25, 0.5 , 0.25],
@@ -45,7 +45,7 @@ def exponential(scores: ArrayLike, epsilon: float) -> Mechanism:
 
     Source: McSherry and Talwar (FOCS 2007); WCU, Section IV-A, where S = 37.
 
-    Example:
+    Examples:
         >>> exponential([[1.0, 0.0], [0.0, 1.0]], 2 * math.log(3)).matrix.round(12)
         array([[0.75, 0.25],
                [0.25, 0.75]])
@@ -67,7 +67,7 @@ def ldp_for_pml(prior: PriorLike, epsilon: float) -> float:
 
     Source: WCU, Proposition 1 (Saeidian et al., Pointwise maximal leakage, Proposition 6).
 
-    Example:
+    Examples:
         >>> round(math.exp(ldp_for_pml([0.5, 0.5], math.log(1.5))), 12)
         3.0
     """
@@ -85,7 +85,7 @@ def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
 
     Source: WCU, Proposition 1, solved for the other level.
 
-    Example:
+    Examples:
         >>> round(math.exp(pml_of_ldp([0.5, 0.5], math.log(2))), 12) == round(4 / 3, 12)
         True
     """

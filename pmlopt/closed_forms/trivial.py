@@ -18,7 +18,7 @@ def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
         prior: N letters.
         gains: (N, M) gain of releasing y when the secret is x. The first of equals is taken.
 
-    Example:
+    Examples:
         >>> constant([0.6, 0.4], [[1.0, 0.0], [0.0, 1.0]]).matrix
         array([[1., 0.],
                [1., 0.]])
@@ -35,7 +35,7 @@ def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
 
     Under PML that is from epsilon = -log(min p) on.
 
-    Example:
+    Examples:
         >>> deterministic([0.6, 0.4], [[1.0, 0.0], [0.0, 1.0]]).matrix
         array([[1., 0.],
                [0., 1.]])

@@ -10,7 +10,7 @@ from pmlopt.mechanism import MechanismLike, as_mechanism
 def maximal_leakage(mechanism: MechanismLike) -> float:
     """Maximal leakage log(sum_y max_x P[x,y]), in nats (Issa, Wagner and Kamath).
 
-    Example:
+    Examples:
         >>> import math
         >>> round(math.exp(maximal_leakage(np.eye(4))), 12)
         4.0
@@ -24,7 +24,7 @@ def ldp_level(mechanism: MechanismLike) -> float:
 
     inf where an output of the support has probability zero for some letter.
 
-    Example:
+    Examples:
         >>> import math
         >>> round(math.exp(ldp_level([[0.75, 0.25], [0.25, 0.75]])), 12), ldp_level(np.eye(2))
         (3.0, inf)

@@ -11,7 +11,7 @@ from pmlopt.prior import PriorLike
 def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
     """I(X; Y) = sum_xy p[x] P[x,y] log(P[x,y] / q[y]), in nats.
 
-    Example:
+    Examples:
         >>> import math
         >>> round(math.exp(mutual_information([0.5, 0.5], np.eye(2))), 12)
         2.0

@@ -28,7 +28,7 @@ def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
 
     Source: Saeidian et al., Pointwise maximal leakage, Theorem 1 (EMP, Theorem 1).
 
-    Example:
+    Examples:
         >>> np.exp(pointwise_leakage([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])).round(12)
         array([1.5, 1.5])
     """
@@ -45,7 +45,7 @@ def leakage_level(prior: PriorLike, mechanism: MechanismLike) -> float:
 
     The smallest epsilon for which the mechanism satisfies epsilon-PML (EMP, Definition 2).
 
-    Example:
+    Examples:
         >>> import math
         >>> round(math.exp(leakage_level([0.4, 0.2, 0.4], np.eye(3))), 12)
         5.0
@@ -56,7 +56,7 @@ def leakage_level(prior: PriorLike, mechanism: MechanismLike) -> float:
 def failure_probability(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
     """P(l(Y) > epsilon): the delta of an (epsilon, delta)-PML tail bound (EMP, Definition 3).
 
-    Example:
+    Examples:
         >>> failure_probability([0.5, 0.5], [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]], np.log(1.5))
         0.5
     """
@@ -71,7 +71,7 @@ def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArra
 
     -inf where P[x,y] = 0, which includes every output outside the support.
 
-    Example:
+    Examples:
         >>> np.exp(information_density([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])).round(12)
         array([[1.5, 0.5],
                [0.5, 1.5]])
@@ -89,7 +89,7 @@ def lip_levels(prior: PriorLike, mechanism: MechanismLike) -> tuple[float, float
     Local information privacy, with the two sides apart (asymmetric LIP). `upper` is the PML level;
     `lower` is inf where an output of the support excludes a letter.
 
-    Example:
+    Examples:
         >>> import math
         >>> lower, upper = lip_levels([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
         >>> round(math.exp(lower), 12), round(math.exp(upper), 12)

@@ -17,7 +17,7 @@ def region_boundaries(prior: PriorLike) -> FloatArray:
 
     Source: EMP, Definition 4 (EXT, Lemma 2).
 
-    Example:
+    Examples:
         >>> np.exp(-region_boundaries([0.4, 0.2, 0.2, 0.2])).round(12)
         array([1. , 0.8, 0.6, 0.4])
     """
@@ -31,7 +31,7 @@ def privacy_region(prior: PriorLike, epsilon: float) -> int:
 
     Region k is [eps_{k-1}, eps_k); the last one, k = N, has no upper end (EMP, Definition 4).
 
-    Example:
+    Examples:
         >>> prior = [0.4, 0.2, 0.2, 0.2]
         >>> [privacy_region(prior, np.log(r)) for r in (1.0, 1.2, 1.3, 1.7, 3.0)]
         [1, 1, 2, 3, 4]

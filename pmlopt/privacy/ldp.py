@@ -32,7 +32,7 @@ class LDP(Requirement):
 
     Source: EMP, Section I; theory of sets of priors with all priors in the set.
 
-    Example:
+    Examples:
         >>> LDP(math.log(3)).holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
         True
     """

@@ -34,7 +34,7 @@ class LIP(Requirement):
     Source: Jiang, Seif, Tandon and Li, Context-aware local information privacy, IEEE Trans. Inf.
     Forensics Secur. 16 (2021); with two bounds, Zarrabian, Ding and Sadeghi (ITW 2022).
 
-    Example:
+    Examples:
         >>> LIP(math.log(2), math.log(1.5)).holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
         True
     """

@@ -33,7 +33,7 @@ class MaximalLeakage(Requirement):
     Source: Issa, Wagner and Kamath, An operational approach to information leakage, IEEE Trans.
     Inf. Theory 66 (2020), Theorem 1.
 
-    Example:
+    Examples:
         >>> MaximalLeakage(math.log(1.5)).holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
         True
     """

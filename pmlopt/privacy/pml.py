@@ -31,7 +31,7 @@ class PML(Requirement):
     Raises:
         PrivacyError: epsilon is negative, NaN or infinite.
 
-    Example:
+    Examples:
         >>> requirement = PML(math.log(1.5))
         >>> requirement.holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
         True

@@ -105,7 +105,7 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
         values: (N, M).
         mass: in (0, 1].
 
-    Example:
+    Examples:
         >>> top_mean(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5)
         array([2.5])
     """

@@ -69,7 +69,7 @@ def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
         ProgramError: the program has constraints that are not linear.
         FileFormatError: the file cannot be written.
 
-    Example:
+    Examples:
         >>> from pmlopt import ExpectedLoss, PML, design
         >>> program = design([0.5, 0.5], PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
         >>> with tempfile.TemporaryDirectory() as folder:

@@ -51,7 +51,7 @@ def solve(
             whose mechanism satisfies the requirement.
         SolverUnavailableError: the solver's name is unknown.
 
-    Example:
+    Examples:
         >>> from pmlopt import ExpectedLoss, PML, Prior, design
         >>> result = solve(design(Prior([0.5, 0.5]), PML(0.2), ExpectedLoss([[0, 1], [1, 0]])))
         >>> result.status.value, result.certificate.verify_exact(), result.closed_form.name

@@ -85,7 +85,7 @@ class ExpectedGain(LinearUtility):
 
     Source: the gain functions of quantitative information flow; WCU, Section II.
 
-    Example:
+    Examples:
         >>> ExpectedGain([[1.0, 0.0], [0.0, 2.0]]).value([0.5, 0.5], np.eye(2))
         1.5
         >>> ExpectedGain(lambda x, y: x * y).value([0.5, 0.5], np.eye(2))
@@ -107,7 +107,7 @@ class ExpectedLoss(LinearUtility):
     Raises:
         UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
 
-    Example:
+    Examples:
         >>> ExpectedLoss([[0.0, 1.0], [1.0, 0.0]]).value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
         0.25
     """

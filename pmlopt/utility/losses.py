@@ -11,7 +11,7 @@ from pmlopt.errors import UtilityError
 def hamming(x: Any, y: Any) -> float:
     """1 where the released label differs from the secret, 0 where it is the same.
 
-    Example:
+    Examples:
         >>> hamming("a", "a"), hamming("a", "b")
         (0.0, 1.0)
     """
@@ -21,7 +21,7 @@ def hamming(x: Any, y: Any) -> float:
 def absolute(x: Any, y: Any) -> float:
     """|x - y|, on labels that are numbers.
 
-    Example:
+    Examples:
         >>> absolute(3, 5)
         2.0
     """
@@ -31,7 +31,7 @@ def absolute(x: Any, y: Any) -> float:
 def squared(x: Any, y: Any) -> float:
     """(x - y)^2, on labels that are numbers.
 
-    Example:
+    Examples:
         >>> squared(3, 5)
         4.0
     """
