@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -21,8 +22,11 @@ SUM_TOLERANCE = 1e-9
 def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]) -> FloatArray:
     """A fresh read-only float array with `ndim` dimensions, at least one entry and no NaN or inf."""
     try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "iufO":
+            raise TypeError(f"{reprlib.repr(values)} are not")
+        array = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as cause:
         raise error(f"{what} must be numbers in a regular {ndim}-dimensional array: {cause}") from None
     if array.ndim != ndim or array.size == 0:
         raise error(f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}")
@@ -54,6 +58,8 @@ def labels_of(
         raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
     seen: set[Label] = set()
     for label in given:
+        if not isinstance(label, Hashable):
+            raise error(f"{what}: {label!r} cannot be a label: use text or numbers")
         if label in seen:
             raise error(f"{what}: the label {label!r} stands twice; labels must be distinct")
         seen.add(label)
@@ -71,8 +77,10 @@ def nonnegative(value: float, what: str, error: type[InputError]) -> float:
 def real(value: Any, what: str, error: type[InputError]) -> float:
     """A finite number, as a float."""
     try:
+        if isinstance(value, str | bytes | bool | np.bool_):
+            raise TypeError
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise error(f"{what} must be a number, not {value!r}") from None
     if not math.isfinite(number):
         raise error(f"{what} must be a finite number, not {number}")

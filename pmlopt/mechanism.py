@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt import files
 from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of
-from pmlopt.errors import MechanismError
+from pmlopt.errors import FileFormatError, MechanismError
 from pmlopt.prior import Prior, PriorLike, as_prior
 
 
@@ -101,7 +101,9 @@ class Mechanism:
         shapes: list[FloatArray] = []
         for y in np.flatnonzero(self.matrix.max(axis=0) > 0):
             shape = self.matrix[:, y] / self.matrix[:, y].max()
-            close = [k for k, s in enumerate(shapes) if np.abs(s - shape).max() <= rtol]
+            close = [
+                k for k, s in enumerate(shapes) if (np.abs(s - shape) <= rtol * np.maximum(s, shape)).all()
+            ]
             if close:
                 groups[close[0]].append(int(y))
             else:
@@ -149,9 +151,16 @@ class Mechanism:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mechanism:
-        """Read a mechanism from a .csv, .json or .npz file."""
+        """Read a mechanism from a .csv, .json or .npz file.
+
+        Raises:
+            FileFormatError: the file is not there, cut short, or holds no mechanism.
+        """
         stored = files.read_matrix(path)
-        return cls(stored.matrix, stored.inputs, stored.outputs)
+        try:
+            return cls(stored.matrix, stored.inputs, stored.outputs)
+        except MechanismError as error:
+            raise FileFormatError(f"{path}: {error} (or the file is cut short)") from None
 
 
 MechanismLike: TypeAlias = Mechanism | ArrayLike

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of
+from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of, whole
 from pmlopt.errors import PriorError
 
 
@@ -91,9 +91,8 @@ class Prior:
             >>> Prior.uniform(4).probabilities
             array([0.25, 0.25, 0.25, 0.25])
         """
-        if _count(size, "the size of the alphabet") == 0:
-            raise PriorError("the size of the alphabet is 0: a prior needs at least one letter")
-        return cls._from_integers((1,) * size, labels, samples=None)
+        letters = whole(size, "the size of the alphabet", PriorError)
+        return cls._from_integers((1,) * letters, labels, samples=None)
 
     @classmethod
     def from_counts(
@@ -235,6 +234,8 @@ def as_prior(prior: PriorLike) -> Prior:
 def _count(value: Any, what: str) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
         raise PriorError(f"{what} must be a whole number, not {value!r}")
-    if not math.isfinite(value) or value != int(value) or value < 0:
+    if not isinstance(value, int) and not math.isfinite(value):
+        raise PriorError(f"{what} must be a whole number, not {value}")
+    if value != int(value) or value < 0:
         raise PriorError(f"{what} must be a whole number of at least 0, not {value}")
     return int(value)

@@ -17,6 +17,9 @@ class Status(StrEnum):
 
     OPTIMAL = "optimal"
     """The certified gap is within the tolerance."""
+    UNPROVED = "unproved"
+    """Constraints were added whose part in the bound is not sharp: the solver finished, and the gap is
+    what could be proved."""
     STOPPED = "stopped"
     """A mechanism that satisfies the requirement is in hand; its gap is above the tolerance."""
 

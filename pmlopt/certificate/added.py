@@ -40,7 +40,10 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
         for variable, gradient in expression.grad.items():
             if gradient is None:
                 return program.gains, math.inf
-            slope = np.asarray(gradient @ multiplier).reshape(variable.shape, order="F")
+            slope = np.asarray(
+                np.atleast_2d(gradient) @ multiplier if np.ndim(gradient) == 0 else gradient @ multiplier
+            )
+            slope = slope.reshape(variable.shape, order="F")
             slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
             variables[variable.id] = variable
             constant += float((slope * variable.value).sum())

@@ -39,19 +39,20 @@ def binary(prior: PriorLike, epsilon: float) -> Mechanism:
     p = as_prior(prior)
     if p.size != 2:
         raise PrivacyError(f"the binary mechanism needs a prior on 2 letters, not {p.size}")
-    likely = int(np.argmax(p.probabilities))
-    larger, smaller = p.probabilities[likely], p.probabilities[1 - likely]
-    ratio = _ratio(epsilon, smaller)
-    if ratio * larger < 1:
-        rows = [
-            [ratio * smaller, 1 - ratio * smaller],
-            [1 - ratio * larger, ratio * larger],
-        ]
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    if level >= p.max_leakage:
+        return Mechanism(np.eye(2), p.labels, p.labels)
+    likely = int(np.argmax(p.pmf))
+    larger, smaller = p.pmf[likely], p.pmf[1 - likely]
+    ratio = math.exp(level)
+    # 1 - t p1 = p2 - p1 (t - 1), which loses no digits; rounding may leave the other one below 0
+    rest_of_larger = smaller - larger * math.expm1(level)
+    rest_of_smaller = max(0.0, larger - smaller * math.expm1(level))
+    if rest_of_larger > 0:
+        rows = [[ratio * smaller, rest_of_smaller], [rest_of_larger, ratio * larger]]
     else:
-        rows = [
-            [1 - (1 - ratio * smaller) / (ratio * larger), (1 - ratio * smaller) / (ratio * larger)],
-            [0.0, 1.0],
-        ]
+        second = rest_of_smaller / (ratio * larger)
+        rows = [[1 - second, second], [0.0, 1.0]]
     matrix = np.array(rows)
     return Mechanism(matrix if likely == 0 else matrix[::-1, ::-1], p.labels, p.labels)
 
@@ -72,14 +73,15 @@ def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
         array([0.325, 0.225, 0.225, 0.225])
     """
     p = as_prior(prior)
-    ratio = math.exp(nonnegative(epsilon, "epsilon", PrivacyError))
-    diagonal = 1 - ratio * (1 - p.probabilities)
-    if diagonal.min() < 0:
-        limit = -math.log1p(-float(p.probabilities.min()))
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    limit = -math.log1p(-float(p.pmf.min())) if p.size > 1 else 0.0
+    if level > limit:
         raise PrivacyError(
             f"the high-privacy mechanism needs epsilon <= -log(1 - min p) = {limit:.12g}, not {epsilon}"
         )
-    matrix = np.tile(ratio * p.probabilities, (p.size, 1))
+    # 1 - t (1 - p) = p - (1 - p) (t - 1), which is 0 at the limit but for rounding
+    diagonal = np.maximum(0.0, p.pmf - (1 - p.pmf) * math.expm1(level))
+    matrix = np.tile(math.exp(level) * p.pmf, (p.size, 1))
     np.fill_diagonal(matrix, diagonal)
     return Mechanism(matrix, p.labels, p.labels)
 
@@ -97,7 +99,8 @@ def uniform(size: int, epsilon: float) -> Mechanism:
         array([1., 1., 1., 0.])
     """
     n = whole(size, "the size of the alphabet", PrivacyError)
-    ratio = _ratio(epsilon, 1 / n)
+    level = min(nonnegative(epsilon, "epsilon", PrivacyError), math.log(n))
+    ratio = math.exp(level)
     full = math.floor(n / ratio)
     row = np.zeros(n)
     row[:full] = ratio / n
@@ -126,9 +129,3 @@ def k_singular(size: int, k: int) -> Mechanism:
         raise PrivacyError(f"k must be at most the size {n}, not {k}")
     shift = (np.arange(n)[None, :] - np.arange(n)[:, None]) % n
     return Mechanism((shift < ones) / ones)
-
-
-def _ratio(epsilon: float, smallest: float) -> float:
-    """e^eps, at most 1/min p: past that every mechanism satisfies the bound."""
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
-    return math.exp(min(level, -math.log(smallest))) if level < 700 else 1 / smallest

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.checks import float_array, nonnegative, whole
 from pmlopt.errors import PrivacyError, UtilityError
+from pmlopt.measures.logarithms import log_quotient
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import PriorLike, as_prior
 
@@ -71,10 +72,12 @@ def ldp_for_pml(prior: PriorLike, epsilon: float) -> float:
         >>> round(math.exp(ldp_for_pml([0.5, 0.5], math.log(1.5))), 12)
         3.0
     """
-    smallest = float(as_prior(prior).pmf.min())
+    known = as_prior(prior)
     level = nonnegative(epsilon, "epsilon", PrivacyError)
-    share = -math.expm1(-level) / (1 - smallest) if smallest < 1 else math.inf
-    return -math.log1p(-share) if share < 1 else math.inf
+    rest = math.exp(-level) - float(known.pmf.min())
+    if level >= known.max_leakage or rest <= 0:
+        return math.inf
+    return float(log_quotient(rest, -math.expm1(-level)))
 
 
 def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
@@ -91,4 +94,5 @@ def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
     """
     smallest = float(as_prior(prior).pmf.min())
     level = nonnegative(epsilon, "epsilon", PrivacyError)
-    return -math.log1p((1 - smallest) * math.expm1(-level))
+    low = smallest + (1 - smallest) * math.exp(-level)
+    return float(log_quotient(low, -(1 - smallest) * math.expm1(-level)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmlopt.measures.logarithms import log_quotient
 from pmlopt.mechanism import MechanismLike, as_mechanism
 
 
@@ -31,7 +32,5 @@ def ldp_level(mechanism: MechanismLike) -> float:
     """
     matrix = as_mechanism(mechanism).matrix
     occurring = matrix[:, matrix.max(axis=0) > 0]
-    peaks = occurring.max(axis=0)
-    spread = ((peaks - occurring.min(axis=0)) / peaks).max()
-    with np.errstate(divide="ignore"):
-        return abs(float(np.log1p(-spread)))
+    lowest = occurring.min(axis=0)
+    return float(log_quotient(lowest, occurring.max(axis=0) - lowest).max())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmlopt.checks import FloatArray
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import PriorLike
 
@@ -17,10 +18,24 @@ def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
         2.0
     """
     p, m = paired(prior, mechanism)
-    weights = p.pmf
     occurring = m.matrix[:, m.matrix.max(axis=0) > 0]
-    law = weights @ occurring
-    lift = occurring / law
-    # r log r - r + 1 >= 0 has the same mean as r log r, and no term that cancels another
-    terms = np.where(lift > 0, lift * np.log(np.where(lift > 0, lift, 1.0)), 0.0) - lift + 1
-    return float(weights @ terms @ law)
+    peaks = occurring.max(axis=0)
+    shapes = occurring / peaks
+    short = p.pmf @ ((peaks - occurring) / peaks)
+    law = np.where(short < 0.5, 1 - short, p.pmf @ shapes)  # of the output, over the peak
+    return float(p.pmf @ _surplus((shapes - law) / law) @ (law * peaks))
+
+
+def _surplus(d: FloatArray) -> FloatArray:
+    """(1 + d) log(1 + d) - d >= 0: its mean is that of (1 + d) log(1 + d), with no terms to cancel."""
+    small = np.abs(d) < 1e-2
+    series = (
+        d
+        * d
+        * np.polynomial.polynomial.polyval(
+            np.where(small, d, 0.0), [1 / 2, -1 / 6, 1 / 12, -1 / 20, 1 / 30, -1 / 42, 1 / 56]
+        )
+    )
+    positive = np.where(d > -1, d, 0.0)
+    direct = np.where(d > -1, (1 + positive) * np.log1p(positive), 0.0) - d
+    return np.where(small, series, direct)

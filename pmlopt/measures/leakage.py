@@ -6,6 +6,7 @@ import numpy as np
 
 from pmlopt.checks import FloatArray, nonnegative
 from pmlopt.errors import PrivacyError
+from pmlopt.measures.logarithms import log_quotient
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import PriorLike
 
@@ -34,10 +35,11 @@ def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     """
     p, m = paired(prior, mechanism)
     peaks = m.matrix.max(axis=0)
-    # 1 - q/peak is a sum of non-negative terms: exact zero for a constant column, no cancellation
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shortfall = p.pmf @ (1 - m.matrix / peaks)
-    return np.where(peaks > 0, -np.log1p(-shortfall), -np.inf)
+    leakages = np.full(len(peaks), -np.inf)
+    support = peaks > 0
+    columns, peaks = m.matrix[:, support], peaks[support]
+    leakages[support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ ((peaks - columns) / peaks))
+    return leakages
 
 
 def leakage_level(prior: PriorLike, mechanism: MechanismLike) -> float:
@@ -96,10 +98,7 @@ def lip_levels(prior: PriorLike, mechanism: MechanismLike) -> tuple[float, float
         (2.0, 1.5)
     """
     p, m = paired(prior, mechanism)
-    leakages = pointwise_leakage(p, m)
-    support = leakages > -np.inf
-    lowest = m.matrix[:, support].min(axis=0)
-    with np.errstate(divide="ignore"):
-        smallest = np.log(lowest / m.matrix[:, support].max(axis=0)) + leakages[support]
-    # no letter's density exceeds that of the mean, so the lower side is at least 0 up to rounding
-    return float(max(0.0, -smallest.min())), float(leakages.max())
+    columns = m.matrix[:, m.matrix.max(axis=0) > 0]
+    peaks, lowest = columns.max(axis=0), columns.min(axis=0)
+    lower = log_quotient(lowest / peaks, p.pmf @ ((columns - lowest) / peaks))
+    return float(lower.max()), leakage_level(p, m)

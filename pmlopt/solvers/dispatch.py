@@ -58,8 +58,16 @@ DECISIONS: tuple[Rule, ...] = (
         ),
     ),
     Rule(
+        lambda linear, entries, warm: not linear,
+        Route("clarabel", "cones: Clarabel's interior point"),
+    ),
+    Rule(
         lambda linear, entries, warm: True,
-        Route("clarabel", "Clarabel's interior point, at its own settings"),
+        Route(
+            "clarabel",
+            "Clarabel's interior point, to 1e-12: where bounds are curved, multipliers must be sharp",
+            {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12},
+        ),
     ),
     Rule(
         lambda linear, entries, warm: linear and entries <= 40_000,

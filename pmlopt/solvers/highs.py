@@ -44,6 +44,7 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
     status, info = solver.getModelStatus(), solver.getInfo()
     outcome = Outcome(
         state=_state(solver, status),
+        finished=status == highspy.HighsModelStatus.kOptimal,
         message=solver.modelStatusToString(status),
         iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
         warm_started=start_point is not None,

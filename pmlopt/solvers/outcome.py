@@ -25,10 +25,12 @@ class Outcome:
 
     Attributes:
         state: "point" (the variables hold a point, good or not), "infeasible" or "failed".
+        finished: whether the solver says that it ended at an optimum.
         message: the solver's status in its own words.
     """
 
     state: str
+    finished: bool
     message: str
     iterations: int | None
     warm_started: bool

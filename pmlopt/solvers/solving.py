@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -34,7 +34,9 @@ def solve(
 
     Solvers are tried in the order of the decision list (`pmlopt.solvers.dispatch.DECISIONS`) until
     the certificate closes the gap. The mechanism returned is repaired: it satisfies the privacy
-    requirement in exact arithmetic. Value, level and gap are recomputed from it.
+    requirement in exact arithmetic. Value, level and gap are recomputed from it. Where constraints were
+    added whose part in the bound is not sharp (cones, kinks such as a sum of absolute values, variables
+    without bounds), a solver that finished is believed with the status UNPROVED and the gap that is left.
 
     Args:
         program: from `design`, with constraints of your own if wanted.
@@ -64,6 +66,7 @@ def solve(
     closed = known_optimum(program)
     start = _start(warm_start, closed)
     best: Result | None = None
+    unproved: Result | None = None
     attempts: list[str] = []
     for route in routes(program, solver, start is not None):
         if start is not None:
@@ -89,6 +92,10 @@ def solve(
         )
         if best is None or result.gap < best.gap:
             best = result
+        if program.added and outcome.finished and (unproved is None or _better(result, unproved, program)):
+            unproved = replace(result, status=Status.UNPROVED)
+    if unproved is not None:
+        return unproved
     raise SolverError(
         "no solver reached the tolerance: "
         + "; ".join(attempts)
@@ -97,6 +104,12 @@ def solve(
         else "no solver could solve it: " + "; ".join(attempts),
         best,
     )
+
+
+def _better(left: Result, right: Result, program: Program) -> bool:
+    """Whether the left one's utility is better by more than a solver's noise, or its gap smaller."""
+    ahead = (left.value - right.value) * (1 if program.utility.maximised else -1)
+    return ahead > RESIDUAL or (ahead > -RESIDUAL and left.gap < right.gap)
 
 
 @dataclass(frozen=True)

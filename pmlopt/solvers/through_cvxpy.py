@@ -24,14 +24,14 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
     try:
         ready = compiled(problem, solver, settings)
     except cp.SolverError as cause:
-        return Outcome("failed", f"cannot take it: {cause}", None, False, 0.0, 0.0)
+        return Outcome("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     clock = time.perf_counter()
     try:
         raw = ready.chain.solve_via_data(problem, ready.data, solver_opts=settings)
         solution = ready.chain.invert(raw, ready.inverse)
         status = solution.status
     except (cp.SolverError, ValueError, ArithmeticError) as cause:
-        return Outcome("failed", str(cause), None, False, clock - start, time.perf_counter() - clock)
+        return Outcome("failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock)
     seconds = time.perf_counter() - clock
     state = "failed"
     if status in cp.settings.INF_OR_UNB:
@@ -40,7 +40,7 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
         ready.unpack(raw)
         state = "point"
     iterations = solution.attr.get(cp.settings.NUM_ITERS)
-    return Outcome(state, status, iterations, False, ready.seconds, seconds)
+    return Outcome(state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds)
 
 
 def _settings(solver: str, options: Options) -> dict[str, Any]:

@@ -1,0 +1,25 @@
+"""Logarithms of ratios without cancellation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.checks import FloatArray
+
+
+def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
+    """log((low + difference) / low) for low, difference >= 0, to full precision near 0 and far from it.
+
+    A ratio near one is told by the difference, which the caller sums from non-negative terms; inf
+    where low is 0 and the difference is not, 0 where both are.
+
+    Examples:
+        >>> float(log_quotient(1.0, 1e-20)), float(log_quotient(0.0, 0.5))
+        (1e-20, inf)
+    """
+    below, gap = np.asarray(low, dtype=float), np.asarray(difference, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        near = np.log1p(gap / below)
+        far = np.log(below + gap) - np.log(below)
+    return np.where(gap == 0, 0.0, np.where(gap < below, near, far))
