@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from numbers import Real
 
 import cvxpy as cp
-import numpy as np
 
 from pmlopt.builders.program import Program
 from pmlopt.checks import Label, labels_of, whole
@@ -39,6 +39,7 @@ def design(
     Source: EMP, Section II-A (the polytope M(eps, P_X), EXT Lemma 1).
 
     Examples:
+        >>> import numpy as np
         >>> from pmlopt import ExpectedGain, PML, solve
         >>> result = solve(design([0.25] * 4, PML(np.log(2)), ExpectedGain(np.eye(4))))
         >>> round(result.value, 9)
@@ -83,9 +84,9 @@ def _outputs(
     if outputs is None:
         columns = utility.columns
         return inputs if columns in (None, len(inputs)) else tuple(range(columns or 0))
-    if isinstance(outputs, int | np.integer):
+    if isinstance(outputs, Real):
         return tuple(range(whole(outputs, "the number of outputs", ProgramError)))
-    letters = list(outputs)
+    letters: Sequence[Label] = outputs if isinstance(outputs, str) else tuple(outputs)  # type: ignore[arg-type]
     if not letters:
         raise ProgramError("there are no outputs: give at least one label")
     return labels_of(letters, len(letters), "the outputs", ProgramError)

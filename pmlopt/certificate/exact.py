@@ -21,7 +21,8 @@ _DIGITS = Context(prec=60)
 def snap(matrix: FloatArray) -> FloatArray:
     """The matrix on the grid of multiples of 2^-53, each row summing to exactly one.
 
-    Largest remainders: every entry moves by less than 2^-53 beyond what its row's sum was off.
+    Largest remainders: an entry moves by less than 2^-53; what the row's sum was off beyond that goes
+    to the largest entry.
 
     Args:
         matrix: (N, M) non-negative, rows summing to one up to rounding.
@@ -31,13 +32,12 @@ def snap(matrix: FloatArray) -> FloatArray:
         >>> sum(Fraction(v) for v in snapped[0].tolist())
         Fraction(1, 1)
     """
-    scaled = matrix * (GRID / matrix.sum(axis=1, keepdims=True))
+    scaled = matrix * GRID  # exact: a power of two
     counts = np.floor(scaled).astype(np.int64)
     remainder = np.where(matrix > 0, scaled - counts, -1.0)  # zeros come last, and stay zeros
     rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1, kind="stable")
     short = GRID - counts.sum(axis=1)
     counts += (rank < short[:, None]) & (matrix > 0)
-    # what is left is the rounding of `scaled` in a wide row: the largest entry takes it
     counts[np.arange(len(counts)), counts.argmax(axis=1)] += GRID - counts.sum(axis=1)
     return np.asarray(counts / GRID)
 

@@ -17,6 +17,9 @@ from pmlopt.privacy import Requirement
 NOISE = 1e-8
 """Conditional probabilities of at most this are a solver's noise, and become zero."""
 
+SMALL = 1e-6
+"""Outputs are mixed with their mean one by one only where that moves no entry by more than this."""
+
 
 @dataclass(frozen=True, eq=False)
 class Repair:
@@ -38,8 +41,8 @@ class Repair:
 def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
     """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
 
-    First the noise: entries of at most 1e-8 become zero, each output that breaks the bound is mixed
-    with its own mean as far as it must, rows are renormalised. Then P becomes
+    First the noise: entries of at most 1e-8 become zero, each output that breaks the bound by little is
+    mixed with its own mean as far as it must, rows are renormalised. Then P becomes
     (1 - theta) P + theta 1 q', with the smallest theta that will do: q does not change and the
     excess over the bound is convex along the way. Last, the matrix is put on the grid on which rows sum
     to exactly one, with a theta that is a hair larger where the rounding needs it. theta = 1 always
@@ -53,37 +56,51 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
     Raises:
         MechanismError: a row has no positive entry left, or an entry is not finite.
     """
+    sparse = _without_noise(matrix)
+    theta, candidate = 0.0, snap(sparse)
+    if not _satisfied(prior, privacy, candidate):
+        clean = _mended(prior, privacy, sparse)
+        law = prior.pmf @ clean
+        theta = float(_needed(prior, privacy, clean, law).max())
+        candidate = snap((1 - theta) * clean + theta * law)
+    attempt = 0
+    while not _satisfied(prior, privacy, candidate):  # theta = 1 ends it
+        missing = float(_needed(prior, privacy, candidate, prior.pmf @ candidate).max())
+        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
+        candidate = snap((1 - theta) * clean + theta * law)
+        attempt += 1
+    dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (candidate.max(axis=0) == 0))
+    shift = float(np.abs(candidate - matrix).max())
+    return Repair(candidate, theta, tuple(int(y) for y in dropped), shift)
+
+
+def _satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+    """In exact arithmetic, and in the floating-point arithmetic of whoever checks it next."""
+    return privacy.holds(prior, Mechanism(matrix)) and holds_exactly(prior, privacy, matrix)
+
+
+def _without_noise(matrix: FloatArray) -> FloatArray:
+    """Small entries as zeros, rows over their sums."""
     if not np.isfinite(matrix).all():
         raise MechanismError("the matrix to repair has an entry that is not finite")
-    clean, dropped = _without_noise(prior, privacy, matrix)
-    law = prior.pmf @ clean
-    theta = _needed(prior, privacy, clean, law).max()
-    for attempt in range(128):
-        candidate = snap((1 - theta) * clean + theta * law)
-        if privacy.holds(prior, Mechanism(candidate)) and holds_exactly(prior, privacy, candidate):
-            shift = float(np.abs(candidate - matrix).max())
-            return Repair(candidate, float(theta), dropped, shift)
-        missing = _needed(prior, privacy, candidate, prior.pmf @ candidate).max()
-        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
-    raise AssertionError("a constant mechanism satisfies every requirement")  # pragma: no cover
-
-
-def _without_noise(
-    prior: Prior, privacy: Requirement, matrix: FloatArray
-) -> tuple[FloatArray, tuple[int, ...]]:
     sparse = np.where(matrix > NOISE, matrix, 0.0)
+    sums = sparse.sum(axis=1)
+    if not (np.abs(sums - 1) < 0.5).all():
+        raise MechanismError(
+            f"the matrix to repair has a row that sums to {sums[np.abs(sums - 1).argmax()]:.3g}: it is no "
+            "mechanism, not even roughly"
+        )
+    return np.asarray(sparse / sums[:, None])
+
+
+def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray) -> FloatArray:
+    """Outputs that miss the bound by little mixed with their means, one by one; rows over their sums."""
     means = prior.pmf @ sparse
     share = _needed(prior, privacy, sparse, means)
+    share = np.where(share * np.ptp(sparse, axis=0) <= SMALL, share, 0.0)
     mixed = (1 - share) * sparse + share * means
     kept = np.where(mixed.max(axis=0) > NOISE, mixed, 0.0)
-    sums = kept.sum(axis=1)
-    if not (sums > 0.5).all():
-        raise MechanismError(
-            f"the matrix to repair has a row that sums to {sums.min():.3g}: it is no mechanism, "
-            "not even roughly"
-        )
-    dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (kept.max(axis=0) == 0))
-    return kept / sums[:, None], tuple(int(y) for y in dropped)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
 def _needed(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:

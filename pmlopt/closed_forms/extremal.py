@@ -75,7 +75,7 @@ def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
     p = as_prior(prior)
     level = nonnegative(epsilon, "epsilon", PrivacyError)
     limit = -math.log1p(-float(p.pmf.min())) if p.size > 1 else 0.0
-    if level > limit:
+    if level > limit and not math.isclose(level, limit, rel_tol=1e-14):
         raise PrivacyError(
             f"the high-privacy mechanism needs epsilon <= -log(1 - min p) = {limit:.12g}, not {epsilon}"
         )

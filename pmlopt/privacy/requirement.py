@@ -68,9 +68,10 @@ class Requirement(ABC):
 
     @abstractmethod
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        """Return max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 that meet the bound and have sum_y q[y] = 1.
+        """The support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within it.
 
-        The rows need not sum to one; a rounding-level error is allowed for by the caller.
+        The rows need not sum to one, only the law q does (under maximal leakage, not even that). A
+        rounding-level error is allowed for by the caller.
         """
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:

@@ -99,10 +99,10 @@ def routes(program: Program, solver: str, warm: bool) -> list[Route]:
         SolverUnavailableError: the name is unknown, not installed, or cannot take the program.
     """
     linear = program.problem.is_lp()
-    if solver == "auto":
+    name = solver.lower()
+    if name == "auto":
         entries = program.mechanism.size
         return [rule.route for rule in DECISIONS if rule.applies(linear, entries, warm)]
-    name = solver.lower()
     installed = [entry.lower() for entry in cp.installed_solvers()]
     if name in highs.METHODS:
         if not linear:

@@ -106,8 +106,6 @@ _COUNTS = (
 
 def _limits(options: Options) -> dict[str, float | str]:
     limits: dict[str, float | str] = {
-        # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
-        "small_matrix_value": 1e-12,
         "primal_feasibility_tolerance": max(1e-10, min(1e-9, options.tolerance)),
         "dual_feasibility_tolerance": max(1e-10, min(1e-9, options.tolerance)),
     }
@@ -131,6 +129,8 @@ def _loaded(ready: Compiled, options: dict[str, float | str]) -> highspy.Highs:
     model.a_matrix_.value_ = matrix.data
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
+    # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
+    solver.setOptionValue("small_matrix_value", 1e-12)
     for name, value in options.items():
         solver.setOptionValue(name, value)
     solver.passModel(model)

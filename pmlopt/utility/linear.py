@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.checks import FloatArray, Label, float_array
-from pmlopt.errors import UtilityError
+from pmlopt.errors import PmloptError, UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 
@@ -52,8 +52,19 @@ class LinearUtility(ABC):
                     f"{len(outputs)} outputs need ({len(inputs)}, {len(outputs)})"
                 )
             return table
-        values = [[self.matrix(x, y) for y in outputs] for x in inputs]
+        values = [[self._at(x, y) for y in outputs] for x in inputs]
         return float_array(values, 2, f"the {self.what} function's values", UtilityError)
+
+    def _at(self, x: Label, y: Label) -> float:
+        assert callable(self.matrix)
+        try:
+            return self.matrix(x, y)
+        except PmloptError:
+            raise
+        except Exception as cause:  # a person's own function may raise anything
+            raise UtilityError(
+                f"the {self.what} function fails on the labels {x!r} and {y!r}: {cause!r}"
+            ) from cause
 
     def gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
         """The matrix with the sign that makes more better."""

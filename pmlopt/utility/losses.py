@@ -35,7 +35,8 @@ def squared(x: Any, y: Any) -> float:
         >>> squared(3, 5)
         4.0
     """
-    return _difference(x, y) ** 2
+    difference = _difference(x, y)
+    return difference * difference
 
 
 LOSSES: Mapping[str, Callable[[Any, Any], float]] = {
