@@ -16,13 +16,13 @@ FloatArray = NDArray[np.float64]
 
 
 def instance(kind: str, size: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """A Dirichlet prior, and a gain matrix in [-1, 1]: random, |i-j|, or Hamming."""
+    """A Dirichlet prior, and a gain matrix in [-1, 1]: random, absolute (-|i-j|), or Hamming."""
     rng = np.random.default_rng(seed)
     prior = rng.dirichlet(np.full(size, 2.0))
     letters = np.arange(size)
     tables = {
         "random": rng.random((size, size)),
-        "|i-j|": -np.abs(np.subtract.outer(letters, letters)) / size,
+        "absolute": -np.abs(np.subtract.outer(letters, letters)) / size,
         "hamming": np.eye(size),
     }
     return prior, tables[kind]

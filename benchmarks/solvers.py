@@ -38,7 +38,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(machine())
     rows = []
-    for kind in ("random", "|i-j|", "hamming"):
+    for kind in ("random", "absolute", "hamming"):
         rows += compare(kind, arguments.size, arguments.repeats)
     table(["gain", "route", "seconds", "compile", "ratio", "value", "PML excess of its matrix"], rows)
 

@@ -58,19 +58,17 @@ def _umask() -> int:
     return mask
 
 
-def matrix_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a mechanism file, checked."""
+def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
+    """The ending of a file, one of those that are known: by default those of a mechanism."""
     ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        raise FileFormatError(
-            f"{path}: the ending {ending!r} is not known for a mechanism: use {', '.join(ENDINGS)}"
-        )
+    if ending not in known:
+        raise FileFormatError(f"{path}: the ending {ending!r} is not known here: use {', '.join(known)}")
     return ending
 
 
 def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
     """Write a labelled matrix in the format that the path's ending names."""
-    encode = {".csv": _to_csv, ".json": _to_json, ".npz": _to_npz}[matrix_ending(path)]
+    encode = {".csv": _to_csv, ".json": _to_json, ".npz": _to_npz}[ending_of(path)]
     write_whole(path, encode(stored))
 
 
@@ -80,7 +78,7 @@ def read_matrix(path: str | os.PathLike[str]) -> MatrixFile:
     Raises:
         FileFormatError: the file is not there, cut short, or not of its format.
     """
-    decode = {".csv": _from_csv, ".json": _from_json, ".npz": _from_npz}[matrix_ending(path)]
+    decode = {".csv": _from_csv, ".json": _from_json, ".npz": _from_npz}[ending_of(path)]
     return decode(path, read_bytes(path))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pmlopt.errors import FileFormatError, MissingExtraError
-from pmlopt.files import write_whole
+from pmlopt.errors import MissingExtraError
+from pmlopt.files import ending_of, write_whole
 from pmlopt.measures import pointwise_leakage
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import PriorLike
@@ -50,17 +49,7 @@ def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure, whole or not at all; the ending (.png, .pdf, .svg) chooses the format."""
-    ending = check_ending(path)
+    ending = ending_of(path, ENDINGS)
     stream = io.BytesIO()
     figure.savefig(stream, format=ending[1:], dpi=150)
     write_whole(path, stream.getvalue())
-
-
-def check_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a picture's file, checked."""
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        raise FileFormatError(
-            f"{path}: the ending {ending!r} is not known for a picture: use {', '.join(ENDINGS)}"
-        )
-    return ending

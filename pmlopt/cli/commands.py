@@ -11,6 +11,7 @@ import io
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -19,6 +20,7 @@ import click
 
 from pmlopt import __version__, files
 from pmlopt.cli.printing import (
+    echo_json,
     expectation_rows,
     levels_of,
     number,
@@ -29,10 +31,11 @@ from pmlopt.cli.printing import (
     progress,
     status,
 )
-from pmlopt.cli.reading import aligned, check_targets, read_outputs, read_prior, read_utility, requirement
-from pmlopt.errors import InfeasibleError, InputError, MissingExtraError, PmloptError, SolverError
+from pmlopt.cli.reading import aligned, read_outputs, read_prior, read_utility, requirement
+from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
 
 if TYPE_CHECKING:
+    from pmlopt.builders import Program
     from pmlopt.result import Result
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED = 1, 2, 3
@@ -46,11 +49,11 @@ def _exits(command: Callable[A, None]) -> Callable[A, None]:
     def run(*args: A.args, **kwargs: A.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except (InputError, MissingExtraError) as error:
+        except InputError as error:
             _fail(error, BAD_INPUT)
         except (SolverError, InfeasibleError) as error:
             _fail(error, NOT_SOLVED)
-        except PmloptError as error:  # pragma: no cover - the children are named above
+        except PmloptError as error:
             _fail(error, BAD_INPUT)
 
     return run
@@ -68,57 +71,101 @@ def main() -> None:
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-_out = click.option(
-    "-o", "--output", type=click.Path(path_type=Path),
-    help="Write the mechanism: .csv, .json (with the certificate) or .npz.",
-)  # fmt: skip
-_solver = click.option(
-    "--solver", default="auto", show_default=True, help="auto, highs, highs-ipm, clarabel, scs, ..."
-)
-_time = click.option("--time-limit", type=float, help="Seconds for each solver.")
-_tolerance = click.option(
-    "--tolerance", type=float, default=1e-7, show_default=True,
-    help="Largest certified gap, as a share of the utility's range.",
-)  # fmt: skip
-_mps = click.option("--mps", type=click.Path(path_type=Path), help="Write the LP in the MPS format too.")
-_plot = click.option(
-    "--plot", type=click.Path(path_type=Path), help="Draw the mechanism: .png, .pdf or .svg."
-)
 _prior = click.option(
     "--prior", "prior_file", type=click.Path(path_type=Path), required=True,
     help="CSV with a header and two columns: letter, and count or probability.",
 )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Run:
+    """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
+
+    output: Path | None
+    solver: str
+    time_limit: float | None
+    tolerance: float
+    mps: Path | None
+    plot: Path | None
+    as_json: bool
+
+    def check(self) -> None:
+        """Complain of a file's ending before any solver runs."""
+        if self.output is not None:
+            files.ending_of(self.output)
+        if self.plot is not None:
+            from pmlopt.plots import ENDINGS
+
+            files.ending_of(self.plot, ENDINGS)
+
+    def solve(self, declare: Callable[[], Program]) -> Result:
+        """Declare the program, solve it and write the files."""
+        with status("solving", self.as_json):
+            from pmlopt.solvers import solve, write_mps
+
+            program = declare()
+            result = solve(program, self.solver, time_limit=self.time_limit, tolerance=self.tolerance)
+        if self.mps is not None:
+            write_mps(program, self.mps)
+        if self.output is not None:
+            result.save(self.output)
+        if self.plot is not None:
+            from pmlopt.plots import mechanism_figure, save_figure
+
+            save_figure(mechanism_figure(program.prior, result.mechanism), self.plot)
+        return result
+
+
+_PATH = click.Path(path_type=Path)
+_RUN_OPTIONS = (
+    click.option("-o", "--output", type=_PATH, help="Write .csv, .json (with the certificate) or .npz."),
+    click.option(
+        "--solver", default="auto", show_default=True, help="auto, highs, highs-ipm, clarabel, scs, ..."
+    ),
+    click.option("--time-limit", type=float, help="Seconds for each solver."),
+    click.option(
+        "--tolerance",
+        type=float,
+        default=1e-7,
+        show_default=True,
+        help="Largest certified gap, as a share of the utility's range.",
+    ),
+    click.option("--mps", type=_PATH, help="Write the LP in the MPS format too."),
+    click.option("--plot", type=_PATH, help="Draw the mechanism: .png, .pdf or .svg."),
+    _json,
+)
+
+
+def _runs(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a run, and hand them over as one `Run`."""
+
+    @wraps(command)
+    def collected(**options: Any) -> None:
+        run = Run(**{field.name: options.pop(field.name) for field in fields(Run)})
+        command(run=run, **options)
+
+    for option in reversed(_RUN_OPTIONS):
+        collected = option(collected)
+    return collected
+
+
 @main.command("solve")
 @click.argument("problem")
-@_out
-@_solver
-@_time
-@_tolerance
-@_mps
-@_plot
-@_json
+@_runs
 @_exits
-def solve_command(
-    problem: str, output: Path | None, solver: str, time_limit: float | None, tolerance: float,
-    mps: Path | None, plot: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+def solve_command(problem: str, run: Run) -> None:
     """Solve PROBLEM: a problem file (.toml), or the id of one in the library.
 
     Exits with 1 when the optimum contradicts what the file expects of it.
     """
     from pmlopt.instances import find
 
-    check_targets(output, plot)
+    run.check()
     instance = find(problem)
-    result = _run(instance.program, solver, time_limit, tolerance, mps, as_json)
-    _write(result, output, plot)
+    result = run.solve(instance.program)
     agrees = instance.expected is None or instance.expected.agrees(result.value)
-    if as_json:
-        click.echo(
-            files.json_bytes({"id": instance.id, "agrees": agrees, **result.to_dict()}).decode(), nl=False
-        )
+    if run.as_json:
+        echo_json({"id": instance.id, "agrees": agrees, **result.to_dict()})
     else:
         print_result(result, f"{instance.title} [{instance.id}]", expectation_rows(instance, agrees))
     sys.exit(0 if agrees else CLAIM_FAILS)
@@ -132,40 +179,41 @@ def solve_command(
 )
 @click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
 @click.option(
-    "--privacy", "privacy_name", default="pml", show_default=True,
+    "--privacy",
+    "privacy_name",
+    default="pml",
+    show_default=True,
     type=click.Choice(["pml", "ldp", "lip", "maximal-leakage"]),
-)  # fmt: skip
+)
 @click.option("--lower", type=float, help="LIP only: the bound on the other side; epsilon where left out.")
 @click.option("--outputs", help="The outputs: their number, or their labels with commas between.")
-@_out
-@_solver
-@_time
-@_tolerance
-@_mps
-@_plot
-@_json
+@_runs
 @_exits
 def design(
-    prior_file: Path, epsilon: float, utility_name: str, minimise: bool, privacy_name: str,
-    lower: float | None, outputs: str | None, output: Path | None, solver: str,
-    time_limit: float | None, tolerance: float, mps: Path | None, plot: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    prior_file: Path,
+    epsilon: float,
+    utility_name: str,
+    minimise: bool,
+    privacy_name: str,
+    lower: float | None,
+    outputs: str | None,
+    run: Run,
+) -> None:
     """Design the optimal mechanism for a prior, a privacy bound and a utility."""
-    check_targets(output, plot)
+    run.check()
     prior = read_prior(prior_file)
     privacy = requirement(privacy_name, epsilon, lower)
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs) if outputs is not None else columns
 
-    def declare() -> Any:
+    def declare() -> Program:
         from pmlopt.builders import design as build
 
         return build(prior, privacy, utility, letters)
 
-    result = _run(declare, solver, time_limit, tolerance, mps, as_json)
-    _write(result, output, plot)
-    if as_json:
-        click.echo(files.json_bytes(result.to_dict()).decode(), nl=False)
+    result = run.solve(declare)
+    if run.as_json:
+        echo_json(result.to_dict())
     else:
         print_result(result, f"Optimal mechanism for {prior_file.name}", [])
 
@@ -189,14 +237,14 @@ def audit(mechanism_file: Path, prior_file: Path, epsilon: float | None, as_json
     if epsilon is not None:
         holds = holds_exactly(prior, PML(epsilon), mechanism.matrix)
     if as_json:
-        click.echo(files.json_bytes({
+        echo_json({
             "level": levels["pml"],
             "levels": {name: level if math.isfinite(level) else None for name, level in levels.items()},
             "epsilon": epsilon,
             "holds": holds,
             "rows_sum_to_one_exactly": rows_are_exact(mechanism.matrix),
             "outputs": outcomes(prior, mechanism),
-        }).decode(), nl=False)  # fmt: skip
+        })  # fmt: skip
     else:
         print_audit(mechanism_file, prior, mechanism, levels, epsilon, holds)
     sys.exit(CLAIM_FAILS if holds is False else 0)
@@ -237,10 +285,10 @@ def problems(as_json: bool) -> None:
 
     instances = load_all()
     if as_json:
-        click.echo(files.json_bytes([
+        echo_json([
             {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
             for i in instances
-        ]).decode(), nl=False)  # fmt: skip
+        ])  # fmt: skip
         return
     rows = [(i.id, i.title, f"{i.cite}, {i.where}") for i in instances]
     print_table(["problem", "title", "source"], rows)
@@ -267,7 +315,7 @@ def bench(repeats: int, as_json: bool) -> None:
     instances = [i for i in load_all() if i.expected is not None and i.expected.closed_form is not None]
     rows = list(progress(compare(instances, repeats), len(instances), "solving"))
     if as_json:
-        click.echo(files.json_bytes([asdict(row) for row in rows]).decode(), nl=False)
+        echo_json([asdict(row) for row in rows])
     else:
         head = [
             "problem",
@@ -293,25 +341,3 @@ def bench(repeats: int, as_json: bool) -> None:
             for row in rows
         ])  # fmt: skip
     sys.exit(0 if all(row.agrees for row in rows) else CLAIM_FAILS)
-
-
-def _run(
-    declare: Callable[[], Any], solver: str, time_limit: float | None, tolerance: float,
-    mps: Path | None, quiet: bool,
-) -> Result:  # fmt: skip
-    with status("solving", quiet):
-        from pmlopt.solvers import solve, write_mps
-
-        program = declare()
-        if mps is not None:
-            write_mps(program, mps)
-        return solve(program, solver, time_limit=time_limit, tolerance=tolerance)
-
-
-def _write(result: Result, output: Path | None, plot: Path | None) -> None:
-    if output is not None:
-        result.save(output)
-    if plot is not None:
-        from pmlopt.plots import mechanism_figure, save_figure
-
-        save_figure(mechanism_figure(result.certificate.prior, result.mechanism), plot)

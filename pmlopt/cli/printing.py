@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pmlopt import files
+
 if TYPE_CHECKING:
     from pmlopt.instances import Instance
     from pmlopt.mechanism import Mechanism
@@ -156,6 +158,11 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in table:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo(("  " + line).rstrip())
+
+
+def echo_json(content: Any) -> None:
+    """Print plain data as JSON."""
+    click.echo(files.json_bytes(content).decode(), nl=False)
 
 
 def number(value: float | None) -> str:

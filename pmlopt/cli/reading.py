@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from pmlopt.utility import LinearUtility
 
 
-def check_targets(output: Path | None, plot: Path | None) -> None:
-    """Complain of a file's ending before any solver runs."""
-    if output is not None:
-        files.matrix_ending(output)
-    if plot is not None:
-        from pmlopt.plots import check_ending
-
-        check_ending(plot)
-
-
 def read_prior(path: Path) -> Prior:
     """The prior of a two-column CSV: counts where all numbers are whole, else probabilities."""
     from pmlopt.errors import PriorError
