@@ -67,7 +67,7 @@ def _row(instance: Instance, repeats: int) -> Row:
         )
     agrees = (
         expected.agrees(result.value)
-        and abs(closed_value - expected.value) <= expected.rtol * max(1e-3, abs(expected.value))
+        and abs(closed_value - expected.value) <= expected.slack
         and result.certificate.verify_exact()
     )
     return Row(

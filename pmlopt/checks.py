@@ -53,6 +53,8 @@ def labels_of(
         return tuple(range(size))
     if isinstance(labels, str):
         raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")
+    if not isinstance(labels, Iterable):
+        raise error(f"{what} must be a sequence of labels, not {labels!r}")
     given = tuple(item.item() if isinstance(item, np.generic) else item for item in labels)
     if len(given) != size:
         raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")

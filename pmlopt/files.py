@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,24 +33,36 @@ class MatrixFile:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise where a file cannot be written for want of its folder, or because a folder stands there."""
+    target = Path(path)
+    if target.is_dir() or not target.parent.is_dir():
+        raise FileFormatError(f"{path}: cannot be written: it is a folder, or its folder is not there")
+
+
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file so that it is there whole or not at all: beside it first, then renamed."""
-    target = Path(path)
     try:
+        target = Path(path).resolve()  # a link stays, and its file is written
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be written: {cause.strerror}") from None
+    except (OSError, ValueError) as cause:
+        raise FileFormatError(f"{path}: cannot be written: {_reason(cause)}") from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
-        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).chmod(mode)
         Path(temporary).replace(target)
     except OSError as cause:
         Path(temporary).unlink(missing_ok=True)
-        raise FileFormatError(f"{target}: cannot be written: {cause.strerror}") from None
+        raise FileFormatError(f"{path}: cannot be written: {_reason(cause)}") from None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _reason(cause: Exception) -> str:
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
 def _umask() -> int:
@@ -86,8 +99,8 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file, or a FileFormatError that says why not."""
     try:
         return Path(path).read_bytes()
-    except OSError as cause:
-        raise FileFormatError(f"{path}: cannot be read: {cause.strerror}") from None
+    except (OSError, ValueError) as cause:
+        raise FileFormatError(f"{path}: cannot be read: {_reason(cause)}") from None
 
 
 def read_rows(path: str | os.PathLike[str], content: bytes | None = None) -> list[list[str]]:
@@ -118,17 +131,30 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
     rows = read_rows(path)
     if len(rows[0]) != 2:
         raise FileFormatError(
-            f"{path}: has {len(rows[0])} columns: a prior has two, letter and count (or probability)"
+            f"{path}: has {len(rows[0])} column(s): a prior has two, letter and count (or probability), "
+            "with a comma between"
         )
+    if _is_number(rows[0][1]):
+        raise FileFormatError(f"{path}: the first row, {rows[0]}, looks like data: put a header above it")
     texts = [row[1].strip() for row in rows[1:]]
     labels = labels_from_text([row[0] for row in rows[1:]])
-    if all(text.isascii() and text.isdigit() for text in texts):
+    if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):
         return labels, [int(text) for text in texts]
     numbers = [
         _number(text, f"{path}: row {number}, the letter {label!r}")
         for number, (label, text) in enumerate(zip(labels, texts, strict=True), start=2)
     ]
+    if all(number.is_integer() for number in numbers):
+        return labels, [int(number) for number in numbers]
     return labels, numbers
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
@@ -185,7 +211,10 @@ def _to_csv(stored: MatrixFile) -> bytes:
     writer.writerow(["", *stored.outputs])
     for label, row in zip(stored.inputs, stored.matrix.tolist(), strict=True):
         writer.writerow([label, *map(repr, row)])
-    return stream.getvalue().encode()
+    try:
+        return stream.getvalue().encode()
+    except UnicodeEncodeError as cause:
+        raise FileFormatError(f"a label cannot be written as UTF-8: {cause}") from None
 
 
 def _from_csv(path: str | os.PathLike[str], content: bytes) -> MatrixFile:

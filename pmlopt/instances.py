@@ -20,7 +20,7 @@ import numpy as np
 
 from pmlopt import closed_forms
 from pmlopt.builders import Program, design
-from pmlopt.checks import FloatArray
+from pmlopt.checks import FloatArray, real
 from pmlopt.errors import InputError, InstanceError
 from pmlopt.files import read_bytes
 from pmlopt.measures import information_density
@@ -56,7 +56,12 @@ class Expected:
 
     def agrees(self, optimum: float) -> bool:
         """Whether an optimum stands in the relation that is claimed."""
-        return RELATIONS[self.relation](optimum, self.value, self.rtol * max(1e-3, abs(self.value)))
+        return RELATIONS[self.relation](optimum, self.value, self.slack)
+
+    @property
+    def slack(self) -> float:
+        """How far an optimum may be off: rtol times the value's size, or times 1e-3 where it is small."""
+        return self.rtol * max(1e-3, abs(self.value))
 
 
 @dataclass(frozen=True)
@@ -115,10 +120,10 @@ def find(name: str | os.PathLike[str]) -> Instance:
     path = Path(name)
     if path.suffix == ".toml":
         return load(path)
-    matches = list(library().glob(f"*/{path.name}.toml"))
-    if path.name == str(name) and matches:
-        return load(matches[0])
-    near = get_close_matches(str(name), [file.stem for file in library().glob("*/*.toml")], n=1)
+    files = {file.stem: file for file in library().glob("*/*.toml")}
+    if str(name) in files:
+        return load(files[str(name)])
+    near = get_close_matches(str(name), list(files), n=1)
     hint = f"did you mean {near[0]!r}?" if near else "`pmlopt problems` lists them"
     raise InstanceError(f"{name}: there is no problem of that name, nor a .toml file; {hint}")
 
@@ -182,8 +187,12 @@ class Table:
         present = [key for key in self._left if key in allowed]
         self._known.extend(allowed)
         if len(present) != 1:
-            raise self.error("", f"must hold exactly one of {', '.join(allowed)}")
+            found = ", ".join(map(repr, self._left)) or "nothing"
+            raise self.error("", f"must hold exactly one of {', '.join(allowed)}; it holds {found}")
         return present[0]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._left
 
     def done(self) -> None:
         """Raise for a key that nothing asked for."""
@@ -225,7 +234,7 @@ def _instance(file: Path, root: Table) -> Instance:
     utility = _utility(params.table("utility"), prior, privacy)
     outputs = params.take("outputs", (int, list), None)
     params.done()
-    expected = _expected(root.table("expected")) if "expected" in root._left else None
+    expected = _expected(root.table("expected")) if "expected" in root else None
     root.done()
     return Instance(
         name, title, file, cite, where, prior, privacy, utility,
@@ -267,13 +276,13 @@ def _level(table: Table, key: str) -> float:
     """A level in nats: a number, or `{ log = "9/8" }` for the logarithm of a rational."""
     value = table.take(key, (int, float, dict))
     if not isinstance(value, dict):
-        return float(value)
+        return real(value, table._path(key), InstanceError)
     inner = Table(table.file, table._path(key), value)
     text = inner.take("log", (str, int, float))
     inner.done()
     try:
         return math.log(Fraction(text))
-    except (ValueError, ZeroDivisionError):
+    except (ValueError, ZeroDivisionError, OverflowError):
         raise inner.error("log", f'is {text!r}: write a positive rational such as "9/8"') from None
 
 

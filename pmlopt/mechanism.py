@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -126,12 +126,15 @@ class Mechanism:
         place = {label: i for i, label in enumerate(self.inputs)}
         rows = []
         for value in values:
-            if value not in place:
+            if not isinstance(value, Hashable) or value not in place:
                 raise MechanismError(
                     f"the value {value!r} is not an input of the mechanism, whose inputs are {self.inputs}"
                 )
             rows.append(place[value])
-        uniform = np.random.default_rng(seed).random(len(rows))
+        try:
+            uniform = np.random.default_rng(seed).random(len(rows))
+        except (TypeError, ValueError) as cause:
+            raise MechanismError(f"the seed {seed!r} cannot be used: {cause}") from None
         cumulative = np.cumsum(self.matrix, axis=1)
         # the last output that can occur takes what rounding leaves of the row
         last = self.matrix.shape[1] - 1 - np.argmax(self.matrix[:, ::-1] > 0, axis=1)

@@ -24,13 +24,9 @@ def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("plots need matplotlib: pip install 'pmlopt[plots]'") from None
     p, m = paired(prior, mechanism)
     n, k = m.matrix.shape
-    figure = Figure(figsize=(min(12, 2.5 + 0.45 * k), min(12, 2.5 + 0.4 * n)), layout="constrained")
+    figure = figure_class()(figsize=(min(12, 2.5 + 0.45 * k), min(12, 2.5 + 0.4 * n)), layout="constrained")
     top, main = figure.subplots(2, 1, sharex=True, height_ratios=[1, 4])
     leakages = pointwise_leakage(p, m)
     occurs = leakages > -float("inf")
@@ -45,6 +41,15 @@ def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
     if n <= 40:
         main.set_yticks(range(n), [str(label) for label in m.inputs])
     return figure
+
+
+def figure_class() -> type[Figure]:
+    """Matplotlib's Figure, or an error that names the extra."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("plots need matplotlib: pip install 'pmlopt[plots]'") from None
+    return Figure
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -14,6 +14,9 @@ from numpy.typing import ArrayLike
 from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of, whole
 from pmlopt.errors import PriorError
 
+SMALLEST = 1e-300
+"""The smallest probability of a letter: its logarithm, -690.8 nats, bounds every leakage."""
+
 
 @dataclass(frozen=True, eq=False, init=False)
 class Prior:
@@ -35,8 +38,8 @@ class Prior:
         >>> Prior([0.5, 0.6])
         Traceback (most recent call last):
         ...
-        pmlopt.errors.PriorError: the probabilities sum to 1.1, not to 1: divide them by their sum, or use
-        Prior.from_counts for counts
+        pmlopt.errors.PriorError: the probabilities sum to 1.1, not to 1: divide them by their sum, or give
+        whole counts (Prior.from_counts)
     """
 
     probabilities: FloatArray
@@ -53,17 +56,12 @@ class Prior:
     ) -> None:
         array = float_array(probabilities, 1, "the probabilities", PriorError)
         names = labels_of(labels, len(array), "the prior's labels", PriorError)
-        for label, value in zip(names, array, strict=True):
-            if value < 1e-300:
-                raise PriorError(
-                    f"the letter {label!r} has probability {value}: every letter needs a positive "
-                    "probability (of at least 1e-300); leave out letters that cannot occur"
-                )
+        _check_letters(names, array)
         total = math.fsum(array)
         if abs(total - 1) > SUM_TOLERANCE:
             raise PriorError(
                 f"the probabilities sum to {total:.12g}, not to 1: divide them by their sum, "
-                "or use Prior.from_counts for counts"
+                "or give whole counts (Prior.from_counts)"
             )
         if samples is not None:
             samples = _count(samples, "the number of samples")
@@ -133,13 +131,13 @@ class Prior:
             >>> Prior.from_samples(["b", "a", "b", "b"]).probabilities
             array([0.25, 0.75])
         """
-        table = Counter(v.item() if isinstance(v, np.generic) else v for v in values)
         try:
+            table = Counter(v.item() if isinstance(v, np.generic) else v for v in values)
             letters: list[Any] = sorted(table)
         except TypeError:
             raise PriorError(
-                "the samples mix kinds that have no order, such as text and numbers: convert them "
-                "to one kind, or count them and use Prior.from_counts"
+                "the samples are no letters, or mix kinds that have no order, such as text and numbers: "
+                "convert them to one kind, or count them and use Prior.from_counts"
             ) from None
         return cls.from_counts({letter: table[letter] for letter in letters})
 
@@ -158,6 +156,7 @@ class Prior:
                 )
         total = sum(counts)
         probabilities = np.array([count / total for count in counts])
+        _check_letters(names, probabilities)
         probabilities.setflags(write=False)
         prior = cls.__new__(cls)
         prior._set(probabilities, names, samples, counts)
@@ -231,8 +230,17 @@ def as_prior(prior: PriorLike) -> Prior:
     return prior if isinstance(prior, Prior) else Prior(prior)
 
 
+def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
+    for label, value in zip(labels, probabilities, strict=True):
+        if value < SMALLEST:
+            raise PriorError(
+                f"the letter {label!r} has probability {value}: every letter needs a positive "
+                f"probability (of at least {SMALLEST}); leave out letters that cannot occur"
+            )
+
+
 def _count(value: Any, what: str) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, int | float | np.integer | np.floating):
         raise PriorError(f"{what} must be a whole number, not {value!r}")
     if not isinstance(value, int) and not math.isfinite(value):
         raise PriorError(f"{what} must be a whole number, not {value}")

@@ -100,6 +100,16 @@ class Result:
         """The privacy level of the mechanism, recomputed from its matrix, in nats."""
         return self.certificate.level
 
+    def __str__(self) -> str:
+        """One line: how it ended, the value with its bound, the levels with their limits, the solver."""
+        limits = self.certificate.privacy.limits
+        levels = ", ".join(
+            f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in self.certificate.levels.items()
+        )
+        return (
+            f"{self.status.value}: value {self.value:.9g}, gap {self.gap:.1e}; {levels} nats; {self.solver}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a program: what `--json` prints."""
         return {

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Real
 
 import cvxpy as cp
+import numpy as np
 
 from pmlopt.builders.program import Program
 from pmlopt.checks import Label, labels_of, whole
@@ -52,6 +53,8 @@ def design(
         raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
     letters = _outputs(known.labels, utility, outputs)
     table = utility.table(known.labels, letters)
+    if np.abs(table).max() > 1e150:
+        raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
 
     n, m = table.shape
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")
@@ -64,10 +67,11 @@ def design(
     }
     for name, constraint in constraints.items():
         constraint.set_label(name)
-    expression = utility.expression(known, table, mechanism)
-    objective = cp.Maximize(expression) if utility.maximised else cp.Minimize(expression)
+    sense = cp.Maximize if utility.maximised else cp.Minimize
+    offsets = table.min(axis=1)
+    expression = utility.expression(known, table - offsets[:, None], mechanism) + float(known.pmf @ offsets)
     return Program(
-        problem=cp.Problem(objective, list(constraints.values())),
+        problem=cp.Problem(sense(expression), list(constraints.values())),
         prior=known,
         privacy=privacy,
         utility=utility,
@@ -86,7 +90,9 @@ def _outputs(
         return inputs if columns in (None, len(inputs)) else tuple(range(columns or 0))
     if isinstance(outputs, Real):
         return tuple(range(whole(outputs, "the number of outputs", ProgramError)))
-    letters: Sequence[Label] = outputs if isinstance(outputs, str) else tuple(outputs)  # type: ignore[arg-type]
+    if not isinstance(outputs, Iterable):
+        raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
+    letters: Sequence[Label] = outputs if isinstance(outputs, str) else tuple(outputs)
     if not letters:
         raise ProgramError("there are no outputs: give at least one label")
     return labels_of(letters, len(letters), "the outputs", ProgramError)

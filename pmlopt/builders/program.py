@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import cvxpy as cp
+import numpy as np
 
 from pmlopt.checks import FloatArray, Label
 from pmlopt.errors import ProgramError
@@ -44,9 +45,29 @@ class Program:
     """The constraints that came in with `with_constraints`."""
 
     @property
+    def offsets(self) -> FloatArray:
+        """(N,) the least entry of each row of the table, which no choice of outputs can change.
+
+        Solvers, bounds and gaps work on the table without them: digits that all outputs share
+        would only drown those in which they differ.
+        """
+        return np.asarray(self.table.min(axis=1))
+
+    @property
     def gains(self) -> FloatArray:
         """(N, M) the table with the sign that makes more better."""
         return self.table if self.utility.maximised else -self.table
+
+    @property
+    def centred(self) -> FloatArray:
+        """(N, M) the gains less the offsets."""
+        centred = self.table - self.offsets[:, None]
+        return centred if self.utility.maximised else -centred
+
+    @property
+    def constant(self) -> float:
+        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
+        return float(self.prior.pmf @ self.offsets)
 
     @property
     def mechanism(self) -> cp.Variable:
@@ -74,23 +95,39 @@ class Program:
         for name, constraint in constraints.items():
             if name in self.constraints or name in self.added:
                 raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
-            if not isinstance(constraint, cp.Constraint):
+            if not isinstance(constraint, cp.Constraint) or isinstance(constraint, cp.FiniteSet):
                 raise ProgramError(
                     f"{name!r} is {constraint!r}, not a cvxpy constraint: write, for example, "
                     "program.mechanism[0, 1] == 0"
                 )
+            empty = [parameter for parameter in constraint.parameters() if parameter.value is None]
+            if empty:
+                raise ProgramError(f"the constraint {name!r} has the parameter {empty[0]} without a value")
             if not constraint.is_dcp():
                 raise ProgramError(f"the constraint {name!r} is not convex (not DCP): {constraint}")
-            for variable in constraint.variables():
-                if variable.attributes["boolean"] or variable.attributes["integer"]:
-                    raise ProgramError(
-                        f"the constraint {name!r} has the integer variable {variable.name()!r}: "
-                        "pmlopt solves and certifies convex problems only"
-                    )
+            self._check_variables(name, constraint, constraints)
             constraint.set_label(name)
         added = {**self.added, **constraints}
         problem = cp.Problem(self.problem.objective, [*self.constraints.values(), *added.values()])
         return replace(self, problem=problem, added=added)
+
+    def _check_variables(
+        self, name: str, constraint: cp.Constraint, beside: Mapping[str, cp.Constraint]
+    ) -> None:
+        own = {variable.id for variable in self.variables.values()}
+        others = [c for key, c in {**self.added, **beside}.items() if key != name]
+        shared = {variable.id for other in others for variable in other.variables()}
+        for variable in constraint.variables():
+            if variable.attributes["boolean"] or variable.attributes["integer"] or variable.is_complex():
+                raise ProgramError(
+                    f"the constraint {name!r} has the variable {variable.name()!r}, which is integer or "
+                    "complex: pmlopt solves and certifies convex problems in real numbers"
+                )
+        if not {variable.id for variable in constraint.variables()} & (own | shared):
+            raise ProgramError(
+                f"the constraint {name!r} is on no variable of this program (of another one?): it would "
+                "change nothing"
+            )
 
     def assign(self, mechanism: MechanismLike) -> None:
         """Give every variable that the program declared its value at a mechanism: a warm start."""

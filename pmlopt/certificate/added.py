@@ -6,9 +6,12 @@ import math
 
 import cvxpy as cp
 import numpy as np
+from scipy import sparse
 
 from pmlopt.builders import Program
 from pmlopt.checks import FloatArray
+
+_CONVEX = (cp.constraints.Equality, cp.constraints.Inequality)
 
 
 def lagrangian(program: Program) -> tuple[FloatArray, float]:
@@ -28,27 +31,24 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
     variables: dict[int, cp.Variable] = {}
     constant = 0.0
     for constraint in program.added.values():
+        if not isinstance(constraint, _CONVEX):
+            return program.centred, math.inf
         equality = isinstance(constraint, cp.constraints.Equality)
-        if not equality and not isinstance(constraint, cp.constraints.Inequality):
-            return program.gains, math.inf
         if constraint.dual_value is None:
-            return program.gains, math.inf
+            return program.centred, math.inf
         multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
         multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
-        expression = constraint.expr
-        constant -= float(multiplier @ np.asarray(expression.value).flatten(order="F"))
-        for variable, gradient in expression.grad.items():
-            if gradient is None:
-                return program.gains, math.inf
-            slope = np.asarray(
-                np.atleast_2d(gradient) @ multiplier if np.ndim(gradient) == 0 else gradient @ multiplier
-            )
-            slope = slope.reshape(variable.shape, order="F")
+        constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
+        gradients = _gradients(constraint)
+        if gradients is None:
+            return program.centred, math.inf
+        for variable, gradient in gradients.items():
+            slope = np.asarray(gradient @ multiplier).reshape(variable.shape, order="F")
             slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
             variables[variable.id] = variable
             constant += float((slope * variable.value).sum())
     p = program.prior.pmf[:, None]
-    gains = program.gains - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
+    gains = program.centred - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
     gains = gains - slopes.pop(program.variables["output_law"].id, np.zeros((1, program.table.shape[1])))
     own = {variable.id for variable in program.variables.values()}
     for key, slope in slopes.items():
@@ -57,6 +57,30 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
             best = np.where(slope == 0, 0.0, np.maximum(-slope * lower, -slope * upper))
         constant += float(best.sum())
     return gains, constant
+
+
+def unit(constraint: cp.Constraint) -> float:
+    """The largest coefficient of a constraint at the point in hand where it is below one, else one.
+
+    A violation of 1e-14 is small in a constraint of size one and everything in one of size 1e-13.
+    """
+    gradients = _gradients(constraint) if isinstance(constraint, _CONVEX) else None
+    largest = max((abs(gradient).max() for gradient in (gradients or {}).values()), default=1.0)
+    return float(min(1.0, largest)) or 1.0
+
+
+def _gradients(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
+    """A constraint's slopes by variable, (entries of the variable, rows); None where cvxpy has none."""
+    try:
+        gradients = constraint.expr.grad
+    except (NotImplementedError, ValueError):
+        return None
+    if any(gradient is None for gradient in gradients.values()):
+        return None
+    return {
+        variable: sparse.csc_array(np.atleast_2d(gradient) if np.ndim(gradient) == 0 else gradient)
+        for variable, gradient in gradients.items()
+    }
 
 
 def _bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:

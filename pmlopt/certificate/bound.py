@@ -29,6 +29,8 @@ def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipl
     """
     reduced = gains - multipliers[:, None]
     raw = float(prior.pmf @ multipliers) + privacy.relaxation(prior, reduced)
-    # each sum of N products errs by at most about N units in the last place of its largest term
-    scale = abs(raw) + float(max(np.abs(a).max() for a in (multipliers, reduced, gains)))
+    # sums of N terms err by about N units in the last place of the sum of their sizes, and the
+    # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
+    sizes = np.abs(gains) + np.abs(multipliers)[:, None]
+    scale = float(prior.pmf @ np.abs(multipliers)) + privacy.relaxation(prior, sizes)
     return raw + 16 * (prior.size + 8) * float(np.finfo(float).eps) * scale

@@ -32,10 +32,15 @@ class Certificate:
         value: the expected gain or loss, recomputed, in its own units.
         bound: what no mechanism under the same constraints can better: at least the value of a gain,
             at most the value of a loss. Infinite where nothing is proved.
-        gap: |bound - value|.
-        multipliers: (N,) the rho from which `bound` follows by `utility_bound`, or None.
+        gap: |bound - value|, computed without the digits that all outputs share.
+        multipliers: (N,) the rho from which `bound` follows, or None.
+        gains: (N, M) what `utility_bound` was applied to: the program's centred gains, changed by the
+            multipliers of added constraints where there are any.
+        constant: what was added to it, so that `constant + utility_bound(prior, privacy, gains, multipliers)`
+            is the bound, for a loss its negative.
         residuals: how far each constraint is violated by the matrix, by name; 0 for those that pmlopt
-            declares, up to rounding.
+            declares, up to rounding and a margin of 2^-39. For an added constraint in small units, over
+            its largest coefficient.
         repair: what was done to the solver's matrix.
     """
 
@@ -45,14 +50,14 @@ class Certificate:
     levels: Mapping[str, float]
     value: float
     bound: float
+    gap: float
     multipliers: FloatArray | None
+    gains: FloatArray
+    constant: float
+    maximised: bool
+    table: FloatArray
     residuals: Mapping[str, float]
     repair: Repair
-
-    @property
-    def gap(self) -> float:
-        """|bound - value|, in the units of the utility."""
-        return abs(self.bound - self.value)
 
     @property
     def level(self) -> float:
@@ -70,8 +75,12 @@ class Certificate:
         return rows_are_exact(matrix) and holds_exactly(self.prior, self.privacy, matrix)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
+        """Plain data for a JSON file: enough to check every claim again.
+
+        The bound is `constant + utility_bound(prior, privacy, gains, multipliers)`, negated for a loss.
+        """
         return {
+            "utility": {"kind": "gain" if self.maximised else "loss", "table": self.table.tolist()},
             "privacy": {"name": self.privacy.name, "limits": self.privacy.limits},
             "levels": dict(self.levels),
             "value": self.value,
@@ -83,7 +92,11 @@ class Certificate:
                 "counts": None if self.prior.counts is None else list(self.prior.counts),
                 "samples": self.prior.samples,
             },
-            "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
+            "bound_from": {
+                "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
+                "gains": self.gains.tolist(),
+                "constant": finite(self.constant),
+            },
             "residuals": dict(self.residuals),
             "repair": {
                 "theta": self.repair.theta,
@@ -101,42 +114,70 @@ def certify(program: Program, matrix: FloatArray, multipliers: FloatArray | None
     Args:
         program: the design problem; where constraints were added to it, they hold their multipliers.
         matrix: (N, M) a solver's answer, or any mechanism.
-        multipliers: (N,) any rho, best the multipliers of the row sums over p; None proves no bound.
+        multipliers: (N,) any rho for the centred gains, best the multipliers of the row sums over p. Each
+            letter's own gain is tried too, and the better one kept.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
     fixed = repair(program.prior, program.privacy, matrix)
     program.assign(fixed.matrix)
-    residuals = {
-        name: float(np.max(constraint.violation()))
-        for name, constraint in {**program.constraints, **program.added}.items()
-    }
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
-    value = expectation(program.prior, program.table, fixed.matrix)
-    best = _best_gain(program, multipliers)
+    gains, constant = _terms(program)
+    rho, best = _best(program, gains, (fixed.matrix * gains).sum(axis=1), multipliers)
+    gain = expectation(program.prior, program.centred, fixed.matrix)
+    sign = 1.0 if program.utility.maximised else -1.0
+    total = constant + sign * program.constant
     return Certificate(
         prior=program.prior,
         privacy=program.privacy,
         mechanism=mechanism,
         levels=program.privacy.levels(program.prior, mechanism),
-        value=value,
-        bound=best if program.utility.maximised else -best,
-        multipliers=multipliers,
-        residuals=residuals,
+        value=program.constant + sign * gain,
+        bound=sign * (total + best),
+        gap=abs(constant + best - gain),
+        multipliers=rho,
+        gains=gains,
+        constant=total,
+        maximised=program.utility.maximised,
+        table=program.table,
+        residuals=_residuals(program),
         repair=fixed,
     )
 
 
-def _best_gain(program: Program, multipliers: FloatArray | None) -> float:
-    if multipliers is None or not np.isfinite(multipliers).all():
-        return math.inf
-    gains, constant = program.gains, 0.0
-    if program.added:
-        from pmlopt.certificate.added import lagrangian
+def _terms(program: Program) -> tuple[FloatArray, float]:
+    """The gains and the constant of the bound; added constraints enter through their multipliers."""
+    if not program.added:
+        return program.centred, 0.0
+    from pmlopt.certificate.added import lagrangian
 
-        gains, constant = lagrangian(program)
-    return constant + utility_bound(program.prior, program.privacy, gains, multipliers)
+    return lagrangian(program)
+
+
+def _best(
+    program: Program, gains: FloatArray, own: FloatArray, given: FloatArray | None
+) -> tuple[FloatArray | None, float]:
+    """The better of the solver's multipliers and each letter's own gain, which is sharp at the ends."""
+    best: tuple[FloatArray | None, float] = (None, math.inf)
+    for rho in (given, own):
+        if rho is not None and np.isfinite(rho).all():
+            bound = utility_bound(program.prior, program.privacy, gains, rho)
+            if bound < best[1]:
+                best = (rho, bound)
+    return best
+
+
+def _residuals(program: Program) -> dict[str, float]:
+    residuals = {
+        name: float(np.max(constraint.violation())) for name, constraint in program.constraints.items()
+    }
+    if program.added:
+        from pmlopt.certificate.added import unit
+
+        for name, constraint in program.added.items():
+            residuals[name] = float(np.max(constraint.violation())) / unit(constraint)
+    return residuals
 
 
 def finite(number: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -56,22 +57,27 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
     Raises:
         MechanismError: a row has no positive entry left, or an entry is not finite.
     """
-    sparse = _without_noise(matrix)
-    theta, candidate = 0.0, snap(sparse)
+    clean = _without_noise(matrix)
+    theta, candidate = 0.0, snap(clean)
     if not _satisfied(prior, privacy, candidate):
-        clean = _mended(prior, privacy, sparse)
-        law = prior.pmf @ clean
-        theta = float(_needed(prior, privacy, clean, law).max())
-        candidate = snap((1 - theta) * clean + theta * law)
-    attempt = 0
-    while not _satisfied(prior, privacy, candidate):  # theta = 1 ends it
-        missing = float(_needed(prior, privacy, candidate, prior.pmf @ candidate).max())
-        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
-        candidate = snap((1 - theta) * clean + theta * law)
-        attempt += 1
+        clean = _mended(prior, privacy, clean)
+        theta, candidate = _mixed(prior, privacy, clean)
     dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (candidate.max(axis=0) == 0))
     shift = float(np.abs(candidate - matrix).max())
     return Repair(candidate, theta, tuple(int(y) for y in dropped), shift)
+
+
+def _mixed(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
+    """The least theta that a doubling search finds from the chord's, and its mixture; theta = 1 ends it."""
+    law = prior.pmf @ clean
+    theta = float(_needed(prior, privacy, clean, law).max())
+    for attempt in count():
+        candidate = snap((1 - theta) * clean + theta * law)
+        if _satisfied(prior, privacy, candidate):
+            break
+        missing = float(_needed(prior, privacy, candidate, prior.pmf @ candidate).max())
+        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
+    return theta, candidate
 
 
 def _satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:

@@ -1,7 +1,8 @@
 """The command line: `pmlopt` or `python -m pmlopt`.
 
 Exit codes: 0 done, 1 the claim fails, 2 bad input (a message, no traceback, no file), 3 no solver
-could solve it. Modules are imported where they are used, so that help and audits answer at once.
+could solve it, 70 a bug in pmlopt (with a traceback to report). Modules are imported where they are
+used, so that help and audits answer at once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import csv
 import io
 import math
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -28,6 +30,7 @@ from pmlopt.cli.printing import (
     print_audit,
     print_result,
     print_table,
+    print_verdict,
     progress,
     status,
 )
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from pmlopt.builders import Program
     from pmlopt.result import Result
 
-CLAIM_FAILS, BAD_INPUT, NOT_SOLVED = 1, 2, 3
+CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG = 1, 2, 3, 70
 A = ParamSpec("A")
 
 
@@ -55,6 +58,9 @@ def _exits(command: Callable[A, None]) -> Callable[A, None]:
             _fail(error, NOT_SOLVED)
         except PmloptError as error:
             _fail(error, BAD_INPUT)
+        except Exception:  # a bug of pmlopt's must not look like a claim that fails
+            traceback.print_exc()
+            sys.exit(BUG)
 
     return run
 
@@ -70,7 +76,15 @@ def main() -> None:
     """Design privacy mechanisms by convex optimization, with a proof of the bound."""
 
 
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_privacy = click.option(
+    "--privacy",
+    "privacy_name",
+    default="pml",
+    show_default=True,
+    type=click.Choice(["pml", "ldp", "lip", "maximal-leakage"]),
+)
+_lower = click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon.")
 _prior = click.option(
     "--prior", "prior_file", type=click.Path(path_type=Path), required=True,
     help="CSV with a header and two columns: letter, and count or probability.",
@@ -90,13 +104,19 @@ class Run:
     as_json: bool
 
     def check(self) -> None:
-        """Complain of a file's ending before any solver runs."""
+        """Complain of what cannot be written before any solver runs."""
+        targets = [path for path in (self.output, self.mps, self.plot) if path is not None]
+        if len({path.resolve() for path in targets}) < len(targets):
+            raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
+        for path in targets:
+            files.check_target(path)
         if self.output is not None:
             files.ending_of(self.output)
         if self.plot is not None:
-            from pmlopt.plots import ENDINGS
+            from pmlopt.plots import ENDINGS, figure_class
 
             files.ending_of(self.plot, ENDINGS)
+            figure_class()
 
     def solve(self, declare: Callable[[], Program]) -> Result:
         """Declare the program, solve it and write the files."""
@@ -178,14 +198,8 @@ def solve_command(problem: str, run: Run) -> None:
     "--utility", "utility_name", required=True, help="hamming, absolute, squared, or a CSV matrix of gains."
 )
 @click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
-@click.option(
-    "--privacy",
-    "privacy_name",
-    default="pml",
-    show_default=True,
-    type=click.Choice(["pml", "ldp", "lip", "maximal-leakage"]),
-)
-@click.option("--lower", type=float, help="LIP only: the bound on the other side; epsilon where left out.")
+@_privacy
+@_lower
 @click.option("--outputs", help="The outputs: their number, or their labels with commas between.")
 @_runs
 @_exits
@@ -221,32 +235,43 @@ def design(
 @main.command()
 @click.argument("mechanism_file", metavar="MECHANISM", type=click.Path(path_type=Path))
 @_prior
-@click.option("--epsilon", type=float, help="The claimed PML bound in nats; decided in exact arithmetic.")
+@click.option("--epsilon", type=float, help="The claimed bound in nats; decided in exact arithmetic.")
+@_privacy
+@_lower
 @_json
 @_exits
-def audit(mechanism_file: Path, prior_file: Path, epsilon: float | None, as_json: bool) -> None:
+def audit(
+    mechanism_file: Path,
+    prior_file: Path,
+    epsilon: float | None,
+    privacy_name: str,
+    lower: float | None,
+    as_json: bool,
+) -> None:
     """Recompute every leakage of MECHANISM (.csv, .json, .npz); exit 1 when the claim fails."""
     from pmlopt.certificate.exact import holds_exactly, rows_are_exact
     from pmlopt.mechanism import Mechanism
-    from pmlopt.privacy import PML
 
     mechanism = Mechanism.load(mechanism_file)
     prior = aligned(read_prior(prior_file), mechanism)
+    claim = None if epsilon is None else requirement(privacy_name, epsilon, lower)
     levels = levels_of(prior, mechanism)
-    holds = None
-    if epsilon is not None:
-        holds = holds_exactly(prior, PML(epsilon), mechanism.matrix)
+    holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
+    exact = rows_are_exact(mechanism.matrix)
     if as_json:
         echo_json({
             "level": levels["pml"],
             "levels": {name: level if math.isfinite(level) else None for name, level in levels.items()},
+            "privacy": privacy_name,
             "epsilon": epsilon,
             "holds": holds,
-            "rows_sum_to_one_exactly": rows_are_exact(mechanism.matrix),
+            "rows_sum_to_one_exactly": exact,
             "outputs": outcomes(prior, mechanism),
         })  # fmt: skip
     else:
-        print_audit(mechanism_file, prior, mechanism, levels, epsilon, holds)
+        print_audit(mechanism_file, prior, mechanism, levels)
+        if claim is not None:
+            print_verdict(claim, levels, bool(holds), exact)
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
@@ -255,12 +280,17 @@ def audit(mechanism_file: Path, prior_file: Path, epsilon: float | None, as_json
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--column", required=True, help="The column of DATA that holds the secret.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The CSV file to write.")
-@click.option("--seed", type=int, help="For a result that can be repeated; leave out for a release.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="For a result that can be repeated; leave out for a release."
+)
 @_exits
 def apply(mechanism_file: Path, data: Path, column: str, output: Path, seed: int | None) -> None:
     """Replace a column of the CSV file DATA by the outputs of MECHANISM, row by row."""
     from pmlopt.mechanism import Mechanism
 
+    if output.resolve() == data.resolve():
+        raise InputError(f"{output}: is the data itself: write the release to another file")
+    files.check_target(output)
     mechanism = Mechanism.load(mechanism_file)
     rows = files.read_rows(data)
     if rows[0].count(column) != 1:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pmlopt.instances import Instance
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
+    from pmlopt.privacy import Requirement
     from pmlopt.result import Result
 
 WIDEST_TABLE = 12
@@ -94,7 +95,7 @@ def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> No
         limit = certificate.privacy.limits[name]
         rows.append((name, f"{_nats(level)}, at most {number(limit)} claimed"))
     rows += [
-        ("proved exactly", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"),
+        ("level proved", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"),
         *extra,
     ]
     if result.closed_form is not None:
@@ -108,14 +109,13 @@ def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> No
     ]  # fmt: skip
     click.echo(title)
     print_table(["", ""], rows)
+    if all(max(row) == min(row) for row in certificate.table.tolist()):
+        click.echo("The utility is the same whatever is released: there is nothing to design.")
     _print_matrix(result.mechanism)
 
 
-def print_audit(
-    path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float],
-    epsilon: float | None, holds: bool | None,
-) -> None:  # fmt: skip
-    """Every level, the most revealing outputs, and the verdict on the claim."""
+def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float]) -> None:
+    """Every level, and the most revealing outputs."""
     click.echo(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
     print_table(["measure", "level"], [(name, _nats(level)) for name, level in levels.items()])
     worst = outcomes(prior, mechanism)[:WIDEST_TABLE]
@@ -123,18 +123,23 @@ def print_audit(
         ["output", "probability", "leakage"],
         [(str(row["output"]), number(row["probability"]), _nats(row["leakage"])) for row in worst],
     )
-    if epsilon is None:
-        return
+
+
+def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
+    """Whether a claim holds, and by how much it is missed."""
+    stated = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
     if holds:
-        click.echo(f"The claim holds: PML at most {epsilon} nats, proved in rational arithmetic.")
-        return
-    over = levels["pml"] - epsilon
-    click.echo(f"The claim FAILS: PML is {levels['pml']!r}, not at most {epsilon!r} nats.")
-    if over < 1e-9:
-        click.echo(
-            f"It is missed by {max(over, 0.0):.1e} nats: rounding, in the matrix or in epsilon. "
-            "A claim that is rounded up would hold."
-        )
+        click.echo(f"The claim holds: {stated} nats, proved in rational arithmetic.")
+    else:
+        click.echo(f"The claim FAILS: not {stated} nats.")
+        over = max(levels[name] - limit for name, limit in claim.limits.items())
+        if over < 1e-9:
+            click.echo(
+                f"It is missed by less than {max(over, 1e-15):.0e} nats: rounding, in the matrix or in the "
+                "claim. A claim that is rounded up would hold."
+            )
+    if not exact:
+        click.echo("The rows do not sum to exactly one: the verdict is on the numbers as they stand.")
 
 
 def _print_matrix(mechanism: Mechanism) -> None:
@@ -171,4 +176,6 @@ def number(value: float | None) -> str:
 
 
 def _nats(level: float) -> str:
-    return f"{number(level)} nats = {number(level / math.log(2))} bits"
+    return (
+        f"{number(level)} nats = {number(level / math.log(2))} bits" if math.isfinite(level) else "infinite"
+    )

@@ -58,6 +58,8 @@ def read_utility(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility
     from pmlopt.errors import UtilityError
     from pmlopt.utility import LOSSES, ExpectedGain, ExpectedLoss
 
+    if name in LOSSES and minimise:
+        raise InputError(f"--minimise belongs to a matrix: {name} is a loss already")
     if name in LOSSES:
         return ExpectedLoss(LOSSES[name]), None
     if Path(name).suffix.lower() != ".csv":
@@ -74,6 +76,12 @@ def read_utility(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility
 
 def read_outputs(text: str) -> int | Sequence[Any]:
     """A number of outputs, or their labels with commas between."""
-    if text.strip().isdigit():
-        return int(text)
-    return files.labels_from_text([part.strip() for part in text.split(",")])
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise InputError(f"--outputs {text!r}: a label is empty")
+    labels = files.labels_from_text(parts)
+    if len(labels) > 1 or isinstance(labels[0], str):
+        return labels
+    if not isinstance(labels[0], int) or labels[0] < 1:
+        raise InputError(f"--outputs {text!r}: give a number of outputs of at least 1, or two labels or more")
+    return labels[0]

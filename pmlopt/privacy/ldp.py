@@ -30,7 +30,7 @@ class LDP(Requirement):
     Raises:
         PrivacyError: epsilon is negative, NaN, infinite, or past 700, where e^epsilon is no float.
 
-    Source: EMP, Section I; theory of sets of priors with all priors in the set.
+    Source: EMP, Section I and Remark 1 (LDP is PML for the set of all priors).
 
     Examples:
         >>> LDP(math.log(3)).holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
@@ -78,6 +78,6 @@ class LDP(Requirement):
         order = np.argsort(-gains, axis=0, kind="stable")
         weights = p[order]
         worth = weights * np.take_along_axis(gains, order, axis=0)
-        mass = down * p.sum() + (1 - down) * np.cumsum(weights, axis=0)
+        mass = down + (1 - down) * np.cumsum(weights, axis=0)
         total = down * worth.sum(axis=0) + (1 - down) * np.cumsum(worth, axis=0)
         return float((total / mass).max())

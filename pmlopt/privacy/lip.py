@@ -73,12 +73,13 @@ class LIP(Requirement):
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total, law = weights.sum(), weights @ matrix
         above = matrix.max(axis=0) * total - power(self.upper) * law
-        below = law - power(self.lower) * (matrix.min(axis=0) * total)
-        return np.maximum(above, below)
+        under = law - power(self.lower) * (matrix.min(axis=0) * total)
+        return np.maximum(above, under)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
-        p, a, b = prior.pmf, math.exp(-self.lower), math.exp(self.upper)
+        p, a = prior.pmf, math.exp(-self.lower)
+        b = math.exp(min(self.upper, prior.max_leakage))
         mass = (1 - a) / (b - a) if b > a else 1.0
         spread = top_mean(p, gains, mass) if mass > 0 else 0.0
         return float((a * (p @ gains) + (1 - a) * spread).max())

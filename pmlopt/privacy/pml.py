@@ -63,6 +63,7 @@ class PML(Requirement):
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total = weights.sum()
         # P[x,y] <= q[y] / p[x] always: past max_leakage the smaller factor says the same
+        # (700 nats are past every prior's maximum, for no letter has less than 1e-300)
         if self.epsilon > 700 or power(self.epsilon) * weights.min() >= total:
             return 0 * matrix.max(axis=0)
         return matrix.max(axis=0) * total - power(self.epsilon) * (weights @ matrix)

@@ -101,6 +101,9 @@ def below(factor: float) -> float:
 def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
     """(M,) the mean of each column over its largest `mass` under `weights`: CVaR, a fractional knapsack.
 
+    Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`, which is at least the mean for every c and equal
+    to it where the largest entries have filled the mass.
+
     Args:
         weights: (N,) the prior.
         values: (N, M).
@@ -111,7 +114,8 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
         array([2.5])
     """
     order = np.argsort(-values, axis=0, kind="stable")
-    sorted_weights = weights[order]
-    before = np.cumsum(sorted_weights, axis=0) - sorted_weights
-    taken = np.clip(mass - before, 0.0, sorted_weights)
-    return np.asarray((taken * np.take_along_axis(values, order, axis=0)).sum(axis=0) / mass)
+    filled = np.cumsum(weights[order], axis=0)
+    last = np.minimum((filled < mass).sum(axis=0), len(weights) - 1)
+    edge = np.take_along_axis(values, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
+    # the dual form: never below the mean whatever the edge, so rounding `filled` does no harm
+    return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass)

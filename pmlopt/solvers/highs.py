@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, Literal
 
 import cvxpy as cp
 import highspy
@@ -33,7 +34,7 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
     ready = compiled(problem, cp.HIGHS)
     start_point = _values(ready) if warm and method == "highs" else None
     clock = time.perf_counter()
-    solver = _loaded(ready, {**METHODS[method], **_limits(options)})
+    solver = _loaded(ready.data, {**METHODS[method], **_limits(options)})
     if start_point is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start_point.tolist()
@@ -52,14 +53,13 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
         solve_seconds=seconds,
     )
     if outcome.state == "point":
-        ready.unpack(
-            {
-                "solution": solver.getSolution(),
-                "info": SimpleNamespace(**dict.fromkeys(_COUNTS, 0), objective_function_value=0.0),
-                "model_status": "kOptimal",  # whether it is, the certificate decides
-                "run_time": seconds,
-            }
-        )
+        raw = {
+            "solution": solver.getSolution(),
+            "info": SimpleNamespace(**dict.fromkeys(_COUNTS, 0), objective_function_value=0.0),
+            "model_status": "kOptimal",  # whether it is, the certificate decides
+            "run_time": seconds,
+        }
+        ready.unpack(ready.chain.invert(raw, ready.inverse))
     return outcome
 
 
@@ -80,8 +80,9 @@ def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
     """
     if not program.problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
-    data, chain, inverse = program.problem.get_problem_data(cp.HIGHS)
-    solver = _loaded(Compiled(program.problem, data, chain, inverse, 1.0, 0.0), {})
+    data, _, inverse = program.problem.get_problem_data(cp.HIGHS)
+    solver = _loaded(data, {})
+    solver.changeObjectiveOffset(inverse[-1][cp.settings.OFFSET])
     for column, name in enumerate(_column_names(data)):
         solver.passColName(column, name)
     with tempfile.TemporaryDirectory() as folder:
@@ -114,15 +115,15 @@ def _limits(options: Options) -> dict[str, float | str]:
     return limits
 
 
-def _loaded(ready: Compiled, options: dict[str, float | str]) -> highspy.Highs:
-    matrix, right, equalities = ready.data["A"].tocsc(), ready.data["b"], ready.data["dims"].zero
+def _loaded(data: dict[str, Any], options: dict[str, float | str]) -> highspy.Highs:
+    matrix, right, equalities = data["A"].tocsc(), data["b"], data["dims"].zero
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = matrix.shape
-    model.col_cost_ = ready.data["c"]
+    model.col_cost_ = data["c"]
     model.row_lower_ = np.where(np.arange(len(right)) < equalities, right, -np.inf)
     model.row_upper_ = right
-    model.col_lower_ = _bound(ready.data["lower_bounds"], -np.inf, matrix.shape[1])
-    model.col_upper_ = _bound(ready.data["upper_bounds"], np.inf, matrix.shape[1])
+    model.col_lower_ = _bound(data["lower_bounds"], -np.inf, matrix.shape[1])
+    model.col_upper_ = _bound(data["upper_bounds"], np.inf, matrix.shape[1])
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     model.a_matrix_.start_ = matrix.indptr
     model.a_matrix_.index_ = matrix.indices
@@ -141,7 +142,9 @@ def _bound(values: FloatArray | None, default: float, size: int) -> FloatArray:
     return np.full(size, default) if values is None else values
 
 
-def _state(solver: highspy.Highs, status: highspy.HighsModelStatus) -> str:
+def _state(
+    solver: highspy.Highs, status: highspy.HighsModelStatus
+) -> Literal["point", "infeasible", "failed"]:
     if status in _INFEASIBLE:
         return "infeasible"
     solution = solver.getSolution()

@@ -49,22 +49,21 @@ def known_optimum(program: Program) -> KnownOptimum | None:
     for name, matrix in _candidates(program):
         if not _feasible(program, matrix):
             continue
-        gain = expectation(program.prior, program.gains, matrix)
+        gain = expectation(program.prior, program.centred, matrix)
         for multipliers in _multipliers(program, matrix):
-            bound = utility_bound(program.prior, program.privacy, program.gains, multipliers)
+            bound = utility_bound(program.prior, program.privacy, program.centred, multipliers)
             if bound - gain <= _CLOSED * scale:
                 return KnownOptimum(name, matrix, expectation(program.prior, program.table, matrix))
     return None
 
 
 def gain_range(program: Program) -> float:
-    """The most that the choice of the output can change the gain of one letter; the scale of a gap."""
-    span = float(np.ptp(program.table, axis=1).max())
-    return max(span, 1e-5 * float(np.abs(program.table).max()))
+    """The most that the choice of outputs can change the expected gain; the scale of a gap."""
+    return float(program.prior.pmf @ np.ptp(program.table, axis=1))
 
 
 def _candidates(program: Program) -> Iterator[tuple[str, FloatArray]]:
-    prior, privacy, gains = program.prior, program.privacy, program.gains
+    prior, privacy, gains = program.prior, program.privacy, program.centred
     yield "constant", closed_forms.constant(prior, gains).matrix
     yield "deterministic", closed_forms.deterministic(prior, gains).matrix
     if prior.size > len(program.outputs):
@@ -84,7 +83,7 @@ def _candidates(program: Program) -> Iterator[tuple[str, FloatArray]]:
 
 def _placed(program: Program, form: Mechanism) -> FloatArray:
     """The form with its columns given to the outputs that value them most: privacy has no labels."""
-    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.gains
+    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
     columns, outputs = linear_sum_assignment(worth, maximize=True)
     matrix = np.zeros(program.table.shape)
     matrix[:, outputs] = form.matrix[:, columns]
@@ -99,7 +98,7 @@ def _feasible(program: Program, matrix: FloatArray) -> bool:
 
 def _multipliers(program: Program, matrix: FloatArray) -> Iterator[FloatArray]:
     """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness."""
-    gains, p = program.gains, program.prior.pmf
+    gains, p = program.centred, program.prior.pmf
     yield (matrix * gains).sum(axis=1)
     yield gains.min(axis=1)
     if program.prior.size <= _LARGEST_SYSTEM:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
@@ -29,7 +29,7 @@ class Outcome:
         message: the solver's status in its own words.
     """
 
-    state: str
+    state: Literal["point", "infeasible", "failed"]
     finished: bool
     message: str
     iterations: int | None
@@ -49,14 +49,12 @@ class Compiled:
     scale: float
     seconds: float
 
-    def unpack(self, raw: Any) -> Mapping[str, Any]:
-        """Put a raw solution into the problem's variables and multipliers; return its attributes."""
-        solution = self.chain.invert(raw, self.inverse)
+    def unpack(self, solution: Any) -> None:
+        """Put a solution of the chain into the problem's variables and multipliers, in their units."""
         solution.dual_vars = {
             key: np.asarray(value) * self.scale for key, value in (solution.dual_vars or {}).items()
         }
         self.problem.unpack(solution)
-        return dict(solution.attr)
 
 
 def compiled(problem: cp.Problem, solver: str, settings: Mapping[str, Any] | None = None) -> Compiled:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -11,8 +10,8 @@ import numpy as np
 from pmlopt.builders import Program
 from pmlopt.certificate import Certificate, certify
 from pmlopt.checks import real
-from pmlopt.errors import InfeasibleError, InputError, MechanismError, SolverError
-from pmlopt.mechanism import MechanismLike, as_mechanism
+from pmlopt.errors import InfeasibleError, InputError, MechanismError, ProgramError, SolverError
+from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.result import ClosedForm, Result, Status, Timings
 from pmlopt.solvers.dispatch import Route, routes
 from pmlopt.solvers.known import KnownOptimum, gain_range, known_optimum
@@ -45,7 +44,8 @@ def solve(
         warm_start: a mechanism (or a Result) to start from; HiGHS's simplex uses it. Left out, a
             closed form that is optimal is found and used; False starts cold.
         time_limit: seconds for each solver.
-        tolerance: the largest certified gap to accept, as a share of the range of the gain.
+        tolerance: the largest certified gap to accept, as a share of the most that the choice of outputs can
+            change the expected utility. Added constraints may be violated by 1e-6 of their unit.
 
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
@@ -61,61 +61,114 @@ def solve(
         >>> bool(result.level <= 0.2 and result.gap < 1e-9)
         True
     """
-    begin = time.perf_counter()
-    options = _options(time_limit, tolerance)
-    closed = known_optimum(program)
-    start = _start(warm_start, closed)
-    best: Result | None = None
-    unproved: Result | None = None
-    attempts: list[str] = []
-    for route in routes(program, solver, start is not None):
-        if start is not None:
-            program.assign(start)
-        outcome = route.run(program.problem, options, start is not None)
+    if not isinstance(program, Program) or not isinstance(solver, str):
+        raise ProgramError(
+            f"solve takes a Program from design(...) and the name of a solver, not {program!r:.60} and "
+            f"{solver!r:.60}"
+        )
+    search = _Search(program, _options(time_limit, tolerance), warm_start)
+    for route in routes(program, solver, search.start is not None):
+        result = search.attempt(route)
+        if result is not None and result.status is Status.OPTIMAL:
+            return result
+    return search.best()
+
+
+class _Search:
+    """One call of `solve`: the routes tried so far, and what they found."""
+
+    def __init__(
+        self,
+        program: Program,
+        options: Options,
+        warm_start: MechanismLike | Result | Literal[False] | None,
+    ) -> None:
+        self.begin = time.perf_counter()
+        self.program, self.options = program, options
+        self.closed = known_optimum(program)
+        self.start = _start(program, warm_start, self.closed)
+        self.attempts: list[str] = []
+        self.results: list[Result] = []
+
+    def attempt(self, route: Route) -> Result | None:
+        """Run one solver and certify what it left; None, and a line in `attempts`, if that is nothing."""
+        program = self.program
+        if self.start is not None:
+            program.assign(self.start)
+        outcome = route.run(program.problem, self.options, self.start is not None)
         if outcome.state == "infeasible" and program.added:
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({route.solver}: {outcome.message}); a design "
                 f"alone is always feasible, so look at what was added: {', '.join(program.added)}"
             )
         if outcome.state != "point":
-            attempts.append(f"{route.solver}: {outcome.message}")
-            continue
-        certified = _certified(program, route, attempts)
-        if certified is None:
-            continue
-        result = _result(program, certified, route, outcome, attempts, closed, begin, tolerance)
-        if result.status is Status.OPTIMAL:
-            return result
-        attempts.append(
-            f"{route.solver}: {outcome.message}, certified gap {result.gap:.3g} above the tolerance "
-            f"{tolerance * gain_range(program):.3g}"
+            self.attempts.append(f"{route.solver}: {outcome.message}")
+            return None
+        clock = time.perf_counter()
+        try:
+            certificate = _certificate(program)
+        except MechanismError as cause:
+            self.attempts.append(f"{route.solver}: {cause}")
+            return None
+        broken = [name for name in program.added if certificate.residuals[name] > RESIDUAL]
+        if broken:
+            self.attempts.append(
+                f"{route.solver}: the repaired mechanism violates your constraint {broken[0]!r} by "
+                f"{certificate.residuals[broken[0]]:.3g}"
+            )
+            return None
+        result = self._result(route, outcome, certificate, time.perf_counter() - clock)
+        if result.status is not Status.OPTIMAL:
+            self.results.append(result)
+            self.attempts.append(
+                f"{route.solver}: {outcome.message}, certified gap {result.gap:.3g} above the tolerance "
+                f"{self.options.tolerance * gain_range(program):.3g}"
+            )
+        return result
+
+    def best(self) -> Result:
+        """The best result that was not proved optimal, if a solver finished with it; else an error."""
+        unproved = [result for result in self.results if result.status is Status.UNPROVED]
+        if unproved:
+            sign = 1 if self.program.utility.maximised else -1
+            ahead = max(sign * result.value for result in unproved) - RESIDUAL
+            chosen = min((r for r in unproved if sign * r.value >= ahead), key=lambda r: r.gap)
+            self.program.assign(chosen.mechanism)
+            return chosen
+        tried = "; ".join(self.attempts)
+        if not self.results:
+            raise SolverError(f"no solver could solve it: {tried}")
+        raise SolverError(
+            f"no solver reached the tolerance: {tried}. Allow more time or a larger tolerance",
+            min(self.results, key=lambda result: result.gap),
         )
-        if best is None or result.gap < best.gap:
-            best = result
-        if program.added and outcome.finished and (unproved is None or _better(result, unproved, program)):
-            unproved = replace(result, status=Status.UNPROVED)
-    if unproved is not None:
-        return unproved
-    raise SolverError(
-        "no solver reached the tolerance: "
-        + "; ".join(attempts)
-        + ". Allow more time or a larger tolerance; .result holds the best mechanism in hand"
-        if best is not None
-        else "no solver could solve it: " + "; ".join(attempts),
-        best,
-    )
 
-
-def _better(left: Result, right: Result, program: Program) -> bool:
-    """Whether the left one's utility is better by more than a solver's noise, or its gap smaller."""
-    ahead = (left.value - right.value) * (1 if program.utility.maximised else -1)
-    return ahead > RESIDUAL or (ahead > -RESIDUAL and left.gap < right.gap)
-
-
-@dataclass(frozen=True)
-class _Certified:
-    certificate: Certificate
-    seconds: float
+    def _result(
+        self, route: Route, outcome: Outcome, certificate: Certificate, certify_seconds: float
+    ) -> Result:
+        closed = self.closed
+        if certificate.gap <= self.options.tolerance * gain_range(self.program):
+            status = Status.OPTIMAL
+        else:
+            status = Status.UNPROVED if self.program.added and outcome.finished else Status.STOPPED
+        return Result(
+            status=status,
+            certificate=certificate,
+            solver=route.solver,
+            reason=route.reason,
+            attempts=tuple(self.attempts),
+            iterations=outcome.iterations,
+            warm_started=outcome.warm_started,
+            timings=Timings(
+                compile=outcome.compile_seconds,
+                solve=outcome.solve_seconds,
+                certify=certify_seconds,
+                total=time.perf_counter() - self.begin,
+            ),
+            closed_form=None
+            if closed is None
+            else ClosedForm(closed.name, closed.value, certificate.value - closed.value),
+        )
 
 
 def _options(time_limit: float | None, tolerance: float) -> Options:
@@ -131,66 +184,24 @@ def _options(time_limit: float | None, tolerance: float) -> Options:
 
 
 def _start(
-    warm_start: MechanismLike | Result | Literal[False] | None, closed: KnownOptimum | None
+    program: Program,
+    warm_start: MechanismLike | Result | Literal[False] | None,
+    closed: KnownOptimum | None,
 ) -> MechanismLike | None:
     if warm_start is False:
         return None
     if isinstance(warm_start, Result):
-        return warm_start.mechanism
+        warm_start = warm_start.mechanism
     if warm_start is not None:
-        return as_mechanism(warm_start)
+        program.assign(warm_start)  # complains of the shape
+        return paired(program.prior, warm_start)[1]
     return closed.matrix if closed is not None and closed.is_start else None
 
 
-def _certified(program: Program, route: Route, attempts: list[str]) -> _Certified | None:
-    clock = time.perf_counter()
+def _certificate(program: Program) -> Certificate:
     multipliers = program.constraints["rows"].dual_value
-    try:
-        certificate = certify(
-            program,
-            np.asarray(program.mechanism.value),
-            None if multipliers is None else np.asarray(multipliers) / program.prior.pmf,
-        )
-    except MechanismError as cause:
-        attempts.append(f"{route.solver}: {cause}")
-        return None
-    for name in program.added:
-        if certificate.residuals[name] > RESIDUAL:
-            attempts.append(
-                f"{route.solver}: the repaired mechanism violates your constraint {name!r} by "
-                f"{certificate.residuals[name]:.3g}"
-            )
-            return None
-    return _Certified(certificate, time.perf_counter() - clock)
-
-
-def _result(
-    program: Program,
-    certified: _Certified,
-    route: Route,
-    outcome: Outcome,
-    attempts: list[str],
-    closed: KnownOptimum | None,
-    begin: float,
-    tolerance: float,
-) -> Result:
-    certificate = certified.certificate
-    proved = certificate.gap <= tolerance * gain_range(program)
-    return Result(
-        status=Status.OPTIMAL if proved else Status.STOPPED,
-        certificate=certificate,
-        solver=route.solver,
-        reason=route.reason,
-        attempts=tuple(attempts),
-        iterations=outcome.iterations,
-        warm_started=outcome.warm_started,
-        timings=Timings(
-            compile=outcome.compile_seconds,
-            solve=outcome.solve_seconds,
-            certify=certified.seconds,
-            total=time.perf_counter() - begin,
-        ),
-        closed_form=None
-        if closed is None
-        else ClosedForm(closed.name, closed.value, certificate.value - closed.value),
+    return certify(
+        program,
+        np.asarray(program.mechanism.value),
+        None if multipliers is None else np.asarray(multipliers) / program.prior.pmf,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Literal
 
 import cvxpy as cp
 
@@ -33,11 +33,11 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
     except (cp.SolverError, ValueError, ArithmeticError) as cause:
         return Outcome("failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock)
     seconds = time.perf_counter() - clock
-    state = "failed"
+    state: Literal["point", "infeasible", "failed"] = "failed"
     if status in cp.settings.INF_OR_UNB:
-        state = "infeasible" if status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE) else "failed"
+        state = "infeasible" if status == cp.INFEASIBLE else "failed"
     elif status in cp.settings.SOLUTION_PRESENT:
-        ready.unpack(raw)
+        ready.unpack(solution)
         state = "point"
     iterations = solution.attr.get(cp.settings.NUM_ITERS)
     return Outcome(state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds)

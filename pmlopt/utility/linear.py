@@ -53,12 +53,13 @@ class LinearUtility(ABC):
                 )
             return table
         values = [[self._at(x, y) for y in outputs] for x in inputs]
-        return float_array(values, 2, f"the {self.what} function's values", UtilityError)
+        return float_array(values, 2, f"the table of the {self.what} function", UtilityError)
 
     def _at(self, x: Label, y: Label) -> float:
         assert callable(self.matrix)
         try:
-            return self.matrix(x, y)
+            value = self.matrix(x, y)
+            return float(value) if isinstance(value, bool | np.bool_) else value
         except PmloptError:
             raise
         except Exception as cause:  # a person's own function may raise anything

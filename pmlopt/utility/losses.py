@@ -52,5 +52,6 @@ def _difference(x: Any, y: Any) -> float:
     except TypeError:
         raise UtilityError(
             f"the labels {x!r} and {y!r} have no difference: this loss needs labels that are "
-            "numbers; use the Hamming loss or a matrix for text"
+            "numbers (in a file, all of them written as 7 or 7.5, not 07 or 7.50); use the Hamming loss or "
+            "a matrix for text"
         ) from None
