@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from pmlopt.privacy import Requirement
 
 FloatArray = NDArray[np.float64]
 
-_LINPROG = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,15 @@ class Optimum:
 
 
 # ---------------------------------------------------------------- the dense linear programs
+
+
+def _linprog(cost: FloatArray, **constraints: Any) -> Any:
+    """The optimum of an LP that has one; presolve calls a few tight ones infeasible, so twice."""
+    for options in (_TIGHT, {**_TIGHT, "presolve": False}):
+        answer = linprog(cost, **constraints, method="highs", options=options)
+        if answer.status == 0:
+            return answer
+    raise AssertionError(answer.message)
 
 
 def pml_rows(p: FloatArray, m: int, epsilon: float) -> FloatArray:
@@ -86,10 +96,7 @@ def optimum(
         right = np.concatenate([right, extra_right])
     equal = np.hstack([np.kron(np.eye(n), np.ones((1, m))), np.zeros((n, more))])
     cost = np.concatenate([-(p[:, None] * gains).ravel(), np.zeros(more)])
-    answer = linprog(
-        cost, A_ub=rows, b_ub=right, A_eq=equal, b_eq=np.ones(n), method="highs", options=_LINPROG
-    )
-    assert answer.status == 0, answer.message
+    answer = _linprog(cost, A_ub=rows, b_ub=right, A_eq=equal, b_eq=np.ones(n))
     matrix = np.asarray(answer.x[: n * m]).reshape(n, m)
     return Optimum(-float(answer.fun), matrix, -np.asarray(answer.eqlin.marginals) / p)
 
@@ -116,16 +123,7 @@ def support(p: FloatArray, requirement: Requirement, gains: FloatArray) -> float
     rows = _column_rows(p, 1, requirement)
     best = -np.inf
     for column in gains.T:
-        answer = linprog(
-            -p * column,
-            A_ub=rows,
-            b_ub=np.zeros(len(rows)),
-            A_eq=p[None, :],
-            b_eq=[1.0],
-            method="highs",
-            options=_LINPROG,
-        )
-        assert answer.status == 0, answer.message
+        answer = _linprog(-p * column, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=p[None, :], b_eq=[1.0])
         best = max(best, -float(answer.fun))
     return best
 
@@ -135,16 +133,13 @@ def peak_support(p: FloatArray, epsilon: float, gains: FloatArray, with_mass: bo
     n, m = gains.shape
     rows, right, more = _peak_rows(n, m, min(epsilon, float(np.log(n))))
     mass = np.concatenate([np.repeat(p, m), np.zeros(more)])[None, :]
-    answer = linprog(
+    answer = _linprog(
         np.concatenate([-(p[:, None] * gains).ravel(), np.zeros(more)]),
         A_ub=rows,
         b_ub=right,
         A_eq=mass if with_mass else None,
         b_eq=[1.0] if with_mass else None,
-        method="highs",
-        options=_LINPROG,
     )
-    assert answer.status == 0, answer.message
     return -float(answer.fun)
 
 

@@ -43,7 +43,7 @@ def test_solve_prints_a_table_and_agrees_with_the_file() -> None:
     text = run("solve", "emp-example-1").output
     assert "optimal" in text
     assert "0.117783036 nats = 0.169925001 bits" in text
-    assert "proved exactly  yes" in text
+    assert "level proved  yes" in text
     assert "(theorem): agrees" in text
     assert "0.325000" in text
 
@@ -239,7 +239,7 @@ def test_bench_is_green() -> None:
         ("letter,probability\na,nan\nb,0.6\n", "nan"),
         ("letter,count\na,-3\nb,4\n", "-3"),
         ("letter,count\n", "a header and at least one row"),
-        ("letter,count,more\na,3,4\n", "3 columns"),
+        ("letter,count,more\na,3,4\n", "3 column(s)"),
         ("letter,count\na\n", "row 2 has 1 cells"),
         ('letter,count\n"a,3\n', "not a whole CSV"),
     ],
@@ -278,7 +278,16 @@ def test_bad_arguments_are_bad_input(counts: Path, arguments: list[str], message
 def test_no_solver_in_time_exits_with_3_and_leaves_no_file(tmp_path: Path) -> None:
     prior, out = tmp_path / "prior.csv", tmp_path / "out.csv"
     prior.write_text("letter,count\n" + "".join(f"{x},{x + 1}\n" for x in range(45)))
-    arguments = ["--epsilon", "1", "--utility", "hamming", "--solver", "scs", "--time-limit", "1e-9"]
+    arguments: list[str | Path] = [
+        "--epsilon",
+        "1",
+        "--utility",
+        "hamming",
+        "--solver",
+        "scs",
+        "--time-limit",
+        "1e-9",
+    ]
     assert "pmlopt: no solver" in run("design", "--prior", prior, *arguments, "-o", out, code=3).output
     assert not out.exists()
 
@@ -293,3 +302,90 @@ def test_the_module_runs_as_a_program() -> None:
     )
     assert done.returncode == 2
     assert done.stderr == "pmlopt: nowhere.csv: cannot be read: No such file or directory\n"
+
+
+class TestSecondThoughts:
+    """What a person may mean by mistake is said, not done."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--utility", "hamming", "--minimise"], "is a loss already"),
+            (["--utility", "hamming", "--outputs", "-1"], "of at least 1"),
+            (["--utility", "hamming", "--outputs", "2.5"], "of at least 1"),
+            (["--utility", "hamming", "--outputs", "1,,2"], "a label is empty"),
+            (["--utility", "hamming", "-o", "m.csv", "--mps", "m.csv"], "are the same"),
+            (["--utility", "hamming", "--mps", "nowhere/m.mps"], "cannot be written"),
+        ],
+    )
+    def test_options_that_cannot_be_meant(self, counts: Path, arguments: list[str], message: str) -> None:
+        assert message in run("design", "--prior", counts, "--epsilon", "1", *arguments, code=2).output
+
+    def test_a_prior_without_a_header(self, tmp_path: Path) -> None:
+        prior = tmp_path / "prior.csv"
+        prior.write_text("a,1\nb,2\nc,3\n")
+        text = run("design", "--prior", prior, "--epsilon", "1", "--utility", "hamming", code=2).output
+        assert "looks like data" in text
+
+    def test_whole_numbers_are_counts_however_they_are_written(self, tmp_path: Path) -> None:
+        prior = tmp_path / "prior.csv"
+        prior.write_text("letter,count\na,1e3\nb,1000.0\n")
+        data = run_json("design", "--prior", prior, "--epsilon", "1", "--utility", "hamming")
+        assert data["certificate"]["prior"]["counts"] == [1000, 1000]
+
+    def test_a_utility_that_nothing_changes_is_said(self, counts: Path) -> None:
+        arguments: list[str | Path] = ["--epsilon", "1", "--utility", "hamming", "--outputs", "8,9"]
+        assert "nothing to design" in run("design", "--prior", counts, *arguments).output
+
+    def test_missing_matplotlib_is_said_before_anything_is_written(
+        self, counts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        arguments: list[str | Path] = ["--epsilon", "1", "--utility", "hamming", "--plot", tmp_path / "m.png"]
+        out = tmp_path / "m.csv"
+        text = run("design", "--prior", counts, *arguments, "-o", out, code=2).output
+        assert "pmlopt[plots]" in text
+        assert not out.exists()
+
+    def test_the_data_is_not_overwritten(self, tmp_path: Path) -> None:
+        data, rule = tmp_path / "data.csv", tmp_path / "m.csv"
+        data.write_text("level\n0\n")
+        Mechanism(np.eye(2)).save(rule)
+        text = run("apply", rule, data, "--column", "level", "-o", data, code=2).output
+        assert "is the data itself" in text
+        run("apply", rule, data, "--column", "level", "-o", tmp_path / "o.csv", "--seed", "-3", code=2)
+
+    @pytest.mark.parametrize(("privacy", "holds"), [("ldp", True), ("pml", True), ("maximal-leakage", True)])
+    def test_the_claim_that_is_audited_is_named(
+        self, counts: Path, tmp_path: Path, privacy: str, holds: bool
+    ) -> None:
+        out = tmp_path / "m.json"
+        arguments: list[str | Path] = [
+            "--epsilon",
+            "1",
+            "--utility",
+            "hamming",
+            "--privacy",
+            privacy,
+            "-o",
+            out,
+        ]
+        run("design", "--prior", counts, *arguments)
+        audit: list[str | Path] = ["audit", out, "--prior", counts, "--privacy", privacy]
+        assert run_json(*audit, "--epsilon", "1")["holds"] is holds
+        name = privacy.replace("-", "_")
+        assert f"{name} at most 1.0" in run(*audit, "--epsilon", "1").output
+        assert run_json(*audit, "--epsilon", "0.5", code=1)["holds"] is False
+
+    def test_rows_that_are_not_exact_are_said(self, tmp_path: Path) -> None:
+        prior, rule = tmp_path / "prior.csv", tmp_path / "m.csv"
+        prior.write_text("letter,count\n0,1\n1,1\n")
+        rule.write_text(",0,1\n0,0.75,0.2499999991\n1,0.25,0.75\n")
+        assert "do not sum to exactly one" in run("audit", rule, "--prior", prior, "--epsilon", "0.5").output
+
+    def test_a_bug_does_not_look_like_a_failed_claim(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken() -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr("pmlopt.instances.load_all", broken)
+        assert "ZeroDivisionError" in run("problems", code=70).output

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import stat
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -511,3 +512,14 @@ def test_a_matrix_file_gives_back_matrix_and_metadata(tmp_path: Path) -> None:
     path.unlink()
     assert back.matrix.tobytes() == MATRIX.tobytes()
     assert back.metadata == {"k": 1}
+
+
+def test_overwriting_keeps_the_permissions_and_the_link(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    Mechanism([[1.0]]).save(real)
+    real.chmod(0o600)
+    link.symlink_to(real)
+    Mechanism([[0.5, 0.5]]).save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert Mechanism.load(real).matrix.shape == (1, 2)

@@ -182,3 +182,15 @@ def test_finding_by_name() -> None:
         find("???")
     with pytest.raises(FileFormatError, match="cannot be read"):
         find("nowhere.toml")
+
+
+def test_a_name_is_no_pattern() -> None:
+    for name in ("*", "u*-seven-letters", "emp-example-?"):
+        with pytest.raises(InstanceError, match="no problem of that name"):
+            find(name)
+
+
+@pytest.mark.parametrize("level", ['{ log = "1e400" }', "{ log = inf }", "inf", "nan", "1" * 400])
+def test_a_level_that_no_float_holds_is_refused(tmp_path: Path, level: str) -> None:
+    with pytest.raises(InstanceError, match=r"params\.privacy\.pml|is not a whole TOML"):
+        load(write(tmp_path, GOOD.replace('{ log = "5/4" }', level)))

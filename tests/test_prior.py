@@ -247,3 +247,8 @@ def test_as_prior_passes_a_prior_and_makes_one_of_an_array() -> None:
     prior = Prior([0.5, 0.5])
     assert as_prior(prior) is prior
     assert as_prior([0.25, 0.75]).probabilities.tolist() == [0.25, 0.75]
+
+
+def test_counts_whose_ratio_no_float_holds_are_refused() -> None:
+    with pytest.raises(PriorError, match="at least 1e-300"):
+        Prior.from_counts([10**400, 1])

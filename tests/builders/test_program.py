@@ -176,3 +176,41 @@ def test_integer_variables_are_refused(kind: str) -> None:
     whole = cp.Variable(name="whole", **{kind: True})
     with pytest.raises(ProgramError, match="whole"):
         program.with_constraints(mine=program.mechanism[0, 0] <= whole)
+
+
+def test_a_constraint_on_another_program_is_refused() -> None:
+    first, second = (design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2))) for _ in range(2))
+    with pytest.raises(ProgramError, match="on no variable of this program"):
+        second.with_constraints(cap=first.mechanism <= 0.4)
+
+
+def test_new_variables_may_lead_to_the_program() -> None:
+    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
+    level = cp.Variable(name="level")
+    tied = program.with_constraints(tie=program.mechanism[0, 0] <= level, cap=level <= 0.5)
+    assert list(tied.added) == ["tie", "cap"]
+
+
+@pytest.mark.parametrize("kind", ["parameter", "finite set", "complex"])
+def test_constraints_that_cannot_be_certified_are_refused(kind: str) -> None:
+    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
+    entry = program.mechanism[0, 0]
+    constraint = {
+        "parameter": entry <= cp.Parameter(name="cap"),
+        "finite set": cp.FiniteSet(entry, [0.1, 0.2]),
+        "complex": entry <= cp.real(cp.Variable(complex=True)),
+    }[kind]
+    with pytest.raises(ProgramError, match="'odd'"):
+        program.with_constraints(odd=constraint)
+
+
+def test_a_utility_past_every_unit_is_refused() -> None:
+    with pytest.raises(UtilityError, match="change its unit"):
+        design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2) * 1.7e308))
+
+
+def test_what_all_outputs_share_is_taken_off() -> None:
+    program = design([0.5, 0.5], PML(0.4), ExpectedLoss(np.eye(2) + 3.0))
+    assert program.offsets.tolist() == [3.0, 3.0]
+    assert program.centred.tolist() == [[-1.0, 0.0], [0.0, -1.0]]
+    assert program.constant == 3.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Program, Status, design, solve
 from pmlopt.certificate import certify, utility_bound
 from pmlopt.certificate.added import lagrangian
+from pmlopt.errors import SolverError
 from pmlopt.privacy import Requirement
 
 REQUIREMENTS: list[Requirement] = [PML(0.4), LDP(0.6), MaximalLeakage(0.3)]
@@ -25,7 +27,8 @@ def bound_at(program: Program, matrix: oracles.FloatArray, multipliers: oracles.
     """The bound with the multipliers that the added constraints hold."""
     program.assign(matrix)
     gains, constant = lagrangian(program)
-    return constant + utility_bound(program.prior, program.privacy, gains, multipliers)
+    rho = multipliers - program.offsets  # the program's gains are without them
+    return program.constant + constant + utility_bound(program.prior, program.privacy, gains, rho)
 
 
 def floor_rows(
@@ -179,3 +182,38 @@ def test_without_added_constraints_the_gains_are_the_programs() -> None:
     gains, constant = lagrangian(program)
     assert np.array_equal(gains, program.gains)
     assert constant == 0
+
+
+@pytest.mark.parametrize("atom", [lambda p: cp.norm(p[:, 0], "inf"), lambda p: cp.norm_inf(p)])
+def test_atoms_without_a_gradient_leave_the_optimum_unproved(
+    atom: Callable[[cp.Variable], cp.Expression],
+) -> None:
+    program = design([0.5, 0.3, 0.2], PML(0.6), ExpectedGain(np.eye(3)))
+    result = solve(program.with_constraints(cap=atom(program.mechanism) <= 0.6))
+    assert result.status is Status.UNPROVED
+    assert result.gap == math.inf
+    assert result.mechanism.matrix[:, 0].max() <= 0.6 + 1e-6
+    assert result.certificate.verify_exact()
+
+
+@pytest.mark.parametrize("solver", ["auto", "clarabel", "scs"])
+def test_a_constraint_in_small_units_is_kept_or_said_to_be_broken(solver: str) -> None:
+    program = design([0.5, 0.3, 0.2], PML(0.6), ExpectedGain(np.eye(3)))
+    for unit in (1e-9, 1e-13):
+        capped = program.with_constraints(cap=unit * program.mechanism[0, 0] <= unit / 10)
+        try:
+            result = solve(capped, solver, tolerance=1e-5)
+        except SolverError:
+            continue
+        assert result.mechanism.matrix[0, 0] <= 0.1 + 1e-5
+
+
+def test_the_bound_can_be_computed_again_from_the_certificate() -> None:
+    program = design([0.4, 0.3, 0.2, 0.1], PML(0.5), ExpectedGain(np.eye(4)))
+    certificate = solve(program.with_constraints(cap=program.mechanism[0, 0] <= 0.3)).certificate
+    assert certificate.multipliers is not None
+    again = certificate.constant + utility_bound(
+        certificate.prior, certificate.privacy, certificate.gains, certificate.multipliers
+    )
+    assert again == certificate.bound
+    assert certificate.gap < 1e-9

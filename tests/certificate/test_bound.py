@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt import PML, Prior
+from pmlopt import LIP, PML, Prior
 from pmlopt.certificate import utility_bound
 
 kinds = pytest.mark.parametrize("kind", oracles.KINDS)
@@ -60,3 +62,30 @@ def test_a_gain_of_the_letter_alone_is_bounded_by_its_mean() -> None:
     prior, own = Prior([0.1, 0.2, 0.7]), np.array([3.0, -1.0, 2.0])
     bound = utility_bound(prior, PML(0.7), np.repeat(own[:, None], 4, axis=1), own)
     assert bound == pytest.approx(float(prior.pmf @ own), abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), rare=st.sampled_from([1e-6, 1e-9, 1e-12, 1e-15]), lip=st.booleans())
+def test_the_bound_holds_for_letters_of_any_rarity(seed: int, rare: float, lip: bool) -> None:
+    rng = np.random.default_rng(seed)
+    rest = rng.dirichlet(np.ones(3)) * (1 - rare)
+    prior = Prior(np.concatenate([[rare], rest]))
+    epsilon = float(rng.uniform(0.0, prior.max_leakage))
+    gains = rng.normal(size=(4, 2))
+    privacy = LIP(1.0, epsilon) if lip else PML(epsilon)
+    floor = Fraction(np.exp(-1.0)) if lip else Fraction(0)
+    true = max(exact_column(prior, floor, epsilon, column) for column in gains.T.tolist())
+    assert Fraction(utility_bound(prior, privacy, gains, np.zeros(4))) >= true * (1 - Fraction(1, 10**15))
+
+
+def exact_column(prior: Prior, floor: Fraction, epsilon: float, gains: list[float]) -> Fraction:
+    """The best normalised column between `floor` and e^epsilon, filled greedily in exact arithmetic."""
+    total = sum(map(Fraction, prior.probabilities.tolist()))
+    weights = [Fraction(value) / total for value in prior.probabilities.tolist()]
+    top = min(Fraction(np.exp(epsilon)), 1 / min(weights))
+    left, worth = 1 - floor, Fraction(0)
+    for gain, weight in sorted(zip(map(Fraction, gains), weights, strict=True), reverse=True):
+        taken = min(left, weight * (top - floor))
+        worth += gain * (taken + floor * weight)
+        left -= taken
+    return worth

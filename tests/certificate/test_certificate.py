@@ -7,6 +7,7 @@ import json
 import math
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import oracles
 import pytest
@@ -38,7 +39,8 @@ def certified(privacy: Requirement, loss: bool = False) -> Certificate:
     prior = Prior.from_counts({"a": 2, "b": 3, "c": 5})
     best = oracles.optimum(prior.pmf, privacy, -GAINS if loss else GAINS)
     program = design(prior, privacy, (ExpectedLoss if loss else ExpectedGain)(GAINS))
-    return certify(program, best.matrix, best.multipliers)
+    offsets = GAINS.min(axis=1)  # the program's gains are without them
+    return certify(program, best.matrix, best.multipliers + (offsets if loss else -offsets))
 
 
 @each
@@ -51,7 +53,7 @@ def test_every_number_is_that_of_the_matrix(privacy: Requirement, loss: bool) ->
     assert certificate.value == pytest.approx(value, abs=1e-14)
     assert certificate.bound == pytest.approx(-best if loss else best, abs=1e-8)
     assert (certificate.bound <= value) if loss else (certificate.bound >= value)
-    assert certificate.gap == abs(certificate.bound - certificate.value)
+    assert certificate.gap == pytest.approx(abs(certificate.bound - certificate.value), abs=1e-14)
     assert certificate.levels == privacy.levels(prior, certificate.mechanism)
     assert certificate.level == max(certificate.levels.values())
     assert all(certificate.levels[name] <= limit for name, limit in privacy.limits.items())
@@ -91,9 +93,12 @@ def test_plain_data_are_enough_to_check_every_claim_again(privacy: Requirement, 
     data = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
     prior = Prior.from_counts(data["prior"]["counts"], labels=data["prior"]["labels"])
     claimed = FROM_NAME[data["privacy"]["name"]](data["privacy"]["limits"])
-    gains = -GAINS if loss else GAINS
-    bound = utility_bound(prior, claimed, gains, np.array(data["multipliers"]))
+    source = data["bound_from"]
+    gains, multipliers = np.array(source["gains"]), np.array(source["multipliers"])
+    bound = source["constant"] + utility_bound(prior, claimed, gains, multipliers)
     assert claimed == privacy
+    assert data["utility"] == {"kind": "loss" if loss else "gain", "table": GAINS.tolist()}
+    assert np.ptp(gains - (-GAINS if loss else GAINS), axis=1) == pytest.approx(np.zeros(3), abs=1e-15)
     assert (-bound if loss else bound) == data["bound"] == certificate.bound
     assert data["gap"] == certificate.gap
     assert data["verified_exactly"] is True
@@ -102,14 +107,22 @@ def test_plain_data_are_enough_to_check_every_claim_again(privacy: Requirement, 
     assert np.array_equal(scaled, np.rint(scaled))
 
 
-def test_without_multipliers_nothing_is_bounded() -> None:
+def test_multipliers_that_are_no_numbers_are_not_used() -> None:
+    best = math.exp(0.4) / 2
     for multipliers in (None, np.array([np.nan, 0.0]), np.array([np.inf, 0.0])):
         gain = certify(design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2))), np.eye(2), multipliers)
-        loss = certify(design([0.5, 0.5], PML(0.4), ExpectedLoss(np.eye(2))), np.eye(2), multipliers)
-        assert (gain.bound, loss.bound) == (math.inf, -math.inf)
-        assert gain.gap == loss.gap == math.inf
+        loss = certify(design([0.5, 0.5], PML(0.4), ExpectedLoss(1 - np.eye(2))), np.eye(2), multipliers)
+        assert best <= gain.bound < math.inf
+        assert 1 - best >= loss.bound > -math.inf
         assert gain.verify_exact()
-    plain = certify(design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2))), np.eye(2), None).to_dict()
+
+
+def test_an_infinite_bound_is_null_in_plain_data() -> None:
+    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
+    coned = program.with_constraints(cone=cp.SOC(cp.Constant(2.0), program.mechanism[0]))
+    certificate = certify(coned, np.full((2, 2), 0.5), None)
+    assert certificate.bound == certificate.gap == math.inf
+    plain = certificate.to_dict()
     assert plain["bound"] is None
     assert plain["gap"] is None
     assert json.dumps(plain, allow_nan=False)

@@ -77,8 +77,9 @@ def test_the_names_stand_at_their_columns(tmp_path: Path) -> None:
     write_mps(design([0.5, 0.5], PML(0.5), ExpectedGain(gains)), tmp_path / "program.mps")
     model = read(tmp_path / "program.mps").getLp()
     costs = dict(zip(model.col_names_, model.col_cost_, strict=True))
-    for (x, y), gain in np.ndenumerate(gains):
+    for (x, y), gain in np.ndenumerate(gains - gains.min(axis=1, keepdims=True)):
         assert costs[f"mechanism({x},{y})"] == pytest.approx(-gain / 2)
+    assert model.offset_ == pytest.approx(-(1.0 + 4.0) / 2)
 
 
 def test_added_constraints_are_in_the_file(tmp_path: Path) -> None:

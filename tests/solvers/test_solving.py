@@ -543,3 +543,62 @@ def test_timings_are_parts_of_the_whole() -> None:
     parts = (timings.compile, timings.solve, timings.certify)
     assert all(part >= 0 for part in parts)
     assert sum(parts) <= timings.total
+
+
+# ---------------------------------------------------------------- hard scales
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e12])
+def test_digits_that_all_outputs_share_do_not_drown_the_rest(offset: float) -> None:
+    prior = [0.4, 0.3, 0.2, 0.1]
+    plain = solve(design(prior, PML(0.5), ExpectedGain(np.eye(4))))
+    shifted = solve(design(prior, PML(0.5), ExpectedGain(np.eye(4) + offset)))
+    assert shifted.status is Status.OPTIMAL
+    assert shifted.gap < 1e-9
+    assert np.array_equal(shifted.mechanism.matrix, plain.mechanism.matrix)
+    assert shifted.value == pytest.approx(offset + plain.value, rel=1e-15)
+
+
+@pytest.mark.parametrize("rare", [1e-7, 1e-9, 1e-13])
+def test_gains_that_grow_like_one_over_p_are_proved(rare: float) -> None:
+    prior = Prior([1 - rare, rare])
+    gains = np.diag(1 / prior.pmf)
+    result = solve(design(prior, PML(3.0), ExpectedGain(gains)), warm_start=False)
+    best = oracles.optimum(prior.pmf, PML(3.0), gains).value
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(best, abs=1e-6)
+    assert result.gap < 1e-6
+
+
+@pytest.mark.parametrize("solver", ["auto", "clarabel", "scs", "highs-ipm"])
+@pytest.mark.parametrize("level", [0.0, 7.5])
+def test_a_utility_that_nothing_changes_is_solved_by_each(solver: str, level: float) -> None:
+    result = solve(design([0.5, 0.3, 0.2], PML(0.4), ExpectedGain(np.full((3, 3), level))), solver)
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(level, rel=1e-15)
+
+
+def test_an_upper_side_past_every_leakage_is_no_side() -> None:
+    result = solve(design([0.5, 0.3, 0.2], LIP(0.3, 700.0), ExpectedGain(np.eye(3) * 1e-30)))
+    assert result.status is Status.OPTIMAL
+
+
+def test_what_is_no_program_is_refused() -> None:
+    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
+    for wrong in (program.problem, "x", None):
+        with pytest.raises(ProgramError, match="takes a Program"):
+            solve(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ProgramError, match="takes a Program"):
+        solve(program, 3)  # type: ignore[arg-type]
+
+
+def test_a_start_with_other_labels_is_refused() -> None:
+    program = design(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(0.4), ExpectedGain(np.eye(3)))
+    with pytest.raises(MechanismError, match="another order"):
+        solve(program, warm_start=Mechanism(np.eye(3), ["c", "b", "a"]))
+
+
+def test_a_result_reads_as_one_line() -> None:
+    text = str(solve(design([0.5, 0.5], PML(0.25), ExpectedGain(np.eye(2)))))
+    assert text.startswith("optimal: value 0.6420127")
+    assert "<= 0.25 nats; highs" in text

@@ -133,3 +133,10 @@ def test_the_matrix_given_can_change_without_changing_the_utility(make: type[Lin
 def test_errors_are_input_errors() -> None:
     assert issubclass(UtilityError, InputError)
     assert issubclass(UtilityError, ValueError)
+
+
+def test_a_function_may_say_true_and_false() -> None:
+    assert ExpectedGain(lambda x, y: x == y).table(("a", "b"), ("a", "b")).tolist() == [
+        [1.0, 0.0],
+        [0.0, 1.0],
+    ]
