@@ -29,7 +29,7 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
     """
     slopes: dict[int, FloatArray] = {}
     variables: dict[int, cp.Variable] = {}
-    constant = 0.0
+    constant = size = 0.0
     for constraint in program.added.values():
         if not isinstance(constraint, _CONVEX):
             return program.centred, math.inf
@@ -38,7 +38,9 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
             return program.centred, math.inf
         multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
         multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
-        constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
+        values = np.asarray(constraint.expr.value).flatten(order="F")
+        constant -= float(multiplier @ values)
+        size += float(np.abs(multiplier) @ np.abs(values))
         gradients = _gradients(constraint)
         if gradients is None:
             return program.centred, math.inf
@@ -47,6 +49,9 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
             slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
             variables[variable.id] = variable
             constant += float((slope * variable.value).sum())
+            size += float((np.abs(slope) * (1 + np.abs(variable.value))).sum())
+    # what rounding may have taken off these sums and slopes
+    constant += 16 * (program.table.size + 8) * float(np.finfo(float).eps) * size
     p = program.prior.pmf[:, None]
     gains = program.centred - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
     gains = gains - slopes.pop(program.variables["output_law"].id, np.zeros((1, program.table.shape[1])))

@@ -38,7 +38,7 @@ class Rule:
 
 
 SIMPLEX_ENTRIES = 1_600
-"""Matrices of up to this many entries go to the simplex first: it is as fast there, and exact."""
+"""Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
 
 DECISIONS: tuple[Rule, ...] = (
     Rule(
