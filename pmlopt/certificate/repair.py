@@ -16,7 +16,7 @@ from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 
 NOISE = 1e-8
-"""Conditional probabilities of at most this are a solver's noise, and become zero."""
+"""Conditional probabilities of at most this are taken for a solver's noise, and become zero."""
 
 SMALL = 1e-6
 """Outputs are mixed with their mean one by one only where that moves no entry by more than this."""
@@ -28,7 +28,7 @@ class Repair:
 
     Attributes:
         matrix: (N, M) the repaired matrix, on the exact grid.
-        theta: the share in which the output law was mixed into every row, in [0, 1].
+        theta: the share in which one law of the output was mixed into every row, in [0, 1].
         dropped: the indices of outputs that were dropped as noise.
         shift: the largest change of an entry.
     """
@@ -42,12 +42,13 @@ class Repair:
 def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
     """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
 
-    First the noise: entries of at most 1e-8 become zero, each output that breaks the bound by little is
-    mixed with its own mean as far as it must, rows are renormalised. Then P becomes
-    (1 - theta) P + theta 1 q', with the smallest theta that will do: q does not change and the
-    excess over the bound is convex along the way. Last, the matrix is put on the grid on which rows sum
-    to exactly one, with a theta that is a hair larger where the rounding needs it. theta = 1 always
-    satisfies the requirement.
+    First the noise: entries of at most 1e-8 become zero (unless that costs more than it mends), each
+    output that breaks the bound by little is mixed with its own mean as far as it must, rows are
+    renormalised. Then P becomes (1 - theta) P + theta 1 r', with the smallest theta that will do: the
+    excess over the bound is convex along the way, and r is the output law, which then does not change,
+    or uniform on the outputs, which helps where an unlikely output breaks the bound. Last, the matrix is
+    put on the grid on which rows sum to exactly one, with a theta that is a hair larger where the
+    rounding needs it. theta = 1 always satisfies the requirement.
 
     Args:
         prior: N letters.
@@ -57,25 +58,39 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
     Raises:
         MechanismError: a row has no positive entry left, or an entry is not finite.
     """
-    clean = _without_noise(matrix)
-    theta, candidate = 0.0, snap(clean)
-    if not _satisfied(prior, privacy, candidate):
-        clean = _mended(prior, privacy, clean)
-        theta, candidate = _mixed(prior, privacy, clean)
+    theta, candidate = _repaired(prior, privacy, matrix, NOISE)
+    if theta > SMALL:  # under LDP at 20 nats, entries of 1e-9 are no noise
+        theta, candidate = min(
+            (theta, candidate), _repaired(prior, privacy, matrix, 0.0), key=lambda found: found[0]
+        )
     dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (candidate.max(axis=0) == 0))
     shift = float(np.abs(candidate - matrix).max())
     return Repair(candidate, theta, tuple(int(y) for y in dropped), shift)
 
 
+def _repaired(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
+) -> tuple[float, FloatArray]:
+    """Theta and the repaired matrix, entries of at most `noise` taken for zeros."""
+    clean = _without_noise(matrix, noise)
+    candidate = snap(clean)
+    if _satisfied(prior, privacy, candidate):
+        return 0.0, candidate
+    return _mixed(prior, privacy, _mended(prior, privacy, clean, noise))
+
+
 def _mixed(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
     """The least theta that a doubling search finds from the chord's, and its mixture; theta = 1 ends it."""
-    law = prior.pmf @ clean
-    theta = float(_needed(prior, privacy, clean, law).max())
+    used = clean.max(axis=0) > 0
+    laws = (prior.pmf @ clean, used / used.sum())
+    theta, law = min(
+        ((float(_needed(prior, privacy, clean, law).max()), law) for law in laws), key=lambda found: found[0]
+    )
     for attempt in count():
         candidate = snap((1 - theta) * clean + theta * law)
         if _satisfied(prior, privacy, candidate):
             break
-        missing = float(_needed(prior, privacy, candidate, prior.pmf @ candidate).max())
+        missing = float(_needed(prior, privacy, candidate, law).max())
         theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
     return theta, candidate
 
@@ -85,11 +100,11 @@ def _satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     return privacy.holds(prior, Mechanism(matrix)) and holds_exactly(prior, privacy, matrix)
 
 
-def _without_noise(matrix: FloatArray) -> FloatArray:
+def _without_noise(matrix: FloatArray, noise: float) -> FloatArray:
     """Small entries as zeros, rows over their sums."""
     if not np.isfinite(matrix).all():
         raise MechanismError("the matrix to repair has an entry that is not finite")
-    sparse = np.where(matrix > NOISE, matrix, 0.0)
+    sparse = np.where(matrix > noise, matrix, 0.0)
     sums = sparse.sum(axis=1)
     if not (np.abs(sums - 1) < 0.5).all():
         raise MechanismError(
@@ -99,18 +114,18 @@ def _without_noise(matrix: FloatArray) -> FloatArray:
     return np.asarray(sparse / sums[:, None])
 
 
-def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray) -> FloatArray:
+def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float) -> FloatArray:
     """Outputs that miss the bound by little mixed with their means, one by one; rows over their sums."""
     means = prior.pmf @ sparse
     share = _needed(prior, privacy, sparse, means)
     share = np.where(share * np.ptp(sparse, axis=0) <= SMALL, share, 0.0)
     mixed = (1 - share) * sparse + share * means
-    kept = np.where(mixed.max(axis=0) > NOISE, mixed, 0.0)
+    kept = np.where(mixed.max(axis=0) > noise, mixed, 0.0)
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))
 
 
 def _needed(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:
-    """The share of its mean that each column needs mixed in; one number where the bound is joint.
+    """The share of a constant that each column needs mixed in; one number where the bound is joint.
 
     The excess is convex along the mixture, so the chord between both ends tells a share that suffices.
     """

@@ -79,7 +79,7 @@ class LIP(Requirement):
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
         p, a = prior.pmf, math.exp(-self.lower)
-        b = math.exp(min(self.upper, prior.max_leakage))
-        mass = (1 - a) / (b - a) if b > a else 1.0
+        rest, above = -math.expm1(-self.lower), math.expm1(min(self.upper, prior.max_leakage))
+        mass = rest / (rest + above) if rest > 0 else 0.0
         spread = top_mean(p, gains, mass) if mass > 0 else 0.0
-        return float((a * (p @ gains) + (1 - a) * spread).max())
+        return float((a * (p @ gains) + rest * spread).max())
