@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,8 +114,8 @@ def certify(program: Program, matrix: FloatArray, multipliers: FloatArray | None
     Args:
         program: the design problem; where constraints were added to it, they hold their multipliers.
         matrix: (N, M) a solver's answer, or any mechanism.
-        multipliers: (N,) any rho for the centred gains, best the multipliers of the row sums over p. Each
-            letter's own gain is tried too, and the better one kept.
+        multipliers: (N,) any rho for the centred gains, best the multipliers of the row sums over p. A few
+            others that need no solver are tried too, and the best kept.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -124,7 +124,7 @@ def certify(program: Program, matrix: FloatArray, multipliers: FloatArray | None
     program.assign(fixed.matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant = _terms(program)
-    rho, best = _best(program, gains, (fixed.matrix * gains).sum(axis=1), multipliers)
+    rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers))
     gain = expectation(program.prior, program.centred, fixed.matrix)
     sign = 1.0 if program.utility.maximised else -1.0
     total = constant + sign * program.constant
@@ -155,13 +155,27 @@ def _terms(program: Program) -> tuple[FloatArray, float]:
     return lagrangian(program)
 
 
+def _guesses(
+    program: Program, gains: FloatArray, matrix: FloatArray, given: FloatArray | None
+) -> Iterator[FloatArray]:
+    """Multipliers to try: each letter's own gain, which is sharp at the ends; the solver's; and the solver's
+    but for the rarest letters, whose multipliers it cannot tell from noise: their largest gain.
+    """
+    yield (matrix * gains).sum(axis=1)
+    if given is not None and np.isfinite(given).all():
+        yield given
+        for rare in (1e-8, 1e-5):
+            if (program.prior.pmf < rare).any():
+                yield np.where(program.prior.pmf < rare, gains.max(axis=1), given)
+
+
 def _best(
-    program: Program, gains: FloatArray, own: FloatArray, given: FloatArray | None
+    program: Program, gains: FloatArray, guesses: Iterable[FloatArray]
 ) -> tuple[FloatArray | None, float]:
-    """The better of the solver's multipliers and each letter's own gain, which is sharp at the ends."""
+    """The multipliers with the least bound, and that bound."""
     best: tuple[FloatArray | None, float] = (None, math.inf)
-    for rho in (given, own):
-        if rho is not None and np.isfinite(rho).all():
+    for rho in guesses:
+        if np.isfinite(rho).all():
             bound = utility_bound(program.prior, program.privacy, gains, rho)
             if bound < best[1]:
                 best = (rho, bound)

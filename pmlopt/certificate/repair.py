@@ -76,16 +76,17 @@ def _repaired(
     candidate = snap(clean)
     if _satisfied(prior, privacy, candidate):
         return 0.0, candidate
-    return _mixed(prior, privacy, _mended(prior, privacy, clean, noise))
-
-
-def _mixed(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
-    """The least theta that a doubling search finds from the chord's, and its mixture; theta = 1 ends it."""
+    clean = _mended(prior, privacy, clean, noise)
     used = clean.max(axis=0) > 0
     laws = (prior.pmf @ clean, used / used.sum())
-    theta, law = min(
-        ((float(_needed(prior, privacy, clean, law).max()), law) for law in laws), key=lambda found: found[0]
-    )
+    return min((_mixed(prior, privacy, clean, law) for law in laws), key=lambda found: found[0])
+
+
+def _mixed(
+    prior: Prior, privacy: Requirement, clean: FloatArray, law: FloatArray
+) -> tuple[float, FloatArray]:
+    """The least theta that a doubling search finds from the chord's, and its mixture; theta = 1 ends it."""
+    theta = float(_needed(prior, privacy, clean, law).max())
     for attempt in count():
         candidate = snap((1 - theta) * clean + theta * law)
         if _satisfied(prior, privacy, candidate):
