@@ -1,0 +1,71 @@
+"""Random programs at the ends of every scale: each is solved, proved, and exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Status, design, solve
+from pmlopt.privacy import Requirement
+from pmlopt.utility import LinearUtility
+
+Generator = np.random.Generator
+
+
+def random_prior(rng: Generator, size: int) -> Prior:
+    """Flat, spread, skewed, uniform, from counts, or over twelve orders of magnitude."""
+    kind = rng.integers(5)
+    if kind == 0:
+        return Prior.uniform(size)
+    if kind == 1:
+        return Prior.from_counts([int(count) for count in rng.integers(1, 20, size)])
+    raw = (
+        rng.dirichlet(np.ones(size)),
+        rng.dirichlet(np.full(size, 0.1)),
+        10.0 ** rng.uniform(-12, 0, size),
+    )
+    weights = np.maximum(raw[kind - 2], 1e-14)
+    return Prior(weights / weights.sum())
+
+
+def random_requirement(rng: Generator, prior: Prior) -> Requirement:
+    """Any requirement, at levels of 0, 1e-18, ..., the largest leakage and one step of a float below it."""
+    most = prior.max_leakage
+    singular = np.log(prior.size / rng.integers(1, prior.size + 1))
+    levels = (0.0, 1e-18, 1e-12, 1e-6, most, max(0.0, np.nextafter(most, 0)), singular, rng.exponential())
+    epsilon = float(rng.choice(levels))
+    kinds = (
+        PML(epsilon),
+        LDP(min(epsilon, 30.0)),
+        LIP(float(rng.choice([0.0, 0.3, epsilon])), epsilon),
+        MaximalLeakage(epsilon),
+    )
+    return kinds[rng.integers(4)]
+
+
+def random_utility(rng: Generator, size: int, outputs: int) -> LinearUtility:
+    """Random, tied, Hamming, ordered, of any unit, or with large offsets; a gain or a loss."""
+    tables = (
+        rng.random((size, outputs)),
+        (rng.random((size, outputs)) < 0.5) * 1.0,
+        np.eye(size, outputs),
+        -np.abs(np.subtract.outer(np.arange(size), np.arange(outputs))) * 1.0,
+        rng.normal(size=(size, outputs)) * 10.0 ** rng.uniform(-9, 9),
+        rng.normal(size=(size, 1)) * 1e6 + rng.random((size, outputs)),
+    )
+    return (ExpectedGain if rng.random() < 0.5 else ExpectedLoss)(tables[rng.integers(6)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_programs_at_the_ends_of_every_scale(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        size, outputs = (int(count) for count in rng.integers(1, 10, 2))
+        prior = random_prior(rng, size)
+        privacy, utility = random_requirement(rng, prior), random_utility(rng, size, outputs)
+        result = solve(design(prior, privacy, utility), tolerance=1e-6)
+        assert result.status is Status.OPTIMAL
+        assert result.certificate.verify_exact()
+        assert privacy.holds(prior, result.mechanism)
+        ahead = result.bound - result.value
+        assert (ahead if utility.maximised else -ahead) >= 0
