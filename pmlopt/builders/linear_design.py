@@ -25,7 +25,7 @@ def design(
     """Declare the design problem `max (or min) E[f(X, Y)]` over mechanisms that meet the requirement.
 
     The feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P sum to one,
-    q = p P, and the rows of the requirement, in sparse form (3 N M nonzeros for PML).
+    q = p P, and the rows of the requirement, in sparse form (4 N M + M nonzeros for PML).
 
     Args:
         prior: N letters.

@@ -38,9 +38,8 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
             return program.centred, math.inf
         multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
         multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
-        values = np.asarray(constraint.expr.value).flatten(order="F")
-        constant -= float(multiplier @ values)
-        size += float(np.abs(multiplier) @ np.abs(values))
+        constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
+        size += float(np.abs(multiplier).sum()) * _largest(constraint.expr)
         gradients = _gradients(constraint)
         if gradients is None:
             return program.centred, math.inf
@@ -49,8 +48,9 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
             slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
             variables[variable.id] = variable
             constant += float((slope * variable.value).sum())
-            size += float((np.abs(slope) * (1 + np.abs(variable.value))).sum())
-    # what rounding may have taken off these sums and slopes
+            terms = np.asarray(abs(gradient) @ np.abs(multiplier)).reshape(variable.shape, order="F")
+            size += float((terms * _reach(variable)).sum())
+    # what rounding may have taken off these sums and slopes, by the size of what went into them
     constant += 16 * (program.table.size + 8) * float(np.finfo(float).eps) * size
     p = program.prior.pmf[:, None]
     gains = program.centred - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
@@ -86,6 +86,18 @@ def _gradients(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array]
         variable: sparse.csc_array(np.atleast_2d(gradient) if np.ndim(gradient) == 0 else gradient)
         for variable, gradient in gradients.items()
     }
+
+
+def _largest(expression: cp.Expression) -> float:
+    """The largest number that occurs while an expression is evaluated."""
+    return max([float(np.abs(expression.value).max()), *map(_largest, expression.args)])
+
+
+def _reach(variable: cp.Variable) -> FloatArray:
+    """How far a variable's entries may be from zero or from their values, where that is bounded."""
+    span = np.abs(_bounds(variable)).sum(axis=0)
+    near = 1 + np.abs(variable.value)
+    return np.asarray(np.maximum(near, np.where(np.isfinite(span), span, 0.0)))
 
 
 def _bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:

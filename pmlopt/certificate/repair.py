@@ -56,7 +56,7 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
         matrix: (N, M) finite; rows sum to one up to a solver's tolerance.
 
     Raises:
-        MechanismError: a row has no positive entry left, or an entry is not finite.
+        MechanismError: a row's sum is off one by 0.5 or more, or an entry is not finite.
     """
     theta, candidate = _repaired(prior, privacy, matrix, NOISE)
     if theta > SMALL:  # under LDP at 20 nats, entries of 1e-9 are no noise

@@ -103,7 +103,8 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
 
     Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`, which is at least the mean for every c and equal
     to it where the largest entries have filled the mass. A c that is large by itself drowns digits of
-    the sum, so a few units in its last place are added: the answer is never below the mean.
+    the sum, so a few units in its last place are added; what is left is the rounding of the sum itself,
+    which the caller allows for.
 
     Args:
         weights: (N,) the prior.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Program, Status, design, solve
+from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Program, Status, design, solve
 from pmlopt.certificate import certify, utility_bound
 from pmlopt.certificate.added import lagrangian
 from pmlopt.errors import SolverError
@@ -217,3 +217,15 @@ def test_the_bound_can_be_computed_again_from_the_certificate() -> None:
     )
     assert again == certificate.bound
     assert certificate.gap < 1e-9
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9, 1e12])
+def test_digits_that_cancel_in_a_constraint_do_not_break_the_bound(offset: float) -> None:
+    prior, limit = Prior([0.4, 0.3, 0.2, 0.1]), 1.2
+    program = design(prior, PML(0.5), ExpectedGain(np.eye(4)))
+    trace = cp.trace(program.mechanism)
+    plain = solve(program.with_constraints(cap=trace <= limit))
+    added = program.with_constraints(cap=trace + offset <= offset + limit)
+    solve(added, tolerance=1e-2)
+    certificate = certify(added, np.full((4, 4), 0.25), plain.certificate.multipliers)
+    assert certificate.bound >= plain.value
