@@ -134,7 +134,7 @@ def test_a_wide_mechanism_is_not_printed(tmp_path: Path) -> None:
     prior = tmp_path / "prior.csv"
     prior.write_text("letter,count\n" + "".join(f"{x},1\n" for x in range(13)))
     text = run("design", "--prior", prior, "--epsilon", "0.5", "--utility", "hamming").output
-    assert "13 rows and 13 columns: write it with -o" in text
+    assert "13 rows and 13 columns, too many to print" in text
 
 
 class TestAudit:

@@ -145,7 +145,9 @@ def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exa
 def _print_matrix(mechanism: Mechanism) -> None:
     rows, columns = mechanism.matrix.shape
     if max(rows, columns) > WIDEST_TABLE:
-        click.echo(f"The mechanism has {rows} rows and {columns} columns: write it with -o.")
+        click.echo(
+            f"The mechanism has {rows} rows and {columns} columns, too many to print: -o writes it to a file."
+        )
         return
     print_table(
         ["P(output | secret)", *map(str, mechanism.outputs)],
