@@ -25,21 +25,21 @@ class Row:
 
     id: str
     relation: str
-    lp_value: float | None
     closed_form: str
     closed_value: float
-    difference: float | None
-    agrees: bool
-    lp_seconds: float | None
     closed_seconds: float
-    ratio: float | None
+    agrees: bool
+    lp_value: float | None = None
+    difference: float | None = None
+    lp_seconds: float | None = None
+    ratio: float | None = None
     problem: str | None = None
 
 
 def compare(instances: Iterable[Instance], repeats: int = 3) -> Iterator[Row]:
     """Solve every instance that names a closed form, cold, and compare; medians of `repeats` runs."""
     for instance in instances:
-        if instance.expected is not None and instance.expected.closed_form is not None:
+        if instance.names_closed_form:
             yield _row(instance, repeats)
 
 
@@ -49,22 +49,11 @@ def _row(instance: Instance, repeats: int) -> Row:
     assert expected.closed_form is not None
     form, closed_seconds = _timed(instance.closed_form, repeats)
     closed_value = instance.utility.value(instance.prior, form)
-    start = (instance.id, expected.relation)
+    start = (instance.id, expected.relation, expected.closed_form, closed_value, closed_seconds)
     try:
         result, lp_seconds = _timed(lambda: solve(instance.program(), warm_start=False), repeats)
     except PmloptError as cause:
-        return Row(
-            *start,
-            lp_value=None,
-            closed_form=expected.closed_form,
-            closed_value=closed_value,
-            difference=None,
-            agrees=False,
-            lp_seconds=None,
-            closed_seconds=closed_seconds,
-            ratio=None,
-            problem=str(cause),
-        )
+        return Row(*start, agrees=False, problem=str(cause))
     agrees = (
         expected.agrees(result.value)
         and abs(closed_value - expected.value) <= expected.slack
@@ -72,13 +61,10 @@ def _row(instance: Instance, repeats: int) -> Row:
     )
     return Row(
         *start,
-        lp_value=result.value,
-        closed_form=expected.closed_form,
-        closed_value=closed_value,
-        difference=result.value - closed_value,
         agrees=agrees,
+        lp_value=result.value,
+        difference=result.value - closed_value,
         lp_seconds=lp_seconds,
-        closed_seconds=closed_seconds,
         ratio=lp_seconds / closed_seconds,
     )
 

@@ -174,13 +174,6 @@ def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
     return tuple(texts)
 
 
-def check_distinct(path: str | os.PathLike[str], labels: Sequence[Label]) -> None:
-    """Raise where a label of a file stands twice."""
-    for label in labels:
-        if labels.count(label) > 1:
-            raise FileFormatError(f"{path}: the label {label!r} stands twice; labels must be distinct")
-
-
 def json_bytes(content: Any) -> bytes:
     """JSON text of plain data, with numpy numbers and arrays as plain ones."""
     try:

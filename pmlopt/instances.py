@@ -26,7 +26,7 @@ from pmlopt.files import read_bytes
 from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.privacy import LDP, LIP, PML, MaximalLeakage, Requirement
+from pmlopt.privacy import PML, Requirement, requirement_named
 from pmlopt.utility import LOSSES, ExpectedGain, ExpectedLoss, LinearUtility
 
 BASES = ("theorem", "derived", "published", "regression")
@@ -87,6 +87,11 @@ class Instance:
     def program(self) -> Program:
         """Declare the design problem."""
         return design(self.prior, self.privacy, self.utility, self.outputs)
+
+    @property
+    def names_closed_form(self) -> bool:
+        """Whether a closed form is said to have the expected value."""
+        return self.expected is not None and self.expected.closed_form is not None
 
     def closed_form(self) -> Mechanism | None:
         """The closed form that the instance names, or None."""
@@ -259,15 +264,10 @@ def _privacy(table: Table) -> Requirement:
     kind = table.only(("pml", "ldp", "lip", "maximal_leakage"))
     if kind == "lip":
         sides = table.table(kind)
-        requirement: Requirement = LIP(_level(sides, "lower"), _level(sides, "upper"))
+        requirement = requirement_named(kind, lower=_level(sides, "lower"), epsilon=_level(sides, "upper"))
         sides.done()
     else:
-        simple: dict[str, Callable[[float], Requirement]] = {
-            "pml": PML,
-            "ldp": LDP,
-            "maximal_leakage": MaximalLeakage,
-        }
-        requirement = simple[kind](_level(table, kind))
+        requirement = requirement_named(kind.replace("_", "-"), _level(table, kind))
     table.done()
     return requirement
 
@@ -294,14 +294,13 @@ def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility:
         mechanism = CLOSED_FORMS[form](prior, privacy, np.zeros((prior.size, 1)))
         utility = ExpectedGain(information_density(prior, mechanism.matrix))
     else:
-        named = LOSSES if kind == "loss" else GAINS
         value = table.take(kind, (str, list))
-        if isinstance(value, str) and value not in named:
-            raise table.error(kind, f"is {value!r}: write one of {', '.join(named)}, or a matrix")
-        chosen: Any = value if isinstance(value, list) else named[value]
-        if kind == "gain" and value == "balanced_match":
-            chosen = np.diag(1 / prior.pmf)
-        utility = ExpectedLoss(chosen) if kind == "loss" else ExpectedGain(chosen)
+        if isinstance(value, str):
+            named: Mapping[str, Any] = LOSSES if kind == "loss" else _gains(prior)
+            if value not in named:
+                raise table.error(kind, f"is {value!r}: write one of {', '.join(named)}, or a matrix")
+            value = named[value]
+        utility = ExpectedLoss(value) if kind == "loss" else ExpectedGain(value)
     table.done()
     return utility
 
@@ -323,12 +322,9 @@ def _expected(table: Table) -> Expected:
     return expected
 
 
-def _match(x: Any, y: Any) -> float:
-    return float(x == y)
-
-
-GAINS: Mapping[str, Callable[[Any, Any], float]] = {"match": _match, "balanced_match": _match}
-"""Gains by name: 1 for the same label; balanced_match weighs it by 1 / p[x]."""
+def _gains(prior: Prior) -> dict[str, Any]:
+    """Gains by name: 1 for the same label, and the same weighed by 1 / p[x]."""
+    return {"match": lambda x, y: x == y, "balanced_match": np.diag(1 / prior.pmf)}
 
 
 def _epsilon(privacy: Requirement) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pmlopt import files
 from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of
@@ -66,6 +66,16 @@ class Mechanism:
         object.__setattr__(self, "inputs", rows)
         object.__setattr__(self, "outputs", columns)
 
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """(M,) which outputs can occur: those whose column is not zero.
+
+        Examples:
+            >>> Mechanism([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]).support
+            array([ True,  True, False])
+        """
+        return np.asarray(self.matrix.max(axis=0) > 0)
+
     def post_process(self, channel: Mechanism | ArrayLike) -> Mechanism:
         """The mechanism followed by a channel from its outputs: the matrix product P W.
 
@@ -99,7 +109,7 @@ class Mechanism:
         """
         groups: list[list[int]] = []
         shapes: list[FloatArray] = []
-        for y in np.flatnonzero(self.matrix.max(axis=0) > 0):
+        for y in np.flatnonzero(self.support):
             shape = self.matrix[:, y] / self.matrix[:, y].max()
             close = [
                 k for k, s in enumerate(shapes) if (np.abs(s - shape) <= rtol * np.maximum(s, shape)).all()

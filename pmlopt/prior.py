@@ -90,7 +90,8 @@ class Prior:
             array([0.25, 0.25, 0.25, 0.25])
         """
         letters = whole(size, "the size of the alphabet", PriorError)
-        return cls._from_integers((1,) * letters, labels, samples=None)
+        names = labels_of(labels, letters, "the prior's labels", PriorError)
+        return cls._from_integers((1,) * letters, names, samples=None)
 
     @classmethod
     def from_counts(
@@ -142,13 +143,10 @@ class Prior:
         return cls.from_counts({letter: table[letter] for letter in letters})
 
     @classmethod
-    def _from_integers(
-        cls, counts: tuple[int, ...], labels: Iterable[Label] | None, samples: int | None
-    ) -> Prior:
+    def _from_integers(cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None) -> Prior:
         if not counts:
             raise PriorError("there are no counts: a prior needs at least one letter")
-        names = labels_of(labels, len(counts), "the prior's labels", PriorError)
-        for label, count in zip(names, counts, strict=True):
+        for label, count in zip(labels, counts, strict=True):
             if count == 0:
                 raise PriorError(
                     f"the letter {label!r} has count 0: leave it out, or add a pseudo-count to "
@@ -156,10 +154,21 @@ class Prior:
                 )
         total = sum(counts)
         probabilities = np.array([count / total for count in counts])
-        _check_letters(names, probabilities)
+        _check_letters(labels, probabilities)
+        return cls._made(probabilities, labels, samples, counts)
+
+    @classmethod
+    def _made(
+        cls,
+        probabilities: FloatArray,
+        labels: tuple[Label, ...],
+        samples: int | None,
+        counts: tuple[int, ...] | None,
+    ) -> Prior:
+        """A prior of parts that are checked already."""
         probabilities.setflags(write=False)
         prior = cls.__new__(cls)
-        prior._set(probabilities, names, samples, counts)
+        prior._set(probabilities, labels, samples, counts)
         return prior
 
     @property
@@ -214,12 +223,8 @@ class Prior:
         if missing:
             raise PriorError(f"the label {missing[0]!r} is not a letter of the prior {self.labels}")
         order = [place[label] for label in names]
-        prior = Prior.__new__(Prior)
-        values = self.probabilities[order]
-        values.setflags(write=False)
         counts = None if self.counts is None else tuple(self.counts[i] for i in order)
-        prior._set(values, names, self.samples, counts)
-        return prior
+        return Prior._made(self.probabilities[order], names, self.samples, counts)
 
 
 PriorLike: TypeAlias = Prior | ArrayLike

@@ -14,6 +14,7 @@ from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.prior import PriorLike, as_prior
 from pmlopt.privacy import Requirement
 from pmlopt.utility import LinearUtility
+from pmlopt.utility.linear import row_offsets
 
 
 def design(
@@ -68,7 +69,7 @@ def design(
     for name, constraint in constraints.items():
         constraint.set_label(name)
     sense = cp.Maximize if utility.maximised else cp.Minimize
-    offsets = table.min(axis=1)
+    offsets = row_offsets(table)
     expression = utility.expression(known, table - offsets[:, None], mechanism) + float(known.pmf @ offsets)
     return Program(
         problem=cp.Problem(sense(expression), list(constraints.values())),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import cvxpy as cp
-import numpy as np
 
 from pmlopt.checks import FloatArray, Label
 from pmlopt.errors import ProgramError
@@ -14,6 +13,7 @@ from pmlopt.mechanism import MechanismLike, as_mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.utility import LinearUtility
+from pmlopt.utility.linear import row_offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Program:
         Solvers, bounds and gaps work on the table without them: digits that all outputs share
         would only drown those in which they differ.
         """
-        return np.asarray(self.table.min(axis=1))
+        return row_offsets(self.table)
 
     @property
     def gains(self) -> FloatArray:

@@ -76,6 +76,7 @@ def main() -> None:
     """Design privacy mechanisms by convex optimization, with a proof of the bound."""
 
 
+_PATH = click.Path(path_type=Path)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _privacy = click.option(
     "--privacy",
@@ -86,7 +87,7 @@ _privacy = click.option(
 )
 _lower = click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon.")
 _prior = click.option(
-    "--prior", "prior_file", type=click.Path(path_type=Path), required=True,
+    "--prior", "prior_file", type=_PATH, required=True,
     help="CSV with a header and two columns: letter, and count or probability.",
 )  # fmt: skip
 
@@ -136,7 +137,6 @@ class Run:
         return result
 
 
-_PATH = click.Path(path_type=Path)
 _RUN_OPTIONS = (
     click.option("-o", "--output", type=_PATH, help="Write .csv, .json (with the certificate) or .npz."),
     click.option(
@@ -233,7 +233,7 @@ def design(
 
 
 @main.command()
-@click.argument("mechanism_file", metavar="MECHANISM", type=click.Path(path_type=Path))
+@click.argument("mechanism_file", metavar="MECHANISM", type=_PATH)
 @_prior
 @click.option("--epsilon", type=float, help="The claimed bound in nats; decided in exact arithmetic.")
 @_privacy
@@ -276,10 +276,10 @@ def audit(
 
 
 @main.command()
-@click.argument("mechanism_file", metavar="MECHANISM", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("mechanism_file", metavar="MECHANISM", type=_PATH)
+@click.argument("data", type=_PATH)
 @click.option("--column", required=True, help="The column of DATA that holds the secret.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The CSV file to write.")
+@click.option("-o", "--output", type=_PATH, required=True, help="The CSV file to write.")
 @click.option(
     "--seed", type=click.IntRange(min=0), help="For a result that can be repeated; leave out for a release."
 )
@@ -342,7 +342,7 @@ def bench(repeats: int, as_json: bool) -> None:
     from pmlopt.bench import compare
     from pmlopt.instances import load_all
 
-    instances = [i for i in load_all() if i.expected is not None and i.expected.closed_form is not None]
+    instances = [instance for instance in load_all() if instance.names_closed_form]
     rows = list(progress(compare(instances, repeats), len(instances), "solving"))
     if as_json:
         echo_json([asdict(row) for row in rows])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmlopt import files
-from pmlopt.errors import InputError
+from pmlopt.checks import labels_of
+from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
@@ -39,18 +40,11 @@ def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
 
 def requirement(name: str, epsilon: float, lower: float | None) -> Requirement:
     """The privacy requirement of the options."""
-    from pmlopt.privacy import LDP, LIP, PML, MaximalLeakage
+    from pmlopt.privacy import requirement_named
 
     if lower is not None and name != "lip":
         raise InputError(f"--lower belongs to --privacy lip, not to {name}")
-    if name == "lip":
-        return LIP(epsilon if lower is None else lower, epsilon)
-    simple: dict[str, Callable[[float], Requirement]] = {
-        "pml": PML,
-        "ldp": LDP,
-        "maximal-leakage": MaximalLeakage,
-    }
-    return simple[name](epsilon)
+    return requirement_named(name, epsilon, lower)
 
 
 def read_utility(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
@@ -69,7 +63,7 @@ def read_utility(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility
         raise UtilityError(
             f"{name}: the rows are for {stored.inputs}, and the prior's letters are {prior.labels}"
         )
-    files.check_distinct(name, stored.inputs)
+    labels_of(stored.inputs, len(stored.inputs), name, FileFormatError)
     rows = stored.matrix[[stored.inputs.index(label) for label in prior.labels]]
     return (ExpectedLoss if minimise else ExpectedGain)(rows), stored.outputs
 

@@ -30,7 +30,7 @@ def ldp_level(mechanism: MechanismLike) -> float:
         >>> round(math.exp(ldp_level([[0.75, 0.25], [0.25, 0.75]])), 12), ldp_level(np.eye(2))
         (3.0, inf)
     """
-    matrix = as_mechanism(mechanism).matrix
-    occurring = matrix[:, matrix.max(axis=0) > 0]
+    known = as_mechanism(mechanism)
+    occurring = known.matrix[:, known.support]
     lowest = occurring.min(axis=0)
     return float(log_quotient(lowest, occurring.max(axis=0) - lowest).max())

@@ -18,7 +18,7 @@ def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
         2.0
     """
     p, m = paired(prior, mechanism)
-    occurring = m.matrix[:, m.matrix.max(axis=0) > 0]
+    occurring = m.matrix[:, m.support]
     peaks = occurring.max(axis=0)
     shapes = occurring / peaks
     short = p.pmf @ ((peaks - occurring) / peaks)

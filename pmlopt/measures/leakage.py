@@ -34,11 +34,10 @@ def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
         array([1.5, 1.5])
     """
     p, m = paired(prior, mechanism)
-    peaks = m.matrix.max(axis=0)
-    leakages = np.full(len(peaks), -np.inf)
-    support = peaks > 0
-    columns, peaks = m.matrix[:, support], peaks[support]
-    leakages[support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ ((peaks - columns) / peaks))
+    columns = m.matrix[:, m.support]
+    peaks = columns.max(axis=0)
+    leakages = np.full(len(m.outputs), -np.inf)
+    leakages[m.support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ ((peaks - columns) / peaks))
     return leakages
 
 
@@ -98,7 +97,7 @@ def lip_levels(prior: PriorLike, mechanism: MechanismLike) -> tuple[float, float
         (2.0, 1.5)
     """
     p, m = paired(prior, mechanism)
-    columns = m.matrix[:, m.matrix.max(axis=0) > 0]
+    columns = m.matrix[:, m.support]
     peaks, lowest = columns.max(axis=0), columns.min(axis=0)
     lower = log_quotient(lowest / peaks, p.pmf @ ((columns - lowest) / peaks))
     return float(lower.max()), leakage_level(p, m)

@@ -106,9 +106,10 @@ _COUNTS = (
 
 
 def _limits(options: Options) -> dict[str, float | str]:
+    tolerance = max(1e-10, min(1e-9, options.tolerance))
     limits: dict[str, float | str] = {
-        "primal_feasibility_tolerance": max(1e-10, min(1e-9, options.tolerance)),
-        "dual_feasibility_tolerance": max(1e-10, min(1e-9, options.tolerance)),
+        "primal_feasibility_tolerance": tolerance,
+        "dual_feasibility_tolerance": tolerance,
     }
     if options.time_limit is not None:
         limits["time_limit"] = options.time_limit

@@ -85,6 +85,7 @@ class _Search:
     ) -> None:
         self.begin = time.perf_counter()
         self.program, self.options = program, options
+        self.allowed = options.tolerance * gain_range(program)
         self.closed = known_optimum(program)
         self.start = _start(program, warm_start, self.closed)
         self.attempts: list[str] = []
@@ -122,7 +123,7 @@ class _Search:
             self.results.append(result)
             self.attempts.append(
                 f"{route.solver}: {outcome.message}, certified gap {result.gap:.3g} above the tolerance "
-                f"{self.options.tolerance * gain_range(program):.3g}"
+                f"{self.allowed:.3g}"
             )
         return result
 
@@ -147,7 +148,7 @@ class _Search:
         self, route: Route, outcome: Outcome, certificate: Certificate, certify_seconds: float
     ) -> Result:
         closed = self.closed
-        if certificate.gap <= self.options.tolerance * gain_range(self.program):
+        if certificate.gap <= self.allowed:
             status = Status.OPTIMAL
         else:
             status = Status.UNPROVED if self.program.added and outcome.finished else Status.STOPPED

@@ -10,11 +10,11 @@ import cvxpy as cp
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.solvers.outcome import Options, Outcome, compiled
 
-_NAMES: dict[str, dict[str, str]] = {
-    # our option -> the solver's own names for it
-    "CLARABEL": {"time": "time_limit", "gap": "tol_gap_abs tol_gap_rel", "residual": "tol_feas"},
-    "SCS": {"time": "time_limit_secs", "gap": "eps_abs eps_rel", "residual": ""},
+_TOLERANCES = {
+    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+    "SCS": ("eps_abs", "eps_rel"),
 }
+_TIME_LIMIT = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 
 def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any]) -> Outcome:
@@ -44,17 +44,13 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
 
 
 def _settings(solver: str, options: Options) -> dict[str, Any]:
-    names = _NAMES.get(solver)
-    if names is None:
-        if options.time_limit is not None:
-            raise SolverUnavailableError(
-                f"a time limit cannot be handed to {solver}: leave it out, or choose highs, clarabel or scs"
-            )
-        return {}
-    tolerance = min(1e-8, options.tolerance)
-    settings: dict[str, Any] = dict.fromkeys((names["gap"] + " " + names["residual"]).split(), tolerance)
+    if options.time_limit is not None and solver not in _TIME_LIMIT:
+        raise SolverUnavailableError(
+            f"a time limit cannot be handed to {solver}: leave it out, or choose highs, clarabel or scs"
+        )
+    settings: dict[str, Any] = dict.fromkeys(_TOLERANCES.get(solver, ()), min(1e-8, options.tolerance))
     if options.time_limit is not None:
-        settings[names["time"]] = options.time_limit
+        settings[_TIME_LIMIT[solver]] = options.time_limit
     if solver == "CLARABEL":
         settings["accept_unknown"] = True  # hand over the last point: the certificate decides
     return settings

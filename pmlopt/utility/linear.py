@@ -128,6 +128,11 @@ class ExpectedLoss(LinearUtility):
     what: ClassVar[str] = "loss"
 
 
+def row_offsets(table: FloatArray) -> FloatArray:
+    """(N,) the least entry of each row, which no choice of outputs can change."""
+    return np.asarray(table.min(axis=1))
+
+
 def expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
     """sum_xy p[x] table[x,y] matrix[x,y]."""
     return float(prior.pmf @ (table * matrix).sum(axis=1))
