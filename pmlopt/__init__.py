@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from pmlopt.result import Status as Status
     from pmlopt.solvers import solve as solve
     from pmlopt.solvers import write_mps as write_mps
+    from pmlopt.uncertainty import L1Ball as L1Ball
     from pmlopt.utility import ExpectedGain as ExpectedGain
     from pmlopt.utility import ExpectedLoss as ExpectedLoss
+    from pmlopt.utility import FInformation as FInformation
+    from pmlopt.utility import MutualInformation as MutualInformation
+    from pmlopt.utility import SubConvex as SubConvex
 
 __version__ = "0.1.0"
 
@@ -55,7 +59,8 @@ _HOME = {
     "pmlopt.privacy": ("LDP", "LIP", "PML", "MaximalLeakage"),
     "pmlopt.result": ("Result", "Status"),
     "pmlopt.solvers": ("solve", "write_mps"),
-    "pmlopt.utility": ("ExpectedGain", "ExpectedLoss"),
+    "pmlopt.uncertainty": ("L1Ball",),
+    "pmlopt.utility": ("ExpectedGain", "ExpectedLoss", "FInformation", "MutualInformation", "SubConvex"),
 }
 _MODULES = ("closed_forms", "errors")
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -38,6 +38,11 @@ def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]
     return array
 
 
+def rounding_of(terms: int, size: float) -> float:
+    """What rounding may take off a sum of so many terms, given the sum of their sizes."""
+    return 16 * (terms + 8) * float(np.finfo(float).eps) * size
+
+
 def position(index: Sequence[int]) -> str:
     """`position 3` of a vector, `row 3, column 1` of a matrix; counted from 0."""
     if len(index) == 1:

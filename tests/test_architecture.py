@@ -20,6 +20,8 @@ LAYERS = (
     "mechanism",
     "measures",
     "closed_forms",
+    "columns",
+    "uncertainty",
     "privacy",
     "utility",
     "builders",

@@ -23,10 +23,10 @@ def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
     shapes = occurring / peaks
     short = p.pmf @ ((peaks - occurring) / peaks)
     law = np.where(short < 0.5, 1 - short, p.pmf @ shapes)  # of the output, over the peak
-    return float(p.pmf @ _surplus((shapes - law) / law) @ (law * peaks))
+    return float(p.pmf @ surplus((shapes - law) / law) @ (law * peaks))
 
 
-def _surplus(d: FloatArray) -> FloatArray:
+def surplus(d: FloatArray) -> FloatArray:
     """(1 + d) log(1 + d) - d >= 0: its mean is that of (1 + d) log(1 + d), with no terms to cancel."""
     small = np.abs(d) < 1e-2
     series = (

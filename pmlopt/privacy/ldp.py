@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.checks import FloatArray, nonnegative
+from pmlopt.columns import Family, Staircase
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level
 from pmlopt.mechanism import MechanismLike
@@ -81,3 +82,6 @@ class LDP(Requirement):
         mass = down + (1 - down) * np.cumsum(weights, axis=0)
         total = down * worth.sum(axis=0) + (1 - down) * np.cumsum(worth, axis=0)
         return float((total / mass).max())
+
+    def columns(self, prior: Prior) -> tuple[Family, ...]:
+        return (Staircase(0.0, math.exp(self.epsilon)),)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.checks import FloatArray, nonnegative
+from pmlopt.columns import Box, Family
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import lip_levels
 from pmlopt.mechanism import MechanismLike
@@ -83,3 +84,6 @@ class LIP(Requirement):
         mass = rest / (rest + above) if rest > 0 else 0.0
         spread = top_mean(p, gains, mass) if mass > 0 else 0.0
         return float((a * (p @ gains) + rest * spread).max())
+
+    def columns(self, prior: Prior) -> tuple[Family, ...]:
+        return (Box(math.exp(-self.lower), math.exp(min(self.upper, prior.max_leakage))),)

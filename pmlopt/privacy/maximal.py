@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.checks import FloatArray, nonnegative
+from pmlopt.columns import Family
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import maximal_leakage
 from pmlopt.mechanism import MechanismLike
@@ -76,3 +77,9 @@ class MaximalLeakage(Requirement):
         # P[x,y] <= u[y] with sum_y u[y] <= e^eps: all of it on the best output
         total = math.exp(min(self.epsilon, math.log(prior.size)))
         return total * float((prior.pmf @ np.maximum(gains, 0.0)).max())
+
+    def columns(self, prior: Prior) -> tuple[Family, ...]:
+        raise PrivacyError(
+            "maximal leakage bounds all columns of a mechanism together, and sub-convex utilities need a "
+            "bound on each: use PML, LDP or LIP"
+        )

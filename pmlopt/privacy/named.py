@@ -18,8 +18,8 @@ def requirement_named(name: str, epsilon: float, lower: float | None = None) -> 
     """The requirement of that name; under LIP, epsilon is the upper side and the lower one where left out.
 
     Examples:
-        >>> requirement_named("pml", 0.5), requirement_named("lip", 0.5)
-        (PML(epsilon=0.5), LIP(lower=0.5, upper=0.5))
+        >>> requirement_named("ldp", 0.5), requirement_named("lip", 0.5)
+        (LDP(epsilon=0.5), LIP(lower=0.5, upper=0.5))
     """
     if name == LIP.name:
         return LIP(epsilon if lower is None else lower, epsilon)

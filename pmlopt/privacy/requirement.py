@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.checks import FloatArray
+from pmlopt.columns import Family
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
 
@@ -39,6 +40,11 @@ class Requirement(ABC):
     @abstractmethod
     def limits(self) -> dict[str, float]:
         """The claimed bounds by name, in nats."""
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the bound is about besides its limits, as plain data."""
+        return {}
 
     @abstractmethod
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
@@ -72,6 +78,14 @@ class Requirement(ABC):
 
         The rows need not sum to one, only the law q does (under maximal leakage, not even that). A
         rounding-level error is allowed for by the caller.
+        """
+
+    @abstractmethod
+    def columns(self, prior: Prior) -> tuple[Family, ...]:
+        """The extreme columns of mean one that the bound allows, as families: what sub-convex utilities use.
+
+        Raises:
+            PrivacyError: the bound is not on each column by itself.
         """
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:

@@ -1,0 +1,45 @@
+"""Pricing: the column whose worth exceeds its cost by most, and an upper bound on every column's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from pmlopt.checks import FloatArray
+from pmlopt.columns.batch import Columns
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """What one round of pricing found.
+
+    Attributes:
+        best: the largest `mu(lam) - <p rho, lam>` among `columns`.
+        upper: what no column exceeds; `best` itself, but for rounding, where pricing is exact.
+        columns: good columns, by family, the best of each first.
+    """
+
+    best: float
+    upper: float
+    columns: Sequence[Columns]
+
+
+class Pricer(Protocol):
+    """One way of pricing."""
+
+    name: ClassVar[str]
+
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced:
+        """Look for columns with the largest `mu(lam) - <p rho, lam>`.
+
+        Args:
+            multipliers: (N,) rho.
+            most: how many columns are wanted.
+            enough: columns worth no more than this are of no use.
+        """
+        ...
+
+    def bound(self, multipliers: FloatArray, enough: float) -> float:
+        """An upper bound on `mu(lam) - <p rho, lam>`; one of `enough` need not be lowered."""
+        ...

@@ -1,0 +1,128 @@
+"""Upper bounds for staircases: one variable, the mass of the set, by bisection; then branch and bound."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+
+import numpy as np
+
+from pmlopt.checks import FloatArray
+from pmlopt.columns.batch import BoolArray
+from pmlopt.columns.family import Staircase
+from pmlopt.columns.kernel import Kernel
+
+NODES = 400
+"""Nodes of branch and bound in one round of pricing."""
+
+_ROUNDS, _INTERVALS = 40, 100_000
+
+
+class StaircaseBound:
+    """A bound on staircases whose set holds the letters `fixed`, any of `free`, and no others.
+
+    The cost of the free letters is replaced by that of the cheapest ones up to the set's mass, the last one
+    in part. What is left depends on the mass s alone: `s phi(m + step) + (1 - s) phi(m) - m <p, rho> -
+    step K(s)`, with m and the step falling in s and K convex. The interval of s is bisected; on each
+    part every term takes the better of its ends.
+
+    Args:
+        enough: a bound of this much need not be lowered.
+        digits: how much of the bound may be left to the bisection.
+
+    Attributes:
+        upper: the bound.
+        split: the letter that is in the set in part at the best mass found; -1 where none is.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        family: Staircase,
+        multipliers: FloatArray,
+        fixed: BoolArray | None = None,
+        free: BoolArray | None = None,
+        enough: float = -np.inf,
+        digits: float = 1e-10,
+    ) -> None:
+        self._digits = digits
+        self._phi, self._family = kernel.phi, family
+        inside = np.zeros(len(kernel.p), bool) if fixed is None else fixed
+        order = np.argsort(multipliers, kind="stable")
+        order = order if free is None else order[free[order]]
+        costs = kernel.p * multipliers
+        self._mass = np.concatenate([[0.0], np.cumsum(kernel.p[order])]) + kernel.p[inside].sum()
+        self._cost = np.concatenate([[0.0], np.cumsum(costs[order])]) + costs[inside].sum()
+        self._total = float(costs.sum())
+        self.upper, best = self._bisect(enough)
+        place = int(np.searchsorted(self._mass, best, side="right")) - 1
+        partial = (
+            place < len(order) and place >= 0 and best - self._mass[place] > 1e-9 * kernel.p[order[place]]
+        )
+        self.split = int(order[place]) if partial else -1
+
+    def _bisect(self, enough: float) -> tuple[float, float]:
+        room = min(self._family.capacity, 1.0)
+        edges = np.unique(np.append(self._mass[self._mass < room], min(room, float(self._mass[-1]))))
+        if self._mass[0] >= room:
+            return -np.inf, 0.0
+        if len(edges) == 1:
+            edges = np.repeat(edges, 2)
+        ends = np.stack([edges[:-1], edges[1:]])
+        best, where = -np.inf, 0.0
+        for _ in range(_ROUNDS):
+            bounds, values = self._bounds(ends)
+            top = np.unravel_index(int(values.argmax()), values.shape)
+            if values[top] > best:
+                best, where = float(values[top]), float(ends[top])
+            slack = self._digits * max(1.0, abs(best))
+            promising = bounds > max(best + slack, enough)
+            if not promising.any():
+                return max(best + slack, enough), where
+            if promising.sum() > _INTERVALS:
+                break
+            left, right = ends[:, promising]
+            middle = (left + right) / 2
+            ends = np.stack([np.append(left, middle), np.append(middle, right)])
+        return float(bounds.max()), where
+
+    def _bounds(self, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The bound on each interval of s, and the values at both ends."""
+        low, step, _ = self._family.fill(ends, np.zeros(ends.shape))
+        low = np.maximum(low, 0.0)
+        spent = np.interp(ends, self._mass, self._cost)
+        tops, feet = self._phi(low + step), self._phi(low)
+        values = ends * tops + (1 - ends) * feet - low * self._total - step * spent
+        valley = float(self._mass[int(self._cost.argmin())])
+        least = np.where((ends[0] < valley) & (valley < ends[1]), self._cost.min(), spent.min(axis=0))
+        bound = (
+            (ends * tops.max(axis=0)).max(axis=0)
+            + ((1 - ends) * feet.max(axis=0)).max(axis=0)
+            - (low * self._total).min(axis=0)
+            - (step * least).min(axis=0)
+        )
+        return bound, values
+
+
+def staircase_bound(kernel: Kernel, family: Staircase, multipliers: FloatArray, enough: float) -> float:
+    """Best-first branch and bound on the letter that is in the set in part; at most `NODES` nodes.
+
+    A bound of `enough` need not be lowered.
+    """
+    n, order = len(kernel.p), count()
+    root = StaircaseBound(kernel, family, multipliers, enough=enough)
+    digits = max(1e-10, 0.02 * (root.upper - enough)) if np.isfinite(enough) else 1e-10
+    heap = [(-root.upper, next(order), root.split, np.zeros(n, bool), np.ones(n, bool))]
+    for _ in range(NODES):
+        upper, _, split, fixed, free = heap[0]
+        if -upper <= enough or split < 0:
+            break
+        heapq.heappop(heap)
+        rest = free.copy()
+        rest[split] = False
+        with_letter = fixed.copy()
+        with_letter[split] = True
+        for inside in (fixed, with_letter):
+            part = StaircaseBound(kernel, family, multipliers, inside, rest, enough, digits)
+            heapq.heappush(heap, (-part.upper, next(order), part.split, inside, rest))
+    return -heap[0][0]
