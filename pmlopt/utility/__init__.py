@@ -1,13 +1,26 @@
-"""Utilities, each in two forms: a number on a given mechanism, an expression on a variable."""
+"""Utilities, each in two forms: a number on a given mechanism, and what an optimization problem needs."""
 
+from pmlopt.utility.information import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
 from pmlopt.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility
 from pmlopt.utility.losses import LOSSES, absolute, hamming, squared
+from pmlopt.utility.named import INFORMATIONS
+from pmlopt.utility.subconvex import GuessingProbability, SubConvex
+from pmlopt.utility.utility import Utility
 
 __all__ = [
+    "INFORMATIONS",
     "LOSSES",
+    "ChiSquare",
     "ExpectedGain",
     "ExpectedLoss",
+    "FInformation",
+    "GuessingProbability",
+    "Hellinger",
     "LinearUtility",
+    "MutualInformation",
+    "SubConvex",
+    "TotalVariation",
+    "Utility",
     "absolute",
     "hamming",
     "squared",

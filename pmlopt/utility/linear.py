@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,17 +13,17 @@ from pmlopt.checks import FloatArray, Label, float_array
 from pmlopt.errors import PmloptError, UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.utility.utility import Utility
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False)
-class LinearUtility(ABC):
+class LinearUtility(Utility):
     """E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; the children say whether more is better."""
 
     matrix: ArrayLike | Callable[[Any, Any], float]
-    maximised: ClassVar[bool]
     what: ClassVar[str]
 
     def __post_init__(self) -> None:
