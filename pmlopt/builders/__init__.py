@@ -1,6 +1,8 @@
 """Design problems as cvxpy problems: data in, `Program` out."""
 
-from pmlopt.builders.linear_design import design
+from pmlopt.builders.columns import ColumnDesign
+from pmlopt.builders.declare import design
+from pmlopt.builders.linear import LinearDesign
 from pmlopt.builders.program import Program
 
-__all__ = ["Program", "design"]
+__all__ = ["ColumnDesign", "LinearDesign", "Program", "design"]

@@ -1,99 +1,178 @@
-"""The main design problem: the best mechanism for a prior under a privacy requirement."""
+"""Designs with a linear utility: the polytope of mechanisms in sparse form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from numbers import Real
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import cvxpy as cp
 import numpy as np
 
 from pmlopt.builders.program import Program
-from pmlopt.checks import Label, labels_of, whole
-from pmlopt.errors import PrivacyError, ProgramError, UtilityError
-from pmlopt.prior import PriorLike, as_prior
+from pmlopt.checks import FloatArray, Label
+from pmlopt.errors import ProgramError, UtilityError
+from pmlopt.mechanism import MechanismLike, as_mechanism
+from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.utility import LinearUtility
 from pmlopt.utility.linear import row_offsets
 
 
-def design(
-    prior: PriorLike,
-    privacy: Requirement,
-    utility: LinearUtility,
-    outputs: int | Iterable[Label] | None = None,
-) -> Program:
-    """Declare the design problem `max (or min) E[f(X, Y)]` over mechanisms that meet the requirement.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearDesign(Program):
+    """A design with expected gain or loss: a linear program in the mechanism.
 
-    The feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P sum to one,
-    q = p P, and the rows of the requirement, in sparse form (4 N M + M nonzeros for PML).
-
-    Args:
-        prior: N letters.
-        privacy: `PML`, `LDP`, `LIP` or `MaximalLeakage`.
-        utility: `ExpectedGain` or `ExpectedLoss`.
-        outputs: the M outputs: their number, or their labels. Left out, they are the prior's
-            letters, or as many as a utility matrix has columns.
-
-    Raises:
-        PriorError, PrivacyError, UtilityError, ProgramError: an argument cannot be meant.
-
-    Source: EMP, Section II-A (the polytope M(eps, P_X), EXT Lemma 1).
+    `variables["mechanism"]` is the (N, M) matrix, `variables["output_law"]` the (1, M) law of the
+    output, `constraints["rows"]` says that rows sum to one, and the privacy requirement brings its own.
+    Constraints of a person's own go in with `with_constraints`; `solve` then takes the program as any other.
 
     Examples:
-        >>> import numpy as np
-        >>> from pmlopt import ExpectedGain, PML, solve
-        >>> result = solve(design([0.25] * 4, PML(np.log(2)), ExpectedGain(np.eye(4))))
-        >>> round(result.value, 9)
-        0.5
+        >>> from pmlopt import ExpectedLoss, PML, Prior, design
+        >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> sorted(program.variables), sorted(program.constraints)
+        (['mechanism', 'output_law'], ['output_law', 'pml', 'rows'])
     """
-    known = as_prior(prior)
-    if not isinstance(privacy, Requirement):
-        raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
-    if not isinstance(utility, LinearUtility):
-        raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
-    letters = _outputs(known.labels, utility, outputs)
-    table = utility.table(known.labels, letters)
+
+    utility: LinearUtility
+    outputs: tuple[Label, ...]
+    table: FloatArray
+    """(N, M) the gain or loss on the labels, in the person's units."""
+
+    @property
+    def range(self) -> float:
+        """The most that the choice of outputs can change the expected gain; the scale of a gap."""
+        return float(self.prior.pmf @ np.ptp(self.table, axis=1))
+
+    @property
+    def offsets(self) -> FloatArray:
+        """(N,) the least entry of each row of the table, which no choice of outputs can change.
+
+        Solvers, bounds and gaps work on the table without them: digits that all outputs share
+        would only drown those in which they differ.
+        """
+        return row_offsets(self.table)
+
+    @property
+    def gains(self) -> FloatArray:
+        """(N, M) the table with the sign that makes more better."""
+        return self.table if self.utility.maximised else -self.table
+
+    @property
+    def centred(self) -> FloatArray:
+        """(N, M) the gains less the offsets."""
+        centred = self.table - self.offsets[:, None]
+        return centred if self.utility.maximised else -centred
+
+    @property
+    def constant(self) -> float:
+        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
+        return float(self.prior.pmf @ self.offsets)
+
+    @property
+    def mechanism(self) -> cp.Variable:
+        """The (N, M) variable of the mechanism matrix."""
+        return self.variables["mechanism"]
+
+    def with_constraints(self, **constraints: cp.Constraint) -> LinearDesign:
+        """The same program with constraints of your own, each under a name.
+
+        Args:
+            constraints: cvxpy constraints on the program's variables, and on new ones if wanted
+                (give those finite bounds, or the optimum cannot be proved).
+
+        Raises:
+            ProgramError: a name is taken, a value is not a cvxpy constraint or not convex (DCP), or a
+                new variable is integer.
+
+        Examples:
+            >>> from pmlopt import ExpectedLoss, PML, Prior, design, solve
+            >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
+            >>> fair = program.with_constraints(fair=program.mechanism[0, 0] <= 0.6)
+            >>> round(float(solve(fair).mechanism.matrix[0, 0]), 6)
+            0.6
+        """
+        for name, constraint in constraints.items():
+            if name in self.constraints or name in self.added:
+                raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
+            if not isinstance(constraint, cp.Constraint) or isinstance(constraint, cp.FiniteSet):
+                raise ProgramError(
+                    f"{name!r} is {constraint!r}, not a cvxpy constraint: write, for example, "
+                    "program.mechanism[0, 1] == 0"
+                )
+            empty = [parameter for parameter in constraint.parameters() if parameter.value is None]
+            if empty:
+                raise ProgramError(f"the constraint {name!r} has the parameter {empty[0]} without a value")
+            if not constraint.is_dcp():
+                raise ProgramError(f"the constraint {name!r} is not convex (not DCP): {constraint}")
+            self._check_variables(name, constraint, constraints)
+            constraint.set_label(name)
+        added = {**self.added, **constraints}
+        problem = cp.Problem(self.problem.objective, [*self.constraints.values(), *added.values()])
+        return replace(self, problem=problem, added=added)
+
+    def _check_variables(
+        self, name: str, constraint: cp.Constraint, beside: Mapping[str, cp.Constraint]
+    ) -> None:
+        own = {variable.id for variable in self.variables.values()}
+        others = [c for key, c in {**self.added, **beside}.items() if key != name]
+        shared = {variable.id for other in others for variable in other.variables()}
+        for variable in constraint.variables():
+            if variable.attributes["boolean"] or variable.attributes["integer"] or variable.is_complex():
+                raise ProgramError(
+                    f"the constraint {name!r} has the variable {variable.name()!r}, which is integer or "
+                    "complex: pmlopt solves and certifies convex problems in real numbers"
+                )
+        if not {variable.id for variable in constraint.variables()} & (own | shared):
+            raise ProgramError(
+                f"the constraint {name!r} is on no variable of this program (of another one?): it would "
+                "change nothing"
+            )
+
+    def assign(self, mechanism: MechanismLike) -> None:
+        """Give every variable that the program declared its value at a mechanism: a warm start."""
+        matrix = as_mechanism(mechanism).matrix
+        if matrix.shape != self.mechanism.shape:
+            raise ProgramError(
+                f"the warm start has shape {matrix.shape}; the program needs {self.mechanism.shape}"
+            )
+        values = {
+            "mechanism": matrix,
+            "output_law": (self.prior.pmf @ matrix)[None, :],
+            **self.privacy.auxiliary(self.prior, matrix),
+        }
+        for name, value in values.items():
+            self.variables[name].value = value
+
+
+def linear_design(
+    prior: Prior, privacy: Requirement, utility: LinearUtility, outputs: tuple[Label, ...]
+) -> LinearDesign:
+    """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
+    table = utility.table(prior.labels, outputs)
     if np.abs(table).max() > 1e150:
         raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
 
     n, m = table.shape
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")
     law = cp.Variable((1, m), nonneg=True, name="output_law")
-    declared = privacy.constraints(known, mechanism, law)
+    declared = privacy.constraints(prior, mechanism, law)
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
-        "output_law": known.pmf[None, :] @ mechanism == law,
+        "output_law": prior.pmf[None, :] @ mechanism == law,
         **declared.constraints,
     }
     for name, constraint in constraints.items():
         constraint.set_label(name)
     sense = cp.Maximize if utility.maximised else cp.Minimize
     offsets = row_offsets(table)
-    expression = utility.expression(known, table - offsets[:, None], mechanism) + float(known.pmf @ offsets)
-    return Program(
+    expression = utility.expression(prior, table - offsets[:, None], mechanism) + float(prior.pmf @ offsets)
+    return LinearDesign(
         problem=cp.Problem(sense(expression), list(constraints.values())),
-        prior=known,
+        prior=prior,
         privacy=privacy,
         utility=utility,
-        outputs=letters,
+        outputs=outputs,
         table=table,
         variables={"mechanism": mechanism, "output_law": law, **declared.variables},
         constraints=constraints,
     )
-
-
-def _outputs(
-    inputs: tuple[Label, ...], utility: LinearUtility, outputs: int | Iterable[Label] | None
-) -> tuple[Label, ...]:
-    if outputs is None:
-        columns = utility.columns
-        return inputs if columns in (None, len(inputs)) else tuple(range(columns or 0))
-    if isinstance(outputs, Real):
-        return tuple(range(whole(outputs, "the number of outputs", ProgramError)))
-    if not isinstance(outputs, Iterable):
-        raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
-    letters: Sequence[Label] = outputs if isinstance(outputs, str) else tuple(outputs)
-    if not letters:
-        raise ProgramError("there are no outputs: give at least one label")
-    return labels_of(letters, len(letters), "the outputs", ProgramError)

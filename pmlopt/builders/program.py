@@ -2,147 +2,63 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import cvxpy as cp
 
-from pmlopt.checks import FloatArray, Label
-from pmlopt.errors import ProgramError
-from pmlopt.mechanism import MechanismLike, as_mechanism
+from pmlopt.checks import Label
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
-from pmlopt.utility import LinearUtility
-from pmlopt.utility.linear import row_offsets
+from pmlopt.utility import Utility
 
 
-@dataclass(frozen=True, eq=False)
-class Program:
-    """A design problem, declared and not yet solved.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Program(ABC):
+    """A design problem, declared and not yet solved: what every kind of design shares.
 
-    `problem` is an ordinary cvxpy problem. Its parts have names: `variables["mechanism"]` is the (N, M)
-    matrix, `variables["output_law"]` the (1, M) law of the output, `constraints["rows"]` says
-    that rows sum to one, and the privacy requirement brings its own. Constraints of a person's own
-    go in with `with_constraints`; `solve` then takes the program as any other.
+    `problem` is an ordinary cvxpy problem whose parts have names.
 
-    Examples:
-        >>> from pmlopt import ExpectedLoss, PML, Prior, design
-        >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
-        >>> sorted(program.variables), sorted(program.constraints)
-        (['mechanism', 'output_law'], ['output_law', 'pml', 'rows'])
+    Attributes:
+        problem: the cvxpy problem.
+        prior, privacy, utility: what it was declared from.
+        outputs: the labels of the outputs; None where the solution decides how many there are.
+        variables, constraints: the parts of the problem, by name.
+        added: the constraints that came in with `with_constraints`.
     """
 
     problem: cp.Problem
     prior: Prior
     privacy: Requirement
-    utility: LinearUtility
-    outputs: tuple[Label, ...]
-    table: FloatArray
-    """(N, M) the gain or loss on the labels, in the person's units."""
+    utility: Utility
+    outputs: tuple[Label, ...] | None
     variables: Mapping[str, cp.Variable]
     constraints: Mapping[str, cp.Constraint]
     added: Mapping[str, cp.Constraint] = field(default_factory=dict)
-    """The constraints that came in with `with_constraints`."""
 
     @property
-    def offsets(self) -> FloatArray:
-        """(N,) the least entry of each row of the table, which no choice of outputs can change.
-
-        Solvers, bounds and gaps work on the table without them: digits that all outputs share
-        would only drown those in which they differ.
-        """
-        return row_offsets(self.table)
+    @abstractmethod
+    def mechanism(self) -> cp.Expression:
+        """The mechanism matrix, as a cvxpy expression of the variables."""
 
     @property
-    def gains(self) -> FloatArray:
-        """(N, M) the table with the sign that makes more better."""
-        return self.table if self.utility.maximised else -self.table
+    @abstractmethod
+    def range(self) -> float:
+        """The most that the choice of a mechanism can change the utility; the scale of a gap."""
 
     @property
-    def centred(self) -> FloatArray:
-        """(N, M) the gains less the offsets."""
-        centred = self.table - self.offsets[:, None]
-        return centred if self.utility.maximised else -centred
+    def rounding(self) -> float:
+        """The gap that rounding alone may leave, where that does not shrink with the range."""
+        return 0.0
 
-    @property
-    def constant(self) -> float:
-        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
-        return float(self.prior.pmf @ self.offsets)
-
-    @property
-    def mechanism(self) -> cp.Variable:
-        """The (N, M) variable of the mechanism matrix."""
-        return self.variables["mechanism"]
-
+    @abstractmethod
     def with_constraints(self, **constraints: cp.Constraint) -> Program:
         """The same program with constraints of your own, each under a name.
 
-        Args:
-            constraints: cvxpy constraints on the program's variables, and on new ones if wanted
-                (give those finite bounds, or the optimum cannot be proved).
-
         Raises:
-            ProgramError: a name is taken, a value is not a cvxpy constraint or not convex (DCP), or a
-                new variable is integer.
-
-        Examples:
-            >>> from pmlopt import ExpectedLoss, PML, Prior, design, solve
-            >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
-            >>> fair = program.with_constraints(fair=program.mechanism[0, 0] <= 0.6)
-            >>> round(float(solve(fair).mechanism.matrix[0, 0]), 6)
-            0.6
+            ProgramError: a constraint cannot be taken.
         """
-        for name, constraint in constraints.items():
-            if name in self.constraints or name in self.added:
-                raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
-            if not isinstance(constraint, cp.Constraint) or isinstance(constraint, cp.FiniteSet):
-                raise ProgramError(
-                    f"{name!r} is {constraint!r}, not a cvxpy constraint: write, for example, "
-                    "program.mechanism[0, 1] == 0"
-                )
-            empty = [parameter for parameter in constraint.parameters() if parameter.value is None]
-            if empty:
-                raise ProgramError(f"the constraint {name!r} has the parameter {empty[0]} without a value")
-            if not constraint.is_dcp():
-                raise ProgramError(f"the constraint {name!r} is not convex (not DCP): {constraint}")
-            self._check_variables(name, constraint, constraints)
-            constraint.set_label(name)
-        added = {**self.added, **constraints}
-        problem = cp.Problem(self.problem.objective, [*self.constraints.values(), *added.values()])
-        return replace(self, problem=problem, added=added)
-
-    def _check_variables(
-        self, name: str, constraint: cp.Constraint, beside: Mapping[str, cp.Constraint]
-    ) -> None:
-        own = {variable.id for variable in self.variables.values()}
-        others = [c for key, c in {**self.added, **beside}.items() if key != name]
-        shared = {variable.id for other in others for variable in other.variables()}
-        for variable in constraint.variables():
-            if variable.attributes["boolean"] or variable.attributes["integer"] or variable.is_complex():
-                raise ProgramError(
-                    f"the constraint {name!r} has the variable {variable.name()!r}, which is integer or "
-                    "complex: pmlopt solves and certifies convex problems in real numbers"
-                )
-        if not {variable.id for variable in constraint.variables()} & (own | shared):
-            raise ProgramError(
-                f"the constraint {name!r} is on no variable of this program (of another one?): it would "
-                "change nothing"
-            )
-
-    def assign(self, mechanism: MechanismLike) -> None:
-        """Give every variable that the program declared its value at a mechanism: a warm start."""
-        matrix = as_mechanism(mechanism).matrix
-        if matrix.shape != self.mechanism.shape:
-            raise ProgramError(
-                f"the warm start has shape {matrix.shape}; the program needs {self.mechanism.shape}"
-            )
-        values = {
-            "mechanism": matrix,
-            "output_law": (self.prior.pmf @ matrix)[None, :],
-            **self.privacy.auxiliary(self.prior, matrix),
-        }
-        for name, value in values.items():
-            self.variables[name].value = value
 
     def __str__(self) -> str:
         """The cvxpy problem, with the size and the names of its parts."""

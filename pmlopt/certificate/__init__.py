@@ -1,14 +1,20 @@
 """Proof of a claim, from the matrix alone: repair, recomputed levels, a dual bound, exact arithmetic."""
 
-from pmlopt.certificate.bound import utility_bound
-from pmlopt.certificate.certificate import Certificate, certify
+from pmlopt.certificate.bound import column_bound, utility_bound
+from pmlopt.certificate.certificate import Certificate
+from pmlopt.certificate.certify import certify
+from pmlopt.certificate.column import ColumnCertificate
 from pmlopt.certificate.exact import holds_exactly, rows_are_exact, snap
+from pmlopt.certificate.linear import LinearCertificate
 from pmlopt.certificate.repair import Repair
 
 __all__ = [
     "Certificate",
+    "ColumnCertificate",
+    "LinearCertificate",
     "Repair",
     "certify",
+    "column_bound",
     "holds_exactly",
     "rows_are_exact",
     "snap",

@@ -8,13 +8,13 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from pmlopt.builders import Program
-from pmlopt.checks import FloatArray
+from pmlopt.builders import LinearDesign
+from pmlopt.checks import FloatArray, rounding_of
 
 _CONVEX = (cp.constraints.Equality, cp.constraints.Inequality)
 
 
-def lagrangian(program: Program) -> tuple[FloatArray, float]:
+def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     """Gains and a constant whose sum bounds the expected gain wherever the added constraints hold.
 
     With multipliers m >= 0 of convex constraints c(P) <= 0 (any sign for equalities),
@@ -51,7 +51,7 @@ def lagrangian(program: Program) -> tuple[FloatArray, float]:
             terms = np.asarray(abs(gradient) @ np.abs(multiplier)).reshape(variable.shape, order="F")
             size += float((terms * _reach(variable)).sum())
     # what rounding may have taken off these sums and slopes, by the size of what went into them
-    constant += 16 * (program.table.size + 8) * float(np.finfo(float).eps) * size
+    constant += rounding_of(program.table.size, size)
     p = program.prior.pmf[:, None]
     gains = program.centred - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
     gains = gains - slopes.pop(program.variables["output_law"].id, np.zeros((1, program.table.shape[1])))

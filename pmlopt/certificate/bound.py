@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from pmlopt.checks import FloatArray
+from pmlopt.checks import FloatArray, rounding_of
+from pmlopt.columns import relaxed
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
+from pmlopt.utility import SubConvex
+
+if TYPE_CHECKING:
+    from pmlopt.builders.space import ColumnSpace
 
 
 def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
@@ -33,4 +40,56 @@ def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipl
     # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
     sizes = np.abs(gains) + np.abs(multipliers)[:, None]
     scale = float(prior.pmf @ np.abs(multipliers)) + privacy.relaxation(prior, sizes)
-    return raw + 16 * (prior.size + 8) * float(np.finfo(float).eps) * scale
+    return raw + rounding_of(prior.size, scale)
+
+
+def column_bound(
+    prior: Prior, privacy: Requirement, utility: SubConvex, multipliers: FloatArray, enough: float = -np.inf
+) -> float:
+    """An upper bound on a sub-convex utility of every mechanism that meets the requirement.
+
+    For every rho in R^N: `sum_y q[y] mu(lam_y) = <p, rho> + sum_y q[y] (mu(lam_y) - <p rho, lam_y>)`, and the
+    last sum is at most the largest term over the extreme columns. rho may be anything, and what rounding
+    may have taken off is added.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        utility: the sub-convex utility.
+        multipliers: (N,) rho; the multipliers of the rows over p reach the optimum.
+        enough: a bound of this much need not be lowered, which can save a search.
+
+    Raises:
+        ProgramError: there are too many extreme columns for this utility.
+
+    Source: Gilmore and Gomory, Oper. Res. 9 (1961) (pricing); EXT, Theorem 6 (the columns).
+
+    Examples:
+        >>> from pmlopt import MutualInformation, PML
+        >>> bound = column_bound(Prior.uniform(4), PML(np.log(2)), MutualInformation(), np.zeros(4))
+        >>> round(np.exp(bound).item(), 12)
+        2.0
+    """
+    from pmlopt.builders.space import ColumnSpace
+
+    return bound_over(ColumnSpace(prior, privacy, utility), multipliers, enough)[0]
+
+
+def bound_over(space: ColumnSpace, multipliers: FloatArray, enough: float) -> tuple[float, str]:
+    """The bound, and what it rests on; see `column_bound`."""
+    p, kernel = space.prior.pmf, space.kernel
+    base = float(p @ multipliers)
+    families = [family for family in space.families if not family.constant]
+    if not families:
+        constant = float(space.utility.worths(p, np.ones((len(p), 1)))[0])
+        return constant + rounding_of(len(p), 1.0 + abs(constant)), "constant"
+    if kernel is not None:
+        rounding = max(kernel.rounding(multipliers, family) for family in families)
+        loose = base + max(relaxed(kernel, family, multipliers) for family in families) + rounding
+        if loose <= enough:
+            return loose, "relaxed"
+    else:
+        size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers)) + abs(space.largest)
+        rounding = rounding_of(len(p), size)
+    pricer = space.pricer()
+    return base + pricer.bound(multipliers, enough - base - rounding) + rounding, pricer.name

@@ -39,10 +39,10 @@ class Repair:
     shift: float
 
 
-def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
+def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE) -> Repair:
     """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
 
-    First the noise: entries of at most 1e-8 become zero (unless that costs more than it mends), each
+    First the noise: entries of at most `noise` become zero (unless that costs more than it mends), each
     output that breaks the bound by little is mixed with its own mean as far as it must, rows are
     renormalised. Then P becomes (1 - theta) P + theta 1 r', with the smallest theta that will do: the
     excess over the bound is convex along the way, and r is the output law, which then does not change,
@@ -54,12 +54,14 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray) -> Repair:
         prior: N letters.
         privacy: the requirement to satisfy.
         matrix: (N, M) finite; rows sum to one up to a solver's tolerance.
+        noise: entries of at most this are taken for noise; 0 where every column is known to be within
+            the requirement.
 
     Raises:
         MechanismError: a row's sum is off one by 0.5 or more, or an entry is not finite.
     """
-    theta, candidate = _repaired(prior, privacy, matrix, NOISE)
-    if theta > SMALL:  # under LDP at 20 nats, entries of 1e-9 are no noise
+    theta, candidate = _repaired(prior, privacy, matrix, noise)
+    if theta > SMALL and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
         theta, candidate = min(
             (theta, candidate), _repaired(prior, privacy, matrix, 0.0), key=lambda found: found[0]
         )

@@ -109,7 +109,7 @@ def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> No
     ]  # fmt: skip
     click.echo(title)
     print_table(["", ""], rows)
-    if all(max(row) == min(row) for row in certificate.table.tolist()):
+    if certificate.flat:
         click.echo("The utility is the same whatever is released: there is nothing to design.")
     _print_matrix(result.mechanism)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cvxpy as cp
 
-from pmlopt.builders import Program
+from pmlopt.builders import ColumnDesign, Program
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.generation import generate
 from pmlopt.solvers.outcome import Options, Outcome
+from pmlopt.solvers.points import point_of
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,19 @@ class Route:
     reason: str
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, problem: cp.Problem, options: Options, warm: bool) -> Outcome:
-        """Run the solver; the point found is left in the problem's variables."""
+    def run(self, program: Program, options: Options, warm: bool) -> Outcome:
+        """Run the solver; a linear design starts from the values of its variables where `warm` says so."""
+        if self.solver == COLUMN_GENERATION:
+            assert isinstance(program, ColumnDesign)
+            return generate(program, options)
         if self.solver in highs.METHODS:
-            return highs.run(problem, self.solver, options, warm)
-        return through_cvxpy.run(problem, self.solver.upper(), options, self.settings)
+            outcome = highs.run(program.problem, self.solver, options, warm)
+        else:
+            outcome = through_cvxpy.run(program.problem, self.solver.upper(), options, self.settings)
+        return replace(outcome, found=point_of(program)) if outcome.state == "point" else outcome
+
+
+COLUMN_GENERATION = "column-generation"
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,16 @@ def routes(program: Program, solver: str, warm: bool) -> list[Route]:
     """
     linear = program.problem.is_lp()
     name = solver.lower()
+    if isinstance(program, ColumnDesign) and (name == COLUMN_GENERATION or not program.complete):
+        if name not in ("auto", COLUMN_GENERATION):
+            raise SolverUnavailableError(
+                f"the program declares {len(program.worths)} of its extreme columns, and {solver} cannot "
+                "generate the others: use auto, or program.with_every_column() where they are few enough"
+            )
+        reason = f"{_many(program)} extreme columns: generated as they are needed"
+        return [Route(COLUMN_GENERATION, reason)]
+    if name == "auto" and isinstance(program, ColumnDesign):
+        return [Route("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex")]
     if name == "auto":
         entries = program.mechanism.size
         return [rule.route for rule in DECISIONS if rule.applies(linear, entries, warm)]
@@ -111,3 +131,7 @@ def routes(program: Program, solver: str, warm: bool) -> list[Route]:
         known = ", ".join(["auto", *sorted({*highs.METHODS, *installed})])
         raise SolverUnavailableError(f"the solver {solver!r} is not installed; there are: {known}")
     return [Route(name, "asked for by name")]
+
+
+def _many(program: ColumnDesign) -> str:
+    return "very many" if program.space.count is None else f"{program.space.count:,}"

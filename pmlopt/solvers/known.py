@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,11 +9,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pmlopt import closed_forms
-from pmlopt.builders import Program
+from pmlopt.builders import ColumnDesign, LinearDesign, Program
 from pmlopt.certificate import utility_bound
 from pmlopt.checks import FloatArray
 from pmlopt.mechanism import Mechanism
-from pmlopt.privacy import LDP, PML, MaximalLeakage
+from pmlopt.privacy.forms import forms
 from pmlopt.utility.linear import expectation
 
 _CLOSED = 1e-10
@@ -38,14 +37,14 @@ class KnownOptimum:
         return self.name != "constant"
 
 
-def known_optimum(program: Program) -> KnownOptimum | None:
+def known_optimum(program: LinearDesign) -> KnownOptimum | None:
     """The first closed form whose utility equals a dual bound; None where none is known.
 
     Programs with added constraints have none.
     """
     if program.added:
         return None
-    scale = gain_range(program)
+    scale = program.range
     for name, matrix in _candidates(program):
         if not _feasible(program, matrix):
             continue
@@ -57,31 +56,28 @@ def known_optimum(program: Program) -> KnownOptimum | None:
     return None
 
 
-def gain_range(program: Program) -> float:
-    """The most that the choice of outputs can change the expected gain; the scale of a gap."""
-    return float(program.prior.pmf @ np.ptp(program.table, axis=1))
+def known_columns(program: ColumnDesign, least: float) -> KnownOptimum | None:
+    """The first closed form whose sub-convex utility is at least so much; None where none is."""
+    prior, n = program.prior, program.prior.size
+    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
+    for name, form in [*trivial, *forms(prior, program.privacy)]:
+        value = program.utility.value(prior, form.matrix)
+        if value >= least and _feasible(program, form.matrix):
+            return KnownOptimum(name, form.matrix, value)
+    return None
 
 
-def _candidates(program: Program) -> Iterator[tuple[str, FloatArray]]:
+def _candidates(program: LinearDesign) -> Iterator[tuple[str, FloatArray]]:
     prior, privacy, gains = program.prior, program.privacy, program.centred
     yield "constant", closed_forms.constant(prior, gains).matrix
     yield "deterministic", closed_forms.deterministic(prior, gains).matrix
     if prior.size > len(program.outputs):
         return
-    even = prior.size > 1 and float(np.ptp(prior.pmf)) == 0
-    if isinstance(privacy, PML):
-        if prior.size == 2:
-            yield "binary", _placed(program, closed_forms.binary(prior, privacy.epsilon))
-        if prior.size > 1 and privacy.epsilon <= -math.log1p(-float(prior.pmf.min())):
-            yield "high_privacy", _placed(program, closed_forms.high_privacy(prior, privacy.epsilon))
-    if even and isinstance(privacy, PML | MaximalLeakage):
-        yield "uniform", _placed(program, closed_forms.uniform(prior.size, privacy.epsilon))
-    if isinstance(privacy, LDP):
-        form = closed_forms.randomized_response(prior.size, privacy.epsilon)
-        yield "randomized_response", _placed(program, form)
+    for name, form in forms(prior, privacy):
+        yield name, _placed(program, form)
 
 
-def _placed(program: Program, form: Mechanism) -> FloatArray:
+def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
     """The form with its columns given to the outputs that value them most: privacy has no labels."""
     worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
     columns, outputs = linear_sum_assignment(worth, maximize=True)
@@ -96,7 +92,7 @@ def _feasible(program: Program, matrix: FloatArray) -> bool:
     return all(levels[name] <= limit + 1e-12 for name, limit in program.privacy.limits.items())
 
 
-def _multipliers(program: Program, matrix: FloatArray) -> Iterator[FloatArray]:
+def _multipliers(program: LinearDesign, matrix: FloatArray) -> Iterator[FloatArray]:
     """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness."""
     gains, p = program.centred, program.prior.pmf
     yield (matrix * gains).sum(axis=1)

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import cvxpy as cp
 import numpy as np
 
+from pmlopt.checks import FloatArray
+
 
 @dataclass(frozen=True)
 class Options:
@@ -17,6 +19,14 @@ class Options:
 
     time_limit: float | None
     tolerance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a solver found: a mechanism matrix, and the multipliers of its rows over the prior."""
+
+    matrix: FloatArray
+    multipliers: FloatArray | None
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,7 @@ class Outcome:
         state: "point" (the variables hold a point, good or not), "infeasible" or "failed".
         finished: whether the solver says that it ended at an optimum.
         message: the solver's status in its own words.
+        found: the mechanism, where there is a point.
     """
 
     state: Literal["point", "infeasible", "failed"]
@@ -36,6 +47,7 @@ class Outcome:
     warm_started: bool
     compile_seconds: float
     solve_seconds: float
+    found: Point | None = None
 
 
 @dataclass(frozen=True)

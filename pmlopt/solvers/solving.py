@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-import numpy as np
-
-from pmlopt.builders import Program
+from pmlopt.builders import ColumnDesign, LinearDesign, Program
 from pmlopt.certificate import Certificate, certify
 from pmlopt.checks import real
 from pmlopt.errors import InfeasibleError, InputError, MechanismError, ProgramError, SolverError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.result import ClosedForm, Result, Status, Timings
 from pmlopt.solvers.dispatch import Route, routes
-from pmlopt.solvers.known import KnownOptimum, gain_range, known_optimum
+from pmlopt.solvers.known import KnownOptimum, known_columns, known_optimum
 from pmlopt.solvers.outcome import Options, Outcome
 
 RESIDUAL = 1e-6
@@ -85,29 +83,32 @@ class _Search:
     ) -> None:
         self.begin = time.perf_counter()
         self.program, self.options = program, options
-        self.allowed = options.tolerance * gain_range(program)
-        self.closed = known_optimum(program)
+        self.allowed = max(options.tolerance * program.range, program.rounding)
+        self.closed = known_optimum(program) if isinstance(program, LinearDesign) else None
         self.start = _start(program, warm_start, self.closed)
+        if isinstance(program, ColumnDesign) and self.start is not None:
+            self.program = program.with_mechanism(self.start)
         self.attempts: list[str] = []
         self.results: list[Result] = []
 
     def attempt(self, route: Route) -> Result | None:
         """Run one solver and certify what it left; None, and a line in `attempts`, if that is nothing."""
         program = self.program
-        if self.start is not None:
+        warm = self.start is not None and isinstance(program, LinearDesign)
+        if isinstance(program, LinearDesign) and self.start is not None:
             program.assign(self.start)
-        outcome = route.run(program.problem, self.options, self.start is not None)
+        outcome = route.run(program, self.options, warm)
         if outcome.state == "infeasible" and program.added:
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({route.solver}: {outcome.message}); a design "
                 f"alone is always feasible, so look at what was added: {', '.join(program.added)}"
             )
-        if outcome.state != "point":
+        if outcome.found is None:
             self.attempts.append(f"{route.solver}: {outcome.message}")
             return None
         clock = time.perf_counter()
         try:
-            certificate = _certificate(program)
+            certificate = certify(program, outcome.found.matrix, outcome.found.multipliers, self.allowed)
         except MechanismError as cause:
             self.attempts.append(f"{route.solver}: {cause}")
             return None
@@ -134,8 +135,11 @@ class _Search:
             sign = 1 if self.program.utility.maximised else -1
             ahead = max(sign * result.value for result in unproved) - RESIDUAL
             chosen = min((r for r in unproved if sign * r.value >= ahead), key=lambda r: r.gap)
-            self.program.assign(chosen.mechanism)
+            if isinstance(self.program, LinearDesign):
+                self.program.assign(chosen.mechanism)
             return chosen
+        if isinstance(self.program, ColumnDesign) and self.results:
+            return min(self.results, key=lambda result: result.gap)
         tried = "; ".join(self.attempts)
         if not self.results:
             raise SolverError(f"no solver could solve it: {tried}")
@@ -148,10 +152,13 @@ class _Search:
         self, route: Route, outcome: Outcome, certificate: Certificate, certify_seconds: float
     ) -> Result:
         closed = self.closed
+        if isinstance(self.program, ColumnDesign):
+            closed = known_columns(self.program, certificate.bound - self.allowed)
         if certificate.gap <= self.allowed:
             status = Status.OPTIMAL
         else:
-            status = Status.UNPROVED if self.program.added and outcome.finished else Status.STOPPED
+            loose = bool(self.program.added) or isinstance(self.program, ColumnDesign)
+            status = Status.UNPROVED if loose and outcome.finished else Status.STOPPED
         return Result(
             status=status,
             certificate=certificate,
@@ -194,15 +201,7 @@ def _start(
     if isinstance(warm_start, Result):
         warm_start = warm_start.mechanism
     if warm_start is not None:
-        program.assign(warm_start)  # complains of the shape
+        if isinstance(program, LinearDesign):
+            program.assign(warm_start)  # complains of the shape
         return paired(program.prior, warm_start)[1]
     return closed.matrix if closed is not None and closed.is_start else None
-
-
-def _certificate(program: Program) -> Certificate:
-    multipliers = program.constraints["rows"].dual_value
-    return certify(
-        program,
-        np.asarray(program.mechanism.value),
-        None if multipliers is None else np.asarray(multipliers) / program.prior.pmf,
-    )

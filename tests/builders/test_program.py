@@ -10,7 +10,8 @@ import oracles
 import pytest
 from hypothesis import given, settings
 
-from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Program, design
+from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, design
+from pmlopt.builders import LinearDesign
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.privacy import Requirement
 from pmlopt.utility import hamming
@@ -23,7 +24,7 @@ PARTS: list[tuple[Requirement, set[str], set[str]]] = [
 ]
 
 
-def small() -> Program:
+def small() -> LinearDesign:
     return design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming))
 
 
@@ -42,7 +43,7 @@ def test_parts_have_names(privacy: Requirement, variables: set[str], constraints
     assert program.problem.is_lp()
 
 
-def nonzeros(program: Program) -> int:
+def nonzeros(program: LinearDesign) -> int:
     """The coefficients that are not zero in the constraint matrix that HiGHS gets."""
     matrix = program.problem.get_problem_data(cp.HIGHS)[0]["A"].tocsc()
     return int(np.count_nonzero(matrix.data))
@@ -119,7 +120,7 @@ def test_outputs_that_are_one_string_are_refused() -> None:
 
 def test_outputs_that_are_a_fraction_are_refused() -> None:
     with pytest.raises(ProgramError):
-        design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming), outputs=2.5)  # type: ignore[arg-type]
+        design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming), outputs=2.5)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(("shape", "outputs"), [((3, 2), None), ((2, 3), 2), ((2, 2), ["a", "b", "c"])])
@@ -130,9 +131,9 @@ def test_a_matrix_that_does_not_fit_is_refused(shape: tuple[int, int], outputs: 
 
 def test_other_things_than_requirements_and_utilities_are_refused() -> None:
     with pytest.raises(PrivacyError):
-        design([0.5, 0.5], 0.4, ExpectedLoss(hamming))  # type: ignore[arg-type]
+        design([0.5, 0.5], 0.4, ExpectedLoss(hamming))  # type: ignore[call-overload]
     with pytest.raises(UtilityError):
-        design([0.5, 0.5], PML(0.4), hamming)  # type: ignore[arg-type]
+        design([0.5, 0.5], PML(0.4), hamming)  # type: ignore[call-overload]
 
 
 def test_added_constraints_join_the_problem_under_their_names() -> None:

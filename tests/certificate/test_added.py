@@ -12,8 +12,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Program, Status, design, solve
-from pmlopt.certificate import certify, utility_bound
+from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Status, design, solve
+from pmlopt.builders import LinearDesign
+from pmlopt.certificate import LinearCertificate, certify, utility_bound
 from pmlopt.certificate.added import lagrangian
 from pmlopt.errors import SolverError
 from pmlopt.privacy import Requirement
@@ -23,7 +24,7 @@ REQUIREMENTS: list[Requirement] = [PML(0.4), LDP(0.6), MaximalLeakage(0.3)]
 seeds = st.integers(0, 2**32 - 1)
 
 
-def bound_at(program: Program, matrix: oracles.FloatArray, multipliers: oracles.FloatArray) -> float:
+def bound_at(program: LinearDesign, matrix: oracles.FloatArray, multipliers: oracles.FloatArray) -> float:
     """The bound with the multipliers that the added constraints hold."""
     program.assign(matrix)
     gains, constant = lagrangian(program)
@@ -38,7 +39,7 @@ def floor_rows(
     return -(case.prior.pmf[:, None] * second).ravel()[None, :], np.array([-floor])
 
 
-def with_floor(program: Program, second: oracles.FloatArray, floor: float) -> Program:
+def with_floor(program: LinearDesign, second: oracles.FloatArray, floor: float) -> LinearDesign:
     weighted = program.prior.pmf[:, None] * second
     return program.with_constraints(floor=cp.sum(cp.multiply(weighted, program.mechanism)) >= floor)
 
@@ -139,7 +140,7 @@ def test_variables_with_bounds_are_in_the_bound(seed: int) -> None:
     assert result.gap <= 1e-6
 
 
-def binary() -> Program:
+def binary() -> LinearDesign:
     return design([0.5, 0.5], PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
 
 
@@ -211,6 +212,7 @@ def test_a_constraint_in_small_units_is_kept_or_said_to_be_broken(solver: str) -
 def test_the_bound_can_be_computed_again_from_the_certificate() -> None:
     program = design([0.4, 0.3, 0.2, 0.1], PML(0.5), ExpectedGain(np.eye(4)))
     certificate = solve(program.with_constraints(cap=program.mechanism[0, 0] <= 0.3)).certificate
+    assert isinstance(certificate, LinearCertificate)
     assert certificate.multipliers is not None
     again = certificate.constant + utility_bound(
         certificate.prior, certificate.privacy, certificate.gains, certificate.multipliers

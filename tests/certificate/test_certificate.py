@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Mechanism, Prior, design
-from pmlopt.certificate import Certificate, certify, utility_bound
+from pmlopt.certificate import LinearCertificate, certify, utility_bound
 from pmlopt.errors import MechanismError
 from pmlopt.privacy import Requirement
 
@@ -35,7 +35,7 @@ REQUIREMENTS = [PML(0.4), LDP(0.4), LIP(0.3, 0.4), MaximalLeakage(0.4)]
 each = pytest.mark.parametrize("privacy", REQUIREMENTS)
 
 
-def certified(privacy: Requirement, loss: bool = False) -> Certificate:
+def certified(privacy: Requirement, loss: bool = False) -> LinearCertificate:
     prior = Prior.from_counts({"a": 2, "b": 3, "c": 5})
     best = oracles.optimum(prior.pmf, privacy, -GAINS if loss else GAINS)
     program = design(prior, privacy, (ExpectedLoss if loss else ExpectedGain)(GAINS))

@@ -20,7 +20,6 @@ from pmlopt import (
     MaximalLeakage,
     Mechanism,
     Prior,
-    Program,
     Result,
     Status,
     closed_forms,
@@ -28,6 +27,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
+from pmlopt.builders import LinearDesign
 from pmlopt.errors import (
     InfeasibleError,
     InputError,
@@ -73,7 +73,7 @@ def instance(seed: int) -> Instance:
     return Instance(prior, LOSSES[seed % 3], float(epsilon))
 
 
-def assert_proved(program: Program, result: Result) -> None:
+def assert_proved(program: LinearDesign, result: Result) -> None:
     """Everything that a result claims, by independent arithmetic."""
     prior, matrix = program.prior, result.mechanism.matrix
     assert result.status is Status.OPTIMAL
@@ -224,7 +224,7 @@ def test_gains_may_be_negative_and_far_from_zero(offset: float) -> None:
 # ---------------------------------------------------------------- solvers by name
 
 
-def medium() -> Program:
+def medium() -> LinearDesign:
     case = oracles.random_case(np.random.default_rng(25), 8, 8)
     return design(case.prior, PML(0.6), ExpectedGain(case.gains))
 
@@ -294,7 +294,7 @@ def test_what_is_in_hand_when_time_runs_out_is_true(name: str) -> None:
     assert_stopped(program, caught.value.result)
 
 
-def assert_stopped(program: Program, result: Any) -> None:
+def assert_stopped(program: LinearDesign, result: Any) -> None:
     if result is None:
         return
     assert isinstance(result, Result)
@@ -362,7 +362,7 @@ def test_a_closed_form_saves_iterations(epsilon: float) -> None:
 # ---------------------------------------------------------------- closed forms
 
 
-def assert_closed(program: Program, name: str, value: float) -> None:
+def assert_closed(program: LinearDesign, name: str, value: float) -> None:
     result = solve(program)
     assert_proved(program, result)
     assert result.closed_form is not None

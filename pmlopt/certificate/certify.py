@@ -1,0 +1,48 @@
+"""One entry for every kind of design."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
+from pmlopt.certificate.certificate import Certificate
+from pmlopt.certificate.column import ColumnCertificate, certify_columns
+from pmlopt.certificate.linear import LinearCertificate, certify_linear
+from pmlopt.checks import FloatArray
+
+if TYPE_CHECKING:
+    from pmlopt.builders import ColumnDesign, LinearDesign, Program
+
+
+@overload
+def certify(
+    program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None, allowed: float = 0.0
+) -> LinearCertificate: ...
+@overload
+def certify(
+    program: ColumnDesign, matrix: FloatArray, multipliers: FloatArray | None, allowed: float = 0.0
+) -> ColumnCertificate: ...
+@overload
+def certify(
+    program: Program, matrix: FloatArray, multipliers: FloatArray | None, allowed: float = 0.0
+) -> Certificate: ...
+def certify(
+    program: Program, matrix: FloatArray, multipliers: FloatArray | None, allowed: float = 0.0
+) -> Certificate:
+    """Repair a matrix, recompute every number from it, and bound what can be reached.
+
+    Args:
+        program: the design problem; where constraints were added to it, they hold their multipliers.
+        matrix: (N, M) a solver's answer, or any mechanism.
+        multipliers: (N,) any rho, best the multipliers of the row sums over p. A few others that need no
+            solver are tried too, and the best kept.
+        allowed: the gap at which a bound need not be sharper, where a sharper one takes a search.
+
+    Raises:
+        MechanismError: the matrix is no mechanism even roughly.
+    """
+    from pmlopt.builders import ColumnDesign, LinearDesign
+
+    if isinstance(program, ColumnDesign):
+        return certify_columns(program, matrix, multipliers, allowed)
+    assert isinstance(program, LinearDesign)
+    return certify_linear(program, matrix, multipliers)

@@ -1,0 +1,22 @@
+"""What a solver left in the variables of a program, as a mechanism."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.builders import ColumnDesign, Program
+from pmlopt.solvers.outcome import Point
+from pmlopt.solvers.ties import fewest_outputs
+
+
+def point_of(program: Program) -> Point:
+    """The mechanism and the multipliers of its rows over the prior; ties between columns are broken."""
+    duals = program.constraints["rows"].dual_value
+    multipliers = None if duals is None else np.asarray(duals) / program.prior.pmf
+    if not isinstance(program, ColumnDesign):
+        return Point(np.asarray(program.mechanism.value), multipliers)
+    weights = np.asarray(program.variables["weights"].value)
+    if duals is None:
+        return Point(program.lifts * weights, None)
+    lifts, kept = fewest_outputs(program.lifts, program.worths, np.asarray(duals), weights)
+    return Point(lifts * kept, multipliers)
