@@ -27,7 +27,15 @@ from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML, Requirement, requirement_named
-from pmlopt.utility import LOSSES, ExpectedGain, ExpectedLoss, LinearUtility
+from pmlopt.uncertainty import L1Ball
+from pmlopt.utility import (
+    INFORMATIONS,
+    LOSSES,
+    ExpectedGain,
+    ExpectedLoss,
+    LinearUtility,
+    SubConvex,
+)
 
 BASES = ("theorem", "derived", "published", "regression")
 RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
@@ -80,7 +88,7 @@ class Instance:
     where: str
     prior: Prior
     privacy: Requirement
-    utility: LinearUtility
+    utility: LinearUtility | SubConvex
     outputs: int | tuple[Any, ...] | None
     expected: Expected | None
 
@@ -100,8 +108,11 @@ class Instance:
         build = CLOSED_FORMS[self.expected.closed_form]
         outputs = self.prior.labels if self.outputs is None else self.outputs
         labels = tuple(range(outputs)) if isinstance(outputs, int) else outputs
-        gains = self.utility.gains(self.prior.labels, labels)
-        return Mechanism(build(self.prior, self.privacy, gains).matrix, self.prior.labels, labels)
+        gains = np.zeros((self.prior.size, 1))
+        if isinstance(self.utility, LinearUtility):
+            gains = self.utility.gains(self.prior.labels, labels)
+        form = build(self.prior, self.privacy, gains)
+        return Mechanism(form.matrix, self.prior.labels, labels if len(form.outputs) == len(labels) else None)
 
 
 def library() -> Path:
@@ -235,7 +246,7 @@ def _instance(file: Path, root: Table) -> Instance:
     source.done()
     params = root.table("params")
     prior = _prior(params.table("prior"))
-    privacy = _privacy(params.table("privacy"))
+    privacy = _privacy(params.table("privacy"), prior)
     utility = _utility(params.table("utility"), prior, privacy)
     outputs = params.take("outputs", (int, list), None)
     params.done()
@@ -260,12 +271,14 @@ def _prior(table: Table) -> Prior:
     return prior
 
 
-def _privacy(table: Table) -> Requirement:
+def _privacy(table: Table, prior: Prior) -> Requirement:
     kind = table.only(("pml", "ldp", "lip", "maximal_leakage"))
     if kind == "lip":
         sides = table.table(kind)
         requirement = requirement_named(kind, lower=_level(sides, "lower"), epsilon=_level(sides, "upper"))
         sides.done()
+    elif kind == "pml" and "radius" in table:
+        requirement = PML(_level(table, kind), over=L1Ball(prior, table.take("radius", _NUMBER)))
     else:
         requirement = requirement_named(kind.replace("_", "-"), _level(table, kind))
     table.done()
@@ -286,10 +299,12 @@ def _level(table: Table, key: str) -> float:
         raise inner.error("log", f'is {text!r}: write a positive rational such as "9/8"') from None
 
 
-def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility:
-    kind = table.only(("loss", "gain", "information_density_of"))
-    utility: LinearUtility
-    if kind == "information_density_of":
+def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility | SubConvex:
+    kind = table.only(("loss", "gain", "information", "information_density_of"))
+    utility: LinearUtility | SubConvex
+    if kind == "information":
+        utility = INFORMATIONS[table.choice(kind, tuple(INFORMATIONS))]()
+    elif kind == "information_density_of":
         form = table.choice(kind, tuple(CLOSED_FORMS))
         mechanism = CLOSED_FORMS[form](prior, privacy, np.zeros((prior.size, 1)))
         utility = ExpectedGain(information_density(prior, mechanism.matrix))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from pmlopt.errors import MissingExtraError
@@ -40,6 +42,32 @@ def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
         main.set_xticks(range(k), [str(label) for label in m.outputs], rotation=90)
     if n <= 40:
         main.set_yticks(range(n), [str(label) for label in m.inputs])
+    return figure
+
+
+def utility_figure(
+    grid: Sequence[float], curves: Mapping[str, Sequence[float]], utility: str, title: str = ""
+) -> Figure:
+    """Utilities against epsilon, one line for each kind of privacy; the first is drawn as the main one.
+
+    Args:
+        grid: values of epsilon, in nats.
+        curves: for each name the utility at each epsilon; NaN where there is none.
+        utility: what the vertical axis is, with its unit.
+        title: above the axes.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    figure = figure_class()(figsize=(6.4, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for (name, values), style in zip(curves.items(), cycle(("-", "--", "-.", ":"))):
+        axes.plot(grid, values, style, label=name)
+    axes.set_xlabel("epsilon [nats]")
+    axes.set_ylabel(utility)
+    axes.set_title(title, fontsize="medium")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
     return figure
 
 

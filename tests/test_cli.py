@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Mechanism, Prior, closed_forms, design, solve
 from pmlopt.cli import main
 from pmlopt.instances import library
-from pmlopt.utility import absolute
+from pmlopt.utility import INFORMATIONS, absolute
 
 
 def run(*arguments: str | Path, code: int = 0) -> Result:
@@ -113,6 +113,33 @@ def test_design_under_other_requirements(
     )
     assert set(data["certificate"]["levels"]) == names
     assert data["certificate"]["verified_exactly"] is True
+
+
+@pytest.mark.parametrize("utility", sorted(INFORMATIONS))
+def test_design_with_a_sub_convex_utility(counts: Path, tmp_path: Path, utility: str) -> None:
+    out = tmp_path / "mechanism.json"
+    data = run_json("design", "--prior", counts, "--epsilon", "0.7", "--utility", utility, "-o", out)
+    result = solve(design(Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10}), PML(0.7), INFORMATIONS[utility]()))
+    assert data["value"] == result.value
+    assert data["value"] <= data["bound"]
+    assert data["certificate"]["utility"] == {"kind": utility}
+    assert "gap" in run("design", "--prior", counts, "--epsilon", "0.7", "--utility", utility).output
+    run("audit", out, "--prior", counts, "--epsilon", "0.7")
+    run("design", "--prior", counts, "--epsilon", "1", "--utility", utility, "--minimise", code=2)
+
+
+def test_design_for_every_prior_within_a_radius(counts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mechanism.csv"
+    asked = ("--prior", counts, "--epsilon", "0.7", "--radius", "0.1")
+    shown = run("design", *asked, "--utility", "mutual-information", "-o", out).output
+    assert "for every prior within l1 distance 0.1" in shown
+    assert "for every prior within l1 distance 0.1" in run("audit", out, *asked).output
+    assert run_json("audit", out, *asked)["radius"] == 0.1
+    weaker = tmp_path / "weaker.csv"
+    run("design", "--prior", counts, "--epsilon", "0.7", "--utility", "mutual-information", "-o", weaker)
+    assert "FAILS" in run("audit", weaker, *asked, code=1).output
+    run("design", "--prior", counts, "--epsilon", "0.7", "--radius", "0.2", "--utility", "hamming", code=2)
+    run("design", *asked, "--utility", "hamming", "--privacy", "ldp", code=2)
 
 
 @pytest.mark.parametrize(("outputs", "letters"), [("2", [0, 1]), ("1,4", [1, 4])])

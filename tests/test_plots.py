@@ -11,7 +11,7 @@ import pytest
 
 from pmlopt import Mechanism, Prior
 from pmlopt.errors import FileFormatError, MissingExtraError
-from pmlopt.plots import mechanism_figure, save_figure
+from pmlopt.plots import mechanism_figure, save_figure, utility_figure
 
 PRIOR = Prior([0.5, 0.25, 0.25], ["a", "b", "c"])
 MECHANISM = Mechanism([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]], ["a", "b", "c"])
@@ -43,3 +43,10 @@ def test_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'pmlopt\[plots\]'"):
         mechanism_figure(PRIOR, MECHANISM)
+
+
+def test_a_figure_of_utilities_has_a_line_for_each_kind() -> None:
+    figure = utility_figure([0.0, 1.0], {"PML": [0.0, 0.9], "LDP": [0.0, 0.1]}, "mutual information [nats]")
+    (axes,) = figure.axes
+    assert [line.get_label() for line in axes.get_lines()] == ["PML", "LDP"]
+    assert axes.get_ylabel() == "mutual information [nats]"

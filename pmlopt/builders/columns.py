@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.builders.program import Program
 from pmlopt.builders.space import ColumnSpace
-from pmlopt.checks import FloatArray, Label, rounding_of
+from pmlopt.checks import FloatArray, Label
 from pmlopt.columns import Box, Columns, Family, recognised, vertices
 from pmlopt.errors import ProgramError
 from pmlopt.mechanism import MechanismLike, paired
@@ -66,7 +66,7 @@ class ColumnDesign(Program):
         constant = float(self.utility.worths(self.prior.pmf, np.ones((self.prior.size, 1)))[0])
         top = self.space.closed_bound[0]
         if np.isinf(top):
-            top = float(self.worths.max())
+            top = max(self.space.largest, float(self.worths.max()))
         return max(top - constant, 0.0)
 
     def with_every_column(self) -> ColumnDesign:
@@ -100,8 +100,8 @@ class ColumnDesign(Program):
 
     @property
     def rounding(self) -> float:
-        """The gap that rounding alone may leave."""
-        return rounding_of(self.prior.size, 8.0)
+        """The gap that rounding and the margin of the columns may leave."""
+        return 6 * (MARGIN * self.space.steepest + self.space.blur)
 
     def with_constraints(self, **constraints: cp.Constraint) -> Program:
         """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""

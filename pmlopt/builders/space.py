@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
+from pmlopt.checks import FloatArray, rounding_of
 from pmlopt.columns import (
     Box,
     Columns,
@@ -80,17 +80,30 @@ class ColumnSpace:
     @cached_property
     def largest(self) -> float:
         """The largest worth of an extreme column, where they are listed."""
-        return (
-            max((float(part.worth.max()) for part in self._listed.parts), default=0.0)
-            if self._listed
-            else 0.0
-        )
+        parts = self._listed.parts if self._listed else []
+        return max((float(part.worth.max()) for part in parts), default=0.0)
 
-    def pricer(self, listing: bool = True) -> Pricer:
+    @cached_property
+    def steepest(self) -> float:
+        """How fast the worth of a column grows with its bound, at most, per share of the bound."""
+        kernel = self.kernel
+        if kernel is None:
+            return 10 + 4 * abs(self.largest)
+        caps = np.concatenate([kernel.caps(family) for family in self.families])
+        near = caps * (1 - 1e-6)
+        slopes = np.abs((kernel.phi(caps) - kernel.phi(near)) / (caps - near))
+        return 10 + float(slopes.max())  # where phi starts as t log t does, slopes near 0 are of that size
+
+    @cached_property
+    def blur(self) -> float:
+        """What rounding leaves of a bound at sensible multipliers."""
+        if self.kernel is None:
+            return rounding_of(self.prior.size, 8 * (1 + abs(self.largest)))
+        rho = self.closed_bound[1]
+        return max(self.kernel.rounding(rho, family) for family in self.families)
+
+    def pricer(self) -> Pricer:
         """The way of pricing columns that is exact and cheapest here, or a search.
-
-        Args:
-            listing: whether a list of all extreme columns may be used.
 
         Raises:
             ProgramError: the utility needs the list, and it is too long.
@@ -99,7 +112,7 @@ class ColumnSpace:
         families = [family for family in self.families if not family.constant]
         if kernel is not None and families and counts and CountPricer.affordable(families, counts):
             return CountPricer(kernel, families, counts)
-        if listing and self._listed is not None:
+        if self._listed is not None:
             return self._listed
         if kernel is None:
             raise ProgramError(self._too_many())
@@ -112,7 +125,8 @@ class ColumnSpace:
         listed = vertices(self.prior.pmf, self.families, self._limit)
         if listed is None:
             return None
-        return VertexPricer(self.prior.pmf, listed, lambda lifts: self.utility.worths(self.prior.pmf, lifts))
+        p, utility = self.prior.pmf, self.utility
+        return VertexPricer(p, listed, self.kernel or (lambda lifts: utility.worths(p, lifts)))
 
     def every_column(self) -> list[Columns]:
         """All extreme columns, by family.

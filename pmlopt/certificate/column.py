@@ -58,6 +58,8 @@ def certify_columns(
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
+    if program.outputs is not None:  # the outputs that the optimum does not need never occur
+        matrix = np.pad(matrix, ((0, 0), (0, len(program.outputs) - matrix.shape[1])))
     fixed = repair(program.prior, program.privacy, matrix, noise=0.0)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     value = program.utility.value(program.prior, mechanism)

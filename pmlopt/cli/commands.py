@@ -86,6 +86,9 @@ _privacy = click.option(
     type=click.Choice(["pml", "ldp", "lip", "maximal-leakage"]),
 )
 _lower = click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon.")
+_radius = click.option(
+    "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
+)
 _prior = click.option(
     "--prior", "prior_file", type=_PATH, required=True,
     help="CSV with a header and two columns: letter, and count or probability.",
@@ -125,9 +128,9 @@ class Run:
             from pmlopt.solvers import solve, write_mps
 
             program = declare()
+            if self.mps is not None:
+                write_mps(program, self.mps)
             result = solve(program, self.solver, time_limit=self.time_limit, tolerance=self.tolerance)
-        if self.mps is not None:
-            write_mps(program, self.mps)
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:
@@ -140,7 +143,7 @@ class Run:
 _RUN_OPTIONS = (
     click.option("-o", "--output", type=_PATH, help="Write .csv, .json (with the certificate) or .npz."),
     click.option(
-        "--solver", default="auto", show_default=True, help="auto, highs, highs-ipm, clarabel, scs, ..."
+        "--solver", default="auto", show_default=True, help="auto, highs, clarabel, column-generation, ..."
     ),
     click.option("--time-limit", type=float, help="Seconds for each solver."),
     click.option(
@@ -195,11 +198,14 @@ def solve_command(problem: str, run: Run) -> None:
 @_prior
 @click.option("--epsilon", type=float, required=True, help="The privacy bound, in nats.")
 @click.option(
-    "--utility", "utility_name", required=True, help="hamming, absolute, squared, or a CSV matrix of gains."
-)
+    "--utility", "utility_name", required=True,
+    help="hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, hellinger, "
+    "guessing-probability; or a CSV matrix of gains.",
+)  # fmt: skip
 @click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
 @_privacy
 @_lower
+@_radius
 @click.option("--outputs", help="The outputs: their number, or their labels with commas between.")
 @_runs
 @_exits
@@ -210,13 +216,14 @@ def design(
     minimise: bool,
     privacy_name: str,
     lower: float | None,
+    radius: float | None,
     outputs: str | None,
     run: Run,
 ) -> None:
     """Design the optimal mechanism for a prior, a privacy bound and a utility."""
     run.check()
     prior = read_prior(prior_file)
-    privacy = requirement(privacy_name, epsilon, lower)
+    privacy = requirement(privacy_name, epsilon, lower, radius, prior)
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs) if outputs is not None else columns
 
@@ -238,6 +245,7 @@ def design(
 @click.option("--epsilon", type=float, help="The claimed bound in nats; decided in exact arithmetic.")
 @_privacy
 @_lower
+@_radius
 @_json
 @_exits
 def audit(
@@ -246,6 +254,7 @@ def audit(
     epsilon: float | None,
     privacy_name: str,
     lower: float | None,
+    radius: float | None,
     as_json: bool,
 ) -> None:
     """Recompute every leakage of MECHANISM (.csv, .json, .npz); exit 1 when the claim fails."""
@@ -254,7 +263,7 @@ def audit(
 
     mechanism = Mechanism.load(mechanism_file)
     prior = aligned(read_prior(prior_file), mechanism)
-    claim = None if epsilon is None else requirement(privacy_name, epsilon, lower)
+    claim = None if epsilon is None else requirement(privacy_name, epsilon, lower, radius, prior)
     levels = levels_of(prior, mechanism)
     holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
     exact = rows_are_exact(mechanism.matrix)
@@ -264,6 +273,7 @@ def audit(
             "levels": {name: level if math.isfinite(level) else None for name, level in levels.items()},
             "privacy": privacy_name,
             "epsilon": epsilon,
+            "radius": radius,
             "holds": holds,
             "rows_sum_to_one_exactly": exact,
             "outputs": outcomes(prior, mechanism),
@@ -271,7 +281,7 @@ def audit(
     else:
         print_audit(mechanism_file, prior, mechanism, levels)
         if claim is not None:
-            print_verdict(claim, levels, bool(holds), exact)
+            print_verdict(claim, claim.levels(prior, mechanism), bool(holds), exact)
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 

@@ -94,6 +94,8 @@ def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> No
     for name, level in certificate.levels.items():
         limit = certificate.privacy.limits[name]
         rows.append((name, f"{_nats(level)}, at most {number(limit)} claimed"))
+    if certificate.privacy.scope:
+        rows.append(("", certificate.privacy.scope))
     rows += [
         ("level proved", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"),
         *extra,
@@ -126,12 +128,13 @@ def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str
 
 
 def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
-    """Whether a claim holds, and by how much it is missed."""
+    """Whether a claim holds, and by how much the levels that it is about miss it."""
     stated = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
+    stated = f"{stated} nats {claim.scope}".rstrip()
     if holds:
-        click.echo(f"The claim holds: {stated} nats, proved in rational arithmetic.")
+        click.echo(f"The claim holds: {stated}, proved in rational arithmetic.")
     else:
-        click.echo(f"The claim FAILS: not {stated} nats.")
+        click.echo(f"The claim FAILS: not {stated}.")
         over = max(levels[name] - limit for name, limit in claim.limits.items())
         if over < 1e-9:
             click.echo(

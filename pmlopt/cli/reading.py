@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
-    from pmlopt.utility import LinearUtility
+    from pmlopt.utility import LinearUtility, SubConvex
 
 
 def read_prior(path: Path) -> Prior:
@@ -38,26 +38,40 @@ def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
     return prior
 
 
-def requirement(name: str, epsilon: float, lower: float | None) -> Requirement:
+def requirement(
+    name: str, epsilon: float, lower: float | None, radius: float | None, prior: Prior
+) -> Requirement:
     """The privacy requirement of the options."""
-    from pmlopt.privacy import requirement_named
+    from pmlopt.privacy import PML, requirement_named
+    from pmlopt.uncertainty import L1Ball
 
     if lower is not None and name != "lip":
         raise InputError(f"--lower belongs to --privacy lip, not to {name}")
+    if radius is not None and name != "pml":
+        raise InputError(f"--radius belongs to --privacy pml, not to {name}")
+    if radius is not None:
+        return PML(epsilon, over=L1Ball(prior, radius))
     return requirement_named(name, epsilon, lower)
 
 
-def read_utility(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
+def read_utility(
+    name: str, minimise: bool, prior: Prior
+) -> tuple[LinearUtility | SubConvex, Sequence[Any] | None]:
     """The utility of that name, or of a CSV matrix in the prior's order with its outputs."""
     from pmlopt.errors import UtilityError
-    from pmlopt.utility import LOSSES, ExpectedGain, ExpectedLoss
+    from pmlopt.utility import INFORMATIONS, LOSSES, ExpectedGain, ExpectedLoss
 
     if name in LOSSES and minimise:
         raise InputError(f"--minimise belongs to a matrix: {name} is a loss already")
+    if name in INFORMATIONS and minimise:
+        raise InputError(f"--minimise belongs to a matrix: {name} is maximised")
+    if name in INFORMATIONS:
+        return INFORMATIONS[name](), None
     if name in LOSSES:
         return ExpectedLoss(LOSSES[name]), None
     if Path(name).suffix.lower() != ".csv":
-        raise UtilityError(f"the utility {name!r} is not known: use {', '.join(LOSSES)}, or a .csv matrix")
+        known = ", ".join([*LOSSES, *INFORMATIONS])
+        raise UtilityError(f"the utility {name!r} is not known: use {known}, or a .csv matrix")
     stored = files.read_matrix(name)
     if set(stored.inputs) != set(prior.labels):
         raise UtilityError(

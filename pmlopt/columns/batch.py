@@ -33,14 +33,42 @@ class Columns:
     between: IntArray
 
     def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
-        """(N, K) the columns, of mean one under p, with room of that share to the requirement's bounds."""
-        mass = np.where(self.high, p, 0.0).sum(axis=1)
+        """(N, K) the columns, of mean one under p, with room of that share to the requirement's bounds.
+
+        Where the letter between has no room for what the others give up, all of them share it.
+        """
+        mass, letter, room = self._shape(p)
+        high, family = self.high, self.family.stricter(share)
+        low, step, extra = family.fill(mass, room)
+        over = np.flatnonzero(extra > step)
+        if len(over):
+            high, room = high.copy(), room.copy()
+            high[over, letter[over]], room[over] = True, 0.0
+            low, step, extra = family.fill(np.where(high, p, 0.0).sum(axis=1), room)
+        lifts = low[:, None] + step[:, None] * high
+        lifts[np.arange(len(letter)), letter] += np.maximum(extra, 0.0)
+        return np.asarray(lifts.T)
+
+    def _shape(self, p: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+        """p(S); the letter between, 0 where there is none; its mass, 0 where there is none."""
         has = self.between >= 0
         letter = np.where(has, self.between, 0)
-        low, step, extra = self.family.stricter(share).fill(mass, np.where(has, p[letter], 0.0))
-        lifts = low[:, None] + step[:, None] * self.high
-        lifts[np.arange(len(letter)), letter] += extra
-        return np.asarray(lifts.T)
+        return np.where(self.high, p, 0.0).sum(axis=1), letter, np.where(has, p[letter], 0.0)
+
+    def distinct(self, p: FloatArray) -> Columns:
+        """The same columns without repetition: a letter between that is at an end belongs to that end."""
+        mass, letter, room = self._shape(p)
+        _, step, extra = self.family.fill(mass, room)
+        has = self.between >= 0
+        full = has & (np.abs(extra - step) * room <= TIE)
+        none = full | (has & (np.abs(extra) * room <= TIE))
+        high = self.high.copy()
+        high[np.flatnonzero(full), letter[full]] = True
+        between = np.where(none, -1, self.between)
+        keys = np.packbits(np.column_stack([high, between[:, None] >> np.arange(16) & 1]), axis=1)
+        _, first = np.unique(keys, axis=0, return_index=True)
+        first.sort()
+        return Columns(self.family, high, between)[first]
 
     def __len__(self) -> int:
         return len(self.between)
@@ -53,23 +81,6 @@ def joined(parts: Sequence[Columns]) -> Columns:
     """Columns of one family in one batch."""
     high = np.concatenate([part.high for part in parts])
     return Columns(parts[0].family, high, np.concatenate([part.between for part in parts]))
-
-
-def canonical(columns: Columns, p: FloatArray) -> Columns:
-    """The same columns without repetition: a letter between that is at an end belongs to that end."""
-    mass = np.where(columns.high, p, 0.0).sum(axis=1)
-    has = columns.between >= 0
-    letter = np.where(has, columns.between, 0)
-    _, step, extra = columns.family.fill(mass, np.where(has, p[letter], 0.0))
-    full = has & (extra >= step * (1 - TIE))
-    none = full | (has & (extra <= step * TIE))
-    high = columns.high.copy()
-    high[np.flatnonzero(full), letter[full]] = True
-    between = np.where(none, -1, columns.between)
-    keys = np.packbits(np.column_stack([high, between[:, None] >> np.arange(16) & 1]), axis=1)
-    _, first = np.unique(keys, axis=0, return_index=True)
-    first.sort()
-    return Columns(columns.family, high, between)[first]
 
 
 def unit_columns(family: Family, p: FloatArray) -> Columns:

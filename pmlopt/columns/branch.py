@@ -107,7 +107,7 @@ class BranchAndBound:
         self, sets: NDArray[np.uint16], rest: FloatArray, profit: FloatArray, between: IntArray
     ) -> None:
         """Keep the columns that are complete as they are: the letter between takes what is left."""
-        whole = np.flatnonzero((between >= 0) & (rest <= self.knapsack.room[between]))
+        whole = np.flatnonzero((between >= 0) & (rest <= self.knapsack.room[between] * (1 + 1e-13)))
         if len(whole) == 0:
             return
         letter, left = between[whole], rest[whole]

@@ -9,8 +9,8 @@ import numpy as np
 
 from pmlopt.checks import FloatArray
 
-TIE = 1e-12
-"""Columns whose entries differ by less than this, relatively, are the same column."""
+TIE = 1e-13
+"""A letter between that is off an end by a mass of less than this is at that end."""
 
 
 @dataclass(frozen=True)

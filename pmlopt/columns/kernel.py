@@ -31,6 +31,13 @@ class Kernel:
         """(K,) mu of the columns of an (N, K) matrix."""
         return np.asarray(self.p @ self.phi(lifts))
 
+    def worth_of(
+        self, mass: FloatArray, room: FloatArray, low: FloatArray, step: FloatArray, extra: FloatArray
+    ) -> FloatArray:
+        """(K,) mu of columns that are low + step on a mass, low + extra on a room, and low elsewhere."""
+        ends = mass * self.phi(low + step) + (1 - mass - room) * self.phi(low)
+        return np.asarray(ends + room * self.phi(np.maximum(low + extra, 0.0)))
+
     def caps(self, family: Family) -> FloatArray:
         """(N,) the largest entry that a column of mean one can have at each letter."""
         low, high = (family.low, family.high) if isinstance(family, Box) else (0.0, 1 / self.p.min())

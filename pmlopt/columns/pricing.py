@@ -17,7 +17,7 @@ class Priced:
     Attributes:
         best: the largest `mu(lam) - <p rho, lam>` among `columns`.
         upper: what no column exceeds; `best` itself, but for rounding, where pricing is exact.
-        columns: good columns, by family, the best of each first.
+        columns: good columns, by family.
     """
 
     best: float

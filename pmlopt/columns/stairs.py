@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from itertools import count
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,10 +13,10 @@ from pmlopt.columns.batch import BoolArray
 from pmlopt.columns.family import Staircase
 from pmlopt.columns.kernel import Kernel
 
-NODES = 400
+NODES = 150
 """Nodes of branch and bound in one round of pricing."""
 
-_ROUNDS, _INTERVALS = 40, 100_000
+_ROUNDS, _INTERVALS, _SHARE = 40, 20_000, 1e-8
 
 
 class StaircaseBound:
@@ -28,7 +29,7 @@ class StaircaseBound:
 
     Args:
         enough: a bound of this much need not be lowered.
-        digits: how much of the bound may be left to the bisection.
+        digits: how much of the bound may be left to the bisection; at least 1e-8 of the largest worth is.
 
     Attributes:
         upper: the bound.
@@ -43,7 +44,7 @@ class StaircaseBound:
         fixed: BoolArray | None = None,
         free: BoolArray | None = None,
         enough: float = -np.inf,
-        digits: float = 1e-10,
+        digits: float = 0.0,
     ) -> None:
         self._digits = digits
         self._phi, self._family = kernel.phi, family
@@ -67,7 +68,10 @@ class StaircaseBound:
         if self._mass[0] >= room:
             return -np.inf, 0.0
         if len(edges) == 1:
-            edges = np.repeat(edges, 2)
+            return float(self._bounds(np.repeat(edges, 2)[:, None])[0][0]), float(edges[0])
+        low, step, _ = self._family.fill(edges, np.zeros(edges.shape))
+        worths = edges * self._phi(low + step) + (1 - edges) * self._phi(np.maximum(low, 0.0))
+        self._largest = float(np.abs(worths).max())
         ends = np.stack([edges[:-1], edges[1:]])
         best, where = -np.inf, 0.0
         for _ in range(_ROUNDS):
@@ -75,7 +79,7 @@ class StaircaseBound:
             top = np.unravel_index(int(values.argmax()), values.shape)
             if values[top] > best:
                 best, where = float(values[top]), float(ends[top])
-            slack = self._digits * max(1.0, abs(best))
+            slack = max(self._digits, _SHARE * self._largest)
             promising = bounds > max(best + slack, enough)
             if not promising.any():
                 return max(best + slack, enough), where
@@ -110,19 +114,28 @@ def staircase_bound(kernel: Kernel, family: Staircase, multipliers: FloatArray, 
     A bound of `enough` need not be lowered.
     """
     n, order = len(kernel.p), count()
-    root = StaircaseBound(kernel, family, multipliers, enough=enough)
-    digits = max(1e-10, 0.02 * (root.upper - enough)) if np.isfinite(enough) else 1e-10
-    heap = [(-root.upper, next(order), root.split, np.zeros(n, bool), np.ones(n, bool))]
+
+    def node(fixed: BoolArray, free: BoolArray, digits: float) -> _Node:
+        part = StaircaseBound(kernel, family, multipliers, fixed, free, enough, digits)
+        return -part.upper, next(order), part.split, digits, fixed, free
+
+    heap = [node(np.zeros(n, bool), np.ones(n, bool), 0.0)]
     for _ in range(NODES):
-        upper, _, split, fixed, free = heap[0]
-        if -upper <= enough or split < 0:
+        upper, _, split, digits, fixed, free = heap[0]
+        if -upper <= enough or not free.any():
             break
         heapq.heappop(heap)
-        rest = free.copy()
-        rest[split] = False
-        with_letter = fixed.copy()
-        with_letter[split] = True
+        if split < 0 and digits > 0:
+            heapq.heappush(heap, node(fixed, free, 0.0))
+            continue
+        if split < 0:
+            split = int(np.flatnonzero(free)[kernel.p[free].argmax()])
+        rest, with_letter = free.copy(), fixed.copy()
+        rest[split], with_letter[split] = False, True
+        coarse = 0.02 * (-upper - enough) if np.isfinite(enough) else 0.0
         for inside in (fixed, with_letter):
-            part = StaircaseBound(kernel, family, multipliers, inside, rest, enough, digits)
-            heapq.heappush(heap, (-part.upper, next(order), part.split, inside, rest))
+            heapq.heappush(heap, node(inside, rest, coarse))
     return -heap[0][0]
+
+
+_Node: TypeAlias = tuple[float, int, int, float, BoolArray, BoolArray]

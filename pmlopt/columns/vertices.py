@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import BITS, Columns, canonical, joined, sets_of, subset_sums, sums_over, words
-from pmlopt.columns.family import Box, Family, Staircase
+from pmlopt.columns.batch import BITS, Columns, joined, sets_of, subset_sums, sums_over, words
+from pmlopt.columns.family import TIE, Box, Family, Staircase
+from pmlopt.columns.kernel import Kernel
 from pmlopt.columns.pricing import Priced
 
 LARGEST_COUNTED = 40
@@ -103,10 +104,10 @@ def _distinct(columns: Columns, mass: FloatArray, p: FloatArray) -> Columns:
     """Only the columns that fit exactly can coincide: those are put into one form and listed once."""
     room = np.where(columns.between >= 0, p[columns.between], 0.0)
     capacity = columns.family.capacity
-    exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4e-12
+    exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE
     if not exact.any():
         return columns
-    tied = canonical(columns[exact], p)
+    tied = columns[exact].distinct(p)
     return joined([tied, columns[~exact]])
 
 
@@ -129,13 +130,13 @@ class VertexPricer:
     Args:
         p: (N,) the prior.
         listed: all extreme columns, by family.
-        worths: (N, K) columns of mean one -> (K,) their worths.
+        worths: the utility's kernel, or a function from (N, K) columns of mean one to (K,) worths.
     """
 
     name: ClassVar[str] = "vertices"
 
     def __init__(
-        self, p: FloatArray, listed: Sequence[Columns], worths: Callable[[FloatArray], FloatArray]
+        self, p: FloatArray, listed: Sequence[Columns], worths: Kernel | Callable[[FloatArray], FloatArray]
     ) -> None:
         self.p, self.listed = p, listed
         self.parts = [ListedColumns(p, columns, worths) for columns in listed]
@@ -160,11 +161,17 @@ class VertexPricer:
 class ListedColumns:
     """The columns of one family as arrays: lam = low + step on S + extra at f."""
 
-    def __init__(self, p: FloatArray, columns: Columns, worths: Callable[[FloatArray], FloatArray]) -> None:
+    def __init__(
+        self, p: FloatArray, columns: Columns, worths: Kernel | Callable[[FloatArray], FloatArray]
+    ) -> None:
         self.sets: NDArray[np.uint16] = words(columns.high)
         self.letter = np.where(columns.between >= 0, columns.between, 0)
         room = np.where(columns.between >= 0, p[self.letter], 0.0)
-        self.low, self.step, self.extra = columns.family.fill(sums_over(self.sets, p), room)
+        mass = sums_over(self.sets, p)
+        self.low, self.step, self.extra = columns.family.fill(mass, room)
+        if isinstance(worths, Kernel):
+            self.worth = worths.worth_of(mass, room, self.low, self.step, self.extra)
+            return
         parts = [slice(start, start + _CHUNK) for start in range(0, len(columns), _CHUNK)]
         self.worth = np.concatenate([worths(columns[part].lifts(p)) for part in parts])
 

@@ -62,6 +62,12 @@ class PML(Requirement):
         return {"pml": self.epsilon}
 
     @property
+    def scope(self) -> str:
+        if self.over is None:
+            return ""
+        return f"for every prior within l1 distance {self.over.radius:g} of the given one"
+
+    @property
     def details(self) -> dict[str, Any]:
         if self.over is None:
             return {}

@@ -42,6 +42,11 @@ class Requirement(ABC):
         """The claimed bounds by name, in nats."""
 
     @property
+    def scope(self) -> str:
+        """For which priors the bound holds, in words; empty for the given one alone."""
+        return ""
+
+    @property
     def details(self) -> dict[str, Any]:
         """What the bound is about besides its limits, as plain data."""
         return {}

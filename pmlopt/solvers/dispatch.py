@@ -119,7 +119,10 @@ def routes(program: Program, solver: str, warm: bool) -> list[Route]:
         reason = f"{_many(program)} extreme columns: generated as they are needed"
         return [Route(COLUMN_GENERATION, reason)]
     if name == "auto" and isinstance(program, ColumnDesign):
-        return [Route("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex")]
+        return [
+            Route("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex"),
+            Route(COLUMN_GENERATION, "the simplex did not end: columns as they are needed"),
+        ]
     if name == "auto":
         entries = program.mechanism.size
         return [rule.route for rule in DECISIONS if rule.applies(linear, entries, warm)]

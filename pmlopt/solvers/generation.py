@@ -64,7 +64,7 @@ class _Generation:
         self.program, self.options, self.begin = program, options, begin
         self.allowed = 0.9 * max(options.tolerance * program.range, program.rounding)
         self.pricer = program.space.pricer()
-        self.master = Master(program.lifts, program.worths)
+        self.master = Master(program.lifts, program.worths, program.range)
         self.rounds = 0
         self._add(unit_columns(family, program.prior.pmf) for family in program.space.families)
         if isinstance(self.pricer, SearchPricer):
@@ -102,7 +102,7 @@ class _Generation:
         """Add the columns that the master does not have; whether there were any."""
         p, grown = self.program.prior.pmf, False
         for batch in batches:
-            fresh = self.master.unknown(batch.lifts(p, MARGIN))
+            fresh = self.master.unknown(batch.distinct(p).lifts(p, MARGIN))
             if fresh.shape[1]:
                 self.master.add(fresh, self.program.utility.worths(p, fresh))
                 grown = True

@@ -17,7 +17,7 @@ import cvxpy as cp
 import highspy
 import numpy as np
 
-from pmlopt.builders import Program
+from pmlopt.builders import ColumnDesign, Program
 from pmlopt.checks import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.files import write_whole
@@ -67,7 +67,7 @@ def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
     """Write the program's LP in the MPS format, columns named after the variables.
 
     Raises:
-        ProgramError: the program has constraints that are not linear.
+        ProgramError: the program has constraints that are not linear, or only a part of its columns.
         FileFormatError: the file cannot be written.
 
     Examples:
@@ -80,6 +80,11 @@ def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
     """
     if not program.problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
+    if isinstance(program, ColumnDesign) and not program.complete:
+        raise ProgramError(
+            f"the program declares {len(program.worths)} of its extreme columns only: write "
+            "program.with_every_column() where they are few enough"
+        )
     data, _, inverse = program.problem.get_problem_data(cp.HIGHS)
     solver = _loaded(data, {})
     solver.changeObjectiveOffset(inverse[-1][cp.settings.OFFSET])

@@ -14,9 +14,10 @@ class Master:
     Args:
         lifts: (N, K) the first columns; among them must be some that are feasible together.
         worths: (K,).
+        size: how large the value can become, roughly.
     """
 
-    def __init__(self, lifts: FloatArray, worths: FloatArray) -> None:
+    def __init__(self, lifts: FloatArray, worths: FloatArray, size: float = 1.0) -> None:
         n = len(lifts)
         self.lifts, self.worths = np.empty((n, 0)), np.empty(0)
         self.iterations = 0
@@ -29,16 +30,14 @@ class Master:
             n, np.ones(n), np.ones(n), 0, np.zeros(n, np.int32), empty.astype(np.int32), empty
         )
         self._known: set[bytes] = set()
+        # HiGHS takes reduced costs below 1e-10 for zero: a large objective makes them small in our units
+        self._scale = 1e3 / max(size, 1e-3)
         self.add(lifts, worths)
 
     def unknown(self, lifts: FloatArray) -> FloatArray:
         """(N, K') those of the columns that are new here, each once."""
-        fresh = []
-        for place, column in enumerate(np.round(lifts.T, 12) + 0.0):
-            if column.tobytes() not in self._known:
-                self._known.add(column.tobytes())
-                fresh.append(place)
-        return lifts[:, fresh]
+        fresh = {key: place for place, key in enumerate(_keys(lifts)) if key not in self._known}
+        return lifts[:, list(fresh.values())]
 
     def add(self, lifts: FloatArray, worths: FloatArray) -> None:
         """More columns."""
@@ -49,7 +48,7 @@ class Master:
         count = len(worths)
         self._highs.addCols(
             count,
-            worths,
+            worths * self._scale,
             np.zeros(count),
             np.full(count, np.inf),
             len(letters),
@@ -57,6 +56,7 @@ class Master:
             letters,
             columns[used],
         )
+        self._known.update(_keys(lifts))
         self.lifts = np.hstack([self.lifts, lifts])
         self.worths = np.append(self.worths, worths)
 
@@ -67,13 +67,22 @@ class Master:
             ArithmeticError: HiGHS does not end at an optimum.
         """
         self._highs.run()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # numerical trouble: once, cold
+            self._highs.clearSolver()
+            self._highs.setOptionValue("simplex_strategy", 1)
+            self._highs.run()
+            self._highs.setOptionValue("simplex_strategy", _OPTIONS["simplex_strategy"])
         status = self._highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             raise ArithmeticError(f"the master problem: {self._highs.modelStatusToString(status)}")
         self.iterations += max(self._highs.getInfo().simplex_iteration_count, 0)
         solution = self._highs.getSolution()
-        weights, duals = np.array(solution.col_value), np.array(solution.row_dual)
+        weights, duals = np.array(solution.col_value), np.array(solution.row_dual) / self._scale
         return float(self.worths @ weights), weights, duals
+
+
+def _keys(lifts: FloatArray) -> list[bytes]:
+    return [column.tobytes() for column in np.round(lifts.T, 12) + 0.0]
 
 
 _OPTIONS: dict[str, bool | int | float | str] = {

@@ -18,7 +18,7 @@ _FACE = 1e-12
 LETTERS = 30
 """Alphabets up to which fewer outputs are looked for; beyond, a vertex of the master is taken as it is."""
 
-CANDIDATES = 200
+CANDIDATES = 100
 """Columns of the optimal face that are looked at."""
 
 NODES = 20

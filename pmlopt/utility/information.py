@@ -140,11 +140,10 @@ def probe(utility: FInformation) -> None:
     """Raise where a generator is visibly none, on a grid of numbers from 0 to 100."""
     grid = np.concatenate([np.linspace(0.0, 2.0, 41), np.geomspace(2.1, 100.0, 40)])
     try:
-        values = utility.phi(grid)
-        at_one = float(utility.phi(np.ones(1))[0])
+        values, at_one = utility.phi(grid), utility.phi(np.ones(1))
     except Exception as cause:  # a person's own function may raise anything
         raise UtilityError(f"the generator of {utility.name} fails on an array: {cause!r}") from cause
-    if values.shape != grid.shape:
+    if values.shape != grid.shape or at_one.shape != (1,):
         raise UtilityError(
             f"the generator of {utility.name} gives shape {values.shape} for shape {grid.shape}: it must "
             "work entry by entry"
@@ -152,8 +151,8 @@ def probe(utility: FInformation) -> None:
     if not np.isfinite(values).all():
         bad = int(np.flatnonzero(~np.isfinite(values))[0])
         raise UtilityError(f"the generator of {utility.name} is {values[bad]} at {grid[bad]:g}")
-    if abs(at_one) > 1e-12:
-        raise UtilityError(f"the generator of {utility.name} is {at_one:g} at 1, and must be 0 there")
+    if abs(at_one[0]) > 1e-12:
+        raise UtilityError(f"the generator of {utility.name} is {at_one[0]:g} at 1, and must be 0 there")
     slopes = np.diff(values) / np.diff(grid)
     fall = np.flatnonzero(np.diff(slopes) < -1e-9 * max(1.0, float(np.abs(slopes).max())))
     if len(fall):
