@@ -18,8 +18,8 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     """The certified gap is within the tolerance."""
     UNPROVED = "unproved"
-    """Constraints were added whose part in the bound is not sharp: the solver finished, and the gap is
-    what could be proved."""
+    """The solver finished, and the gap is what could be proved: constraints were added whose part in the
+    bound is not sharp, or column generation found no better column and no proof that there is none."""
     STOPPED = "stopped"
     """A mechanism that satisfies the requirement is in hand; its gap is above the tolerance."""
 

@@ -27,11 +27,11 @@ from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.utility import FInformation, SubConvex
 
-UNCOUNTED = 100_000
-"""The same where the alphabet is too large to count them first."""
-
 LISTED = 3_000_000
 """Extreme columns up to which they are listed for pricing; a tenth where each is a call of a function."""
+
+UNCOUNTED = 100_000
+"""The same where the alphabet is too large to count them first."""
 
 
 @dataclass(frozen=True, eq=False)

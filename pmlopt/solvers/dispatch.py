@@ -25,10 +25,10 @@ class Route:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def run(self, program: Program, options: Options, warm: bool) -> Outcome:
-        """Run the solver; a linear design starts from the values of its variables where `warm` says so."""
+        """Run the solver; `warm` says that the program holds a start, in its variables or its columns."""
         if self.solver == COLUMN_GENERATION:
             assert isinstance(program, ColumnDesign)
-            return generate(program, options)
+            return generate(program, options, warm)
         if self.solver in highs.METHODS:
             outcome = highs.run(program.problem, self.solver, options, warm)
         else:

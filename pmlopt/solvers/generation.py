@@ -22,7 +22,7 @@ SEEDS = 3
 """Random columns to start from, for each letter, where pricing is a search."""
 
 
-def generate(program: ColumnDesign, options: Options) -> Outcome:
+def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
     """Solve by column generation; the master starts from the columns that the program declares.
 
     Every round solves the master, whose value is that of a mechanism, and prices at its multipliers rho:
@@ -47,7 +47,7 @@ def generate(program: ColumnDesign, options: Options) -> Outcome:
         finished=ending != _TIME,
         message=f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}",
         iterations=master.iterations,
-        warm_started=False,
+        warm_started=warm,
         compile_seconds=compiled - begin,
         solve_seconds=time.perf_counter() - compiled,
         found=Point(lifts * weights, work.multipliers),

@@ -34,13 +34,16 @@ def solve(
     requirement in exact arithmetic. Value, level and gap are recomputed from it. Where constraints were
     added whose part in the bound is not sharp (cones, kinks such as a sum of absolute values, variables
     without bounds), a solver that finished is believed with the status UNPROVED and the gap that is left.
+    A sub-convex utility with many extreme columns is solved by column generation, which returns the mechanism
+    in hand whenever it ends: OPTIMAL, UNPROVED, or at the time limit STOPPED, with its bound and its gap.
 
     Args:
         program: from `design`, with constraints of your own if wanted.
-        solver: "auto", "highs", "highs-ipm", or any solver that cvxpy has installed, such as
-            "clarabel" or "scs"; a named solver is the only one tried.
-        warm_start: a mechanism (or a Result) to start from; HiGHS's simplex uses it. Left out, a
-            closed form that is optimal is found and used; False starts cold.
+        solver: "auto", "highs", "highs-ipm", "column-generation" (sub-convex utilities), or any solver that
+            cvxpy has installed, such as "clarabel" or "scs"; a named solver is the only one tried.
+        warm_start: a mechanism (or a Result) to start from; HiGHS's simplex uses it, and the columns that
+            column generation starts with. Left out, a closed form that is optimal is found and used; False
+            starts cold.
         time_limit: seconds for each solver.
         tolerance: the largest certified gap to accept, as a share of the most that the choice of outputs can
             change the expected utility. Added constraints may be violated by 1e-6 of their unit.
@@ -48,7 +51,7 @@ def solve(
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
         SolverError: no solver reached the tolerance; `.result` carries the best certified Result,
-            whose mechanism satisfies the requirement.
+            whose mechanism satisfies the requirement. Not raised for the gap of a sub-convex utility.
         SolverUnavailableError: the solver's name is unknown.
 
     Examples:
@@ -94,10 +97,9 @@ class _Search:
     def attempt(self, route: Route) -> Result | None:
         """Run one solver and certify what it left; None, and a line in `attempts`, if that is nothing."""
         program = self.program
-        warm = self.start is not None and isinstance(program, LinearDesign)
         if isinstance(program, LinearDesign) and self.start is not None:
             program.assign(self.start)
-        outcome = route.run(program, self.options, warm)
+        outcome = route.run(program, self.options, self.start is not None)
         if outcome.state == "infeasible" and program.added:
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({route.solver}: {outcome.message}); a design "
