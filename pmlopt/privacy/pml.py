@@ -78,8 +78,10 @@ class PML(Requirement):
             return {"pml": leakage_level(prior, mechanism)}
         p, m = paired(prior, mechanism)
         occurring = m.matrix[:, m.support]
-        ratio = occurring.max(axis=0) / self._set(p).least_mean(occurring)
-        return {"pml": max(0.0, math.log(float(ratio.max())))}
+        # log(max / least mean) by what the least mean is short of the maximum: 0 for constants, not 1e-16
+        peaks = occurring.max(axis=0)
+        short = -self._set(p).least_mean(occurring - peaks)
+        return {"pml": float(-np.log1p(-short / peaks).min())}
 
     def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
         import cvxpy as cp

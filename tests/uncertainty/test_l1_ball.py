@@ -160,3 +160,15 @@ def test_exact_sums_are_rational() -> None:
     ball = L1Ball(Prior.from_counts([3, 2]), 0.5)
     weights, matrix = np.array([3, 2], dtype=object), np.array([[4], [0]], dtype=object)
     assert ball.least_sum(weights, matrix)[0] == 12 - Fraction(1, 4) * 5 * 4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_constants_leak_exactly_nothing(share: float) -> None:
+    prior = Prior.from_counts([4253, 10501, 7291, 2449, 5355, 2712])
+    ball = L1Ball(prior, share * 2 * float(prior.pmf.min()))
+    constant = np.tile(np.array([[0.1, 0.2, 0.7]]), (6, 1))
+    assert PML(0.0, over=ball).levels(prior, constant) == {"pml": 0.0}
+    result = solve(design(prior, PML(0.0, over=ball), MutualInformation()))
+    assert result.level == 0
+    assert result.value == pytest.approx(0, abs=1e-15)
+    assert solve(design(prior, PML(0.0, over=ball), ExpectedGain(np.eye(6)))).level == 0
