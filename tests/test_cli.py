@@ -140,6 +140,30 @@ def test_design_for_every_prior_within_a_radius(counts: Path, tmp_path: Path) ->
     assert "FAILS" in run("audit", weaker, *asked, code=1).output
     run("design", "--prior", counts, "--epsilon", "0.7", "--radius", "0.2", "--utility", "hamming", code=2)
     run("design", *asked, "--utility", "hamming", "--privacy", "ldp", code=2)
+    run("audit", out, "--prior", counts, "--radius", "0.1", code=2)
+    assert run_json("audit", out, *asked)["claimed"]["pml"] == pytest.approx(0.7, abs=1e-9)
+
+
+def test_a_design_cut_short_by_its_time_limit_says_so(tmp_path: Path) -> None:
+    prior = tmp_path / "prior.csv"
+    prior.write_text("letter,probability\n" + "".join(f"{x},{1 / 26!r}\n" for x in range(26)))
+    asked = ("design", "--prior", prior, "--epsilon", "1", "--utility", "hellinger", "--time-limit", "1e-9")
+    data = run_json(*asked, "--solver", "column-generation", code=3)
+    assert data["status"] == "stopped"
+    assert data["value"] <= data["bound"]
+    assert data["certificate"]["verified_exactly"] is True
+    run(
+        "design",
+        "--prior",
+        prior,
+        "--epsilon",
+        "1",
+        "--utility",
+        "hamming",
+        "--solver",
+        "column-generation",
+        code=2,
+    )
 
 
 @pytest.mark.parametrize(("outputs", "letters"), [("2", [0, 1]), ("1,4", [1, 4])])

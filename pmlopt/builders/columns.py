@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.builders.program import Program
 from pmlopt.builders.space import ColumnSpace
-from pmlopt.checks import FloatArray, Label
+from pmlopt.checks import FloatArray, Label, rounding_of
 from pmlopt.columns import Box, Columns, Family, recognised, vertices
 from pmlopt.errors import ProgramError
 from pmlopt.mechanism import MechanismLike, paired
@@ -100,8 +100,9 @@ class ColumnDesign(Program):
 
     @property
     def rounding(self) -> float:
-        """The gap that rounding and the margin of the columns may leave."""
-        return 6 * (MARGIN * self.space.steepest + self.space.blur)
+        """The gap that rounding and the margin of the columns may leave, a small part of the range."""
+        expected = 6 * (MARGIN * self.space.steepest + self.space.blur)
+        return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.range))
 
     def with_constraints(self, **constraints: cp.Constraint) -> Program:
         """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""

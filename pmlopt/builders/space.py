@@ -85,14 +85,16 @@ class ColumnSpace:
 
     @cached_property
     def steepest(self) -> float:
-        """How fast the worth of a column grows with its bound, at most, per share of the bound."""
+        """How fast the utility grows with the bounds on columns, at most, per share of a bound.
+
+        `sum_xy q[y] p[x] lam_y[x] phi'(lam_y[x]) <= sum_x p[x] phi'(cap[x])`, since each row sums to one.
+        """
         kernel = self.kernel
         if kernel is None:
             return 10 + 4 * abs(self.largest)
-        caps = np.concatenate([kernel.caps(family) for family in self.families])
-        near = caps * (1 - 1e-6)
-        slopes = np.abs((kernel.phi(caps) - kernel.phi(near)) / (caps - near))
-        return 10 + float(slopes.max())  # where phi starts as t log t does, slopes near 0 are of that size
+        caps = np.max([kernel.caps(family) for family in self.families], axis=0)
+        slopes = np.abs(kernel.phi(caps) - kernel.phi(caps * (1 - 1e-6))) / (caps * 1e-6)
+        return 10 + float(kernel.p @ slopes)  # where phi starts as t log t does, slopes near 0 are about 10
 
     @cached_property
     def blur(self) -> float:

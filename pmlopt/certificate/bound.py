@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmlopt.checks import FloatArray, rounding_of
-from pmlopt.columns import relaxed
+from pmlopt.columns import SearchPricer, relaxed
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.utility import SubConvex
@@ -75,8 +75,10 @@ def column_bound(
     return bound_over(ColumnSpace(prior, privacy, utility), multipliers, enough)[0]
 
 
-def bound_over(space: ColumnSpace, multipliers: FloatArray, enough: float) -> tuple[float, str]:
-    """The bound, and what it rests on; see `column_bound`."""
+def bound_over(
+    space: ColumnSpace, multipliers: FloatArray, enough: float, proved: float | None = None
+) -> tuple[float, str]:
+    """The bound, and what it rests on; see `column_bound`. A search that was done is not repeated."""
     p, kernel = space.prior.pmf, space.kernel
     base = float(p @ multipliers)
     families = [family for family in space.families if not family.constant]
@@ -92,4 +94,6 @@ def bound_over(space: ColumnSpace, multipliers: FloatArray, enough: float) -> tu
         size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers)) + abs(space.largest)
         rounding = rounding_of(len(p), size)
     pricer = space.pricer()
+    if proved is not None and isinstance(pricer, SearchPricer):
+        return proved + rounding, pricer.name
     return base + pricer.bound(multipliers, enough - base - rounding) + rounding, pricer.name

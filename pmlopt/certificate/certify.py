@@ -15,18 +15,34 @@ if TYPE_CHECKING:
 
 @overload
 def certify(
-    program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None, allowed: float = 0.0
+    program: LinearDesign,
+    matrix: FloatArray,
+    multipliers: FloatArray | None,
+    allowed: float = 0.0,
+    proved: float | None = None,
 ) -> LinearCertificate: ...
 @overload
 def certify(
-    program: ColumnDesign, matrix: FloatArray, multipliers: FloatArray | None, allowed: float = 0.0
+    program: ColumnDesign,
+    matrix: FloatArray,
+    multipliers: FloatArray | None,
+    allowed: float = 0.0,
+    proved: float | None = None,
 ) -> ColumnCertificate: ...
 @overload
 def certify(
-    program: Program, matrix: FloatArray, multipliers: FloatArray | None, allowed: float = 0.0
+    program: Program,
+    matrix: FloatArray,
+    multipliers: FloatArray | None,
+    allowed: float = 0.0,
+    proved: float | None = None,
 ) -> Certificate: ...
 def certify(
-    program: Program, matrix: FloatArray, multipliers: FloatArray | None, allowed: float = 0.0
+    program: Program,
+    matrix: FloatArray,
+    multipliers: FloatArray | None,
+    allowed: float = 0.0,
+    proved: float | None = None,
 ) -> Certificate:
     """Repair a matrix, recompute every number from it, and bound what can be reached.
 
@@ -36,6 +52,7 @@ def certify(
         multipliers: (N,) any rho, best the multipliers of the row sums over p. A few others that need no
             solver are tried too, and the best kept.
         allowed: the gap at which a bound need not be sharper, where a sharper one takes a search.
+        proved: the bound that a search has proved already with these multipliers.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -43,6 +60,6 @@ def certify(
     from pmlopt.builders import ColumnDesign, LinearDesign
 
     if isinstance(program, ColumnDesign):
-        return certify_columns(program, matrix, multipliers, allowed)
+        return certify_columns(program, matrix, multipliers, allowed, proved)
     assert isinstance(program, LinearDesign)
     return certify_linear(program, matrix, multipliers)

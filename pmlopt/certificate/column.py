@@ -45,7 +45,11 @@ class ColumnCertificate(Certificate):
 
 
 def certify_columns(
-    program: ColumnDesign, matrix: FloatArray, multipliers: FloatArray | None, allowed: float
+    program: ColumnDesign,
+    matrix: FloatArray,
+    multipliers: FloatArray | None,
+    allowed: float,
+    proved: float | None = None,
 ) -> ColumnCertificate:
     """Repair a matrix whose columns are within the requirement, recompute its value, bound the optimum.
 
@@ -54,6 +58,7 @@ def certify_columns(
         matrix: (N, M) weights times columns.
         multipliers: (N,) rho, best the multipliers of the rows over p.
         allowed: the gap at which a bound need not be sharper.
+        proved: the bound that a search has proved already with these multipliers.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -65,7 +70,7 @@ def certify_columns(
     value = program.utility.value(program.prior, mechanism)
     closed = program.space.closed_bound[1]
     rho = closed if multipliers is None else multipliers
-    bound, pricing = bound_over(program.space, rho, value + 0.95 * allowed)
+    bound, pricing = bound_over(program.space, rho, value + 0.95 * allowed, proved)
     if bound > value + allowed:
         relaxed, name = bound_over(program.space, closed, np.inf)
         if relaxed < bound:

@@ -93,6 +93,8 @@ def _mixed(
         candidate = snap((1 - theta) * clean + theta * law)
         if _satisfied(prior, privacy, candidate):
             break
+        if theta >= 1:
+            raise MechanismError("a constant does not meet the requirement in floating-point arithmetic")
         missing = float(_needed(prior, privacy, candidate, law).max())
         theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
     return theta, candidate

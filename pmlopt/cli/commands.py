@@ -191,7 +191,12 @@ def solve_command(problem: str, run: Run) -> None:
         echo_json({"id": instance.id, "agrees": agrees, **result.to_dict()})
     else:
         print_result(result, f"{instance.title} [{instance.id}]", expectation_rows(instance, agrees))
-    sys.exit(0 if agrees else CLAIM_FAILS)
+    sys.exit(_code(result) if agrees else CLAIM_FAILS)
+
+
+def _code(result: Result) -> int:
+    """A mechanism that a time limit cut short is printed and written, and is not what was asked for."""
+    return NOT_SOLVED if result.status.value == "stopped" else 0
 
 
 @main.command()
@@ -237,6 +242,7 @@ def design(
         echo_json(result.to_dict())
     else:
         print_result(result, f"Optimal mechanism for {prior_file.name}", [])
+    sys.exit(_code(result))
 
 
 @main.command()
@@ -261,6 +267,8 @@ def audit(
     from pmlopt.certificate.exact import holds_exactly, rows_are_exact
     from pmlopt.mechanism import Mechanism
 
+    if radius is not None and epsilon is None:
+        raise InputError("--radius belongs to a claim: give --epsilon too")
     mechanism = Mechanism.load(mechanism_file)
     prior = aligned(read_prior(prior_file), mechanism)
     claim = None if epsilon is None else requirement(privacy_name, epsilon, lower, radius, prior)
@@ -274,6 +282,10 @@ def audit(
             "privacy": privacy_name,
             "epsilon": epsilon,
             "radius": radius,
+            "claimed": {} if claim is None else {
+                name: level if math.isfinite(level) else None
+                for name, level in claim.levels(prior, mechanism).items()
+            },
             "holds": holds,
             "rows_sum_to_one_exactly": exact,
             "outputs": outcomes(prior, mechanism),

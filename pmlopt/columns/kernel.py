@@ -40,7 +40,11 @@ class Kernel:
 
     def caps(self, family: Family) -> FloatArray:
         """(N,) the largest entry that a column of mean one can have at each letter."""
-        low, high = (family.low, family.high) if isinstance(family, Box) else (0.0, 1 / self.p.min())
+        low, high = 0.0, 0.0
+        if isinstance(family, Box):
+            low, high = family.low, family.high
+        else:
+            high = family.base + family.slope
         return np.minimum(high, low + (1 - low) / self.p)
 
     def chords(self, box: Box) -> FloatArray:

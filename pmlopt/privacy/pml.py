@@ -81,7 +81,7 @@ class PML(Requirement):
         # log(max / least mean) by what the least mean is short of the maximum: 0 for constants, not 1e-16
         peaks = occurring.max(axis=0)
         short = -self._set(p).least_mean(occurring - peaks)
-        return {"pml": float(-np.log1p(-short / peaks).min())}
+        return {"pml": float(-np.log1p(-short / peaks).min()) + 0.0}
 
     def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
         import cvxpy as cp

@@ -123,6 +123,10 @@ def routes(program: Program, solver: str, warm: bool) -> list[Route]:
             Route("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex"),
             Route(COLUMN_GENERATION, "the simplex did not end: columns as they are needed"),
         ]
+    if name == COLUMN_GENERATION:
+        raise SolverUnavailableError(
+            f"{name} is for sub-convex utilities such as mutual information: use auto"
+        )
     if name == "auto":
         entries = program.mechanism.size
         return [rule.route for rule in DECISIONS if rule.applies(linear, entries, warm)]

@@ -50,7 +50,7 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
         warm_started=warm,
         compile_seconds=compiled - begin,
         solve_seconds=time.perf_counter() - compiled,
-        found=Point(lifts * weights, work.multipliers),
+        found=Point(lifts * weights, work.multipliers, work.bound),
     )
 
 

@@ -41,14 +41,15 @@ class Master:
 
     def add(self, lifts: FloatArray, worths: FloatArray) -> None:
         """More columns."""
-        columns = lifts.T
+        peaks = lifts.max(axis=0)  # columns whose largest entry is 1: under a rare letter it can be 1e12
+        columns = (lifts / peaks).T
         used = columns != 0
         starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))[:-1]]).astype(np.int32)
         letters = np.nonzero(used)[1].astype(np.int32)
         count = len(worths)
         self._highs.addCols(
             count,
-            worths * self._scale,
+            worths / peaks * self._scale,
             np.zeros(count),
             np.full(count, np.inf),
             len(letters),
@@ -77,7 +78,10 @@ class Master:
             raise ArithmeticError(f"the master problem: {self._highs.modelStatusToString(status)}")
         self.iterations += max(self._highs.getInfo().simplex_iteration_count, 0)
         solution = self._highs.getSolution()
-        weights, duals = np.array(solution.col_value), np.array(solution.row_dual) / self._scale
+        weights, duals = (
+            np.array(solution.col_value) / self.lifts.max(axis=0),
+            np.array(solution.row_dual) / self._scale,
+        )
         return float(self.worths @ weights), weights, duals
 
 

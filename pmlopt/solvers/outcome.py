@@ -23,10 +23,13 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a solver found: a mechanism matrix, and the multipliers of its rows over the prior."""
+    """What a solver found: a mechanism matrix, the multipliers of its rows over the prior, and, where
+    column generation took a search for it, the bound that it proved with them.
+    """
 
     matrix: FloatArray
     multipliers: FloatArray | None
+    proved: float | None = None
 
 
 @dataclass(frozen=True)

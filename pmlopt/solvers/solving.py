@@ -110,7 +110,8 @@ class _Search:
             return None
         clock = time.perf_counter()
         try:
-            certificate = certify(program, outcome.found.matrix, outcome.found.multipliers, self.allowed)
+            found = outcome.found
+            certificate = certify(program, found.matrix, found.multipliers, self.allowed, found.proved)
         except MechanismError as cause:
             self.attempts.append(f"{route.solver}: {cause}")
             return None

@@ -40,6 +40,15 @@ def fewest_outputs(
         duals: (N,) optimal multipliers of `lifts q = 1`.
         weights: (K,) optimal weights.
     """
+    peaks = lifts.max(axis=0)
+    chosen, kept = _fewest(lifts / peaks, worths / peaks, duals, weights * peaks, peaks)
+    return lifts[:, chosen], kept / peaks[chosen]
+
+
+def _fewest(
+    lifts: FloatArray, worths: FloatArray, duals: FloatArray, weights: FloatArray, peaks: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """The same for columns whose largest entries, the peaks, were made 1; as places and weights."""
     used = np.flatnonzero(weights > 1e-11)
     if len(used) > len(lifts):  # an interior point: take a vertex of what it uses
         used = used[np.flatnonzero(Master(lifts[:, used], worths[used]).solve()[1] > 1e-11)]
@@ -47,16 +56,16 @@ def fewest_outputs(
     reduced = duals @ lifts - worths
     face = np.flatnonzero(reduced <= _FACE * max(1.0, float(np.abs(worths).max())))
     face = np.union1d(chosen, face[np.argsort(reduced[face], kind="stable")[:CANDIDATES]])
-    least = math.ceil(float(lifts[:, face].max(axis=0).min()) * (1 - 1e-9))
+    least = math.ceil(float(peaks[face].min()) * (1 - 1e-9))
     if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > LETTERS:
-        return lifts[:, chosen], polished
+        return chosen, polished
     fewer = _search(lifts[:, face], len(chosen) - 1)
     if fewer is None:
-        return lifts[:, chosen], polished
+        return chosen, polished
     found, weights_found = _polished(lifts, face[fewer])
     if len(found) < len(chosen) and _off(lifts[:, found], weights_found) <= 1e-12:
-        return lifts[:, found], weights_found
-    return lifts[:, chosen], polished
+        return found, weights_found
+    return chosen, polished
 
 
 def _polished(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
@@ -75,14 +84,13 @@ def _off(lifts: FloatArray, weights: FloatArray) -> float:
 def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     """The columns of a feasible mechanism with at most so many outputs, as few as found; None without."""
     n, k = lifts.shape
-    peaks = lifts.max(axis=0)  # no entry of a mechanism is above 1, so no weight is above 1 / peak
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = 2 * k, n + k + 1
     model.col_cost_ = np.append(np.zeros(k), np.ones(k))
-    model.col_lower_, model.col_upper_ = np.zeros(2 * k), np.append(1 / peaks, np.ones(k))
+    model.col_lower_, model.col_upper_ = np.zeros(2 * k), np.ones(2 * k)
     matrix = np.zeros((n + k + 1, 2 * k))
     matrix[:n, :k] = lifts
-    matrix[n : n + k, :k] = np.diag(peaks)
+    matrix[n : n + k, :k] = np.eye(k)  # no entry of a mechanism is above 1, so no weight is
     matrix[n : n + k, k:] = -np.eye(k)
     matrix[-1, k:] = 1.0
     model.row_lower_ = np.concatenate([np.ones(n), np.full(k, -np.inf), [1.0]])

@@ -69,6 +69,9 @@ class SubConvex(Utility):
         return np.array([self._at(column, p) for column in lifts.T])
 
     def _at(self, column: FloatArray, p: FloatArray) -> float:
+        column, p = column.copy(), p.copy()
+        column.setflags(write=False)
+        p.setflags(write=False)
         try:
             value = float(self.function(column, p))
         except Exception as cause:  # a person's own function may raise anything

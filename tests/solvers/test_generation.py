@@ -428,3 +428,34 @@ def test_total_variation_of_a_stricter_level_is_a_start_for_a_wider_one() -> Non
     strict = solve(design(prior, PML(0.2), TotalVariation()))
     wide = solve(design(prior, PML(0.4), TotalVariation()), warm_start=strict)
     assert wide.value >= strict.value - 1e-12
+
+
+# ---------------------------------------------------------------- rare letters
+
+
+@pytest.mark.parametrize("rare", [1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("solver", ["auto", "column-generation"])
+def test_rare_letters_do_not_loosen_what_counts_as_optimal(rare: float, solver: str) -> None:
+    prior = [0.5, 0.5 - rare, rare]
+    result = solve(design(prior, LDP(1.0), ChiSquare()), solver)
+    best = column_oracles.optimum(Prior(prior).pmf, LDP(1.0), lambda p, lifts: p @ (lifts - 1) ** 2).value
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(best, abs=1e-8)
+    assert result.gap <= 1e-6
+
+
+@pytest.mark.parametrize("rare", [1e-9, 1e-11, 1e-12])
+@pytest.mark.parametrize("solver", ["auto", "column-generation"])
+def test_the_column_of_a_rare_letter_is_kept(rare: float, solver: str) -> None:
+    prior = Prior([0.5, 0.5 - rare, rare])
+    result = solve(design(prior, PML(30.0), INFORMATION), solver)
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(-float(prior.pmf @ np.log(prior.pmf)), abs=1e-10)
+    assert np.count_nonzero(result.mechanism.matrix) == 3
+
+
+def test_a_gap_that_rounding_leaves_open_is_not_called_optimal() -> None:
+    result = solve(design([0.5, 0.5 - 1e-12, 1e-12], PML(30.0), ChiSquare()))
+    assert result.value == pytest.approx(2.0, abs=1e-9)  # N - 1; worths of 1e12 leave the bound 1e-2 above
+    assert result.status is Status.UNPROVED
+    assert result.bound >= result.value

@@ -262,3 +262,12 @@ def test_known_values() -> None:
     assert GuessingProbability().value([0.9, 0.1], matrix) == pytest.approx(0.9)
     assert SPREAD.value([0.5, 0.5], matrix) == pytest.approx(0.5)
     assert PEAK.value(Prior.uniform(2), matrix) == pytest.approx(1.5)
+
+
+def test_a_function_that_writes_into_its_column_is_refused() -> None:
+    def careless(column: FloatArray, p: FloatArray) -> float:
+        column *= 2
+        return float(abs(column - p @ column).sum())
+
+    with pytest.raises(UtilityError, match="read-only"):
+        SubConvex(careless).check([0.5, 0.5])
