@@ -51,14 +51,11 @@ class SearchPricer:
 
     def seeds(self, count: int) -> list[Columns]:
         """Columns of little loss on random sets, `count` of each family: together they cover the letters."""
-        found = []
-        for family in self.families:
-            parts = [
-                self._core(family, closed, self._rng.permutation(len(self.kernel.p)), 1)[1]
-                for closed in [np.zeros(len(self.kernel.p))] * count
-            ]
-            found.append(joined(parts))
-        return found
+        free = np.zeros(len(self.kernel.p))
+        return [
+            joined([self._core(family, free, self._rng.permutation(len(free)), 1)[1] for _ in range(count)])
+            for family in self.families
+        ]
 
     def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced:
         """The best columns of the core, or of branch and bound; see `Pricer.price`."""

@@ -12,7 +12,7 @@ from pmlopt.solvers.master import Master
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.ties import fewest_outputs
 
-COLUMNS = 200
+COLUMNS = 400
 """Columns of a family that one round adds at most."""
 
 ROUNDS = 500
