@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,20 @@ BITS = 16
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+
+class Batch(Protocol):
+    """Many columns at once."""
+
+    def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
+        """(N, K) the columns, of mean one under p, with room of that share to the requirement's bounds."""
+        ...
+
+    def distinct(self, p: FloatArray) -> Batch:
+        """The same columns without repetition."""
+        ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)

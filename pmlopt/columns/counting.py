@@ -46,7 +46,7 @@ class CountPricer:
         size = max(family.capacity for family in families) * total
         return size * len(counts) * (1 + math.log2(len(counts))) <= BUDGET
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced:
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
         """The best column for each letter between; see `Pricer.price`."""
         costs = self.kernel.p * multipliers
         best, found = -math.inf, []

@@ -13,6 +13,10 @@ TIE = 1e-13
 """A letter between that is off an end by a mass of less than this is at that end."""
 
 
+STEEPEST = 230.0
+"""A level in nats from which on a letter of the lower value is the same as one of zero, in floats."""
+
+
 @dataclass(frozen=True)
 class Box:
     """`low <= lam <= high`, `<p, lam> = 1`: an extreme column is high on a set S, between at one letter f

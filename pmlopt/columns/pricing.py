@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import Columns
+from pmlopt.columns.batch import Batch
+
+B_co = TypeVar("B_co", bound=Batch, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Priced:
+class Priced(Generic[B_co]):
     """What one round of pricing found.
 
     Attributes:
@@ -22,7 +24,7 @@ class Priced:
 
     best: float
     upper: float
-    columns: Sequence[Columns]
+    columns: Sequence[B_co]
 
 
 class Pricer(Protocol):
@@ -30,7 +32,7 @@ class Pricer(Protocol):
 
     name: ClassVar[str]
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced:
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Batch]:
         """Look for columns with the largest `mu(lam) - <p rho, lam>`.
 
         Args:

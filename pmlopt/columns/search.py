@@ -57,7 +57,7 @@ class SearchPricer:
             for family in self.families
         ]
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced:
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
         """The best columns of the core, or of branch and bound; see `Pricer.price`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:

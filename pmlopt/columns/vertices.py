@@ -141,7 +141,7 @@ class VertexPricer:
         self.p, self.listed = p, listed
         self.parts = [ListedColumns(p, columns, worths) for columns in listed]
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced:
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
         """The best columns of the list; see `Pricer.price`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):

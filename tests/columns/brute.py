@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from pmlopt.checks import FloatArray
 from pmlopt.columns import Box, Columns, Family, Kernel, Staircase
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
 from pmlopt.utility import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
 
 Column = tuple[Fraction, ...]
@@ -170,3 +172,10 @@ def problems(draw: st.DrawFn, kinds: Sequence[str] = KINDS, min_size: int = 2, m
     scale = draw(st.sampled_from([0.0, 0.1, 1.0, 10.0]), label="scale")
     rho = scale * rng.normal(size=n) + draw(st.sampled_from([0.0, 1.0])) * np.minimum(-np.log(p), 1.0)
     return Problem(counts, families, draw(st.sampled_from(sorted(UTILITIES, key=str))), rho)
+
+
+def families_under(requirement: Requirement, prior: Prior) -> tuple[Family, ...]:
+    """The families that a requirement allows, where it has some."""
+    allowed = requirement.columns(prior)
+    assert isinstance(allowed, tuple)
+    return allowed

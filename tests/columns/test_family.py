@@ -7,7 +7,7 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-from columns.brute import KINDS, assert_allowed, extreme, families_of
+from columns.brute import KINDS, assert_allowed, extreme, families_of, families_under
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, epsilons, exact_law, priors
@@ -49,7 +49,7 @@ def test_the_levels_become_bounds_on_columns() -> None:
         (LDP(math.log(3)), (0.0, 3.0)),
     ]
     for requirement, expected in bounds:
-        [family] = requirement.columns(prior)
+        [family] = families_under(requirement, prior)
         assert astuple(family) == pytest.approx(expected)
         assert isinstance(family, Staircase) == isinstance(requirement, LDP)
 
@@ -78,7 +78,9 @@ def test_where_there_are_other_columns(family: Family) -> None:
 def test_zero_is_the_level_at_which_the_constant_is_alone(p: FloatArray, epsilon: float) -> None:
     prior = Prior(p)
     for requirement in (PML(epsilon), LDP(epsilon), LIP(epsilon, epsilon)):
-        assert all(family.constant == (math.exp(epsilon) == 1) for family in requirement.columns(prior))
+        assert all(
+            family.constant == (math.exp(epsilon) == 1) for family in families_under(requirement, prior)
+        )
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(KINDS), st.sampled_from([0.0, 2.0**-40, 1e-3, 0.3]))

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import oracles
 import pytest
-from columns.brute import UTILITIES, Make, Problem, problems
+from columns.brute import UTILITIES, Make, Problem, families_under, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import MODEST, epsilons, priors
@@ -42,7 +42,7 @@ def test_closed_multipliers_give_a_bound_on_every_mixture_of_columns(problem: Pr
 @MODEST
 def test_the_closed_bound_on_mutual_information_is_the_formula(p: FloatArray, epsilon: float) -> None:
     prior = Prior(p)
-    [family] = PML(epsilon).columns(prior)
+    [family] = families_under(PML(epsilon), prior)
     kernel = Kernel(prior.pmf, MutualInformation().phi)
     rho = closed_multipliers(kernel, family)
     expected = math.fsum(w * min(epsilon, -math.log(w)) for w in prior.pmf.tolist())

@@ -8,7 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 import oracles
 import pytest
-from columns.brute import KINDS, Problem, assert_allowed, ball, extreme, families_of, problems, rounded
+from columns.brute import (
+    KINDS,
+    Problem,
+    assert_allowed,
+    ball,
+    extreme,
+    families_of,
+    families_under,
+    problems,
+    rounded,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import exact_law
@@ -89,7 +99,7 @@ def test_the_list_reaches_the_linear_program_over_the_columns(
 ) -> None:
     requirement = oracles.bounded(kind, share * case.prior.max_leakage)
     expected = oracles.support(case.prior.pmf, requirement, case.gains)
-    lifts = np.hstack(listed(case.prior.pmf, requirement.columns(case.prior)))
+    lifts = np.hstack(listed(case.prior.pmf, families_under(requirement, case.prior)))
     assert ((case.prior.pmf[:, None] * case.gains).T @ lifts).max() == pytest.approx(expected, abs=1e-7)
 
 
@@ -118,7 +128,7 @@ def test_so_many_bounds_are_tight_at_a_listed_column_that_it_is_extreme(
 @pytest.mark.parametrize("requirement", [PML(0.0), LDP(0.0), LIP(0.0, 0.0), LIP(0.0, 1.0), LIP(1.0, 0.0)])
 def test_without_leakage_nothing_but_the_constant_is_left(requirement: Requirement) -> None:
     prior = Prior([0.5, 0.3, 0.2])
-    families = requirement.columns(prior)
+    families = families_under(requirement, prior)
     assert vertices(prior.pmf, families, 10) == []
     assert count_vertices(prior.pmf, families) == 1
 
@@ -126,13 +136,13 @@ def test_without_leakage_nothing_but_the_constant_is_left(requirement: Requireme
 @pytest.mark.parametrize("epsilon", [math.log(5), 3.0, 50.0])
 def test_past_the_largest_leakage_each_letter_is_alone(epsilon: float) -> None:
     prior = Prior([0.5, 0.3, 0.2])
-    [lifts] = listed(prior.pmf, PML(epsilon).columns(prior))
+    [lifts] = listed(prior.pmf, families_under(PML(epsilon), prior))
     assert rounded(lifts) == rounded(np.diag(1 / prior.pmf))
 
 
 def test_one_letter_has_no_column_but_the_constant() -> None:
     assert vertices(np.ones(1), [Box(0.0, 1.0)], 10) == []
-    assert vertices(np.ones(1), PML(2.0).columns(Prior([1.0])), 10) == []
+    assert vertices(np.ones(1), families_under(PML(2.0), Prior([1.0])), 10) == []
 
 
 def test_the_uniform_prior_has_a_multinomial_number_of_columns() -> None:
