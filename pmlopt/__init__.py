@@ -30,7 +30,24 @@ if TYPE_CHECKING:
     from pmlopt.result import Status as Status
     from pmlopt.solvers import solve as solve
     from pmlopt.solvers import write_mps as write_mps
+    from pmlopt.uncertainty import AllPriors as AllPriors
+    from pmlopt.uncertainty import Box as Box
     from pmlopt.uncertainty import L1Ball as L1Ball
+    from pmlopt.uncertainty import MinimumMass as MinimumMass
+    from pmlopt.uncertainty import Vertices as Vertices
+    from pmlopt.uncertainty import balance as balance
+    from pmlopt.uncertainty import confidence_ball as confidence_ball
+    from pmlopt.uncertainty import confidence_box as confidence_box
+    from pmlopt.uncertainty import failure_bound as failure_bound
+    from pmlopt.uncertainty import leakage_capacity as leakage_capacity
+    from pmlopt.uncertainty import leakage_sensitivity as leakage_sensitivity
+    from pmlopt.uncertainty import level_bound as level_bound
+    from pmlopt.uncertainty import level_with_confidence as level_with_confidence
+    from pmlopt.uncertainty import lipschitz_bound as lipschitz_bound
+    from pmlopt.uncertainty import robust_level as robust_level
+    from pmlopt.uncertainty import samples_needed as samples_needed
+    from pmlopt.uncertainty import sensitivity_bound as sensitivity_bound
+    from pmlopt.uncertainty import weissman_radius as weissman_radius
     from pmlopt.utility import ExpectedGain as ExpectedGain
     from pmlopt.utility import ExpectedLoss as ExpectedLoss
     from pmlopt.utility import FInformation as FInformation
@@ -59,7 +76,26 @@ _HOME = {
     "pmlopt.privacy": ("LDP", "LIP", "PML", "MaximalLeakage"),
     "pmlopt.result": ("Result", "Status"),
     "pmlopt.solvers": ("solve", "write_mps"),
-    "pmlopt.uncertainty": ("L1Ball",),
+    "pmlopt.uncertainty": (
+        "AllPriors",
+        "Box",
+        "L1Ball",
+        "MinimumMass",
+        "Vertices",
+        "balance",
+        "confidence_ball",
+        "confidence_box",
+        "failure_bound",
+        "leakage_capacity",
+        "leakage_sensitivity",
+        "level_bound",
+        "level_with_confidence",
+        "lipschitz_bound",
+        "robust_level",
+        "samples_needed",
+        "sensitivity_bound",
+        "weissman_radius",
+    ),
     "pmlopt.utility": ("ExpectedGain", "ExpectedLoss", "FInformation", "MutualInformation", "SubConvex"),
 }
 _MODULES = ("closed_forms", "errors")

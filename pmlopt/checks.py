@@ -38,6 +38,18 @@ def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]
     return array
 
 
+def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
+    """Floats as integers over one denominator, without rounding: floats are dyadic rationals.
+
+    Examples:
+        >>> common_integers([0.5, 0.75])
+        ((2, 3), 4)
+    """
+    ratios = [float(value).as_integer_ratio() for value in values]
+    denominator = max(below for _, below in ratios)  # all are powers of two
+    return tuple(above * (denominator // below) for above, below in ratios), denominator
+
+
 def rounding_of(terms: int, size: float) -> float:
     """What rounding may take off a sum of so many terms, given the sum of their sizes."""
     return 16 * (terms + 8) * float(np.finfo(float).eps) * size

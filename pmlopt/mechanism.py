@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pmlopt import files
 from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of
-from pmlopt.errors import FileFormatError, MechanismError
+from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.prior import Prior, PriorLike, as_prior
 
 
@@ -93,7 +93,7 @@ class Mechanism:
                 f"the channel has {len(after.inputs)} inputs for {len(self.outputs)} outputs"
             )
         if isinstance(channel, Mechanism):
-            _match(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
+            match_labels(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
         return Mechanism(self.matrix @ after.matrix, self.inputs, after.outputs)
 
     def reduced(self, rtol: float = 1e-12) -> Mechanism:
@@ -189,18 +189,24 @@ def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism
     p, m = as_prior(prior), as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs")
-    _match(m.inputs, p.labels, "the mechanism's inputs", "the prior's labels")
+    match_labels(m.inputs, p.labels, "the mechanism's inputs", "the prior's labels")
     return p, m
 
 
-def _match(left: Sequence[Label], right: Sequence[Label], left_name: str, right_name: str) -> None:
+def match_labels(
+    left: Sequence[Label],
+    right: Sequence[Label],
+    left_name: str,
+    right_name: str,
+    error: type[InputError] = MechanismError,
+) -> None:
     """Labels must agree, unless one side has only the numbers 0, 1, ... it was given for want of names."""
     unnamed = tuple(range(len(left)))
     if left == right or unnamed in (left, right):
         return
     if set(left) == set(right):
-        raise MechanismError(
+        raise error(
             f"{left_name} {left} and {right_name} {right} are the same in another order: "
             "reorder one of them (Prior.reordered)"
         )
-    raise MechanismError(f"{left_name} {left} and {right_name} {right} differ")
+    raise error(f"{left_name} {left} and {right_name} {right} differ")

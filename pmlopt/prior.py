@@ -11,7 +11,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of, whole
+from pmlopt.checks import (
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    common_integers,
+    float_array,
+    labels_of,
+    whole,
+)
 from pmlopt.errors import PriorError
 
 SMALLEST = 1e-300
@@ -206,9 +214,7 @@ class Prior:
         """
         if self.counts is not None:
             return self.counts
-        ratios = [float(value).as_integer_ratio() for value in self.probabilities]
-        denominator = max(below for _, below in ratios)  # all are powers of two
-        return tuple(above * (denominator // below) for above, below in ratios)
+        return common_integers(self.probabilities)[0]
 
     def reordered(self, labels: Iterable[Label]) -> Prior:
         """The same prior with its letters in the order of `labels`.

@@ -14,7 +14,7 @@ from oracles import FloatArray
 from scipy.optimize import linprog
 from scipy.special import xlogy
 
-from pmlopt import LDP, LIP, PML, FInformation, MutualInformation, Prior, Result, Status, SubConvex
+from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, Result, Status, SubConvex
 from pmlopt.builders import ColumnDesign
 from pmlopt.privacy import Requirement
 from pmlopt.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
@@ -53,7 +53,7 @@ def extreme_columns(p: FloatArray, privacy: Requirement) -> FloatArray:
     """(N, K) the extreme points of the columns of mean one that the requirement allows, and the constant."""
     if isinstance(privacy, LDP):
         return _two_valued(p, math.exp(privacy.epsilon))
-    if isinstance(privacy, PML) and privacy.over is not None:
+    if isinstance(privacy, PML) and isinstance(privacy.over, L1Ball):
         return _in_the_ball(p, math.exp(privacy.epsilon), privacy.over.radius)
     if isinstance(privacy, PML):
         return _filled(p, 0.0, math.exp(privacy.epsilon))
@@ -211,7 +211,9 @@ def assert_proved(program: ColumnDesign, result: Result, gap: float) -> None:
 
 def assert_optimal(program: ColumnDesign, results: Sequence[Result], best: float) -> None:
     """Each result is proved, and reaches what full enumeration reaches."""
+    n = program.prior.size
+    told, nothing = (program.utility.value(program.prior, matrix) for matrix in (np.eye(n), np.ones((n, 1))))
     for result in results:
-        assert_proved(program, result, max(1e-7 * program.range, program.rounding))
+        assert_proved(program, result, max(1e-7 * (told - nothing), program.rounding))
         assert abs(result.value - best) <= 1e-8
         assert result.bound >= best - 1e-9

@@ -103,6 +103,7 @@ def optimum(
 
 def _column_rows(p: FloatArray, m: int, requirement: Requirement) -> FloatArray:
     if isinstance(requirement, PML):
+        assert requirement.over is None
         return pml_rows(p, m, requirement.epsilon)
     if isinstance(requirement, LDP):
         return ldp_rows(p, m, requirement.epsilon)

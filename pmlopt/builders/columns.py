@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,13 +10,13 @@ import numpy as np
 
 from pmlopt.builders.program import Program
 from pmlopt.builders.space import ColumnSpace
+from pmlopt.builders.spaces import column_space
 from pmlopt.checks import FloatArray, Label, rounding_of
-from pmlopt.columns import Box, Columns, Family, recognised, vertices
+from pmlopt.columns import Explicit
 from pmlopt.errors import ProgramError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
-from pmlopt.privacy.forms import forms
 from pmlopt.privacy.requirement import MARGIN
 from pmlopt.utility import SubConvex
 
@@ -63,11 +62,8 @@ class ColumnDesign(Program):
     @cached_property
     def range(self) -> float:
         """The most that the choice of a mechanism can change the utility; the scale of a gap."""
-        constant = float(self.utility.worths(self.prior.pmf, np.ones((self.prior.size, 1)))[0])
-        top = self.space.closed_bound[0]
-        if np.isinf(top):
-            top = max(self.space.largest, float(self.worths.max()))
-        return max(top - constant, 0.0)
+        top = min(self.space.closed_bound[0], self.space.everything)
+        return max(top - self.space.constant, 0.0)
 
     def with_every_column(self) -> ColumnDesign:
         """The same program with all extreme columns declared: the linear program of EXT, Theorem 6.
@@ -96,7 +92,7 @@ class ColumnDesign(Program):
                 f"{self.privacy.levels(p, start)}, and the limits {self.privacy.limits}"
             )
         occurring = start.matrix[:, start.support]
-        return self.with_columns((1 - MARGIN) * occurring / (p.pmf @ occurring) + MARGIN)
+        return self.with_columns(Explicit(occurring / (p.pmf @ occurring)).lifts(p.pmf, MARGIN))
 
     @property
     def rounding(self) -> float:
@@ -117,14 +113,10 @@ def column_design(
 ) -> ColumnDesign:
     """Declare the linear program over columns; see `design`."""
     utility.check(prior)
-    space = ColumnSpace(prior, privacy, utility)
-    few = space.count is None or space.count <= DECLARED
-    listed = vertices(prior.pmf, space.families, DECLARED) if few else None
-    parts = [np.ones((prior.size, 1))]
-    if listed is not None:
-        parts += [columns.lifts(prior.pmf, MARGIN) for columns in listed]
-    else:
-        parts += [columns.lifts(prior.pmf, MARGIN) for columns in _known(prior, privacy, space.families)]
+    space = column_space(prior, privacy, utility)
+    listed = space.listed(DECLARED)
+    columns = space.starts() if listed is None else listed
+    parts = [np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)]
     empty = ColumnDesign(
         problem=cp.Problem(cp.Maximize(0)),
         prior=prior,
@@ -142,13 +134,6 @@ def column_design(
     if listed is None:
         space.pricer()  # complains where there is no way to price
     return program
-
-
-def _known(prior: Prior, privacy: Requirement, families: tuple[Family, ...]) -> Iterator[Columns]:
-    """The columns of the closed forms that apply, where they are extreme."""
-    for _, form in forms(prior, privacy):
-        lifts = form.matrix / (prior.pmf @ form.matrix)
-        yield from (recognised(family, lifts) for family in families if isinstance(family, Box))
 
 
 def _declared(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:

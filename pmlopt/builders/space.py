@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from pmlopt.checks import FloatArray, rounding_of
-from pmlopt.columns import (
-    Box,
-    Columns,
-    CountPricer,
-    Family,
-    Kernel,
-    Pricer,
-    SearchPricer,
-    VertexPricer,
-    closed_multipliers,
-    count_vertices,
-    relaxed,
-    vertices,
-)
+from pmlopt.columns import Batch, Kernel, Pricer
 from pmlopt.errors import ProgramError
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
@@ -30,12 +18,9 @@ from pmlopt.utility import FInformation, SubConvex
 LISTED = 3_000_000
 """Extreme columns up to which they are listed for pricing; a tenth where each is a call of a function."""
 
-UNCOUNTED = 100_000
-"""The same where the alphabet is too large to count them first."""
-
 
 @dataclass(frozen=True, eq=False)
-class ColumnSpace:
+class ColumnSpace(ABC):
     """The columns of mean one that a requirement allows, with their worths under a sub-convex utility."""
 
     prior: Prior
@@ -43,20 +28,60 @@ class ColumnSpace:
     utility: SubConvex
 
     @property
-    def families(self) -> tuple[Family, ...]:
-        """What the requirement allows a column of mean one to be."""
-        families = self.privacy.columns(self.prior)
-        return families if self.prior.size > 1 else (Box(1.0, 1.0),)
-
-    @cached_property
+    @abstractmethod
     def count(self) -> int | None:
-        """The number of extreme columns, without listing them; None past 40 letters."""
-        return count_vertices(self.prior.pmf, self.families)
+        """The number of extreme columns, or of candidates, without listing them; None where unknown."""
+
+    @abstractmethod
+    def listed(self, limit: int) -> list[Batch] | None:
+        """All extreme columns but the constant, up to a limit; None past it."""
+
+    @abstractmethod
+    def starts(self) -> list[Batch]:
+        """Columns to start from where they cannot all be declared."""
 
     @property
-    def _limit(self) -> int:
-        limit = LISTED if self.utility.vectorised else LISTED // 10
-        return limit if self.count is not None else UNCOUNTED
+    @abstractmethod
+    def closed_bound(self) -> tuple[float, FloatArray]:
+        """A bound that needs no solving, and its multipliers; infinite where the utility has no kernel."""
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest worth of an extreme column, where they are listed; else 0."""
+
+    @property
+    @abstractmethod
+    def caps(self) -> FloatArray:
+        """(N,) the largest entry at each letter of a column of mean one."""
+
+    @property
+    @abstractmethod
+    def blur(self) -> float:
+        """What rounding leaves of a bound at sensible multipliers."""
+
+    @abstractmethod
+    def pricer(self) -> Pricer:
+        """The way of pricing columns that is exact and cheapest here, or a search.
+
+        Raises:
+            ProgramError: the utility needs the list, and it is too long.
+        """
+
+    @abstractmethod
+    def bound(self, multipliers: FloatArray, enough: float, proved: float | None) -> tuple[float, str]:
+        """A bound on the utility of every mechanism, and what it rests on.
+
+        Args:
+            multipliers: (N,) rho, any numbers.
+            enough: a bound of this much need not be lowered.
+            proved: what a search has proved already with these multipliers.
+        """
+
+    @property
+    def limit(self) -> int:
+        """Extreme columns up to which they are listed."""
+        return LISTED if self.utility.vectorised else LISTED // 10
 
     @property
     def kernel(self) -> Kernel | None:
@@ -65,86 +90,57 @@ class ColumnSpace:
             return Kernel(self.prior.pmf, self.utility.phi)
         return None
 
-    @cached_property
-    def closed_bound(self) -> tuple[float, FloatArray]:
-        """A bound that needs no solving, and its multipliers; infinite where the utility has no kernel."""
-        kernel = self.kernel
-        if kernel is None:
-            return np.inf, np.zeros(self.prior.size)
-        tried = []
-        for rho in (closed_multipliers(kernel, family) for family in self.families):
-            upper = max(relaxed(kernel, family, rho) for family in self.families)
-            tried.append((float(self.prior.pmf @ rho) + upper, rho))
-        return min(tried, key=lambda found: found[0])
+    def worths(self, lifts: FloatArray) -> FloatArray:
+        """(K,) the utility of columns."""
+        return self.utility.worths(self.prior.pmf, lifts)
 
     @cached_property
-    def largest(self) -> float:
-        """The largest worth of an extreme column, where they are listed."""
-        parts = self._listed.parts if self._listed else []
-        return max((float(part.worth.max()) for part in parts), default=0.0)
+    def constant(self) -> float:
+        """The utility of releasing nothing."""
+        return float(self.worths(np.ones((self.prior.size, 1)))[0])
+
+    @cached_property
+    def everything(self) -> float:
+        """The utility of releasing the secret, which no mechanism exceeds: `sum_x p[x] mu(e_x / p[x])`."""
+        p = self.prior.pmf
+        return float(p @ self.worths(np.diag(1 / p)))
 
     @cached_property
     def steepest(self) -> float:
-        """How fast the utility grows with the bounds on columns, at most, per share of a bound.
+        """How fast the utility grows with the bounds on columns, roughly, per share of a bound.
 
-        `sum_xy q[y] p[x] lam_y[x] phi'(lam_y[x]) <= sum_x p[x] phi'(cap[x])`, since each row sums to one.
+        `sum_xy q[y] p[x] lam_y[x] phi'(lam_y[x]) <= sum_x p[x] phi'(cap[x])`, since each row sums to one,
+        where phi' grows; near 0 the slope of t log t over a margin is about 10.
         """
         kernel = self.kernel
         if kernel is None:
             return 10 + 4 * abs(self.largest)
-        caps = np.max([kernel.caps(family) for family in self.families], axis=0)
-        slopes = np.abs(kernel.phi(caps) - kernel.phi(caps * (1 - 1e-6))) / (caps * 1e-6)
-        return 10 + float(kernel.p @ slopes)  # where phi starts as t log t does, slopes near 0 are about 10
+        slopes = np.abs(kernel.phi(self.caps) - kernel.phi(self.caps * (1 - 1e-6))) / (self.caps * 1e-6)
+        return 10 + float(kernel.p @ slopes)
 
-    @cached_property
-    def blur(self) -> float:
-        """What rounding leaves of a bound at sensible multipliers."""
-        if self.kernel is None:
-            return rounding_of(self.prior.size, 8 * (1 + abs(self.largest)))
-        rho = self.closed_bound[1]
-        return max(self.kernel.rounding(rho, family) for family in self.families)
-
-    def pricer(self) -> Pricer:
-        """The way of pricing columns that is exact and cheapest here, or a search.
-
-        Raises:
-            ProgramError: the utility needs the list, and it is too long.
-        """
-        kernel, counts = self.kernel, self.prior.counts
-        families = [family for family in self.families if not family.constant]
-        if kernel is not None and families and counts and CountPricer.affordable(families, counts):
-            return CountPricer(kernel, families, counts)
-        if self._listed is not None:
-            return self._listed
-        if kernel is None:
-            raise ProgramError(self._too_many())
-        return SearchPricer(kernel, families)
-
-    @cached_property
-    def _listed(self) -> VertexPricer | None:
-        if self.count is not None and self.count > self._limit:
-            return None
-        listed = vertices(self.prior.pmf, self.families, self._limit)
-        if listed is None:
-            return None
-        p, utility = self.prior.pmf, self.utility
-        return VertexPricer(p, listed, self.kernel or (lambda lifts: utility.worths(p, lifts)))
-
-    def every_column(self) -> list[Columns]:
-        """All extreme columns, by family.
+    def every_column(self) -> list[Batch]:
+        """All extreme columns but the constant.
 
         Raises:
             ProgramError: there are too many; the message says how many.
         """
-        if self._listed is None:
-            raise ProgramError(self._too_many())
-        return list(self._listed.listed)
+        listed = self.listed(self.limit)
+        if listed is None:
+            raise ProgramError(self.too_many())
+        return listed
 
-    def _too_many(self) -> str:
+    def too_many(self) -> str:
+        """Why the columns are not listed, and what to do."""
         number = "too many" if self.count is None else f"{self.count:,}"
         return (
             f"under {self.privacy} there are {number} extreme columns on {self.prior.size} letters, and at "
-            f"most {self._limit:,} can be listed for the utility {self.utility.name}: merge letters, or use "
+            f"most {self.limit:,} can be listed for the utility {self.utility.name}: merge letters, or use "
             "an FInformation (such as MutualInformation, TotalVariation, ChiSquare, Hellinger) or a linear "
             "utility, which need no list"
         )
+
+    def function_rounding(self, multipliers: FloatArray) -> float:
+        """What rounding may take off a bound where the utility is a function."""
+        p = self.prior.pmf
+        size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers)) + abs(self.largest)
+        return rounding_of(len(p), size)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from pmlopt.checks import FloatArray, rounding_of
-from pmlopt.columns import SearchPricer, relaxed
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.utility import SubConvex
-
-if TYPE_CHECKING:
-    from pmlopt.builders.space import ColumnSpace
 
 
 def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
@@ -70,30 +64,6 @@ def column_bound(
         >>> round(np.exp(bound).item(), 12)
         2.0
     """
-    from pmlopt.builders.space import ColumnSpace
+    from pmlopt.builders.spaces import column_space
 
-    return bound_over(ColumnSpace(prior, privacy, utility), multipliers, enough)[0]
-
-
-def bound_over(
-    space: ColumnSpace, multipliers: FloatArray, enough: float, proved: float | None = None
-) -> tuple[float, str]:
-    """The bound, and what it rests on; see `column_bound`. A search that was done is not repeated."""
-    p, kernel = space.prior.pmf, space.kernel
-    base = float(p @ multipliers)
-    families = [family for family in space.families if not family.constant]
-    if not families:
-        constant = float(space.utility.worths(p, np.ones((len(p), 1)))[0])
-        return constant + rounding_of(len(p), 1.0 + abs(constant)), "constant"
-    if kernel is not None:
-        rounding = max(kernel.rounding(multipliers, family) for family in families)
-        loose = base + max(relaxed(kernel, family, multipliers) for family in families) + rounding
-        if loose <= enough:
-            return loose, "relaxed"
-    else:
-        size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers)) + abs(space.largest)
-        rounding = rounding_of(len(p), size)
-    pricer = space.pricer()
-    if proved is not None and isinstance(pricer, SearchPricer):
-        return proved + rounding, pricer.name
-    return base + pricer.bound(multipliers, enough - base - rounding) + rounding, pricer.name
+    return column_space(prior, privacy, utility).bound(multipliers, enough, None)[0]

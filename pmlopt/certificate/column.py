@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.certificate.bound import bound_over
 from pmlopt.certificate.certificate import Certificate
 from pmlopt.certificate.repair import repair
 from pmlopt.checks import FloatArray
@@ -70,9 +69,9 @@ def certify_columns(
     value = program.utility.value(program.prior, mechanism)
     closed = program.space.closed_bound[1]
     rho = closed if multipliers is None else multipliers
-    bound, pricing = bound_over(program.space, rho, value + 0.95 * allowed, proved)
+    bound, pricing = program.space.bound(rho, value + 0.95 * allowed, proved)
     if bound > value + allowed:
-        relaxed, name = bound_over(program.space, closed, np.inf)
+        relaxed, name = program.space.bound(closed, np.inf, None)
         if relaxed < bound:
             bound, pricing, rho = relaxed, name, closed
     return ColumnCertificate(

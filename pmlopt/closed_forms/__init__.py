@@ -1,6 +1,6 @@
 """Mechanisms and values known by formula: warm starts and verification oracles."""
 
-from pmlopt.closed_forms.extremal import binary, high_privacy, k_singular, uniform
+from pmlopt.closed_forms.extremal import binary, high_privacy, k_singular, robust_binary, uniform
 from pmlopt.closed_forms.ldp import (
     exponential,
     ldp_for_pml,
@@ -19,5 +19,6 @@ __all__ = [
     "ldp_for_pml",
     "pml_of_ldp",
     "randomized_response",
+    "robust_binary",
     "uniform",
 ]

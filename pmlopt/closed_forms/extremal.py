@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from pmlopt.checks import nonnegative, whole
+from pmlopt.checks import nonnegative, real, whole
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import PriorLike, as_prior
@@ -129,3 +129,47 @@ def k_singular(size: int, k: int) -> Mechanism:
         raise PrivacyError(f"k must be at most the size {n}, not {k}")
     shift = (np.arange(n)[None, :] - np.arange(n)[:, None]) % n
     return Mechanism((shift < ones) / ones)
+
+
+def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
+    """The optimal mechanism on two letters for every prior whose first probability is in [lowest, highest].
+
+    With t = e^eps and d = 1 + t (highest - lowest): `[[t (1 - lowest), 1 - t (1 - highest)],
+    [1 - t lowest, t highest]] / d` while no entry is negative, then one zero, and the identity after that.
+    For an l1 ball around (p1, 1 - p1): lowest and highest are p1 - radius/2 and p1 + radius/2.
+
+    Args:
+        lowest: at least 0 and below 1.
+        highest: at least `lowest`, above 0 and at most 1.
+        epsilon: in nats.
+
+    Raises:
+        PrivacyError: the interval is none, or epsilon is negative.
+
+    Source: EMP, Theorem 5 (in the text; its Appendix C has the signs of beta wrong), and its footnote 6
+    carried out.
+
+    Examples:
+        >>> robust_binary(0.0, 1.0, math.log(3)).matrix  # Warner's randomized response (EMP, Remark 3)
+        array([[0.75, 0.25],
+               [0.25, 0.75]])
+        >>> robust_binary(0.6, 0.6, math.log(2)).matrix.round(12)  # the prior is known: `binary`
+        array([[0.83333333, 0.16666667],
+               [0.        , 1.        ]])
+    """
+    low, high = (real(end, "an end of the interval", PrivacyError) for end in (lowest, highest))
+    if not 0 <= low <= high <= 1 or low == 1 or high == 0:
+        raise PrivacyError(
+            f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"
+        )
+    ratio = math.exp(min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
+    first, second = 1 - ratio * (1 - high), 1 - ratio * low  # off the diagonal, times d
+    scale = 1 + ratio * (high - low)
+    if min(first, second) >= 0:
+        rows = [[ratio * (1 - low), first], [second, ratio * high]]
+        return Mechanism(np.array(rows) / scale)
+    if second < 0:  # P[1,0] = 0; the second column bounds what is left
+        kept = min(1.0, (1 - 1 / ratio) / high)
+        return Mechanism([[kept, 1 - kept], [0.0, 1.0]])
+    kept = min(1.0, (1 - 1 / ratio) / (1 - low))
+    return Mechanism([[1.0, 0.0], [1 - kept, kept]])

@@ -14,11 +14,17 @@ from pmlopt.privacy.ldp import LDP
 from pmlopt.privacy.maximal import MaximalLeakage
 from pmlopt.privacy.pml import PML
 from pmlopt.privacy.requirement import Requirement
+from pmlopt.uncertainty import ChoquetSet
 
 
 def forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str, Mechanism]]:
     """The N x N forms of `pmlopt.closed_forms` that meet the requirement on this prior, by name."""
-    if isinstance(privacy, PML) and privacy.over is not None:
+    if isinstance(privacy, PML) and (priors := privacy.priors(prior)) is not None:
+        if prior.size == 2:
+            lowest, rest = priors.least_mean(np.eye(2)).tolist()
+            yield "robust_binary", closed_forms.robust_binary(lowest, max(lowest, 1 - rest), privacy.epsilon)
+        if isinstance(priors, ChoquetSet) and priors.vacuous:
+            yield "randomized_response", closed_forms.randomized_response(prior.size, privacy.epsilon)
         return
     if isinstance(privacy, PML):
         if prior.size == 2:

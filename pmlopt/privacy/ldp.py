@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.checks import FloatArray, nonnegative
-from pmlopt.columns import Family, Staircase
+from pmlopt.columns import STEEPEST, Family, Staircase
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level
 from pmlopt.mechanism import MechanismLike
@@ -84,4 +84,4 @@ class LDP(Requirement):
         return float((total / mass).max())
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
-        return (Staircase(0.0, math.exp(self.epsilon)),)
+        return (Staircase(0.0, math.exp(min(self.epsilon, STEEPEST))),)

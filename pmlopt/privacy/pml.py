@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.checks import FloatArray, nonnegative
-from pmlopt.columns import Box, Family, Staircase
+from pmlopt.columns import STEEPEST, Box, Family, Staircase
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
-from pmlopt.mechanism import MechanismLike, paired
+from pmlopt.mechanism import MechanismLike, match_labels, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.requirement import Declared, Requirement, below, top_mean
-from pmlopt.uncertainty import L1Ball
+from pmlopt.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -49,12 +49,12 @@ class PML(Requirement):
     """
 
     epsilon: float
-    over: L1Ball | None = None
+    over: PriorSet | None = None
     name: ClassVar[str] = "pml"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
-        if self.over is not None and not isinstance(self.over, L1Ball):
+        if self.over is not None and not isinstance(self.over, PriorSet):
             raise PrivacyError(f"`over` is {self.over!r}: give a set of priors such as L1Ball(prior, 0.1)")
 
     @property
@@ -63,60 +63,51 @@ class PML(Requirement):
 
     @property
     def scope(self) -> str:
-        if self.over is None:
-            return ""
-        return f"for every prior within l1 distance {self.over.radius:g} of the given one"
+        return "" if self.over is None else self.over.scope
 
     @property
     def details(self) -> dict[str, Any]:
         if self.over is None:
             return {}
-        return {"l1_ball": {"radius": self.over.radius, "center": self.over.center.probabilities.tolist()}}
+        sample = {} if self.over.delta is None else {"delta": self.over.delta}
+        return {**self.over.record, **sample}
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        if self.over is None:
-            return {"pml": leakage_level(prior, mechanism)}
         p, m = paired(prior, mechanism)
-        occurring = m.matrix[:, m.support]
-        # log(max / least mean) by what the least mean is short of the maximum: 0 for constants, not 1e-16
-        peaks = occurring.max(axis=0)
-        short = -self._set(p).least_mean(occurring - peaks)
-        return {"pml": float(-np.log1p(-short / peaks).min()) + 0.0}
+        priors = self.priors(p)
+        level = leakage_level(p, m) if priors is None else float(pointwise_capacity(priors, m).max())
+        return {"pml": level}
 
     def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
         import cvxpy as cp
 
-        ones = np.ones((prior.size, 1))
-        if self.over is None:
+        ones, priors = np.ones((prior.size, 1)), self.priors(prior)
+        if priors is None:
             # 3 N M nonzeros with the law as a variable, against N^2 M with the sum inside
             factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
             return Declared({"pml": factor * mechanism <= ones @ law})
-        # EMP, Proposition 2, with the least and the largest entry of a column as variables: 2 N M + M rows
-        half, shape = self._set(prior).half, (1, mechanism.shape[1])
-        least = cp.Variable(shape, nonneg=True, name="column_minimum")
-        largest = cp.Variable(shape, nonneg=True, name="column_maximum")
+        largest = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="column_maximum")
+        least = priors.declare(mechanism, largest)
         return Declared(
             {
-                "column_minimum": ones @ least <= mechanism,
                 "column_maximum": mechanism <= ones @ largest,
-                "pml": (below(math.exp(-min(self.epsilon, 700.0))) + half) * largest <= law + half * least,
+                **least.constraints,
+                "pml": below(self._keep) * largest <= least.value,
             },
-            {"column_minimum": least, "column_maximum": largest},
+            {"column_maximum": largest, **least.variables},
         )
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        if self.over is None:
+        priors = self.priors(prior)
+        if priors is None:
             return {}
-        return {
-            "column_minimum": matrix.min(axis=0, keepdims=True),
-            "column_maximum": matrix.max(axis=0, keepdims=True),
-        }
+        return {"column_maximum": matrix.max(axis=0, keepdims=True), **priors.auxiliary(matrix)}
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        total = weights.sum()
         if self.over is not None:
-            least = self.over.least_sum(weights, matrix)
+            least, total = self.over.least_sum(matrix)
             return matrix.max(axis=0) * total - power(min(self.epsilon, 700.0)) * least
+        total = weights.sum()
         # P[x,y] <= q[y] / p[x] always: past max_leakage the smaller factor says the same
         # (700 nats are past every prior's maximum, for no letter has less than 1e-300)
         if self.epsilon > 700 or power(self.epsilon) * weights.min() >= total:
@@ -124,35 +115,42 @@ class PML(Requirement):
         return matrix.max(axis=0) * total - power(self.epsilon) * (weights @ matrix)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        p = prior.pmf
-        if self.over is None:
-            return float(top_mean(p, gains, math.exp(-min(self.epsilon, prior.max_leakage))).max())
-        # an extreme column of the ball is a box's, or two-valued and high on the letters of largest gain
-        order = np.argsort(-gains, axis=0, kind="stable")
-        mass = np.cumsum(p[order], axis=0)
-        worth = np.cumsum(p[order] * np.take_along_axis(gains, order, axis=0), axis=0)
-        best = float((p @ gains).max())
-        for family in self.columns(prior):
-            if isinstance(family, Box):
-                best = max(best, float(top_mean(p, gains, family.capacity).max()))
-            else:
-                inside = mass < min(family.capacity, 1.0)
-                low, step, _ = family.fill(np.where(inside, mass, 0.0), np.zeros(mass.shape))
-                best = max(best, float((low * (p @ gains) + step * worth)[inside].max(initial=-math.inf)))
-        return best
+        priors = self.priors(prior)
+        if priors is not None:
+            return priors.relaxation(prior.pmf, gains, self._keep)
+        return float(top_mean(prior.pmf, gains, math.exp(-min(self.epsilon, prior.max_leakage))).max())
 
-    def columns(self, prior: Prior) -> tuple[Family, ...]:
-        if self.over is None or self.over.radius == 0:
+    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone:
+        priors = self.priors(prior)
+        if priors is None:
             return (Box(0.0, math.exp(min(self.epsilon, prior.max_leakage))),)
-        half = self._set(prior).half
-        high = 1 / (math.exp(-min(self.epsilon, 700.0)) + half)
-        stairs = Staircase(high, high * half)
-        return (Box(0.0, high), stairs) if high > 1 else (stairs,)
+        keep = math.exp(-min(self.epsilon, STEEPEST))
+        if isinstance(priors, ChoquetSet) and priors.vacuous:
+            return (Staircase(0.0, 1 / keep),)
+        if isinstance(priors, L1Ball) and not priors.empties and (priors.center.pmf == prior.pmf).all():
+            return priors.families(keep)
+        return Cone(priors, keep)
 
-    def _set(self, prior: Prior) -> L1Ball:
-        assert self.over is not None
-        if self.over.center.size != prior.size or (self.over.center.pmf != prior.pmf).any():
+    def priors(self, prior: Prior) -> PriorSet | None:
+        """The priors for which it must hold, of which None stands for the given one alone.
+
+        Raises:
+            PrivacyError: they are on other letters than the given one.
+        """
+        priors = self.over
+        if priors is None:
+            return None
+        if priors.size != prior.size:
             raise PrivacyError(
-                "the centre of the l1 ball is another prior than that of the design: make them the same"
+                f"{priors!r} is on {priors.size} letters, and the prior of the design on {prior.size}"
             )
-        return self.over
+        if isinstance(priors, L1Ball):
+            letters = priors.center.labels
+            match_labels(letters, prior.labels, "the l1 ball's letters", "the prior's labels", PrivacyError)
+            if priors.radius == 0 and (priors.center.pmf == prior.pmf).all():
+                return None
+        return priors
+
+    @property
+    def _keep(self) -> float:
+        return math.exp(-min(self.epsilon, 700.0))

@@ -13,6 +13,7 @@ from pmlopt.checks import FloatArray
 from pmlopt.columns import Family
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.uncertainty.cone import Cone
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -86,8 +87,10 @@ class Requirement(ABC):
         """
 
     @abstractmethod
-    def columns(self, prior: Prior) -> tuple[Family, ...]:
-        """The extreme columns of mean one that the bound allows, as families: what sub-convex utilities use.
+    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone:
+        """The extreme columns of mean one that the bound allows, as families or as those of a cone.
+
+        Designs with a sub-convex utility are made of them.
 
         Raises:
             PrivacyError: the bound is not on each column by itself.

@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+import numpy as np
+
 from pmlopt.builders import ColumnDesign
-from pmlopt.columns import Columns, SearchPricer, unit_columns
+from pmlopt.checks import FloatArray
+from pmlopt.columns import Batch, SearchPricer
 from pmlopt.privacy.requirement import MARGIN
 from pmlopt.solvers.master import Master
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.ties import fewest_outputs
 
 COLUMNS = 400
-"""Columns of a family that one round adds at most."""
+"""Columns of a family that one round asks for."""
 
 ROUNDS = 500
 """Rounds after which the mechanism in hand is returned with the gap that is left."""
@@ -37,11 +40,12 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
     compiled = time.perf_counter()
     try:
         ending = work.run()
-    except ArithmeticError as cause:
-        seconds = time.perf_counter() - compiled
-        return Outcome("failed", False, str(cause), None, False, compiled - begin, seconds)
+    except ArithmeticError as cause:  # the mechanism of the round before, and its bound, are still good
+        ending = str(cause)
     master = work.master
-    lifts, weights = fewest_outputs(master.lifts, master.worths, work.duals, work.weights)
+    lifts, weights = work.lifts, work.weights
+    if work.duals is not None and lifts.shape == master.lifts.shape:
+        lifts, weights = fewest_outputs(lifts, master.worths, work.duals, weights)
     return Outcome(
         state="point",
         finished=ending != _TIME,
@@ -66,16 +70,18 @@ class _Generation:
         self.pricer = program.space.pricer()
         self.master = Master(program.lifts, program.worths, program.range)
         self.rounds = 0
-        self._add(unit_columns(family, program.prior.pmf) for family in program.space.families)
         if isinstance(self.pricer, SearchPricer):
             self._add(self.pricer.seeds(SEEDS * program.prior.size))
         self.bound, self.multipliers = program.space.closed_bound
+        self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
+        self.duals: FloatArray | None = None
 
     def run(self) -> str:
         """Round after round; how it ended."""
         while True:
             self.rounds += 1
             self.value, self.weights, self.duals = self.master.solve()
+            self.lifts = self.master.lifts
             if self.bound - self.value <= self.allowed:
                 return "gap reached"
             if self._late():
@@ -88,6 +94,7 @@ class _Generation:
     def _price(self) -> bool:
         """Price at the master's multipliers; whether that brought columns, and is not the end."""
         p = self.program.prior.pmf
+        assert self.duals is not None
         rho = self.duals / p
         base = float(p @ rho)
         least = self.value - base + 0.5 * self.allowed
@@ -98,7 +105,7 @@ class _Generation:
             return False
         return self._add(priced.columns)
 
-    def _add(self, batches: Iterable[Columns]) -> bool:
+    def _add(self, batches: Iterable[Batch]) -> bool:
         """Add the columns that the master does not have; whether there were any."""
         p, grown = self.program.prior.pmf, False
         for batch in batches:

@@ -56,9 +56,10 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
     return None
 
 
-def known_columns(program: ColumnDesign, least: float) -> KnownOptimum | None:
-    """The first closed form whose sub-convex utility is at least so much; None where none is."""
+def known_columns(program: ColumnDesign, bound: float) -> KnownOptimum | None:
+    """The first closed form whose sub-convex utility equals a bound on all, but for rounding; or None."""
     prior, n = program.prior, program.prior.size
+    least = bound - max(_CLOSED * program.range, program.rounding)
     trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
     for name, form in [*trivial, *forms(prior, program.privacy)]:
         value = program.utility.value(prior, form.matrix)

@@ -156,7 +156,7 @@ class _Search:
     ) -> Result:
         closed = self.closed
         if isinstance(self.program, ColumnDesign):
-            closed = known_columns(self.program, certificate.bound - self.allowed)
+            closed = known_columns(self.program, certificate.bound)
         if certificate.gap <= self.allowed:
             status = Status.OPTIMAL
         else:

@@ -2,73 +2,137 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.checks import real
+from pmlopt.checks import FloatArray, real
+from pmlopt.columns import Box, Family, Staircase
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class L1Ball:
-    """The priors Q with `sum_x |Q[x] - p[x]| <= radius`, for radii below 2 min p.
+class L1Ball(ChoquetSet):
+    """The priors Q with `sum_x |Q[x] - p[x]| <= radius`, exact for every radius.
 
-    A set of priors enters a requirement only through the least mean of a column v over the set. Here the
-    adversary moves a mass of radius / 2 from the largest entry of v to the smallest:
-    `<p, v> - radius/2 (max v - min v)`.
+    The adversary takes a mass of radius / 2 from the largest entries of v and gives it to the smallest:
+    `w(v) = <p, v> - radius/2 (CVaR(v) - min v)`, CVaR being the mean of v over its largest mass of that size.
+    Below 2 min p that is `<p, v> - radius/2 (max v - min v)` (EMP, Proposition 2); from there on letters are
+    emptied, and at 2 the ball holds all priors.
 
     Args:
         center: the prior p, such as an empirical distribution.
-        radius: in [0, 2 min p), so that no letter is emptied.
+        radius: in [0, 2].
+        delta: the probability that the true distribution is outside, where the radius comes from a
+            sample (see `confidence_ball`).
 
     Raises:
-        PrivacyError: the radius is negative, NaN, or not below 2 min p.
+        PrivacyError: the radius is negative, NaN or above 2.
 
-    Source: EMP, eq. (5) and Proposition 2.
+    Source: EMP, eq. (5) and Proposition 2; CVaR: Rockafellar and Uryasev, J. Risk 2 (2000).
 
     Examples:
         >>> L1Ball([0.5, 0.5], 0.2).least_mean(np.array([[1.0], [0.0]])).round(12)
         array([0.4])
+        >>> L1Ball([0.5, 0.3, 0.2], 1.0).worst_prior(np.array([0.0, 1.0, 2.0])).round(12)
+        array([1., 0., 0.])
     """
 
-    center: Prior
-    radius: float
-
-    def __init__(self, center: PriorLike, radius: float) -> None:
-        known = as_prior(center)
-        size = real(radius, "the radius", PrivacyError)
-        least = float(known.pmf.min())
-        if not 0 <= size < 2 * least:
+    def __init__(self, center: PriorLike, radius: float, delta: float | None = None) -> None:
+        self.center: Prior = as_prior(center)
+        self.radius = real(radius, "the radius", PrivacyError)
+        self.delta = delta
+        if not 0 <= self.radius <= 2:
             raise PrivacyError(
-                f"the radius is {size:g}: give one of at least 0 and below twice the least probability, "
-                f"{2 * least:g}; larger balls empty a letter"
+                f"the radius is {self.radius:g}: give one in [0, 2]; no two distributions are further apart "
+                "than 2"
             )
-        object.__setattr__(self, "center", known)
-        object.__setattr__(self, "radius", size)
 
     @property
     def half(self) -> float:
         """The mass that can move, radius / 2."""
         return self.radius / 2
 
-    def least_mean(self, matrix: Any) -> Any:
-        """(M,) the least mean of each column over the set."""
-        return self.center.pmf @ matrix - self.half * (matrix.max(axis=0) - matrix.min(axis=0))
+    @property
+    def empties(self) -> bool:
+        """Whether the adversary can take all of a letter's mass: Proposition 2 no longer applies."""
+        return self.half >= float(self.center.pmf.min())
 
-    def least_sum(self, weights: Any, matrix: Any) -> Any:
-        """The same times the sum of the weights, in floats or in rationals.
+    def families(self, keep: float) -> tuple[Family, ...]:
+        """Extreme columns of mean one under the centre with `keep max v <= w(v)`: all below 2 min p.
 
-        Args:
-            weights: (N,) proportional to the center, floats or Python integers.
-            matrix: (N, M) floats or Python integers.
+        From there on there are those with a `Plateau` too.
         """
-        half: Any = Fraction(self.radius) / 2 if np.asarray(weights).dtype == object else self.half
-        return weights @ matrix - half * weights.sum() * (matrix.max(axis=0) - matrix.min(axis=0))
+        high = 1 / (keep + self.half)
+        found: list[Family] = [Box(0.0, high)] if high > 1 else []
+        found.append(Staircase(high, high * self.half))
+        if self.empties:
+            found.append(Staircase(0.0, 1 / keep))
+        return tuple(found)
+
+    @property
+    def words(self) -> str:
+        return f"within l1 distance {self.radius:g} of the centre"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {"l1_ball": {"radius": self.radius, "center": self.center.probabilities.tolist()}}
+
+    @cached_property
+    def floats(self) -> LowerProbability:
+        return LowerProbability(self.center.pmf, self.half, None, 1.0)
+
+    @cached_property
+    def integers(self) -> LowerProbability:
+        half = Fraction(self.radius) / 2
+        weights = np.array(self.center.weights, dtype=object)
+        total = int(weights.sum())
+        return LowerProbability(
+            weights * half.denominator, total * half.numerator, None, total * half.denominator
+        )
+
+    def contains(self, prior: PriorLike) -> bool:
+        return bool(np.abs(as_prior(prior).pmf - self.center.pmf).sum() <= self.radius + MEMBER)
+
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        import cvxpy as cp
+
+        shape, p, half = largest.shape, self.center.pmf[None, :], self.half
+        if half == 0:
+            return LeastMean(p @ mechanism)
+        ones = np.ones((self.size, 1))
+        least = cp.Variable(shape, nonneg=True, name="column_minimum")
+        floor = {"column_minimum": ones @ least <= mechanism}
+        if not self.empties:
+            return LeastMean(p @ mechanism - half * (largest - least), floor, {"column_minimum": least})
+        # the mean without the top mass: what lies above a threshold is cut off
+        threshold = cp.Variable(shape, nonneg=True, name="threshold")
+        cut = cp.Variable(mechanism.shape, nonneg=True, name="below_threshold")
+        return LeastMean(
+            p @ cut - half * (threshold - least),
+            {**floor, "below_column": cut <= mechanism, "below_threshold": cut <= ones @ threshold},
+            {"column_minimum": least, "threshold": threshold, "below_threshold": cut},
+        )
+
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        if self.half == 0:
+            return {}
+        least = {"column_minimum": matrix.min(axis=0, keepdims=True)}
+        if not self.empties:
+            return least
+        order = np.argsort(-matrix, axis=0, kind="stable")
+        filled = np.cumsum(self.center.pmf[order], axis=0)
+        last = np.minimum((filled < self.half).sum(axis=0, keepdims=True), self.size - 1)
+        threshold = np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0)
+        return {**least, "threshold": threshold, "below_threshold": np.minimum(matrix, threshold)}
 
     def __repr__(self) -> str:
         """The size, without the whole center."""
-        return f"L1Ball(<prior on {self.center.size} letters>, {self.radius:g})"
+        return f"L1Ball(<prior on {self.size} letters>, {self.radius:g})"

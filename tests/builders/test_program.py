@@ -79,7 +79,8 @@ def test_assigning_a_mechanism_satisfies_the_declared_constraints(case: oracles.
         privacy = oracles.requirement_at(kind, levels, 1 + 1e-9)
         program = design(case.prior, privacy, ExpectedGain(case.gains))
         program.assign(case.matrix)
-        assert all(np.max(c.violation()) <= 1e-14 for c in program.constraints.values())
+        margin = 2.0**-40  # by which the constraints are stricter than the claim
+        assert all(np.max(c.violation()) <= margin + 1e-14 for c in program.constraints.values())
         expected = float((case.prior.pmf[:, None] * case.gains * case.matrix).sum())
         assert program.problem.objective.value == pytest.approx(expected, abs=1e-13)
 

@@ -1,0 +1,206 @@
+"""Sets of priors with bounds on each letter's probability."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.checks import SUM_TOLERANCE, FloatArray, common_integers, float_array, real, whole
+from pmlopt.errors import PrivacyError
+from pmlopt.prior import PriorLike, as_prior
+from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+class Box(ChoquetSet):
+    """The priors Q with `lower[x] <= Q[x] <= upper[x]` for every letter x, such as confidence intervals.
+
+    The adversary starts from the lower bounds and spends the rest on the smallest entries of v first.
+
+    Args:
+        lower: (N,) in [0, 1], with a sum of at most one.
+        upper: (N,) in (0, 1], at least `lower`, with a sum of at least one.
+        delta: the probability that the true distribution is outside, where the bounds come from a
+            sample (see `confidence_box`).
+
+    Raises:
+        PrivacyError: a bound is outside [0, 1], the bounds cross, or no distribution is within them.
+
+    Examples:
+        >>> box = Box([0.1, 0.2, 0.3], [0.5, 0.5, 0.6])
+        >>> box.least_mean(np.array([[0.0], [1.0], [2.0]])).round(12)
+        array([0.8])
+        >>> box.worst_prior(np.array([0.0, 1.0, 2.0])).round(12)
+        array([0.5, 0.2, 0.3])
+    """
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, delta: float | None = None) -> None:
+        self.lower = float_array(lower, 1, "the lower bounds", PrivacyError)
+        self.upper = float_array(upper, 1, "the upper bounds", PrivacyError)
+        self.delta = delta
+        _check_bounds(self.lower, self.upper)
+
+    @property
+    def words(self) -> str:
+        return f"within bounds on each of the {self.size} probabilities"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {"box": {"lower": self.lower.tolist(), "upper": self.upper.tolist()}}
+
+    @cached_property
+    def _bounded(self) -> bool:
+        """Whether an upper bound says more than the lower bounds and the sum of one."""
+        return bool((self.upper < 1 - (self.lower.sum() - self.lower) - MEMBER).any())
+
+    @cached_property
+    def floats(self) -> LowerProbability:
+        upper = self.upper if self._bounded else None
+        total = max(1.0, float(self.lower.sum()))  # above one by rounding only
+        return LowerProbability(
+            self.lower, 0.0, upper, total if upper is None else min(total, float(upper.sum()))
+        )
+
+    @cached_property
+    def integers(self) -> LowerProbability:
+        bounds, denominator = common_integers([*self.lower, *self.upper])
+        lower, upper = np.array(bounds, dtype=object).reshape(2, -1)
+        total = max(denominator, int(lower.sum()))
+        if not self._bounded:
+            return LowerProbability(lower, 0, None, total)
+        return LowerProbability(lower, 0, upper, min(total, int(upper.sum())))
+
+    def contains(self, prior: PriorLike) -> bool:
+        p = as_prior(prior).pmf
+        return bool(((self.lower - MEMBER <= p) & (p <= self.upper + MEMBER)).all())
+
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        import cvxpy as cp
+
+        ones, shape, nu = np.ones((self.size, 1)), largest.shape, self.floats
+        lower, rest = nu.lower[None, :] / nu.total, max(0.0, 1 - float((nu.lower / nu.total).sum()))
+        edge = cp.Variable(shape, nonneg=True, name="edge")
+        if nu.upper is None:  # the rest goes to the least entry
+            return LeastMean(
+                lower @ mechanism + rest * edge, {"edge": ones @ edge <= mechanism}, {"edge": edge}
+            )
+        # by duality the rest goes to the entry at the edge, and to those below it what they can take
+        width = (nu.upper - nu.lower)[None, :] / nu.total
+        below = cp.Variable(mechanism.shape, nonneg=True, name="below_edge")
+        return LeastMean(
+            lower @ mechanism + rest * edge - width @ below,
+            {"edge": ones @ edge - mechanism <= below},
+            {"edge": edge, "below_edge": below},
+        )
+
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        nu = self.floats
+        if nu.upper is None:
+            return {"edge": matrix.min(axis=0, keepdims=True)}
+        order = np.argsort(matrix, axis=0, kind="stable")
+        filled = np.cumsum((nu.upper - nu.lower)[order], axis=0)
+        rest = nu.total - nu.lower.sum()
+        last = np.minimum((filled < rest).sum(axis=0, keepdims=True), self.size - 1)
+        edge = np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0)
+        return {"edge": edge, "below_edge": np.maximum(edge - matrix, 0.0)}
+
+    def __repr__(self) -> str:
+        return f"Box(<bounds on {self.size} letters>)"
+
+
+class MinimumMass(Box):
+    """The priors with at least a given mass on every letter: `w(v) = mass sum(v) + (1 - N mass) min v`.
+
+    Args:
+        size: N, the number of letters.
+        mass: in [0, 1/N]; 0 is `AllPriors`, and 1/N leaves the uniform prior alone.
+
+    Raises:
+        PrivacyError: the size is not a whole number, or the mass is negative or above 1/N.
+
+    Source: HIST (the set of priors with at least alpha on every letter).
+
+    Examples:
+        >>> MinimumMass(4, 0.1).least_mean(np.array([[0.0], [1.0], [1.0], [1.0]])).round(12)
+        array([0.3])
+    """
+
+    def __init__(self, size: int, mass: float) -> None:
+        letters = whole(size, "the size of the alphabet", PrivacyError)
+        self.mass = real(mass, "the minimum mass", PrivacyError)
+        if self.mass < 0 or self.mass * letters > 1 + SUM_TOLERANCE:
+            raise PrivacyError(
+                f"the minimum mass is {self.mass:g}: give one in [0, 1/N] = [0, {1 / letters:g}]; with more, "
+                f"the set of priors on {letters} letters is empty"
+            )
+        super().__init__(np.full(letters, self.mass), np.ones(letters))
+
+    @property
+    def words(self) -> str:
+        return f"with at least {self.mass:g} on every letter"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {"minimum_mass": {"size": self.size, "mass": self.mass}}
+
+    def __repr__(self) -> str:
+        return f"MinimumMass({self.size}, {self.mass:g})"
+
+
+class AllPriors(MinimumMass):
+    """All priors on N letters, `w(v) = min v`: PML over them is LDP (EMP, Remark 1).
+
+    Args:
+        size: N, the number of letters.
+
+    Raises:
+        PrivacyError: the size is not a whole number of at least 1.
+
+    Examples:
+        >>> AllPriors(2).least_mean(np.array([[0.25], [0.75]]))
+        array([0.25])
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size, 0.0)
+
+    @property
+    def words(self) -> str:
+        return f"on the {self.size} letters"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {"all_priors": {"size": self.size}}
+
+    def __repr__(self) -> str:
+        return f"AllPriors({self.size})"
+
+
+def _check_bounds(lower: FloatArray, upper: FloatArray) -> None:
+    if len(lower) != len(upper):
+        raise PrivacyError(f"there are {len(lower)} lower and {len(upper)} upper bounds: give one of each")
+    for bounds, side in ((lower, "lower"), (upper, "upper")):
+        outside = np.flatnonzero((bounds < 0) | (bounds > 1))
+        if len(outside):
+            raise PrivacyError(
+                f"the {side} bound at position {outside[0]} is {bounds[outside[0]]:g}: give a probability"
+            )
+    crossed = np.flatnonzero(lower > upper)
+    if len(crossed):
+        x = crossed[0]
+        raise PrivacyError(f"the bounds cross at position {x}: {lower[x]:g} is above {upper[x]:g}")
+    if lower.sum() > 1 + SUM_TOLERANCE:
+        raise PrivacyError(
+            f"the lower bounds sum to {lower.sum():.12g}: with more than 1, the set of priors is empty"
+        )
+    if upper.sum() < 1 - SUM_TOLERANCE:
+        raise PrivacyError(
+            f"the upper bounds sum to {upper.sum():.12g}: with less than 1, the set of priors is empty"
+        )
+    check_possible(np.where(lower > 0, upper, np.minimum(upper, 1 - lower.sum())))

@@ -1,0 +1,120 @@
+"""Sets of priors whose least mean is a Choquet integral: the worst case by sorting."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pmlopt.checks import FloatArray
+from pmlopt.uncertainty.prior_set import PriorSet
+from pmlopt.uncertainty.relaxation import Piece, largest_gains
+
+
+@dataclass(frozen=True, eq=False)
+class LowerProbability:
+    """`nu(A) = max(0, lower(A) - shift, total - upper(not A))`, nu(all letters) = total; floats or integers.
+
+    Attributes:
+        lower: (N,).
+        shift: a number.
+        upper: (N,), or None where only nu(all letters) comes from it.
+        total: 1, or what integers stand for it.
+    """
+
+    lower: Any
+    shift: Any
+    upper: Any
+    total: Any
+
+    def of_first(self, order: Any) -> Any:
+        """(N, M) nu of the first k letters of each order, for k = 1, ..., N."""
+        nu = np.maximum(np.cumsum(self.lower[order], axis=0) - self.shift, 0 * self.total)
+        if self.upper is not None:
+            after = np.cumsum(self.upper[order][::-1], axis=0)[::-1]
+            nu[:-1] = np.maximum(nu[:-1], self.total - after[1:])
+        nu[-1] = self.total
+        return nu
+
+    def of(self, sets: Any) -> FloatArray:
+        """(K,) nu of (K, N) sets."""
+        nu = np.maximum(sets @ self.lower - self.shift, 0.0)
+        if self.upper is not None:
+            nu = np.maximum(nu, self.total - ~sets @ self.upper)
+        return np.asarray(np.where(sets.all(axis=1), self.total, nu))
+
+
+class ChoquetSet(PriorSet):
+    """A set `{Q: Q(A) >= nu(A) for all A}` with a 2-monotone lower probability nu.
+
+    With the letters in descending order of v, the worst prior gives the k-th the mass
+    `nu(first k) - nu(first k - 1)`, and w(v) is its mean: the adversary has the least possible mass on
+    the largest entries.
+
+    Source: Choquet, Theory of capacities, Ann. Inst. Fourier 5 (1954); Huber and Strassen, Ann. Stat. 1
+    (1973) (l1 balls); de Campos, Huete and Moral, Probability intervals, IJUFKS 2 (1994) (boxes).
+    """
+
+    @cached_property
+    @abstractmethod
+    def floats(self) -> LowerProbability:
+        """Nu in floats, its total near one."""
+
+    @cached_property
+    @abstractmethod
+    def integers(self) -> LowerProbability:
+        """Nu times a number, in Python integers, without rounding."""
+
+    @property
+    def size(self) -> int:
+        return len(self.floats.lower)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether it says no more than all priors do: nu is 0 but on all letters."""
+        return bool((self.floats.of(~np.eye(self.size, dtype=bool)) <= 0).all())
+
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        least, total = self.least_sum(matrix)
+        return np.asarray(least / total)
+
+    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        exact = matrix.dtype == object
+        nu = self.integers if exact else self.floats
+        order = np.argsort(-matrix, axis=0, kind="stable")
+        masses = np.diff(nu.of_first(order), axis=0, prepend=0 * nu.total)
+        return (masses * np.take_along_axis(matrix, order, axis=0)).sum(axis=0), nu.total
+
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        order = np.argsort(-column, kind="stable")
+        worst = np.empty(len(column))
+        worst[order] = np.diff(self.floats.of_first(order[:, None])[:, 0], prepend=0.0)
+        return np.asarray(worst / self.floats.total)
+
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        return float(largest_gains(self.pieces, p, gains, keep).max())
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The least total of `(a + theta Q)^+` over Q, as the largest of these pieces."""
+        nu, n = self.floats, self.size
+        lower, shift = nu.lower / nu.total, nu.shift / nu.total
+        pieces = [Piece(lower, -shift)]
+        if shift > 0:
+            pieces.append(Piece(np.zeros(n), 0.0))
+        if nu.upper is None:
+            pieces.append(Piece(None, 1.0))
+        else:
+            upper = nu.upper / nu.total
+            pieces.append(Piece(upper, 1.0 - float(upper.sum())))
+        return tuple(pieces)
+
+    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        nu = self.floats
+        low, high = nu.of(inner) / nu.total, nu.of(inner | outer) / nu.total
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (keep - low) / (high - low)
+        return np.where(high >= keep, share, np.nan)

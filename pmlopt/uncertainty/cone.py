@@ -1,0 +1,98 @@
+"""The columns that a bound over a set of priors allows, and their extreme ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from pmlopt.checks import FloatArray
+from pmlopt.columns.batch import BoolArray
+from pmlopt.uncertainty.prior_set import PriorSet
+from pmlopt.uncertainty.vertices import Vertices
+
+_TIE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Cone:
+    """The columns `v >= 0` with `keep max v <= w(v)`, w being the least mean over a set of priors.
+
+    Over a lower probability nu an extreme column has a set where it is largest, a larger one outside of
+    which it is zero, and one value between, since on the columns in one order w is linear and leaves one row:
+    nu(inner) < keep <= nu(inner and outer). Over K vertices it has at most K letters between.
+
+    Attributes:
+        priors: the set.
+        keep: e^-epsilon, in (0, 1].
+
+    Examples:
+        >>> from pmlopt import AllPriors
+        >>> Cone(AllPriors(2), 0.5).extreme(np.array([0.5, 0.5]), 100).round(12).T.tolist()
+        [[1.0, 1.0], [1.333333333333, 0.666666666667], [0.666666666667, 1.333333333333]]
+    """
+
+    priors: PriorSet
+    keep: float
+
+    @cached_property
+    def count(self) -> int:
+        """How many columns `extreme` looks at; some of them are no columns, or not extreme."""
+        n = self.priors.size
+        if isinstance(self.priors, Vertices):
+            k = len(self.priors.laws)
+            return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
+        return int(3**n)
+
+    def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
+        """(N, K) every extreme column with mean one under p, and maybe others; None past the limit."""
+        if self.count > limit:
+            return None
+        if isinstance(self.priors, Vertices):
+            found = _corners(self.priors.laws, self.keep)
+        else:
+            digits = np.arange(self.count)[:, None] // 3 ** np.arange(self.priors.size) % 3
+            found = self.nested(digits == 2, digits == 1)
+        lifts = found / (p @ found)
+        _, first = np.unique(np.round(lifts, 12), axis=1, return_index=True)
+        return np.asarray(lifts[:, np.sort(first)])
+
+    def nested(self, inner: BoolArray, outer: BoolArray) -> FloatArray:
+        """(N, K') the columns that are 1 on `inner`, as small as allowed on `outer`, and 0 elsewhere.
+
+        Args:
+            inner: (K, N).
+            outer: (K, N), disjoint from the inner sets; where even 1 on both does not suffice, there is
+                no column, and where 1 on the inner set suffices, `outer` is left out.
+        """
+        share = self.priors.between(inner, outer, self.keep)
+        able = np.flatnonzero(~np.isnan(share) & (inner | outer).any(axis=1))
+        return np.asarray((inner[able] + np.clip(share[able], 0.0, 1.0)[:, None] * outer[able]).T)
+
+
+def _corners(laws: FloatArray, keep: float) -> FloatArray:
+    """(N, K) the vertices of `0 <= v <= 1, laws v >= keep`: as many letters between as rows are tight."""
+    count, n = laws.shape
+    found = []
+    for free in range(min(n, count) + 1):
+        ones = np.arange(2 ** (n - free))[:, None] >> np.arange(n - free) & 1
+        for letters in combinations(range(n), free):
+            rest = np.setdiff1d(np.arange(n), letters)
+            have = ones @ laws[:, rest].T
+            for tight in combinations(range(count), free):
+                square = laws[np.ix_(tight, letters)]
+                if free and abs(np.linalg.det(square)) < _TIE:
+                    continue
+                between = (
+                    np.linalg.solve(square, (keep - have[:, tight]).T).T if free else np.empty((len(ones), 0))
+                )
+                met = have + between @ laws[:, letters].T >= keep - _TIE
+                able = met.all(axis=1) & ((between >= -_TIE) & (between <= 1 + _TIE)).all(axis=1)
+                columns = np.zeros((n, int(able.sum())))
+                columns[rest], columns[list(letters)] = ones[able].T, np.clip(between[able], 0.0, 1.0).T
+                found.append(columns)
+    columns = np.hstack(found)
+    return columns[:, columns.max(axis=0) > 0]

@@ -1,0 +1,148 @@
+"""What every set of priors offers: the worst case as a number, and its twin for a cvxpy variable."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pmlopt.checks import FloatArray
+from pmlopt.errors import PrivacyError
+from pmlopt.prior import PriorLike
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+def check_possible(most: FloatArray) -> None:
+    """Complain of a letter that no prior of a set gives a positive probability.
+
+    Args:
+        most: (N,) the largest probabilities.
+    """
+    if (most <= 0).any():
+        raise PrivacyError(
+            f"the letter at position {int((most <= 0).argmax())} has probability 0 under every prior of the "
+            "set: leave it out"
+        )
+
+
+MEMBER = 1e-12
+"""How far outside a set a prior may be, by rounding, and still count as in it."""
+
+
+@dataclass(frozen=True)
+class LeastMean:
+    """The least mean of each column of a variable: at most `value`, for some values of `variables`.
+
+    Attributes:
+        value: (1, M) affine; under `constraints` its largest value is the least mean.
+        constraints: by name.
+        variables: what the constraints brought, by name.
+    """
+
+    value: cp.Expression
+    constraints: Mapping[str, cp.Constraint] = field(default_factory=dict)
+    variables: Mapping[str, cp.Variable] = field(default_factory=dict)
+
+
+class PriorSet(ABC):
+    """A closed convex set of priors Q on N letters, by its least mean `w(v) = min_Q <Q, v>`.
+
+    A mechanism satisfies epsilon-PML for every prior of the set iff `max_x v[x] <= e^epsilon w(v)` for
+    each of its columns v: the set enters in no other way (EMP, eq. (1) and Definition 5).
+
+    Attributes:
+        delta: where the set was made from a sample, the probability over the sample that the true
+            distribution is outside; else None.
+    """
+
+    delta: float | None = None
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """N, the number of letters."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Which priors these are, in words that follow "for every prior"."""
+
+    @property
+    def scope(self) -> str:
+        """For which priors a bound over this set holds, in words."""
+        if self.delta is None:
+            return f"for every prior {self.words}"
+        return (
+            f"for the true distribution, except with probability {self.delta:g} over the sample "
+            f"(for every prior {self.words})"
+        )
+
+    @property
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """The set as plain data."""
+
+    @abstractmethod
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        """(M,) the least mean of each column of an (N, M) matrix over the set."""
+
+    @abstractmethod
+    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        """The least means times a number, and that number: in integers where the matrix holds integers.
+
+        Args:
+            matrix: (N, M) floats, or an object array of Python integers.
+        """
+
+    @abstractmethod
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        """(N,) a prior of the set at which the mean of the (N,) column is least; it may have zeros."""
+
+    @abstractmethod
+    def contains(self, prior: PriorLike) -> bool:
+        """Whether a prior is in the set, up to rounding (1e-12)."""
+
+    @abstractmethod
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        """The twin of `least_mean`, in sparse form.
+
+        Args:
+            mechanism: (N, M), non-negative.
+            largest: (1, M), at least every entry of its column.
+        """
+
+    @abstractmethod
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        """The values that the variables brought by `declare` take at a given matrix."""
+
+    @abstractmethod
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        """Max `<p g, v>` over columns v >= 0 with `<p, v> = 1` and `keep max v <= w(v)`, and over columns g.
+
+        Args:
+            p: (N,) the prior of the design.
+            gains: (N, M) the columns g.
+            keep: e^-epsilon, in (0, 1].
+        """
+
+    @abstractmethod
+    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        """(K,) the least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep <= w`.
+
+        Args:
+            inner: (K, N) sets of letters, none with w(inner) > keep.
+            outer: (K, N) sets, disjoint from the inner ones.
+            keep: e^-epsilon.
+
+        Returns:
+            NaN where even b = 1 does not suffice.
+        """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PriorSet) and (self.record, self.delta) == (other.record, other.delta)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.size))

@@ -1,0 +1,114 @@
+"""Sets of priors given by their vertices, or by any finite number of priors."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.checks import SUM_TOLERANCE, FloatArray, common_integers, float_array
+from pmlopt.errors import PrivacyError
+from pmlopt.prior import PriorLike, as_prior
+from pmlopt.uncertainty.prior_set import LeastMean, PriorSet, check_possible
+from pmlopt.uncertainty.relaxation import Piece, best_mixture, largest_gains
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+class Vertices(PriorSet):
+    """The convex hull of K priors: `w(v) = min_k <Q_k, v>` (EMP, Corollary 1).
+
+    Args:
+        points: (K, N), each row a distribution; zeros are allowed, but not in all rows at one letter.
+
+    Raises:
+        PrivacyError: an entry is negative, a row does not sum to one (within 1e-9), or a letter
+            has probability zero in all of them.
+
+    Examples:
+        >>> two = Vertices([[0.5, 0.5], [0.25, 0.75]])
+        >>> two.least_mean(np.array([[1.0, 0.0], [0.0, 1.0]]))
+        array([0.25, 0.5 ])
+    """
+
+    def __init__(self, points: ArrayLike) -> None:
+        self.points = float_array(points, 2, "the vertices", PrivacyError)
+        if (self.points < 0).any():
+            row = int((self.points < 0).any(axis=1).argmax())
+            raise PrivacyError(f"vertex {row} has a negative entry, {self.points[row].min():g}")
+        sums = self.points.sum(axis=1)
+        off = int(np.abs(sums - 1).argmax())
+        if abs(sums[off] - 1) > SUM_TOLERANCE:
+            raise PrivacyError(f"vertex {off} sums to {sums[off]:.12g}, not to 1: divide it by its sum")
+        check_possible(self.points.max(axis=0))
+        self.laws = self.points / np.array([[math.fsum(point)] for point in self.points])
+        self.laws.setflags(write=False)
+
+    @property
+    def size(self) -> int:
+        return int(self.points.shape[1])
+
+    @property
+    def words(self) -> str:
+        count = len(self.points)
+        return "that is the one given" if count == 1 else f"in the convex hull of the {count} given"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {"vertices": self.points.tolist()}
+
+    @cached_property
+    def _integers(self) -> tuple[Any, int]:
+        """(K, N) integers, in each row proportional to a vertex, with one common sum."""
+        rows = [common_integers(point)[0] for point in self.points]
+        total = math.lcm(*(sum(row) for row in rows))
+        return np.array([[value * (total // sum(row)) for value in row] for row in rows], dtype=object), total
+
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        return np.asarray((self.laws @ matrix).min(axis=0))
+
+    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        if matrix.dtype == object:
+            weights, total = self._integers
+            return (weights @ matrix).min(axis=0), total
+        return self.least_mean(matrix), 1.0
+
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        return np.asarray(self.laws[(self.laws @ column).argmin()])
+
+    def contains(self, prior: PriorLike) -> bool:
+        from scipy.optimize import nnls
+
+        p = as_prior(prior).pmf
+        system = np.vstack([self.laws.T, np.ones(len(self.laws))])
+        return bool(nnls(system, np.append(p, 1.0))[1] <= SUM_TOLERANCE)
+
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        import cvxpy as cp
+
+        if len(self.laws) == 1:
+            return LeastMean(self.laws @ mechanism)
+        least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
+        rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
+        return LeastMean(least, {"least_mean": rows}, {"least_mean": least})
+
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {} if len(self.laws) == 1 else {"least_mean": self.least_mean(matrix)[None, :]}
+
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        alone = [largest_gains((Piece(law, 0.0),), p, gains, keep) for law in self.laws]
+        return best_mixture(self.laws, p, gains, keep, np.min(alone, axis=0))
+
+    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        high, room = inner @ self.laws.T, outer @ self.laws.T
+        missing = keep - high
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(missing > 0, missing / room, 0.0).max(axis=1)
+        return np.where(share <= 1, share, np.nan)
+
+    def __repr__(self) -> str:
+        return f"Vertices(<{len(self.points)} priors on {self.size} letters>)"
