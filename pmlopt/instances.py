@@ -27,7 +27,8 @@ from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML, Requirement, requirement_named
-from pmlopt.uncertainty import L1Ball
+from pmlopt.privacy.forms import forms
+from pmlopt.uncertainty import REGIONS, Box, L1Ball, MinimumMass, PriorSet, Vertices
 from pmlopt.utility import (
     INFORMATIONS,
     LOSSES,
@@ -277,12 +278,35 @@ def _privacy(table: Table, prior: Prior) -> Requirement:
         sides = table.table(kind)
         requirement = requirement_named(kind, lower=_level(sides, "lower"), epsilon=_level(sides, "upper"))
         sides.done()
-    elif kind == "pml" and "radius" in table:
-        requirement = PML(_level(table, kind), over=L1Ball(prior, table.take("radius", _NUMBER)))
+    elif kind == "pml" and any(key in table for key in _SETS):
+        level = _level(table, kind)
+        requirement = PML(level, over=_SETS[table.only(tuple(_SETS))](table, prior))
     else:
         requirement = requirement_named(kind.replace("_", "-"), _level(table, kind))
     table.done()
     return requirement
+
+
+def _confidence(table: Table, prior: Prior) -> PriorSet:
+    region = table.choice("region", tuple(REGIONS)) if "region" in table else "l1-ball"
+    return REGIONS[region](prior, table.take("delta", _NUMBER))
+
+
+def _box(table: Table, prior: Prior) -> PriorSet:  # noqa: ARG001 - one of _SETS
+    bounds = table.table("box")
+    box = Box(bounds.take("lower", list), bounds.take("upper", list))
+    bounds.done()
+    return box
+
+
+_SETS: Mapping[str, Callable[[Table, Prior], PriorSet]] = {
+    "radius": lambda table, prior: L1Ball(prior, table.take("radius", _NUMBER)),
+    "delta": _confidence,
+    "minimum_mass": lambda table, prior: MinimumMass(prior.size, table.take("minimum_mass", _NUMBER)),
+    "box": _box,
+    "vertices": lambda table, prior: Vertices(table.take("vertices", list)),
+}
+"""The sets of priors that a problem file may name, by the key that does."""
 
 
 def _level(table: Table, key: str) -> float:
@@ -354,9 +378,14 @@ def _ldp_level(prior: Prior, privacy: Requirement) -> float:
     return min(level, 700.0)
 
 
+def _robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
+    return dict(forms(prior, privacy))["robust_binary"]
+
+
 CLOSED_FORMS: Mapping[str, Callable[[Prior, Requirement, FloatArray], Mechanism]] = {
     "binary": lambda prior, privacy, gains: closed_forms.binary(prior, _epsilon(privacy)),
     "high_privacy": lambda prior, privacy, gains: closed_forms.high_privacy(prior, _epsilon(privacy)),
+    "robust_binary": _robust_binary,
     "uniform": lambda prior, privacy, gains: closed_forms.uniform(prior.size, _epsilon(privacy)),
     "k_singular": lambda prior, privacy, gains: closed_forms.k_singular(
         prior.size, round(prior.size * math.exp(-_epsilon(privacy)))

@@ -14,19 +14,29 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from pmlopt import PML, ExpectedGain, ExpectedLoss, Mechanism, Prior, closed_forms, design, solve
+from pmlopt import (
+    PML,
+    ExpectedGain,
+    ExpectedLoss,
+    Mechanism,
+    Prior,
+    closed_forms,
+    confidence_ball,
+    design,
+    solve,
+)
 from pmlopt.cli import main
 from pmlopt.instances import library
 from pmlopt.utility import INFORMATIONS, absolute
 
 
-def run(*arguments: str | Path, code: int = 0) -> Result:
+def run(*arguments: str | Path | float, code: int = 0) -> Result:
     result = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     return result
 
 
-def run_json(*arguments: str | Path, code: int = 0) -> dict[str, Any]:
+def run_json(*arguments: str | Path | float, code: int = 0) -> dict[str, Any]:
     parsed = json.loads(run(*arguments, "--json", code=code).stdout)
     assert isinstance(parsed, dict)
     return parsed
@@ -138,9 +148,13 @@ def test_design_for_every_prior_within_a_radius(counts: Path, tmp_path: Path) ->
     weaker = tmp_path / "weaker.csv"
     run("design", "--prior", counts, "--epsilon", "0.7", "--utility", "mutual-information", "-o", weaker)
     assert "FAILS" in run("audit", weaker, *asked, code=1).output
-    run("design", "--prior", counts, "--epsilon", "0.7", "--radius", "0.2", "--utility", "hamming", code=2)
+    wide = ("--prior", counts, "--epsilon", "0.7", "--radius", "0.2", "--utility", "hamming")
+    assert "within l1 distance 0.2" in run("design", *wide).output
+    run("design", "--prior", counts, "--epsilon", "0.7", "--radius", "2.1", "--utility", "hamming", code=2)
     run("design", *asked, "--utility", "hamming", "--privacy", "ldp", code=2)
-    run("audit", out, "--prior", counts, "--radius", "0.1", code=2)
+    levels = run_json("audit", out, "--prior", counts, "--radius", "0.1")["levels"]
+    assert levels["pml_robust"] == pytest.approx(0.7, abs=1e-9)
+    assert levels["pml"] < 0.7 - 0.01
     assert run_json("audit", out, *asked)["claimed"]["pml"] == pytest.approx(0.7, abs=1e-9)
 
 
@@ -440,3 +454,68 @@ class TestSecondThoughts:
 
         monkeypatch.setattr("pmlopt.instances.load_all", broken)
         assert "ZeroDivisionError" in run("problems", code=70).output
+
+
+class TestSamples:
+    def test_counts_and_delta_promise_for_the_true_distribution(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "mechanism.csv"
+        asked = ("--counts", counts, "--delta", "0.05", "--epsilon", "1")
+        shown = run("design", *asked, "--utility", "hamming", "-o", out).output
+        assert "for the true distribution, except with probability 0.05 over the sample" in shown
+        prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+        robust = PML(1.0, over=confidence_ball(prior, 0.05))
+        loss = solve(design(prior, robust, ExpectedLoss(1 - np.eye(4)))).value
+        assert run_json("design", *asked, "--utility", "hamming")["value"] == pytest.approx(loss, abs=1e-9)
+        assert "0.05 over the sample" in run("audit", out, *asked).output
+        boxed = run_json("design", *asked, "--utility", "hamming", "--region", "clopper-pearson")
+        assert boxed["certificate"]["privacy"]["delta"] == 0.05
+        assert "box" in boxed["certificate"]["privacy"]
+
+    @pytest.mark.parametrize(
+        ("asked", "words"),
+        [
+            (("--delta", "0.1", "--radius", "0.1"), "--radius and --delta"),
+            (("--region", "l1-ball"), "give --delta too"),
+            (("--delta", "1.5"), "delta is 1.5"),
+            (("--delta", "0.1", "--privacy", "ldp"), "belong to --privacy pml"),
+        ],
+    )
+    def test_what_does_not_go_together_is_refused(
+        self, counts: Path, asked: tuple[str, ...], words: str
+    ) -> None:
+        said = run("design", "--counts", counts, "--epsilon", "1", "--utility", "hamming", *asked, code=2)
+        assert words in said.output
+
+    def test_the_prior_comes_from_one_file(self, counts: Path) -> None:
+        asked = ("design", "--epsilon", "1", "--utility", "hamming")
+        assert "one of them" in run(*asked, code=2).output
+        assert "one of them" in run(*asked, "--counts", counts, "--prior", counts, code=2).output
+
+    def test_probabilities_have_no_sample_size(self, tmp_path: Path) -> None:
+        path = tmp_path / "prior.csv"
+        path.write_text("letter,probability\na,0.5\nb,0.5\n")
+        asked = ("design", "--prior", path, "--epsilon", "1", "--utility", "hamming", "--delta", "0.1")
+        assert "no sample size" in run(*asked, code=2).output
+
+    def test_a_plan_has_each_of_the_three(self) -> None:
+        asked = ("plan", "--letters", "20", "--epsilon", math.log(5))
+        samples = run_json(*asked, "--target", math.log(6), "--delta", "1e-5")["samples"]
+        # (log(2^20 - 2) - log 1e-5) / (2 (1/5 - 1/6)^2), rounded up
+        assert samples == math.ceil((math.log(2**20 - 2) - math.log(1e-5)) * 450)
+        again = run_json(*asked, "--target", math.log(6), "--samples", samples)["delta"]
+        assert again == pytest.approx((2**20 - 2) * math.exp(-2 * samples / 900), rel=1e-9)
+        assert again <= 1e-5
+        reached = run_json(*asked, "--delta", "1e-5", "--samples", samples)["target"]
+        assert math.log(6) - 1e-4 <= reached <= math.log(6)
+        assert "11,420" in run(*asked, "--target", math.log(6), "--delta", "1e-5").output
+
+    def test_a_plan_needs_two_of_three(self) -> None:
+        asked = ("plan", "--letters", "4", "--epsilon", "1")
+        assert "give two of" in run(*asked, "--delta", "0.1", code=2).output
+        every = ("--delta", "0.1", "--target", "2", "--samples", "10")
+        assert "leave out" in run(*asked, *every, code=2).output
+
+    def test_too_few_samples_promise_nothing(self) -> None:
+        asked = ("plan", "--letters", "4", "--epsilon", "1", "--delta", "0.1", "--samples", "1")
+        assert run_json(*asked)["target"] is None
+        assert "inf" in run(*asked).output

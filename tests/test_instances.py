@@ -8,12 +8,28 @@ from pathlib import Path
 import column_oracles
 import numpy as np
 import pytest
-from oracles import optimum
+from oracles import FloatArray, optimum
+from robust_oracle import robust_optimum
 
-from pmlopt import LDP, PML, MaximalLeakage, SubConvex, leakage_level, solve
+from pmlopt import (
+    LDP,
+    PML,
+    Box,
+    L1Ball,
+    MaximalLeakage,
+    MinimumMass,
+    Prior,
+    SubConvex,
+    Vertices,
+    confidence_ball,
+    confidence_box,
+    leakage_level,
+    solve,
+)
 from pmlopt.builders import ColumnDesign, LinearDesign
 from pmlopt.errors import FileFormatError, InstanceError, PmloptError
 from pmlopt.instances import RELATIONS, Instance, find, library, load, load_all
+from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import INFORMATIONS
 
 ALL = load_all()
@@ -24,6 +40,8 @@ WORTHS: dict[str, column_oracles.Worth] = {
     "chi-square": lambda p, lifts: p @ (lifts - 1) ** 2,
     "hellinger": lambda p, lifts: p @ (np.sqrt(lifts) - 1) ** 2,
 }
+
+SAMPLE = Prior.from_counts({"a": 60, "b": 40})
 
 GOOD = """
 id = "small"
@@ -80,6 +98,14 @@ def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: s
     assert RELATIONS[expected.relation](result.value, expected.value, slack)
 
 
+def best_gain(instance: Instance, gains: FloatArray) -> float:
+    """The optimum by a program written from the definitions."""
+    p, privacy = instance.prior.pmf, instance.privacy
+    if isinstance(privacy, PML) and privacy.over is not None:
+        return robust_optimum(p, privacy.over, privacy.epsilon, gains)
+    return optimum(p, privacy, gains).value
+
+
 @pytest.mark.parametrize("instance", ALL, ids=IDS)
 def test_every_instance_agrees_with_an_independent_program(instance: Instance) -> None:
     program = instance.program()
@@ -90,7 +116,7 @@ def test_every_instance_agrees_with_an_independent_program(instance: Instance) -
             assert result.value == pytest.approx(found.value, abs=1e-7)
         return
     assert isinstance(program, LinearDesign)
-    best = optimum(program.prior.pmf, instance.privacy, program.gains).value
+    best = best_gain(instance, program.gains)
     gain = result.value if instance.utility.maximised else -result.value
     assert gain == pytest.approx(best, abs=1e-7 * max(1.0, float(np.ptp(program.table))))
 
@@ -140,10 +166,27 @@ def test_privacy_is_read_by_name(tmp_path: Path, old: str, new: str, requirement
     privacy = load(write(tmp_path, GOOD.replace(old, new))).privacy
     if requirement is None:
         assert isinstance(privacy, PML)
-        assert privacy.over is not None
+        assert isinstance(privacy.over, L1Ball)
         assert privacy.over.radius == 0
     else:
         assert privacy == requirement
+
+
+SETS: list[tuple[str, PriorSet]] = [
+    ("radius = 0.3", L1Ball(SAMPLE, 0.3)),
+    ("delta = 0.1", confidence_ball(SAMPLE, 0.1)),
+    ('delta = 0.1, region = "clopper-pearson"', confidence_box(SAMPLE, 0.1)),
+    ("minimum_mass = 0.2", MinimumMass(2, 0.2)),
+    ("box = { lower = [0.5, 0.1], upper = [0.9, 0.5] }", Box([0.5, 0.1], [0.9, 0.5])),
+    ("vertices = [[0.5, 0.5], [0.7, 0.3]]", Vertices([[0.5, 0.5], [0.7, 0.3]])),
+]
+
+
+@pytest.mark.parametrize(("keys", "priors"), SETS)
+def test_sets_of_priors_are_read_by_key(tmp_path: Path, keys: str, priors: PriorSet) -> None:
+    text = GOOD.replace("probabilities = [0.5, 0.5]", "counts = [60, 40]")
+    privacy = load(write(tmp_path, text.replace('{ log = "5/4" }', f"0.5, {keys}"))).privacy
+    assert privacy == PML(0.5, over=priors)
 
 
 @pytest.mark.parametrize("name", sorted(INFORMATIONS))
@@ -182,9 +225,12 @@ def test_informations_are_read_by_name(tmp_path: Path, name: str) -> None:
         ('{ loss = "hamming" }', '{ information = "hamming" }', r"params\.utility\.information is 'hamming'"),
         (
             '{ pml = { log = "5/4" } }',
-            "{ pml = 1.0, radius = 1.0 }",
-            r"the radius is 1: give one of at least 0",
+            "{ pml = 1.0, radius = 2.5 }",
+            r"the radius is 2.5: give one in \[0, 2\]",
         ),
+        ('{ pml = { log = "5/4" } }', "{ pml = 1.0, delta = 0.1 }", r"no sample size"),
+        ('{ pml = { log = "5/4" } }', "{ pml = 1.0, radius = 0.1, minimum_mass = 0.1 }", r"minimum_mass"),
+        ('{ pml = { log = "5/4" } }', "{ pml = 1.0, box = { lower = [0.1, 0.1] } }", r"upper is missing"),
         ('"design"', '"magic"', r"builder is 'magic': write one of design"),
         ('id = "small"', 'id = "large"', r"id is 'large' and the file's name 'small'"),
         ("[source]", "[sauce]", r"source is missing"),

@@ -12,7 +12,7 @@ import io
 import math
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -25,27 +25,27 @@ from pmlopt.cli.printing import (
     echo_json,
     expectation_rows,
     levels_of,
-    number,
     outcomes,
     print_audit,
     print_result,
-    print_table,
     print_verdict,
-    progress,
     status,
 )
-from pmlopt.cli.reading import aligned, read_outputs, read_prior, read_utility, requirement
+from pmlopt.cli.reading import aligned, read_counts, read_outputs, read_prior, read_utility
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
 
 if TYPE_CHECKING:
     from pmlopt.builders import Program
+    from pmlopt.prior import Prior
+    from pmlopt.privacy import Requirement
     from pmlopt.result import Result
+    from pmlopt.uncertainty import PriorSet
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG = 1, 2, 3, 70
 A = ParamSpec("A")
 
 
-def _exits(command: Callable[A, None]) -> Callable[A, None]:
+def exits(command: Callable[A, None]) -> Callable[A, None]:
     """Turn pmlopt's errors into a message and an exit code."""
 
     @wraps(command)
@@ -77,21 +77,93 @@ def main() -> None:
 
 
 _PATH = click.Path(path_type=Path)
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_privacy = click.option(
-    "--privacy",
-    "privacy_name",
-    default="pml",
-    show_default=True,
-    type=click.Choice(["pml", "ldp", "lip", "maximal-leakage"]),
-)
-_lower = click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon.")
-_radius = click.option(
-    "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
-)
-_prior = click.option(
-    "--prior", "prior_file", type=_PATH, required=True,
-    help="CSV with a header and two columns: letter, and count or probability.",
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
+
+    prior_file: Path | None
+    counts_file: Path | None
+    privacy_name: str
+    lower: float | None
+    radius: float | None
+    delta: float | None
+    region: str | None
+
+    def prior(self) -> Prior:
+        """The prior, from probabilities or counts."""
+        if (self.prior_file is None) == (self.counts_file is None):
+            raise InputError("give the prior by --prior FILE or by --counts FILE, one of them")
+        if self.counts_file is not None:
+            return read_counts(self.counts_file)
+        assert self.prior_file is not None
+        return read_prior(self.prior_file)
+
+    @property
+    def title(self) -> str:
+        """The name of the file."""
+        file = self.prior_file or self.counts_file
+        assert file is not None
+        return file.name
+
+    @property
+    def robust(self) -> bool:
+        """Whether the bound is for more priors than the given one."""
+        return self.radius is not None or self.delta is not None
+
+    def requirement(self, epsilon: float, prior: Prior) -> Requirement:
+        """The privacy requirement."""
+        from pmlopt.privacy import PML, requirement_named
+
+        if self.lower is not None and self.privacy_name != "lip":
+            raise InputError(f"--lower belongs to --privacy lip, not to {self.privacy_name}")
+        priors = self.priors(prior)
+        if priors is None:
+            return requirement_named(self.privacy_name, epsilon, self.lower)
+        if self.privacy_name != "pml":
+            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
+        return PML(epsilon, over=priors)
+
+    def priors(self, prior: Prior) -> PriorSet | None:
+        """The set of priors, if one is asked for."""
+        from pmlopt.uncertainty import REGIONS, L1Ball
+
+        if self.radius is not None and self.delta is not None:
+            raise InputError("--radius and --delta both say how large the set of priors is: give one")
+        if self.region is not None and self.delta is None:
+            raise InputError("--region is about a sample: give --delta too")
+        if self.delta is not None:
+            return REGIONS[self.region or "l1-ball"](prior, self.delta)
+        return None if self.radius is None else L1Ball(prior, self.radius)
+
+
+_ASKED_OPTIONS = (
+    click.option(
+        "--prior", "prior_file", type=_PATH,
+        help="CSV with a header and two columns: letter, and count or probability.",
+    ),
+    click.option(
+        "--counts", "counts_file", type=_PATH,
+        help="The same with whole counts only: the sample size counts.",
+    ),
+    click.option(
+        "--privacy", "privacy_name", default="pml", show_default=True,
+        type=click.Choice(["pml", "ldp", "lip", "maximal-leakage"]),
+    ),
+    click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon."),
+    click.option(
+        "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
+    ),
+    click.option(
+        "--delta", type=float,
+        help="PML only: for the true distribution, except with this probability over the sample.",
+    ),
+    click.option(
+        "--region", type=click.Choice(["l1-ball", "clopper-pearson"]),
+        help="With --delta: the set that holds the true distribution; else the l1 ball.",
+    ),
 )  # fmt: skip
 
 
@@ -155,27 +227,36 @@ _RUN_OPTIONS = (
     ),
     click.option("--mps", type=_PATH, help="Write the LP in the MPS format too."),
     click.option("--plot", type=_PATH, help="Draw the mechanism: .png, .pdf or .svg."),
-    _json,
+    json_option,
 )
 
 
-def _runs(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a run, and hand them over as one `Run`."""
+def _gathered(
+    name: str, kind: type[Any], choices: Iterable[Callable[..., Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add options to a command, and hand them over as one object under that name."""
 
-    @wraps(command)
-    def collected(**options: Any) -> None:
-        run = Run(**{field.name: options.pop(field.name) for field in fields(Run)})
-        command(run=run, **options)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def collected(**options: Any) -> None:
+            gathered = kind(**{field.name: options.pop(field.name) for field in fields(kind)})
+            command(**{name: gathered}, **options)
 
-    for option in reversed(_RUN_OPTIONS):
-        collected = option(collected)
-    return collected
+        for option in reversed(tuple(choices)):
+            collected = option(collected)
+        return collected
+
+    return decorate
+
+
+_runs = _gathered("run", Run, _RUN_OPTIONS)
+_asks = _gathered("asked", Asked, _ASKED_OPTIONS)
 
 
 @main.command("solve")
 @click.argument("problem")
 @_runs
-@_exits
+@exits
 def solve_command(problem: str, run: Run) -> None:
     """Solve PROBLEM: a problem file (.toml), or the id of one in the library.
 
@@ -200,7 +281,7 @@ def _code(result: Result) -> int:
 
 
 @main.command()
-@_prior
+@_asks
 @click.option("--epsilon", type=float, required=True, help="The privacy bound, in nats.")
 @click.option(
     "--utility", "utility_name", required=True,
@@ -208,27 +289,16 @@ def _code(result: Result) -> int:
     "guessing-probability; or a CSV matrix of gains.",
 )  # fmt: skip
 @click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
-@_privacy
-@_lower
-@_radius
 @click.option("--outputs", help="The outputs: their number, or their labels with commas between.")
 @_runs
-@_exits
+@exits
 def design(
-    prior_file: Path,
-    epsilon: float,
-    utility_name: str,
-    minimise: bool,
-    privacy_name: str,
-    lower: float | None,
-    radius: float | None,
-    outputs: str | None,
-    run: Run,
+    asked: Asked, epsilon: float, utility_name: str, minimise: bool, outputs: str | None, run: Run
 ) -> None:
     """Design the optimal mechanism for a prior, a privacy bound and a utility."""
     run.check()
-    prior = read_prior(prior_file)
-    privacy = requirement(privacy_name, epsilon, lower, radius, prior)
+    prior = asked.prior()
+    privacy = asked.requirement(epsilon, prior)
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs) if outputs is not None else columns
 
@@ -241,47 +311,37 @@ def design(
     if run.as_json:
         echo_json(result.to_dict())
     else:
-        print_result(result, f"Optimal mechanism for {prior_file.name}", [])
+        print_result(result, f"Optimal mechanism for {asked.title}", [])
     sys.exit(_code(result))
 
 
 @main.command()
 @click.argument("mechanism_file", metavar="MECHANISM", type=_PATH)
-@_prior
+@_asks
 @click.option("--epsilon", type=float, help="The claimed bound in nats; decided in exact arithmetic.")
-@_privacy
-@_lower
-@_radius
-@_json
-@_exits
-def audit(
-    mechanism_file: Path,
-    prior_file: Path,
-    epsilon: float | None,
-    privacy_name: str,
-    lower: float | None,
-    radius: float | None,
-    as_json: bool,
-) -> None:
+@json_option
+@exits
+def audit(mechanism_file: Path, asked: Asked, epsilon: float | None, as_json: bool) -> None:
     """Recompute every leakage of MECHANISM (.csv, .json, .npz); exit 1 when the claim fails."""
     from pmlopt.certificate.exact import holds_exactly, rows_are_exact
     from pmlopt.mechanism import Mechanism
 
-    if radius is not None and epsilon is None:
-        raise InputError("--radius belongs to a claim: give --epsilon too")
     mechanism = Mechanism.load(mechanism_file)
-    prior = aligned(read_prior(prior_file), mechanism)
-    claim = None if epsilon is None else requirement(privacy_name, epsilon, lower, radius, prior)
+    prior = aligned(asked.prior(), mechanism)
     levels = levels_of(prior, mechanism)
+    if asked.robust:
+        levels["pml_robust"] = asked.requirement(0.0, prior).level(prior, mechanism)
+    claim = None if epsilon is None else asked.requirement(epsilon, prior)
     holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
     exact = rows_are_exact(mechanism.matrix)
     if as_json:
         echo_json({
             "level": levels["pml"],
             "levels": {name: level if math.isfinite(level) else None for name, level in levels.items()},
-            "privacy": privacy_name,
+            "privacy": asked.privacy_name,
             "epsilon": epsilon,
-            "radius": radius,
+            "radius": asked.radius,
+            "delta": asked.delta,
             "claimed": {} if claim is None else {
                 name: level if math.isfinite(level) else None
                 for name, level in claim.levels(prior, mechanism).items()
@@ -305,7 +365,7 @@ def audit(
 @click.option(
     "--seed", type=click.IntRange(min=0), help="For a result that can be repeated; leave out for a release."
 )
-@_exits
+@exits
 def apply(mechanism_file: Path, data: Path, column: str, output: Path, seed: int | None) -> None:
     """Replace a column of the CSV file DATA by the outputs of MECHANISM, row by row."""
     from pmlopt.mechanism import Mechanism
@@ -326,70 +386,3 @@ def apply(mechanism_file: Path, data: Path, column: str, output: Path, seed: int
     csv.writer(stream, lineterminator="\n").writerows(rows)
     files.write_whole(output, stream.getvalue().encode())
     click.echo(f"{len(released)} rows written to {output}")
-
-
-@main.command()
-@_json
-@_exits
-def problems(as_json: bool) -> None:
-    """List the problem library."""
-    from pmlopt.instances import load_all
-
-    instances = load_all()
-    if as_json:
-        echo_json([
-            {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
-            for i in instances
-        ])  # fmt: skip
-        return
-    rows = [(i.id, i.title, f"{i.cite}, {i.where}") for i in instances]
-    print_table(["problem", "title", "source"], rows)
-    click.echo("Solve one with: pmlopt solve PROBLEM")
-
-
-@main.command()
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Runs of each; medians are shown.",
-)
-@_json
-@_exits
-def bench(repeats: int, as_json: bool) -> None:
-    """Solve the library's LPs beside their closed forms; exit 1 when one disagrees."""
-    from dataclasses import asdict
-
-    from pmlopt.bench import compare
-    from pmlopt.instances import load_all
-
-    instances = [instance for instance in load_all() if instance.names_closed_form]
-    rows = list(progress(compare(instances, repeats), len(instances), "solving"))
-    if as_json:
-        echo_json([asdict(row) for row in rows])
-    else:
-        head = [
-            "problem",
-            "LP",
-            "",
-            "closed form",
-            "value",
-            "LP - closed",
-            "LP [ms]",
-            "closed [ms]",
-            "ratio",
-            "agrees",
-        ]
-        print_table(head, [
-            (
-                row.id, number(row.lp_value), row.relation, row.closed_form, number(row.closed_value),
-                "" if row.difference is None else f"{row.difference:.1e}",
-                "" if row.lp_seconds is None else f"{1e3 * row.lp_seconds:.2f}",
-                f"{1e3 * row.closed_seconds:.2f}",
-                "" if row.ratio is None else f"{row.ratio:.0f}",
-                "yes" if row.agrees else f"NO {row.problem or ''}",
-            )
-            for row in rows
-        ])  # fmt: skip
-    sys.exit(0 if all(row.agrees for row in rows) else CLAIM_FAILS)

@@ -93,9 +93,10 @@ def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> No
     ]
     for name, level in certificate.levels.items():
         limit = certificate.privacy.limits[name]
-        rows.append((name, f"{_nats(level)}, at most {number(limit)} claimed"))
+        rows.append((name, f"{nats(level)}, at most {number(limit)} claimed"))
     if certificate.privacy.scope:
-        rows.append(("", certificate.privacy.scope))
+        stated = ", ".join(f"{number(limit)}-PML" for limit in certificate.privacy.limits.values())
+        rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
     rows += [
         ("level proved", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"),
         *extra,
@@ -119,11 +120,11 @@ def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> No
 def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float]) -> None:
     """Every level, and the most revealing outputs."""
     click.echo(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
-    print_table(["measure", "level"], [(name, _nats(level)) for name, level in levels.items()])
+    print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
     worst = outcomes(prior, mechanism)[:WIDEST_TABLE]
     print_table(
         ["output", "probability", "leakage"],
-        [(str(row["output"]), number(row["probability"]), _nats(row["leakage"])) for row in worst],
+        [(str(row["output"]), number(row["probability"]), nats(row["leakage"])) for row in worst],
     )
 
 
@@ -180,7 +181,8 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:.9g}"
 
 
-def _nats(level: float) -> str:
+def nats(level: float) -> str:
+    """A level in nats, and in bits where it is finite."""
     return (
         f"{number(level)} nats = {number(level / math.log(2))} bits" if math.isfinite(level) else "infinite"
     )

@@ -13,7 +13,6 @@ from pmlopt.errors import FileFormatError, InputError
 if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
-    from pmlopt.privacy import Requirement
     from pmlopt.utility import LinearUtility, SubConvex
 
 
@@ -31,27 +30,21 @@ def read_prior(path: Path) -> Prior:
         raise PriorError(f"{path}: {error}") from None
 
 
+def read_counts(path: Path) -> Prior:
+    """The empirical distribution of a two-column CSV of counts, with its sample size."""
+    prior = read_prior(path)
+    if prior.counts is None:
+        raise FileFormatError(
+            f"{path}: holds numbers that are not whole, and --counts needs counts: use --prior"
+        )
+    return prior
+
+
 def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
     """The prior in the order of the mechanism's rows, where both have the same letters."""
     if prior.labels != mechanism.inputs and set(prior.labels) == set(mechanism.inputs):
         return prior.reordered(mechanism.inputs)
     return prior
-
-
-def requirement(
-    name: str, epsilon: float, lower: float | None, radius: float | None, prior: Prior
-) -> Requirement:
-    """The privacy requirement of the options."""
-    from pmlopt.privacy import PML, requirement_named
-    from pmlopt.uncertainty import L1Ball
-
-    if lower is not None and name != "lip":
-        raise InputError(f"--lower belongs to --privacy lip, not to {name}")
-    if radius is not None and name != "pml":
-        raise InputError(f"--radius belongs to --privacy pml, not to {name}")
-    if radius is not None:
-        return PML(epsilon, over=L1Ball(prior, radius))
-    return requirement_named(name, epsilon, lower)
 
 
 def read_utility(

@@ -1,0 +1,125 @@
+"""The commands about the problem library, and the planning of samples."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import click
+
+from pmlopt.cli.commands import CLAIM_FAILS, exits, json_option, main
+from pmlopt.cli.printing import echo_json, nats, number, print_table, progress
+from pmlopt.errors import InputError
+
+
+@main.command()
+@json_option
+@exits
+def problems(as_json: bool) -> None:
+    """List the problem library."""
+    from pmlopt.instances import load_all
+
+    instances = load_all()
+    if as_json:
+        echo_json([
+            {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
+            for i in instances
+        ])  # fmt: skip
+        return
+    rows = [(i.id, i.title, f"{i.cite}, {i.where}") for i in instances]
+    print_table(["problem", "title", "source"], rows)
+    click.echo("Solve one with: pmlopt solve PROBLEM")
+
+
+@main.command()
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Runs of each; medians are shown.",
+)
+@json_option
+@exits
+def bench(repeats: int, as_json: bool) -> None:
+    """Solve the library's LPs beside their closed forms; exit 1 when one disagrees."""
+    from dataclasses import asdict
+
+    from pmlopt.bench import compare
+    from pmlopt.instances import load_all
+
+    instances = [instance for instance in load_all() if instance.names_closed_form]
+    rows = list(progress(compare(instances, repeats), len(instances), "solving"))
+    if as_json:
+        echo_json([asdict(row) for row in rows])
+    else:
+        head = [
+            "problem",
+            "LP",
+            "",
+            "closed form",
+            "value",
+            "LP - closed",
+            "LP [ms]",
+            "closed [ms]",
+            "ratio",
+            "agrees",
+        ]
+        print_table(head, [
+            (
+                row.id, number(row.lp_value), row.relation, row.closed_form, number(row.closed_value),
+                "" if row.difference is None else f"{row.difference:.1e}",
+                "" if row.lp_seconds is None else f"{1e3 * row.lp_seconds:.2f}",
+                f"{1e3 * row.closed_seconds:.2f}",
+                "" if row.ratio is None else f"{row.ratio:.0f}",
+                "yes" if row.agrees else f"NO {row.problem or ''}",
+            )
+            for row in rows
+        ])  # fmt: skip
+    sys.exit(0 if all(row.agrees for row in rows) else CLAIM_FAILS)
+
+
+@main.command()
+@click.option("--letters", type=int, required=True, help="N, the number of letters.")
+@click.option("--epsilon", type=float, required=True, help="The PML level at the estimate, in nats.")
+@click.option("--target", type=float, help="The level above it under the true distribution, in nats.")
+@click.option("--delta", type=float, help="The probability over the sample that it fails.")
+@click.option("--samples", type=int, help="The number of observations.")
+@json_option
+@exits
+def plan(
+    letters: int,
+    epsilon: float,
+    target: float | None,
+    delta: float | None,
+    samples: int | None,
+    as_json: bool,
+) -> None:
+    """What a sample can promise: give two of --samples, --target and --delta for the third.
+
+    A mechanism of level epsilon under the empirical distribution has at most the target level under the
+    true one, except with probability delta over the sample.
+    """
+    from pmlopt.uncertainty import failure_bound, level_with_confidence, samples_needed
+
+    if None not in (target, delta, samples):
+        raise InputError("--samples, --target and --delta are all given: leave out the one to compute")
+    if target is not None and delta is not None:
+        samples = samples_needed(letters, epsilon, target, delta)
+    elif target is not None and samples is not None:
+        delta = failure_bound(samples, letters, epsilon, target)
+    elif delta is not None and samples is not None:
+        target = level_with_confidence(samples, letters, epsilon, delta)
+    else:
+        raise InputError("give two of --samples, --target and --delta: the third is computed")
+    found = {"letters": letters, "epsilon": epsilon, "target": target, "delta": delta, "samples": samples}
+    if as_json:
+        echo_json({**found, "target": target if math.isfinite(target) else None})
+        return
+    print_table(["", ""], [
+        ("letters", str(letters)),
+        ("level at the estimate", nats(epsilon)),
+        ("level in truth", nats(target)),
+        ("failure probability", f"{delta:.3g}"),
+        ("samples", f"{samples:,}"),
+    ])  # fmt: skip
