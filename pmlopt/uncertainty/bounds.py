@@ -179,8 +179,8 @@ def robust_level(epsilon: float, radius: float) -> float:
         >>> round(math.exp(robust_level(math.log(2.5), 0.2)), 12)
         2.0
     """
-    level, size = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius, math.inf)
-    return level - float(np.logaddexp(0.0, level + math.log(size / 2))) if size else level
+    level, half = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius, math.inf) / 2
+    return level - float(np.logaddexp(0.0, level + math.log(half))) if half else level
 
 
 def _less(share: float) -> float:
