@@ -1,0 +1,21 @@
+"""The problem library: problem files read, checked against their schema, and turned into programs.
+
+A problem file is TOML and holds one claim: a design problem, where it comes from, and what is known
+of its optimum. Unknown keys are errors, and names are looked up in tables, never evaluated.
+"""
+
+from pmlopt.instances.finding import find, library, load, load_all
+from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
+from pmlopt.instances.named import CLOSED_FORMS
+
+__all__ = [
+    "BASES",
+    "CLOSED_FORMS",
+    "RELATIONS",
+    "Expected",
+    "Instance",
+    "find",
+    "library",
+    "load",
+    "load_all",
+]

@@ -1,0 +1,95 @@
+"""One problem of the library, and what is known of its optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmlopt.builders import Program, design
+from pmlopt.checks import FloatArray
+from pmlopt.instances.named import CLOSED_FORMS
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+from pmlopt.utility import LinearUtility, SubConvex
+
+BASES = ("theorem", "derived", "published", "regression")
+RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
+    "==": lambda optimum, value, slack: abs(optimum - value) <= slack,
+    "<=": lambda optimum, value, slack: optimum <= value + slack,
+    ">=": lambda optimum, value, slack: optimum >= value - slack,
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of the optimum: `optimum RELATION value`, within rtol times the value's size.
+
+    Attributes:
+        basis: "theorem", "derived" (by another route), "published" (a printed figure) or "regression".
+        closed_form: a key of `CLOSED_FORMS` whose mechanism has this value, or None.
+        mechanism: a printed optimal matrix, or None.
+    """
+
+    basis: str
+    relation: str
+    value: float
+    rtol: float
+    closed_form: str | None
+    mechanism: FloatArray | None
+
+    def agrees(self, optimum: float) -> bool:
+        """Whether an optimum stands in the relation that is claimed."""
+        return RELATIONS[self.relation](optimum, self.value, self.slack)
+
+    @property
+    def slack(self) -> float:
+        """How far an optimum may be off: rtol times the value's size, or times 1e-3 where it is small."""
+        return self.rtol * max(1e-3, abs(self.value))
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One problem of the library.
+
+    Attributes:
+        id, title: its names; `id` is the file's name.
+        cite, where: the key in references.bib and the place in the source.
+    """
+
+    id: str
+    title: str
+    path: Path
+    cite: str
+    where: str
+    prior: Prior
+    privacy: Requirement
+    utility: LinearUtility | SubConvex
+    outputs: int | tuple[Any, ...] | None
+    expected: Expected | None
+
+    def program(self) -> Program:
+        """Declare the design problem."""
+        return design(self.prior, self.privacy, self.utility, self.outputs)
+
+    @property
+    def names_closed_form(self) -> bool:
+        """Whether a closed form is said to have the expected value."""
+        return self.expected is not None and self.expected.closed_form is not None
+
+    def closed_form(self) -> Mechanism | None:
+        """The closed form that the instance names, or None."""
+        if self.expected is None or self.expected.closed_form is None:
+            return None
+        build = CLOSED_FORMS[self.expected.closed_form]
+        outputs = self.prior.labels if self.outputs is None else self.outputs
+        labels = tuple(range(outputs)) if isinstance(outputs, int) else outputs
+        gains = np.zeros((self.prior.size, 1))
+        if isinstance(self.utility, LinearUtility):
+            gains = self.utility.gains(self.prior.labels, labels)
+        form = build(self.prior, self.privacy, gains)
+        return Mechanism(form.matrix, self.prior.labels, labels if len(form.outputs) == len(labels) else None)

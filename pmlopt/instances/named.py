@@ -1,0 +1,47 @@
+"""Closed forms by name, for problem files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from pmlopt import closed_forms
+from pmlopt.checks import FloatArray
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import PML, Requirement
+from pmlopt.privacy.forms import forms
+
+
+def _epsilon(privacy: Requirement) -> float:
+    return max(privacy.limits.values())
+
+
+def _ldp_level(prior: Prior, privacy: Requirement) -> float:
+    """The LDP level that a mechanism may have: under PML through WCU, Proposition 1."""
+    level = _epsilon(privacy)
+    if isinstance(privacy, PML):
+        level = closed_forms.ldp_for_pml(prior, level)
+    return min(level, 700.0)
+
+
+def _robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
+    return dict(forms(prior, privacy))["robust_binary"]
+
+
+CLOSED_FORMS: Mapping[str, Callable[[Prior, Requirement, FloatArray], Mechanism]] = {
+    "binary": lambda prior, privacy, gains: closed_forms.binary(prior, _epsilon(privacy)),
+    "high_privacy": lambda prior, privacy, gains: closed_forms.high_privacy(prior, _epsilon(privacy)),
+    "robust_binary": _robust_binary,
+    "uniform": lambda prior, privacy, gains: closed_forms.uniform(prior.size, _epsilon(privacy)),
+    "k_singular": lambda prior, privacy, gains: closed_forms.k_singular(
+        prior.size, round(prior.size * math.exp(-_epsilon(privacy)))
+    ),
+    "randomized_response": lambda prior, privacy, gains: closed_forms.randomized_response(
+        prior.size, _ldp_level(prior, privacy)
+    ),
+    "exponential": lambda prior, privacy, gains: closed_forms.exponential(gains, _ldp_level(prior, privacy)),
+    "constant": lambda prior, privacy, gains: closed_forms.constant(prior, gains),
+    "deterministic": lambda prior, privacy, gains: closed_forms.deterministic(prior, gains),
+}
+"""The closed forms that a problem file may name."""

@@ -1,0 +1,145 @@
+"""What a problem file holds: its prior, privacy, utility and expected optimum, from their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
+from pmlopt.instances.named import CLOSED_FORMS
+from pmlopt.instances.table import Table
+from pmlopt.measures import information_density
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import PML, Requirement, requirement_named
+from pmlopt.uncertainty import REGIONS, Box, L1Ball, MinimumMass, PriorSet, Vertices
+from pmlopt.utility import (
+    INFORMATIONS,
+    LOSSES,
+    ExpectedGain,
+    ExpectedLoss,
+    LinearUtility,
+    SubConvex,
+)
+
+_NUMBER = (int, float)
+
+
+def read_instance(file: Path, root: Table) -> Instance:
+    """The instance that the whole table of a problem file declares."""
+    name = root.take("id", str)
+    if name != file.stem:
+        raise root.error("id", f"is {name!r} and the file's name {file.stem!r}: make them the same")
+    title = root.take("title", str)
+    root.choice("builder", ("design",))
+    source = root.table("source")
+    cite, where = source.take("cite", str), source.take("where", str)
+    source.done()
+    params = root.table("params")
+    prior = _prior(params.table("prior"))
+    privacy = _privacy(params.table("privacy"), prior)
+    utility = _utility(params.table("utility"), prior, privacy)
+    outputs = params.take("outputs", (int, list), None)
+    params.done()
+    expected = _expected(root.table("expected")) if "expected" in root else None
+    root.done()
+    return Instance(
+        name, title, file, cite, where, prior, privacy, utility,
+        tuple(outputs) if isinstance(outputs, list) else outputs, expected,
+    )  # fmt: skip
+
+
+def _prior(table: Table) -> Prior:
+    kind = table.only(("uniform", "probabilities", "counts"))
+    labels = table.take("labels", list, None)
+    if kind == "uniform":
+        prior = Prior.uniform(table.take(kind, int), labels)
+    elif kind == "probabilities":
+        prior = Prior(table.take(kind, list), labels)
+    else:
+        prior = Prior.from_counts(table.take(kind, (dict, list)), labels)
+    table.done()
+    return prior
+
+
+def _privacy(table: Table, prior: Prior) -> Requirement:
+    kind = table.only(("pml", "ldp", "lip", "maximal_leakage"))
+    if kind == "lip":
+        sides = table.table(kind)
+        requirement = requirement_named(kind, lower=sides.level("lower"), epsilon=sides.level("upper"))
+        sides.done()
+    elif kind == "pml" and any(key in table for key in _SETS):
+        level = table.level(kind)
+        requirement = PML(level, over=_SETS[table.only(tuple(_SETS))](table, prior))
+    else:
+        requirement = requirement_named(kind.replace("_", "-"), table.level(kind))
+    table.done()
+    return requirement
+
+
+def _confidence(table: Table, prior: Prior) -> PriorSet:
+    region = table.choice("region", tuple(REGIONS)) if "region" in table else "l1-ball"
+    return REGIONS[region](prior, table.take("delta", _NUMBER))
+
+
+def _box(table: Table, prior: Prior) -> PriorSet:  # noqa: ARG001 - one of _SETS
+    bounds = table.table("box")
+    box = Box(bounds.take("lower", list), bounds.take("upper", list))
+    bounds.done()
+    return box
+
+
+_SETS: Mapping[str, Callable[[Table, Prior], PriorSet]] = {
+    "radius": lambda table, prior: L1Ball(prior, table.take("radius", _NUMBER)),
+    "delta": _confidence,
+    "minimum_mass": lambda table, prior: MinimumMass(prior.size, table.take("minimum_mass", _NUMBER)),
+    "box": _box,
+    "vertices": lambda table, prior: Vertices(table.take("vertices", list)),
+}
+"""The sets of priors that a problem file may name, by the key that does."""
+
+
+def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility | SubConvex:
+    kind = table.only(("loss", "gain", "information", "information_density_of"))
+    utility: LinearUtility | SubConvex
+    if kind == "information":
+        utility = INFORMATIONS[table.choice(kind, tuple(INFORMATIONS))]()
+    elif kind == "information_density_of":
+        form = table.choice(kind, tuple(CLOSED_FORMS))
+        mechanism = CLOSED_FORMS[form](prior, privacy, np.zeros((prior.size, 1)))
+        utility = ExpectedGain(information_density(prior, mechanism.matrix))
+    else:
+        value = table.take(kind, (str, list))
+        if isinstance(value, str):
+            named: Mapping[str, Any] = LOSSES if kind == "loss" else _gains(prior)
+            if value not in named:
+                raise table.error(kind, f"is {value!r}: write one of {', '.join(named)}, or a matrix")
+            value = named[value]
+        utility = ExpectedLoss(value) if kind == "loss" else ExpectedGain(value)
+    table.done()
+    return utility
+
+
+def _expected(table: Table) -> Expected:
+    matrix = table.take("mechanism", list, None)
+    form = table.take("closed_form", str, None)
+    if form is not None and form not in CLOSED_FORMS:
+        raise table.error("closed_form", f"is {form!r}: write one of {', '.join(CLOSED_FORMS)}")
+    expected = Expected(
+        basis=table.choice("basis", BASES),
+        relation=table.choice("relation", tuple(RELATIONS)),
+        value=float(table.take("value", _NUMBER)),
+        rtol=float(table.take("rtol", _NUMBER, 1e-7)),
+        closed_form=form,
+        mechanism=None if matrix is None else Mechanism(matrix).matrix,
+    )
+    table.done()
+    return expected
+
+
+def _gains(prior: Prior) -> dict[str, Any]:
+    """Gains by name: 1 for the same label, and the same weighed by 1 / p[x]."""
+    return {"match": lambda x, y: x == y, "balanced_match": np.diag(1 / prior.pmf)}
