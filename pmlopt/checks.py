@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from pmlopt.errors import InputError
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 Label = Hashable
 
 SUM_TOLERANCE = 1e-9

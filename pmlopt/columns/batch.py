@@ -9,14 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.checks import FloatArray
+from pmlopt.checks import BoolArray, FloatArray, IntArray
 from pmlopt.columns.family import TIE, Box, Family
 
 BITS = 16
 """Letters to a word of a set."""
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 class Batch(Protocol):

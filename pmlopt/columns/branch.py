@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import BITS, BoolArray, Columns, IntArray, sets_of
+from pmlopt.checks import BoolArray, FloatArray, IntArray
+from pmlopt.columns.batch import BITS, Columns, sets_of
 from pmlopt.columns.family import Box
 from pmlopt.columns.kernel import Kernel
 from pmlopt.columns.relaxation import Knapsack

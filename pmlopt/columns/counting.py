@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import Columns, IntArray
+from pmlopt.checks import FloatArray, IntArray
+from pmlopt.columns.batch import Columns
 from pmlopt.columns.family import Box, Family, Staircase
 from pmlopt.columns.kernel import Kernel
 from pmlopt.columns.pricing import Priced

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import BoolArray, IntArray
+from pmlopt.checks import BoolArray, FloatArray, IntArray
 from pmlopt.columns.kernel import Kernel
 from pmlopt.columns.pricing import Priced
 

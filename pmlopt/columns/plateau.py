@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import BoolArray
+from pmlopt.checks import BoolArray, FloatArray
 from pmlopt.columns.kernel import Kernel
 
 CELLS = 10_000

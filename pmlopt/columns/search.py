@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import Columns, IntArray, joined, subset_sums
+from pmlopt.checks import FloatArray, IntArray
+from pmlopt.columns.batch import Columns, joined, subset_sums
 from pmlopt.columns.branch import BranchAndBound, largest
 from pmlopt.columns.family import Box, Family, Staircase
 from pmlopt.columns.kernel import Kernel

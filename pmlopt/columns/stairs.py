@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import BoolArray
+from pmlopt.checks import BoolArray, FloatArray
 from pmlopt.columns.family import Staircase
 from pmlopt.columns.kernel import Kernel
 

@@ -8,8 +8,7 @@ import highspy
 import numpy as np
 from scipy.optimize import nnls
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import IntArray
+from pmlopt.checks import FloatArray, IntArray
 from pmlopt.solvers.master import Master
 
 _FACE = 1e-12

@@ -9,8 +9,7 @@ from math import comb
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import BoolArray
+from pmlopt.checks import BoolArray, FloatArray
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.uncertainty.vertices import Vertices
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns.batch import Batch, BoolArray, IntArray
+from pmlopt.checks import BoolArray, FloatArray, IntArray
+from pmlopt.columns.batch import Batch
 from pmlopt.columns.explicit import Explicit
 from pmlopt.columns.kernel import Kernel
 from pmlopt.columns.plateau import Plateau, PlateauSearch

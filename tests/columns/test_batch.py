@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, exact_law
 
+from pmlopt.checks import BoolArray
 from pmlopt.columns import Box, Columns, Staircase, recognised, unit_columns
-from pmlopt.columns.batch import BoolArray, sets_of, subset_sums, sums_over, words
+from pmlopt.columns.batch import sets_of, subset_sums, sums_over, words
 
 
 @st.composite
