@@ -16,7 +16,6 @@ BITS = 16
 """Letters to a word of a set."""
 
 
-
 class Batch(Protocol):
     """Many columns at once."""
 
