@@ -15,24 +15,27 @@ _STEPS = 200
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """The function `sum_x (a[x] + theta weights[x])^+ + theta shift` of theta.
+    """The function `sum_x (a[x] + theta weights[x])^+ + theta (rate - sum(weights))` of theta.
+
+    Computed as `sum_x a[x] + theta rate` plus the negative parts: nothing large cancels at a large theta.
 
     Attributes:
-        weights: (N,), or None for weights so large that every term is positive: `sum_x a[x] + theta shift`.
-        shift: a number.
+        weights: (N,), or None for weights so large that no term is negative: `sum_x a[x] + theta rate`.
+        rate: a number.
     """
 
     weights: FloatArray | None
-    shift: float
+    rate: float
 
-    def at(self, costs: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(M,) values and (M,) slopes, for the columns of costs."""
+    def at(self, costs: FloatArray, theta: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+        """(M,) values less theta keep and (M,) slopes, for the columns of costs."""
+        rate = self.rate - keep
+        values = costs.sum(axis=0) + theta * rate
         if self.weights is None:
-            return costs.sum(axis=0) + theta * self.shift, np.full(len(theta), self.shift)
+            return values, np.full(len(theta), rate)
         inner = costs + self.weights[:, None] * theta
-        positive = inner > 0
-        slope = self.weights @ positive + self.shift
-        return np.where(positive, inner, 0.0).sum(axis=0) + theta * self.shift, slope
+        negative = inner < 0
+        return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
 
 
 def largest_gains(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
@@ -49,7 +52,7 @@ def largest_gains(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, kee
         keep: in (0, 1].
 
     Examples:
-        >>> uniform = (Piece(np.full(4, 0.25), 0.0),)  # one prior: the mean over the largest half
+        >>> uniform = (Piece(np.full(4, 0.25), 1.0),)  # one prior: the mean over the largest half
         >>> largest_gains(uniform, np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5).round(9)
         array([3.])
     """
@@ -150,20 +153,17 @@ def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: F
     return high
 
 
-def _least(
-    pieces: Sequence[Piece], costs: FloatArray, keep: float | FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
     """(M,) min over theta >= 0 of the largest piece less theta keep, and the (M,) theta where it is.
 
     Cutting planes on an interval: the next theta is where the lines at its ends cross.
     """
 
     def at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values, slopes = zip(*(piece.at(costs, theta) for piece in pieces), strict=True)
+        values, slopes = zip(*(piece.at(costs, theta, keep) for piece in pieces), strict=True)
         stacked, rates = np.array(values), np.array(slopes)
         largest = stacked.max(axis=0)
-        steepest = np.where(stacked >= largest, rates, -np.inf).max(axis=0)
-        return largest - theta * keep, steepest - keep
+        return largest, np.where(stacked >= largest, rates, -np.inf).max(axis=0)
 
     left = np.zeros(costs.shape[1])
     right = np.maximum(-costs, 0.0).sum(axis=0) / (1 - keep) * (1 + 1e-9)

@@ -100,7 +100,7 @@ class Vertices(PriorSet):
         return {} if len(self.laws) == 1 else {"least_mean": self.least_mean(matrix)[None, :]}
 
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        alone = [largest_gains((Piece(law, 0.0),), p, gains, keep) for law in self.laws]
+        alone = [largest_gains((Piece(law, 1.0),), p, gains, keep) for law in self.laws]
         return best_mixture(self.laws, p, gains, keep, np.min(alone, axis=0))
 
     def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:

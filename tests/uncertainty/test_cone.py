@@ -104,7 +104,7 @@ def test_for_one_prior_it_is_the_mean_over_the_largest_mass(seed: int, keep: flo
     case = oracles.random_case(rng, int(rng.integers(2, 8)), 3)
     p = case.prior.pmf
     expected = PML(-math.log(keep)).relaxation(case.prior, case.gains)
-    found = largest_gains((Piece(p, 0.0),), p, case.gains, keep)
+    found = largest_gains((Piece(p, 1.0),), p, case.gains, keep)
     assert found.max() == pytest.approx(expected, abs=1e-9)
 
 

@@ -234,6 +234,25 @@ def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: fl
     assert result.value >= value(p, LDP(0.5), utility) - 1e-9
 
 
+@pytest.mark.parametrize("epsilon", [1e-16, 1.2e-16, 1e-15])
+@pytest.mark.parametrize(
+    "one",
+    [
+        L1Ball([0.25] * 4, 0.1),
+        L1Ball([0.1, 0.2, 0.3, 0.4], 0.0),
+        MinimumMass(4, 0.1),
+        AllPriors(4),
+        Box([0.0, 0.1, 0.1, 0.1], [0.4, 0.5, 0.6, 0.7]),
+        Box([0.2] * 4, [0.3] * 4),
+        Vertices([[0.25] * 4]),
+    ],
+)
+def test_at_a_level_of_a_last_digit_nothing_is_told(one: PriorSet, epsilon: float) -> None:
+    result = solve(design([0.25] * 4, PML(epsilon, over=one), ExpectedGain(np.eye(4))))
+    assert result.value == pytest.approx(0.25, abs=1e-12)
+    assert result.gap <= 1e-12
+
+
 # ---------------------------------------------------------------- sub-convex utilities
 
 
