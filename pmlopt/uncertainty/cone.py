@@ -14,6 +14,7 @@ from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.uncertainty.vertices import Vertices
 
 _TIE = 1e-12
+"""How far outside a bound a corner may be by rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +56,10 @@ class Cone:
         else:
             digits = np.arange(self.count)[:, None] // 3 ** np.arange(self.priors.size) % 3
             found = self.nested(digits == 2, digits == 1)
-        lifts = found / (p @ found)
-        _, first = np.unique(np.round(lifts, 12), axis=1, return_index=True)
-        return np.asarray(lifts[:, np.sort(first)])
+        mantissas, exponents = np.frexp(found / found.max(axis=0))
+        _, first = np.unique(np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True)
+        kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
+        return np.asarray(kept / (p @ kept))
 
     def nested(self, inner: BoolArray, outer: BoolArray) -> FloatArray:
         """(N, K') the columns that are 1 on `inner`, as small as allowed on `outer`, and 0 elsewhere.
@@ -82,12 +84,7 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
             rest = np.setdiff1d(np.arange(n), letters)
             have = ones @ laws[:, rest].T
             for tight in combinations(range(count), free):
-                square = laws[np.ix_(tight, letters)]
-                if free and abs(np.linalg.det(square)) < _TIE:
-                    continue
-                between = (
-                    np.linalg.solve(square, (keep - have[:, tight]).T).T if free else np.empty((len(ones), 0))
-                )
+                between = _solved(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
                 met = have + between @ laws[:, letters].T >= keep - _TIE
                 able = met.all(axis=1) & ((between >= -_TIE) & (between <= 1 + _TIE)).all(axis=1)
                 columns = np.zeros((n, int(able.sum())))
@@ -95,3 +92,16 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
                 found.append(columns)
     columns = np.hstack(found)
     return columns[:, columns.max(axis=0) > 0]
+
+
+def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
+    """(K, M) the solutions of K equations, whatever the units of the unknowns; NaN where they have none."""
+    units, none = square.max(axis=0, initial=0.0), np.full(right.shape, np.nan)
+    if not units.all():
+        return none
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.linalg.solve(square / units, right) / units[:, None]
+    except np.linalg.LinAlgError:
+        return none
+    return np.where(np.isfinite(found), found, none)
