@@ -13,7 +13,7 @@ from pmlopt.checks import FloatArray, nonnegative
 from pmlopt.columns import STEEPEST, Box, Family, Staircase
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
-from pmlopt.mechanism import MechanismLike, match_labels, paired
+from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.requirement import Declared, Requirement, below, top_mean
 from pmlopt.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
@@ -140,15 +140,9 @@ class PML(Requirement):
         priors = self.over
         if priors is None:
             return None
-        if priors.size != prior.size:
-            raise PrivacyError(
-                f"{priors!r} is on {priors.size} letters, and the prior of the design on {prior.size}"
-            )
-        if isinstance(priors, L1Ball):
-            letters = priors.center.labels
-            match_labels(letters, prior.labels, "the l1 ball's letters", "the prior's labels", PrivacyError)
-            if priors.radius == 0 and (priors.center.pmf == prior.pmf).all():
-                return None
+        priors.check_letters(prior.labels, "the prior of the design")
+        if isinstance(priors, L1Ball) and priors.radius == 0 and (priors.center.pmf == prior.pmf).all():
+            return None
         return priors
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt.checks import nonnegative, real
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
-from pmlopt.mechanism import MechanismLike, as_mechanism, paired
+from pmlopt.mechanism import MechanismLike, as_mechanism, match_labels, paired
 from pmlopt.prior import PriorLike, as_prior
 from pmlopt.uncertainty.capacity import leakage_capacity
 from pmlopt.uncertainty.prior_set import PriorSet
@@ -22,16 +22,17 @@ def distance(first: PriorLike, second: PriorLike) -> float:
     """The l1 distance `sum_x |p[x] - q[x]|` of two priors, in [0, 2].
 
     Raises:
-        PrivacyError: they are on different numbers of letters.
+        PrivacyError: they are on different letters, or on the same in another order.
 
     Examples:
         >>> distance([0.5, 0.5], [0.75, 0.25])
         0.5
     """
-    p, q = as_prior(first).pmf, as_prior(second).pmf
-    if len(p) != len(q):
-        raise PrivacyError(f"the priors are on {len(p)} and {len(q)} letters: give both on the same")
-    return float(np.abs(p - q).sum())
+    p, q = as_prior(first), as_prior(second)
+    if p.size != q.size:
+        raise PrivacyError(f"the priors are on {p.size} and {q.size} letters: give both on the same")
+    match_labels(p.labels, q.labels, "the letters of one prior", "those of the other", PrivacyError)
+    return float(np.abs(p.pmf - q.pmf).sum())
 
 
 def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike, second: PriorLike) -> float:
@@ -47,7 +48,7 @@ def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike
         inf where the capacity is infinite.
 
     Raises:
-        PrivacyError: a prior is not in the set, or sizes disagree.
+        PrivacyError: a prior is not in the set, or the letters differ.
 
     Source: EMP, Theorem 3.
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import SUM_TOLERANCE, FloatArray, common_integers, float_array, real, whole
+from pmlopt.checks import (
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    common_integers,
+    float_array,
+    labels_of,
+    real,
+    whole,
+)
 from pmlopt.errors import PrivacyError
-from pmlopt.prior import PriorLike, as_prior
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible, probability
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -28,9 +37,11 @@ class Box(ChoquetSet):
         upper: (N,) in (0, 1], at least `lower`, with a sum of at least one.
         delta: the probability that the true distribution is outside, where the bounds come from a
             sample (see `confidence_box`).
+        labels: N labels of the letters; left out, they are known by position alone.
 
     Raises:
-        PrivacyError: a bound is outside [0, 1], the bounds cross, or no distribution is within them.
+        PrivacyError: a bound is outside [0, 1], the bounds cross, no distribution is within them, delta
+            is outside (0, 1), or the labels do not fit.
 
     Examples:
         >>> box = Box([0.1, 0.2, 0.3], [0.5, 0.5, 0.6])
@@ -40,11 +51,19 @@ class Box(ChoquetSet):
         array([0.5, 0.2, 0.3])
     """
 
-    def __init__(self, lower: ArrayLike, upper: ArrayLike, delta: float | None = None) -> None:
+    def __init__(
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        delta: float | None = None,
+        labels: Iterable[Label] | None = None,
+    ) -> None:
         self.lower = float_array(lower, 1, "the lower bounds", PrivacyError)
         self.upper = float_array(upper, 1, "the upper bounds", PrivacyError)
-        self.delta = delta
+        self.delta = None if delta is None else probability(delta)
         _check_bounds(self.lower, self.upper)
+        if labels is not None:
+            self.labels = labels_of(labels, len(self.lower), "the labels of the bounds", PrivacyError)
 
     @property
     def words(self) -> str:
@@ -52,7 +71,7 @@ class Box(ChoquetSet):
 
     @property
     def record(self) -> dict[str, Any]:
-        return {"box": {"lower": self.lower.tolist(), "upper": self.upper.tolist()}}
+        return {"box": {"lower": self.lower.tolist(), "upper": self.upper.tolist(), **self.names}}
 
     @cached_property
     def _bounded(self) -> bool:
@@ -76,8 +95,7 @@ class Box(ChoquetSet):
             return LowerProbability(lower, 0, None, total)
         return LowerProbability(lower, 0, upper, min(total, int(upper.sum())))
 
-    def contains(self, prior: PriorLike) -> bool:
-        p = as_prior(prior).pmf
+    def holds(self, p: FloatArray) -> bool:
         return bool(((self.lower - MEMBER <= p) & (p <= self.upper + MEMBER)).all())
 
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:

@@ -37,7 +37,7 @@ def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray
     -inf for outputs that never occur.
 
     Raises:
-        PrivacyError: `priors` is no set of priors, or one on another number of letters.
+        PrivacyError: `priors` is no set of priors, or one on other letters.
 
     Examples:
         >>> from pmlopt import AllPriors
@@ -47,10 +47,7 @@ def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray
     m = as_mechanism(mechanism)
     if not isinstance(priors, PriorSet):
         raise PrivacyError(f"{priors!r} is no set of priors: give one such as L1Ball(prior, 0.1)")
-    if priors.size != len(m.matrix):
-        raise PrivacyError(
-            f"the set of priors is on {priors.size} letters, and the mechanism on {len(m.matrix)}"
-        )
+    priors.check_letters(m.inputs, "the mechanism")
     columns = m.matrix[:, m.support]
     scaled = columns / columns.max(axis=0)
     levels = np.full(len(m.outputs), -np.inf)
@@ -74,7 +71,7 @@ def leakage_capacity(priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
         A float with the attributes `prior`, (N,) the worst prior, and `output`.
 
     Raises:
-        PrivacyError: `priors` is no set of priors, or one on another number of letters.
+        PrivacyError: `priors` is no set of priors, or one on other letters.
 
     Source: EMP, Definition 5.
 
@@ -103,7 +100,8 @@ def leakage_sensitivity(prior: PriorLike, priors: PriorSet, mechanism: Mechanism
         A float of at least 0, in nats, with the attributes `prior` and `output`.
 
     Raises:
-        PrivacyError: the prior is not in the set, or sizes disagree.
+        PrivacyError: the prior is not in the set, or the set is on other letters.
+        MechanismError: prior and mechanism are on different letters.
 
     Source: EMP, Definition 6.
 

@@ -13,7 +13,7 @@ from pmlopt.columns import Box, Family, Staircase
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, probability
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -34,7 +34,7 @@ class L1Ball(ChoquetSet):
             sample (see `confidence_ball`).
 
     Raises:
-        PrivacyError: the radius is negative, NaN or above 2.
+        PrivacyError: the radius is negative, NaN or above 2, or delta is outside (0, 1).
 
     Source: EMP, eq. (5) and Proposition 2; CVaR: Rockafellar and Uryasev, J. Risk 2 (2000).
 
@@ -47,8 +47,9 @@ class L1Ball(ChoquetSet):
 
     def __init__(self, center: PriorLike, radius: float, delta: float | None = None) -> None:
         self.center: Prior = as_prior(center)
+        self.labels = self.center.labels
         self.radius = real(radius, "the radius", PrivacyError)
-        self.delta = delta
+        self.delta = None if delta is None else probability(delta)
         if not 0 <= self.radius <= 2:
             raise PrivacyError(
                 f"the radius is {self.radius:g}: give one in [0, 2]; no two distributions are further apart "
@@ -83,7 +84,9 @@ class L1Ball(ChoquetSet):
 
     @property
     def record(self) -> dict[str, Any]:
-        return {"l1_ball": {"radius": self.radius, "center": self.center.probabilities.tolist()}}
+        center, counts = self.center.probabilities.tolist(), self.center.counts
+        exact = {} if counts is None else {"counts": list(counts)}
+        return {"l1_ball": {"radius": self.radius, "center": center, **exact, **self.names}}
 
     @cached_property
     def floats(self) -> LowerProbability:
@@ -98,8 +101,8 @@ class L1Ball(ChoquetSet):
             weights * half.denominator, total * half.numerator, None, total * half.denominator
         )
 
-    def contains(self, prior: PriorLike) -> bool:
-        return bool(np.abs(as_prior(prior).pmf - self.center.pmf).sum() <= self.radius + MEMBER)
+    def holds(self, p: FloatArray) -> bool:
+        return bool(np.abs(p - self.center.pmf).sum() <= self.radius + MEMBER)
 
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
         import cvxpy as cp

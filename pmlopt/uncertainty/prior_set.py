@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pmlopt.checks import FloatArray
+from pmlopt.checks import FloatArray, Label, real
 from pmlopt.errors import PrivacyError
-from pmlopt.prior import PriorLike
+from pmlopt.mechanism import match_labels
+from pmlopt.prior import PriorLike, as_prior
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -26,6 +27,14 @@ def check_possible(most: FloatArray) -> None:
             f"the letter at position {int((most <= 0).argmax())} has probability 0 under every prior of the "
             "set: leave it out"
         )
+
+
+def probability(delta: float) -> float:
+    """Delta, or a complaint where it is not in (0, 1)."""
+    share = real(delta, "delta", PrivacyError)
+    if not 0 < share < 1:
+        raise PrivacyError(f"delta is {share:g}: give a probability in (0, 1)")
+    return share
 
 
 MEMBER = 1e-12
@@ -56,9 +65,11 @@ class PriorSet(ABC):
     Attributes:
         delta: where the set was made from a sample, the probability over the sample that the true
             distribution is outside; else None.
+        labels: the labels of its letters; None where it knows them by position alone.
     """
 
     delta: float | None = None
+    labels: tuple[Label, ...] | None = None
 
     @property
     @abstractmethod
@@ -85,6 +96,27 @@ class PriorSet(ABC):
     def record(self) -> dict[str, Any]:
         """The set as plain data."""
 
+    @property
+    def names(self) -> dict[str, Any]:
+        """The labels as plain data; nothing where they are positions."""
+        if self.labels is None or self.labels == tuple(range(self.size)):
+            return {}
+        return {"labels": list(self.labels)}
+
+    def check_letters(self, letters: Sequence[Label], owner: str) -> None:
+        """Complain of letters that are not those of the set, or are in another order.
+
+        Args:
+            letters: labels.
+            owner: what they are of, such as "the mechanism".
+        """
+        if len(letters) != self.size:
+            raise PrivacyError(f"{self!r} is on {self.size} letters, and {owner} on {len(letters)}")
+        if self.labels is not None:
+            match_labels(
+                self.labels, tuple(letters), "the letters of the set", f"those of {owner}", PrivacyError
+            )
+
     @abstractmethod
     def least_mean(self, matrix: FloatArray) -> FloatArray:
         """(M,) the least mean of each column of an (N, M) matrix over the set."""
@@ -101,9 +133,19 @@ class PriorSet(ABC):
     def worst_prior(self, column: FloatArray) -> FloatArray:
         """(N,) a prior of the set at which the mean of the (N,) column is least; it may have zeros."""
 
-    @abstractmethod
     def contains(self, prior: PriorLike) -> bool:
-        """Whether a prior is in the set, up to rounding (1e-12)."""
+        """Whether a prior is in the set, up to rounding (1e-12).
+
+        Raises:
+            PrivacyError: the prior is on other letters than the set.
+        """
+        p = as_prior(prior)
+        self.check_letters(p.labels, "the prior")
+        return self.holds(p.pmf)
+
+    @abstractmethod
+    def holds(self, p: FloatArray) -> bool:
+        """Whether the (N,) probabilities are in the set, up to rounding (`MEMBER`)."""
 
     @abstractmethod
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:

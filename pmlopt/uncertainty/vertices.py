@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.checks import SUM_TOLERANCE, FloatArray, common_integers, float_array
 from pmlopt.errors import PrivacyError
-from pmlopt.prior import PriorLike, as_prior
-from pmlopt.uncertainty.prior_set import LeastMean, PriorSet, check_possible
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, PriorSet, check_possible
 from pmlopt.uncertainty.relaxation import Piece, best_mixture, largest_gains
 
 if TYPE_CHECKING:
@@ -80,12 +79,11 @@ class Vertices(PriorSet):
     def worst_prior(self, column: FloatArray) -> FloatArray:
         return np.asarray(self.laws[(self.laws @ column).argmin()])
 
-    def contains(self, prior: PriorLike) -> bool:
+    def holds(self, p: FloatArray) -> bool:
         from scipy.optimize import nnls
 
-        p = as_prior(prior).pmf
         system = np.vstack([self.laws.T, np.ones(len(self.laws))])
-        return bool(nnls(system, np.append(p, 1.0))[1] <= SUM_TOLERANCE)
+        return bool(nnls(system, np.append(p, 1.0))[1] <= MEMBER)
 
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
         import cvxpy as cp

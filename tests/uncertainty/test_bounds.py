@@ -59,6 +59,11 @@ def test_the_distance_is_that_of_l1() -> None:
     assert distance([0.5, 0.5], [0.5, 0.5]) == 0
     with pytest.raises(PrivacyError, match="2 and 3 letters"):
         distance([0.5, 0.5], [0.5, 0.3, 0.2])
+    first, second = Prior([0.7, 0.3], labels=["a", "b"]), Prior([0.3, 0.7], labels=["b", "a"])
+    with pytest.raises(PrivacyError, match="same in another order"):
+        distance(first, second)
+    assert distance(first, second.reordered(["a", "b"])) == 0
+    assert distance(first, [0.3, 0.7]) == pytest.approx(0.8)
 
 
 @settings(max_examples=100, deadline=None)
@@ -88,6 +93,12 @@ def test_an_infinite_capacity_bounds_nothing() -> None:
     assert lipschitz_bound(AllPriors(2), np.eye(2), [0.5, 0.5], [0.5, 0.5]) == 0
     huge = lipschitz_bound(MinimumMass(2, 1e-300), np.eye(2), [0.5, 0.5], [0.6, 0.4])
     assert huge == pytest.approx(2e299)
+
+
+def test_priors_on_another_number_of_letters_have_no_lipschitz_bound() -> None:
+    for other in ([1.0], [0.5, 0.3, 0.2]):
+        with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
+            lipschitz_bound(L1Ball([0.5, 0.5], 0.1), np.eye(2), other, [0.5, 0.5])
 
 
 def test_priors_outside_the_set_have_no_lipschitz_bound() -> None:

@@ -141,6 +141,53 @@ def test_priors_a_hair_outside_are_not_in_the_set() -> None:
     half = [0.5, 0.5]
     sets = [L1Ball(half, 0.0), MinimumMass(2, 0.5), Vertices([half]), Box(half, half)]
     assert all(one.contains(inside) and not one.contains(outside) for one in sets)
+    barely = [0.5 + 1e-11, 0.5 - 1e-11]
+    assert not any(one.contains(barely) for one in sets)
+
+
+def test_priors_on_another_number_of_letters_are_refused() -> None:
+    half = [0.5, 0.5]
+    for one in (L1Ball(half, 0.1), MinimumMass(2, 0.5), Vertices([half]), Box(half, half), AllPriors(2)):
+        for other in ([1.0], [0.5, 0.3, 0.2]):
+            with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
+                one.contains(other)
+
+
+# ---------------------------------------------------------------- what a set knows of itself
+
+
+def test_sets_on_other_letters_are_not_equal() -> None:
+    named, turned = Prior([0.7, 0.3], labels=["a", "b"]), Prior([0.7, 0.3], labels=["b", "a"])
+    assert L1Ball(named, 0.1) == L1Ball(Prior([0.7, 0.3], labels=["a", "b"]), 0.1)
+    assert L1Ball(named, 0.1) != L1Ball(turned, 0.1)
+    bounds = ([0.6, 0.2], [0.8, 0.4])
+    assert Box(*bounds, labels=["a", "b"]) == Box(*bounds, labels=["a", "b"])
+    assert Box(*bounds, labels=["a", "b"]) != Box(*bounds, labels=["b", "a"])
+    assert Box(*bounds, labels=["a", "b"]) != Box(*bounds)
+    assert Box(*bounds, labels=[0, 1]) == Box(*bounds)
+
+
+def test_balls_around_counts_are_known_by_their_counts() -> None:
+    counts, floats = Prior.from_counts({"a": 1, "b": 2}), Prior([1 / 3, 2 / 3], labels=["a", "b"])
+    assert L1Ball(counts, 0.1) != L1Ball(floats, 0.1)
+    assert L1Ball(counts, 0.1).record["l1_ball"]["counts"] == [1, 2]
+    assert L1Ball(counts, 0.1).record["l1_ball"]["labels"] == ["a", "b"]
+    assert set(L1Ball([0.5, 0.5], 0.1).record["l1_ball"]) == {"radius", "center"}
+    assert Box([0.6, 0.2], [0.8, 0.4], labels=["a", "b"]).record["box"]["labels"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, math.nan, math.inf, "small"])
+def test_no_set_has_such_a_delta(delta: Any) -> None:
+    with pytest.raises(PrivacyError, match="delta"):
+        L1Ball([0.5, 0.5], 0.1, delta)
+    with pytest.raises(PrivacyError, match="delta"):
+        Box([0.4, 0.4], [0.6, 0.6], delta)
+
+
+@pytest.mark.parametrize("labels", [["a"], ["a", "a"], "ab"])
+def test_bounds_have_a_label_for_each_letter(labels: Any) -> None:
+    with pytest.raises(PrivacyError, match="labels of the bounds"):
+        Box([0.4, 0.4], [0.6, 0.6], labels=labels)
 
 
 # ---------------------------------------------------------------- the twin
