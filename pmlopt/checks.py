@@ -101,7 +101,9 @@ def real(value: Any, what: str, error: type[InputError]) -> float:
         if isinstance(value, str | bytes | bool | np.bool_):
             raise TypeError
         number = float(value)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        raise error(f"{what} is too large for a float: give a number below 1e308") from None
+    except (TypeError, ValueError):
         raise error(f"{what} must be a number, not {value!r}") from None
     if not math.isfinite(number):
         raise error(f"{what} must be a finite number, not {number}")

@@ -107,6 +107,9 @@ class Prior:
     ) -> Prior:
         """The empirical distribution of a table of counts, with its sample size (EMP eq. (3)).
 
+        Letters must be fixed before the sample is seen, and pseudo-counts are no sample: a promise over the
+        sample does not hold for counts to which something was added.
+
         Args:
             counts: a mapping from label to count, or N counts.
             labels: N labels, where the counts are not a mapping.
@@ -119,17 +122,7 @@ class Prior:
             >>> prior.labels, prior.probabilities, prior.samples
             (('low', 'high'), array([0.75, 0.25]), 4)
         """
-        if isinstance(counts, Mapping):
-            if labels is not None:
-                raise PriorError("the counts carry their labels already: leave out `labels`")
-            labels, values = tuple(counts.keys()), list(counts.values())
-        else:
-            values = list(counts)
-        names = labels_of(labels, len(values), "the prior's labels", PriorError)
-        integers = tuple(
-            _count(value, f"the count of the letter {label!r}")
-            for label, value in zip(names, values, strict=True)
-        )
+        names, integers = counted(counts, labels)
         return cls._from_integers(integers, names, samples=sum(integers))
 
     @classmethod
@@ -152,13 +145,12 @@ class Prior:
 
     @classmethod
     def _from_integers(cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None) -> Prior:
-        if not counts:
-            raise PriorError("there are no counts: a prior needs at least one letter")
         for label, count in zip(labels, counts, strict=True):
             if count == 0:
                 raise PriorError(
-                    f"the letter {label!r} has count 0: leave it out, or add a pseudo-count to "
-                    "every letter if it can occur"
+                    f"the letter {label!r} has count 0, it was not seen: leave it out or add a pseudo-count, "
+                    "but then the counts are no sample and no promise over the sample holds "
+                    "(`confidence_box` takes counts of 0)"
                 )
         total = sum(counts)
         probabilities = np.array([count / total for count in counts])
@@ -239,6 +231,29 @@ PriorLike: TypeAlias = Prior | ArrayLike
 def as_prior(prior: PriorLike) -> Prior:
     """A Prior as it is, an array as a Prior without labels."""
     return prior if isinstance(prior, Prior) else Prior(prior)
+
+
+def counted(
+    counts: Mapping[Label, int] | Sequence[int], labels: Iterable[Label] | None = None
+) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+    """The labels and the whole numbers of a table of counts, which may be 0."""
+    if isinstance(counts, Mapping):
+        if labels is not None:
+            raise PriorError("the counts carry their labels already: leave out `labels`")
+        labels, values = tuple(counts.keys()), list(counts.values())
+    elif isinstance(counts, Iterable):
+        values = list(counts)
+    else:
+        raise PriorError(
+            f"the counts are {counts!r}: give a mapping from label to count, or a list of counts"
+        )
+    if not values:
+        raise PriorError("there are no counts: a prior needs at least one letter")
+    names = labels_of(labels, len(values), "the prior's labels", PriorError)
+    return names, tuple(
+        _count(value, f"the count of the letter {label!r}")
+        for label, value in zip(names, values, strict=True)
+    )
 
 
 def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None:

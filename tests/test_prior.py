@@ -120,7 +120,7 @@ def test_numpy_scalars_become_plain_labels() -> None:
 @pytest.mark.parametrize(
     ("counts", "parts"),
     [
-        ({"a": 0, "b": 3}, ["'a'", "count 0", "leave it out", "pseudo-count"]),
+        ({"a": 0, "b": 3}, ["'a'", "not seen", "leave it out", "pseudo-count", "no sample", "no promise"]),
         ({"a": -1, "b": 3}, ["'a'", "-1", "whole number"]),
         ([1, 2.5], ["letter 1", r"2\.5", "whole number"]),
         (["1", 2], ["letter 0", "'1'", "whole number"]),
@@ -131,6 +131,7 @@ def test_numpy_scalars_become_plain_labels() -> None:
         ([None, 2], ["letter 0", "None", "whole number"]),
         ([], ["no counts", "at least one letter"]),
         ({}, ["no counts", "at least one letter"]),
+        (7, ["the counts are 7", "mapping"]),
     ],
 )
 def test_bad_counts_are_named_with_a_remedy(counts: Any, parts: list[str]) -> None:

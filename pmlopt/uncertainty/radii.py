@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pmlopt.checks import real, whole
+from pmlopt.checks import BoolArray, FloatArray, Label, real, whole
 from pmlopt.columns.batch import subset_sums
 from pmlopt.errors import PriorError, PrivacyError
-from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.prior import Prior, PriorLike, as_prior, counted
 from pmlopt.uncertainty.boxes import Box
 from pmlopt.uncertainty.l1_ball import L1Ball
-from pmlopt.uncertainty.prior_set import PriorSet
+from pmlopt.uncertainty.prior_set import PriorSet, probability
 
 LARGEST_BALANCED = 20
 """Letters up to which `balance` looks at every event."""
+
+OUTWARD = 1e-9
+"""By this share an end of an interval is moved outward, for rounding."""
+
+STEPS = 64
+"""Steps of the search for an end."""
 
 
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
@@ -49,7 +55,7 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
     draws = whole(samples, "the number of samples", PrivacyError)
     letters = whole(size, "the size of the alphabet", PrivacyError)
     terms = log_events(letters) - math.log(probability(delta))
-    return min(2.0, 2 * math.sqrt(max(0.0, terms) / (draws * phi(kappa))))
+    return min(2.0, 2 * math.sqrt(max(0.0, terms) / draws / phi(kappa)))
 
 
 def phi(kappa: float) -> float:
@@ -101,7 +107,7 @@ def confidence_ball(prior: Prior, delta: float) -> L1Ball:
     """The l1 ball around an empirical distribution that holds the true one except with probability delta.
 
     Args:
-        prior: from counts or samples, so that it has a sample size.
+        prior: from the counts of a sample on letters that were fixed before it, without pseudo-counts.
         delta: in (0, 1), over the sample.
 
     Raises:
@@ -118,17 +124,20 @@ def confidence_ball(prior: Prior, delta: float) -> L1Ball:
     return L1Ball(prior, weissman_radius(_sample_size(prior), prior.size, delta), delta)
 
 
-def confidence_box(prior: Prior, delta: float) -> Box:
+def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: float) -> Box:
     """Clopper-Pearson intervals that hold every letter's true probability at once, except with delta.
 
-    For two letters it is the one exact interval at delta; for N > 2 each has delta / N (Bonferroni).
+    For two letters it is the one exact interval at delta; for N > 2 each has delta / N (Bonferroni). A letter
+    that was not seen has the lower bound 0; the prior of the design can then be any on the same letters.
 
     Args:
-        prior: from counts.
+        counts: of a sample on letters that were fixed before it, without pseudo-counts: a mapping from label
+            to count, N counts (0 for letters that were not seen), or a prior made from counts.
         delta: in (0, 1), over the sample.
 
     Raises:
-        PriorError: the prior was not made from counts.
+        PriorError: the prior was not made from counts, a count is negative or not a whole number, all are
+            0, or they are too large for floats.
         PrivacyError: delta is outside (0, 1).
 
     Source: Clopper and Pearson, Biometrika 26 (1934).
@@ -136,22 +145,49 @@ def confidence_box(prior: Prior, delta: float) -> Box:
     Examples:
         >>> confidence_box(Prior.from_counts([5, 5]), 0.05).lower.round(4)
         array([0.1871, 0.1871])
+        >>> confidence_box({"seen": 10, "unseen": 0}, 0.05).upper.round(4)
+        array([1.    , 0.3085])
     """
-    from scipy.special import betaincinv
+    labels, seen = _counts_of(counts)
+    share, size = probability(delta), len(seen)
+    if size == 1:
+        return Box([1.0], [1.0], share, labels)
+    lower, upper = _intervals(seen, share / 2 if size == 2 else share / (2 * size))
+    return Box(lower, upper, share, labels)
 
-    draws, share = _sample_size(prior), probability(delta)
-    if prior.counts is None:
-        raise PriorError(
-            "the prior has a sample size and no counts: make it by Prior.from_counts or Prior.from_samples"
-        )
-    if prior.size == 1:
-        return Box([1.0], [1.0], share)
-    tail = share / 2 if prior.size == 2 else share / (2 * prior.size)
-    counts = np.array(prior.counts, dtype=float)
-    rest = draws - counts
-    lower = betaincinv(counts, rest + 1, tail)
-    upper = 1 - betaincinv(rest, counts + 1, tail)
-    return Box(lower, upper, share)
+
+def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
+    """(N,) lower and upper bounds, each wrong with probability `tail` at most, rounded outward.
+
+    They are looked for by the binomial's tails: SciPy's inverse of them can be far off in large samples.
+    """
+    from scipy.special import betainc, betaincc
+
+    draws = sum(counts)
+    try:
+        k, rest = np.array([[count, draws - count] for count in counts], dtype=float).T
+        shares, start = k / float(draws), np.maximum(k, 0.5) / float(draws)
+    except OverflowError:
+        raise PriorError("the counts are too large for floats: give whole numbers below 1e308") from None
+    lower = _moved(shares, np.full(len(k), -750.0), lambda end: betainc(k, rest + 1, end) <= tail)
+    upper = _moved(start, 1 - np.log(start), lambda end: betaincc(k + 1, rest, end) <= tail)
+    return lower * (1 - OUTWARD), np.minimum(upper * (1 + OUTWARD), 1.0)
+
+
+def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]) -> FloatArray:
+    """(N,) the nearest ends that are right, at most 1, by bisection of their logarithms.
+
+    Args:
+        start: (N,) where the ends are too near.
+        furthest: (N,) what to add to the logarithms of the starts for ends that are right for sure.
+        right: whether each end is.
+    """
+    near, far = np.zeros(len(start)), furthest
+    for _ in range(STEPS):
+        middle = (near + far) / 2
+        enough = right(np.minimum(start * np.exp(middle), 1.0))
+        near, far = np.where(enough, near, middle), np.where(enough, middle, far)
+    return np.minimum(start * np.exp(far), 1.0)
 
 
 REGIONS: Mapping[str, Callable[[Prior, float], PriorSet]] = {
@@ -173,12 +209,22 @@ def log_events(size: int) -> float:
     return size * math.log(2) + math.log1p(-(2.0 ** (1 - size)))
 
 
-def probability(delta: float) -> float:
-    """Delta, or a complaint where it is not in (0, 1)."""
-    share = real(delta, "delta", PrivacyError)
-    if not 0 < share < 1:
-        raise PrivacyError(f"delta is {share:g}: give a probability in (0, 1)")
-    return share
+def _counts_of(
+    counts: Prior | Mapping[Label, int] | Sequence[int],
+) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+    """The labels and counts of a sample."""
+    if isinstance(counts, Prior):
+        _sample_size(counts)
+        if counts.counts is None:
+            raise PriorError(
+                "the prior has a sample size and no counts: make it by Prior.from_counts or "
+                "Prior.from_samples"
+            )
+        return counts.labels, counts.counts
+    labels, seen = counted(counts)
+    if not any(seen):
+        raise PriorError("the counts are all 0: without a sample nothing is known, take AllPriors")
+    return labels, seen
 
 
 def _sample_size(prior: Prior) -> int:

@@ -16,18 +16,24 @@ from uncertainty.oracle import KINDS, Case, Definition, ball_case, random_matrix
 from pmlopt import (
     PML,
     AllPriors,
+    Box,
     L1Ball,
     Mechanism,
     MinimumMass,
+    MutualInformation,
+    Prior,
     Vertices,
     closed_forms,
+    confidence_box,
+    design,
     ldp_level,
     leakage_capacity,
     leakage_level,
     leakage_sensitivity,
+    lipschitz_bound,
 )
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.uncertainty import pointwise_capacity
+from pmlopt.uncertainty import PriorSet, pointwise_capacity
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -225,8 +231,39 @@ def test_what_is_no_set_is_refused(no_set: object) -> None:
         leakage_capacity(no_set, np.eye(2))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "priors",
+    [
+        L1Ball(Prior([0.7, 0.3], labels=["a", "b"]), 0.1),
+        Box([0.6, 0.2], [0.8, 0.4], labels=["a", "b"]),
+        confidence_box({"a": 70, "b": 30}, 0.1),
+    ],
+)
+def test_letters_must_be_the_same_in_the_same_order(priors: PriorSet) -> None:
+    p = Prior([0.3, 0.7], labels=["b", "a"])
+    turned = Mechanism(np.eye(2), ["b", "a"])
+    for attempt in (
+        lambda: leakage_capacity(priors, turned),
+        lambda: pointwise_capacity(priors, turned),
+        lambda: leakage_sensitivity(p, priors, turned),
+        lambda: leakage_sensitivity(p, priors, np.eye(2)),
+        lambda: priors.contains(p),
+        lambda: lipschitz_bound(priors, np.eye(2), p, p),
+        lambda: design(p, PML(0.5, over=priors), MutualInformation()),
+        lambda: PML(0.5, over=priors).level(p, np.eye(2)),
+    ):
+        with pytest.raises(PrivacyError, match="same in another order"):
+            attempt()
+    right = p.reordered(["a", "b"])
+    assert priors.contains(right)
+    assert priors.contains([0.7, 0.3])
+    assert leakage_sensitivity(right, priors, np.eye(2)) > 0
+
+
 def test_letters_must_be_as_many() -> None:
     with pytest.raises(PrivacyError, match="on 3 letters, and the mechanism on 2"):
         leakage_capacity(AllPriors(3), np.eye(2))
+    with pytest.raises(PrivacyError, match="on 2 letters, and the mechanism on 3"):
+        pointwise_capacity(L1Ball([0.5, 0.5], 0.1), np.eye(3))
     with pytest.raises(MechanismError):
         leakage_sensitivity([0.5, 0.3, 0.2], AllPriors(3), np.eye(2))
