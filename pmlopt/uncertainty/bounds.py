@@ -155,7 +155,10 @@ def level_bound(epsilon: float, radius: float) -> float:
         2.5
     """
     level, size = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius, math.inf)
-    return level + _less(size / 2 * math.exp(min(level, 700.0)))
+    if size == 0:
+        return level
+    logarithm = level + math.log(size) - math.log(2)  # of radius/2 e^eps, which may overflow
+    return level + _less(math.exp(logarithm)) if logarithm < 0 else math.inf
 
 
 def robust_level(epsilon: float, radius: float) -> float:

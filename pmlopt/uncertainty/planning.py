@@ -8,11 +8,13 @@ With the samples in hand, `PML(epsilon, over=confidence_ball(prior, delta))` pro
 from __future__ import annotations
 
 import math
+import sys
 
 from pmlopt.checks import nonnegative, whole
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.bounds import level_bound
-from pmlopt.uncertainty.radii import log_events, probability, weissman_radius
+from pmlopt.uncertainty.prior_set import probability
+from pmlopt.uncertainty.radii import log_events, weissman_radius
 
 
 def samples_needed(size: int, epsilon: float, target: float, delta: float) -> int:
@@ -38,19 +40,24 @@ def samples_needed(size: int, epsilon: float, target: float, delta: float) -> in
     """
     width = _width(epsilon, target)
     letters = whole(size, "the size of the alphabet", PrivacyError)
-    terms = max(0.0, log_events(letters) - math.log(probability(delta)))
+    share = probability(delta)
+    terms = max(0.0, log_events(letters) - math.log(share))
     needed = terms / 2 / width / width if width > 0 else math.inf
     if not math.isfinite(needed):
         raise PrivacyError(
             f"no sample tells the levels {epsilon:g} and {target:g} apart: give levels that differ more"
         )
-    return max(1, math.ceil(needed))
+    samples = max(1, math.ceil(needed))
+    while failure_bound(samples, letters, epsilon, target) > max(share, sys.float_info.min):
+        samples += max(1, samples >> 50)  # rounding is a few units in the last place
+    return samples
 
 
 def failure_bound(samples: int, size: int, epsilon: float, target: float) -> float:
     """The probability over the sample that level epsilon at the estimate is not level `target` in truth.
 
-    At most `(2^N - 2) exp(-2 m (e^-eps - e^-eps')^2)`, and at most one.
+    At most `(2^N - 2) exp(-2 m (e^-eps - e^-eps')^2)`, and at most one. For more than one letter it is at
+    least the smallest normal float, 2.2e-308.
 
     Args:
         samples: m.
@@ -69,7 +76,11 @@ def failure_bound(samples: int, size: int, epsilon: float, target: float) -> flo
     """
     draws = whole(samples, "the number of samples", PrivacyError)
     letters = whole(size, "the size of the alphabet", PrivacyError)
-    return math.exp(min(0.0, log_events(letters) - 2 * draws * _width(epsilon, target) ** 2))
+    width = _width(epsilon, target)
+    if letters == 1:
+        return 0.0
+    exponent = log_events(letters) - 2 * (float(draws) * width * width)
+    return max(sys.float_info.min, math.exp(min(0.0, exponent)))
 
 
 def level_with_confidence(samples: int, size: int, epsilon: float, delta: float) -> float:

@@ -237,6 +237,8 @@ def test_past_its_range_the_level_bound_says_nothing() -> None:
     assert level_bound(1.0, 2.0) == math.inf
     assert level_bound(800.0, 0.0) == 800.0
     assert level_bound(800.0, 1e-9) == math.inf
+    assert level_bound(800.0, 1e-310) == math.inf
+    assert level_bound(705.0, 1e-310) == pytest.approx(705 - math.log1p(-math.exp(705 + math.log(5e-311))))
 
 
 @given(st.floats(0, 4), st.floats(0, 2))

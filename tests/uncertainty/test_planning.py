@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -75,6 +76,40 @@ def test_the_samples_needed_are_the_fewest_that_do(
     if m > 1:
         assert failure_bound(m - 1, size, epsilon, epsilon + step) > delta * (1 - 1e-9)
         assert level_with_confidence(m - 1, size, epsilon, delta) > epsilon + step - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "target", "delta"),
+    [
+        (37, 3.888186928539637, 3.8883304979156774, 2.694056577722661e-11),
+        (2, 300.0, 301.0, 0.1),
+        (5, 0.1, 0.1 + 1e-9, 1e-300),
+    ],
+)
+def test_the_samples_needed_keep_the_promise_in_floats(
+    size: int, epsilon: float, target: float, delta: float
+) -> None:
+    assert failure_bound(samples_needed(size, epsilon, target, delta), size, epsilon, target) <= delta
+
+
+@given(SIZES, st.floats(0, 5), st.floats(1e-9, 1e-3), st.floats(1e-300, 0.9))
+@MODEST
+def test_the_samples_needed_keep_the_promise_at_any_size(
+    size: int, epsilon: float, step: float, delta: float
+) -> None:
+    assume(epsilon + step > epsilon)
+    m = samples_needed(size, epsilon, epsilon + step, delta)
+    assert failure_bound(m, size, epsilon, epsilon + step) <= delta
+
+
+def test_no_sample_is_so_large_that_nothing_can_fail() -> None:
+    for samples in (10**6, 10**300, int(1.7e308)):
+        assert failure_bound(samples, 2, 0.0, 1.0) == sys.float_info.min
+    assert samples_needed(3, 0.0, 1.0, 5e-324) < 1000
+    with pytest.raises(PrivacyError, match="number of samples is too large"):
+        failure_bound(10**400, 2, 0.0, 1.0)
+    with pytest.raises(PrivacyError, match="number of samples is too large"):
+        level_with_confidence(10**5000, 2, 0.0, 0.1)
 
 
 def test_the_printed_figure() -> None:
