@@ -189,6 +189,17 @@ def test_sets_of_priors_are_read_by_key(tmp_path: Path, keys: str, priors: Prior
     assert privacy == PML(0.5, over=priors)
 
 
+@pytest.mark.parametrize(("letters", "keys"), [(3, ", radius = 0.1"), (2, "")])
+def test_the_robust_binary_form_is_for_two_letters_and_a_set(tmp_path: Path, letters: int, keys: str) -> None:
+    text = GOOD.replace(
+        'probabilities = [0.5, 0.5], labels = ["a", "b"]', f"probabilities = {[1 / letters] * letters}"
+    )
+    text = text.replace('{ log = "5/4" }', f"0.5{keys}")
+    text = text.replace('{ loss = "hamming" }', '{ information_density_of = "robust_binary" }')
+    with pytest.raises(InstanceError, match=f"robust_binary is for 2 letters .* not for {letters} letters"):
+        load(write(tmp_path, text))
+
+
 @pytest.mark.parametrize("name", sorted(INFORMATIONS))
 def test_informations_are_read_by_name(tmp_path: Path, name: str) -> None:
     text = GOOD.replace('{ loss = "hamming" }', f'{{ information = "{name}" }}')

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from pmlopt import closed_forms
 from pmlopt.checks import FloatArray
+from pmlopt.errors import InstanceError
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML, Requirement
@@ -26,7 +27,13 @@ def _ldp_level(prior: Prior, privacy: Requirement) -> float:
 
 
 def _robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
-    return dict(forms(prior, privacy))["robust_binary"]
+    found = dict(forms(prior, privacy)).get("robust_binary")
+    if found is None:
+        raise InstanceError(
+            "the closed form robust_binary is for 2 letters and PML over a set of priors, not for "
+            f"{prior.size} letters under {privacy!r}"
+        )
+    return found
 
 
 CLOSED_FORMS: Mapping[str, Callable[[Prior, Requirement, FloatArray], Mechanism]] = {

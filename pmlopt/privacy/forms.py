@@ -22,7 +22,9 @@ def forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str, Mechanism]]
     if isinstance(privacy, PML) and (priors := privacy.priors(prior)) is not None:
         if prior.size == 2:
             lowest, rest = priors.least_mean(np.eye(2)).tolist()
-            yield "robust_binary", closed_forms.robust_binary(lowest, max(lowest, 1 - rest), privacy.epsilon)
+            highest = max(lowest, 1 - rest)
+            if lowest < 1 and highest > 0:  # else one letter is impossible but for rounding
+                yield "robust_binary", closed_forms.robust_binary(lowest, highest, privacy.epsilon)
         if isinstance(priors, ChoquetSet) and priors.vacuous:
             yield "randomized_response", closed_forms.randomized_response(prior.size, privacy.epsilon)
         return

@@ -219,3 +219,12 @@ def test_an_interval_that_is_none_is_refused(lowest: float, highest: float) -> N
 def test_a_level_that_is_none_is_refused(epsilon: float) -> None:
     with pytest.raises(PrivacyError, match="epsilon"):
         robust_binary(0.3, 0.6, epsilon)
+
+
+@pytest.mark.parametrize("points", [[[1.0, 1e-17]], [[1e-17, 1.0]], [[1.0, 1e-17], [1.0, 1e-20]]])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_where_a_letter_is_impossible_but_for_rounding_a_design_needs_no_form(
+    points: list[list[float]], epsilon: float
+) -> None:
+    result = solve(design([0.5, 0.5], PML(epsilon, over=Vertices(points)), MutualInformation()))
+    assert result.level <= epsilon
