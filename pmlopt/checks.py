@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.errors import InputError
+from pmlopt.errors import InputError, PrivacyError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -50,6 +50,14 @@ def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
     ratios = [float(value).as_integer_ratio() for value in values]
     denominator = max(below for _, below in ratios)  # all are powers of two
     return tuple(above * (denominator // below) for above, below in ratios), denominator
+
+
+def probability(delta: float) -> float:
+    """Delta, or a complaint where it is not in (0, 1)."""
+    share = real(delta, "delta", PrivacyError)
+    if not 0 < share < 1:
+        raise PrivacyError(f"delta is {share:g}: give a probability in (0, 1)")
+    return share
 
 
 def rounding_of(terms: int, size: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmlopt import files
-from pmlopt.checks import SUM_TOLERANCE, FloatArray, Label, float_array, labels_of
+from pmlopt.checks import SUM_TOLERANCE, FloatArray, IntArray, Label, float_array, labels_of
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.prior import Prior, PriorLike, as_prior
 
@@ -107,6 +107,17 @@ class Mechanism:
             array([[0.5, 0.5],
                    [1. , 0. ]])
         """
+        groups = self.similar_outputs(rtol)
+        merged = np.column_stack([self.matrix[:, group].sum(axis=1) for group in groups])
+        return Mechanism(merged, self.inputs, [self.outputs[group[0]] for group in groups])
+
+    def similar_outputs(self, rtol: float = 1e-12) -> list[list[int]]:
+        """The outputs that occur, by place, in groups whose columns are proportional; see `reduced`.
+
+        Examples:
+            >>> Mechanism([[0.2, 0.3, 0.5, 0.0], [0.4, 0.6, 0.0, 0.0]]).similar_outputs()
+            [[0, 1], [2]]
+        """
         groups: list[list[int]] = []
         shapes: list[FloatArray] = []
         for y in np.flatnonzero(self.support):
@@ -119,8 +130,7 @@ class Mechanism:
             else:
                 groups.append([int(y)])
                 shapes.append(shape)
-        merged = np.column_stack([self.matrix[:, group].sum(axis=1) for group in groups])
-        return Mechanism(merged, self.inputs, [self.outputs[group[0]] for group in groups])
+        return groups
 
     def sample(self, values: Iterable[Label], seed: int | np.random.Generator | None = None) -> list[Label]:
         """One random output for each value, drawn independently from its row.
@@ -133,18 +143,8 @@ class Mechanism:
             >>> Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(["b", "a"], seed=1)
             ['B', 'A']
         """
-        place = {label: i for i, label in enumerate(self.inputs)}
-        rows = []
-        for value in values:
-            if not isinstance(value, Hashable) or value not in place:
-                raise MechanismError(
-                    f"the value {value!r} is not an input of the mechanism, whose inputs are {self.inputs}"
-                )
-            rows.append(place[value])
-        try:
-            uniform = np.random.default_rng(seed).random(len(rows))
-        except (TypeError, ValueError) as cause:
-            raise MechanismError(f"the seed {seed!r} cannot be used: {cause}") from None
+        rows = letters_at(self.inputs, values).tolist()
+        uniform = generator(seed).random(len(rows))
         cumulative = np.cumsum(self.matrix, axis=1)
         # the last output that can occur takes what rounding leaves of the row
         last = self.matrix.shape[1] - 1 - np.argmax(self.matrix[:, ::-1] > 0, axis=1)
@@ -174,6 +174,27 @@ class Mechanism:
             return cls(stored.matrix, stored.inputs, stored.outputs)
         except MechanismError as error:
             raise FileFormatError(f"{path}: {error} (or the file is cut short)") from None
+
+
+def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
+    """The places of values among the inputs of a mechanism; an error for one that is none of them."""
+    place = {label: i for i, label in enumerate(inputs)}
+    rows = []
+    for value in values:
+        if not isinstance(value, Hashable) or value not in place:
+            raise MechanismError(
+                f"the value {value!r} is not an input of the mechanism, whose inputs are {tuple(inputs)}"
+            )
+        rows.append(place[value])
+    return np.array(rows, dtype=int)
+
+
+def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
+    """A numpy Generator from a seed; None takes the system's entropy."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as cause:
+        raise MechanismError(f"the seed {seed!r} cannot be used: {cause}") from None
 
 
 MechanismLike: TypeAlias = Mechanism | ArrayLike

@@ -13,6 +13,8 @@ from pmlopt.measures.logarithms import log_quotient
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import PriorLike, as_prior
 
+_SMALL = 1e-290  # a float below may have lost digits
+
 
 def randomized_response(size: int, epsilon: float) -> Mechanism:
     """k-ary randomized response: `e^eps / (e^eps + k - 1)` on the diagonal, `1 / (e^eps + k - 1)` off it.
@@ -72,12 +74,8 @@ def ldp_for_pml(prior: PriorLike, epsilon: float) -> float:
         >>> round(math.exp(ldp_for_pml([0.5, 0.5], math.log(1.5))), 12)
         3.0
     """
-    known = as_prior(prior)
     level = nonnegative(epsilon, "epsilon", PrivacyError)
-    rest = math.exp(-level) - float(known.pmf.min())
-    if level >= known.max_leakage or rest <= 0:
-        return math.inf
-    return float(log_quotient(rest, -math.expm1(-level)))
+    return ratio_for_level(float(as_prior(prior).pmf.min()), level)
 
 
 def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
@@ -92,7 +90,36 @@ def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
         >>> round(math.exp(pml_of_ldp([0.5, 0.5], math.log(2))), 12) == round(4 / 3, 12)
         True
     """
-    smallest = float(as_prior(prior).pmf.min())
     level = nonnegative(epsilon, "epsilon", PrivacyError)
-    low = smallest + (1 - smallest) * math.exp(-level)
-    return float(log_quotient(low, -(1 - smallest) * math.expm1(-level)))
+    return level_of_ratio(float(as_prior(prior).pmf.min()), level)
+
+
+def ratio_for_level(least: float, level: float) -> float:
+    """`-log((e^-eps - a) / (1 - a))`: how far a letter of probability a may stand out; inf from -log a on.
+
+    Examples:
+        >>> round(math.exp(ratio_for_level(0.5, math.log(1.5))), 12)
+        3.0
+    """
+    if least == 0:
+        return level
+    most = -math.log(least)
+    if level >= most:
+        return math.inf
+    down = math.exp(-level)
+    if down < _SMALL:
+        return level - math.log(-math.expm1(level - most))
+    rest = down - least
+    if least > 0.5 or rest <= 0:  # the difference has lost its digits
+        rest = least * math.expm1(most - level)
+    return float(log_quotient(rest, -math.expm1(-level)))
+
+
+def level_of_ratio(least: float, ratio: float) -> float:
+    """`-log(a + (1 - a) e^-ratio)`, its inverse: what an outcome leaks in which one letter stands out so."""
+    if least == 0:
+        return ratio
+    low = least + (1 - least) * math.exp(-ratio)
+    if low < _SMALL:
+        return -float(np.logaddexp(math.log(least), -ratio))
+    return float(log_quotient(low, -(1 - least) * math.expm1(-ratio)))

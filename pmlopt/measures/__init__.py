@@ -1,25 +1,51 @@
 """How much a given mechanism leaks and how useful it is: numpy only, everything in nats."""
 
+from pmlopt.measures.approximate import (
+    binary_envelope,
+    binary_event,
+    composed_envelope_bound,
+    conditional_maximal_leakage,
+    counted_envelope_bound,
+    envelope_bounds,
+    event_leakage,
+    leakage_quantile,
+    mean_slack,
+    slack,
+    slack_level,
+)
 from pmlopt.measures.channel import ldp_level, maximal_leakage
 from pmlopt.measures.information import mutual_information
 from pmlopt.measures.leakage import (
     failure_probability,
     information_density,
     leakage_level,
+    leakage_parts,
     lip_levels,
     pointwise_leakage,
 )
 from pmlopt.measures.regions import privacy_region, region_boundaries
 
 __all__ = [
+    "binary_envelope",
+    "binary_event",
+    "composed_envelope_bound",
+    "conditional_maximal_leakage",
+    "counted_envelope_bound",
+    "envelope_bounds",
+    "event_leakage",
     "failure_probability",
     "information_density",
     "ldp_level",
     "leakage_level",
+    "leakage_parts",
+    "leakage_quantile",
     "lip_levels",
     "maximal_leakage",
+    "mean_slack",
     "mutual_information",
     "pointwise_leakage",
     "privacy_region",
     "region_boundaries",
+    "slack",
+    "slack_level",
 ]

@@ -54,6 +54,35 @@ def leakage_level(prior: PriorLike, mechanism: MechanismLike) -> float:
     return float(pointwise_leakage(prior, mechanism).max())
 
 
+def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
+    """Pointwise leakage in two parts: that an output excludes letters, and what it tells of the others.
+
+    `l(y) = -log p(A) + log max_x P[x,y] p(A) / q[y]` with A the letters that can emit y: the leakage of its
+    support, and that under the prior on A alone. Both are at least 0.
+
+    Returns:
+        Two arrays (M,) in nats that add up to `pointwise_leakage`; -inf and 0 for outputs that never occur.
+
+    Source: WCU, Lemma 2.
+
+    Examples:
+        >>> excluded, rest = leakage_parts([0.6, 0.2, 0.2], [[1, 0], [0.5, 0.5], [0, 1]])
+        >>> np.exp(excluded).round(12), np.exp(rest).round(12)
+        (array([1.25, 2.5 ]), array([1.14285714, 1.33333333]))
+    """
+    p, m = paired(prior, mechanism)
+    positive = m.matrix > 0
+    excluded = np.full(len(m.outputs), -np.inf)
+    outside = p.pmf @ ~positive[:, m.support]
+    excluded[m.support] = log_quotient(p.pmf @ positive[:, m.support], outside)
+    rest = np.zeros(len(m.outputs))
+    columns = m.matrix[:, m.support]
+    peaks = columns.max(axis=0)
+    short = np.where(positive[:, m.support], (peaks - columns) / peaks, 0.0)
+    rest[m.support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ short)
+    return excluded, rest
+
+
 def failure_probability(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
     """P(l(Y) > epsilon): the delta of an (epsilon, delta)-PML tail bound (EMP, Definition 3).
 

@@ -16,12 +16,13 @@ from pmlopt.checks import (
     common_integers,
     float_array,
     labels_of,
+    probability,
     real,
     whole,
 )
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible, probability
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, real
+from pmlopt.checks import FloatArray, probability, real
 from pmlopt.columns import Box, Family, Staircase
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, probability
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean
 
 if TYPE_CHECKING:
     import cvxpy as cp

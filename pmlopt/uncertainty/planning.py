@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 import sys
 
-from pmlopt.checks import nonnegative, whole
+from pmlopt.checks import nonnegative, probability, whole
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.bounds import level_bound
-from pmlopt.uncertainty.prior_set import probability
 from pmlopt.uncertainty.radii import log_events, weissman_radius
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pmlopt.checks import FloatArray, Label, real
+from pmlopt.checks import FloatArray, Label
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import match_labels
 from pmlopt.prior import PriorLike, as_prior
@@ -27,14 +27,6 @@ def check_possible(most: FloatArray) -> None:
             f"the letter at position {int((most <= 0).argmax())} has probability 0 under every prior of the "
             "set: leave it out"
         )
-
-
-def probability(delta: float) -> float:
-    """Delta, or a complaint where it is not in (0, 1)."""
-    share = real(delta, "delta", PrivacyError)
-    if not 0 < share < 1:
-        raise PrivacyError(f"delta is {share:g}: give a probability in (0, 1)")
-    return share
 
 
 MEMBER = 1e-12

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pmlopt.checks import BoolArray, FloatArray, Label, real, whole
+from pmlopt.checks import BoolArray, FloatArray, Label, probability, real, whole
 from pmlopt.columns.batch import subset_sums
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior, counted
 from pmlopt.uncertainty.boxes import Box
 from pmlopt.uncertainty.l1_ball import L1Ball
-from pmlopt.uncertainty.prior_set import PriorSet, probability
+from pmlopt.uncertainty.prior_set import PriorSet
 
 LARGEST_BALANCED = 20
 """Letters up to which `balance` looks at every event."""

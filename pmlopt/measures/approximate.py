@@ -1,0 +1,285 @@
+"""Leakage up to a failure: slack functions, quantiles, events, and what bounds them all."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.checks import FloatArray, float_array, nonnegative, probability, whole
+from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.measures.channel import maximal_leakage
+from pmlopt.measures.leakage import leakage_level, pointwise_leakage
+from pmlopt.mechanism import MechanismLike, as_mechanism, paired
+from pmlopt.prior import PriorLike
+
+
+def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
+    """`psi_1 = E max(0, 1 - e^(eps - l(Y)))`: below the failure probability; post-processing may raise it.
+
+    Source: ENV, Section III, Theorem 1 (i).
+
+    Examples:
+        >>> from fractions import Fraction
+        >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+        >>> value = mean_slack([0.25] * 4, halves, math.log(10 / 9))
+        >>> Fraction(value).limit_denominator(1000)
+        Fraction(13, 180)
+    """
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    p, m = paired(prior, mechanism)
+    over = np.maximum(pointwise_leakage(p, m)[m.support] - level, 0.0)
+    return float((p.pmf @ m.matrix[:, m.support]) @ -np.expm1(-over))
+
+
+def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
+    """`psi_2 = max_x sum_y max(0, P[x,y] - e^eps q[y])`: the least delta of `ApproximatePML`.
+
+    Post-processing cannot raise it; it is no bound on the failure probability, nor that on it.
+
+    Source: ENV, Section III, Theorem 1 (ii).
+
+    Examples:
+        >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+        >>> round(slack([0.25] * 4, halves, math.log(3)), 12)
+        0.05
+    """
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    p, m = paired(prior, mechanism)
+    law = p.pmf @ m.matrix
+    if level >= p.max_leakage:
+        return 0.0
+    return float(np.maximum(m.matrix - math.exp(level) * law, 0.0).sum(axis=1).max())
+
+
+def slack_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
+    """The least epsilon with `slack(epsilon) <= delta`, in nats: the level of `ApproximatePML`.
+
+    `log max_x max_E (P(E | x) - delta) / P(E)`, at least 0; the events are the outcomes in descending order
+    of `P[x,y] / q[y]`, as many as are best.
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+        delta: in (0, 1).
+
+    Raises:
+        PrivacyError: delta is not in (0, 1).
+
+    Source: ENV, Section III (psi_2 by events).
+
+    Examples:
+        >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+        >>> round(math.exp(slack_level([0.25] * 4, halves, 0.05)), 12)
+        3.0
+    """
+    share = probability(delta)
+    p, m = paired(prior, mechanism)
+    columns = m.matrix[:, m.support]
+    law = p.pmf @ columns
+    order = np.argsort(-columns / law, axis=1, kind="stable")
+    shares, masses = (
+        np.cumsum(np.take_along_axis(columns, order, axis=1), axis=1),
+        np.cumsum(law[order], axis=1),
+    )
+    best = float(((shares - share) / masses).max())
+    return math.log(best) if best > 1 else 0.0
+
+
+def leakage_quantile(
+    prior: PriorLike, mechanism: MechanismLike, delta: float, *, upper: bool = False
+) -> float:
+    """The leakage that an outcome exceeds with probability delta at most, in nats.
+
+    The least t with `P(l(Y) <= t) >= 1 - delta`, so that the mechanism is (t, delta)-probabilistic PML; with
+    `upper` the largest t with `P(l(Y) >= t) >= delta`, which is larger where the law of l(Y) has a gap there.
+    After the worst post-processing both are `envelope`.
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+        delta: in (0, 1).
+        upper: which of the two quantiles.
+
+    Raises:
+        PrivacyError: delta is not in (0, 1).
+
+    Source: ENV, eqs. (9), (10), Lemma 2 and Section IV.
+
+    Examples:
+        >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+        >>> low, high = (leakage_quantile([0.25] * 4, halves, 0.1, upper=which) for which in (False, True))
+        >>> round(math.exp(low), 12) == round(10 / 9, 12), round(math.exp(high), 12)
+        (True, 4.0)
+    """
+    share = probability(delta)
+    p, m = paired(prior, mechanism)
+    leakages, law = pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support]
+    order = np.argsort(-leakages, kind="stable")
+    leakages, above = leakages[order], np.cumsum(law[order])
+    above[-1] = 1.0
+    # up to rounding of the sums, which is a few units in the last place
+    if upper:
+        return float(leakages[int((above >= share * (1 - 1e-14)).argmax())])
+    return float(leakages[int((above > min(share * (1 + 1e-14), math.nextafter(1.0, 0.0))).argmax())])
+
+
+def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) -> float:
+    """`log max_x P(E | x) / P(E)`, in nats: what is leaked by learning that an event has happened.
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+        event: (M,) with which probability each outcome is in it: 0 or 1, or between in a generalised event.
+
+    Raises:
+        MechanismError: the event is not of M numbers in [0, 1], or never happens.
+
+    Source: ENV, Appendix C.
+
+    Examples:
+        >>> round(math.exp(event_leakage([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], [1, 0])), 12)
+        1.5
+    """
+    p, m = paired(prior, mechanism)
+    weights = float_array(event, 1, "the event", MechanismError)
+    if len(weights) != len(m.outputs) or (weights < 0).any() or (weights > 1).any():
+        raise MechanismError(f"the event must be {len(m.outputs)} numbers in [0, 1], one for each output")
+    shares = m.matrix @ weights
+    if not (p.pmf @ shares) > 0:
+        raise MechanismError("the event never happens: it holds no output that occurs")
+    return max(0.0, float(np.log(shares.max()) - np.log(p.pmf @ shares)))
+
+
+def binary_envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
+    """The largest leakage of a (generalised) event of probability delta, in nats.
+
+    A lower bound on `envelope`: post-processing to two outcomes.
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+        delta: in (0, 1).
+
+    Raises:
+        PrivacyError: delta is not in (0, 1).
+
+    Source: ENV, eq. (13) and Algorithm 1.
+
+    Examples:
+        >>> round(math.exp(binary_envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)), 12)
+        1.5
+    """
+    return event_leakage(prior, mechanism, binary_event(prior, mechanism, delta))
+
+
+def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> FloatArray:
+    """(M,) with which probability each outcome is in the event of probability delta that leaks most.
+
+    For each letter the outcomes are taken in descending order of `P[x,y] / q[y]` up to the mass delta, the
+    last one in part; the letter with the largest `P(E | x)` decides.
+
+    Raises:
+        PrivacyError: delta is not in (0, 1).
+
+    Source: ENV, Algorithm 1.
+
+    Examples:
+        >>> binary_event([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.25)
+        array([0.5, 0. ])
+    """
+    share = probability(delta)
+    p, m = paired(prior, mechanism)
+    columns = m.matrix[:, m.support]
+    law = p.pmf @ columns
+    order = np.argsort(-columns / law, axis=1, kind="stable")
+    masses = law[order]
+    taken = np.clip(share - (np.cumsum(masses, axis=1) - masses), 0.0, masses) / masses
+    best = int((np.take_along_axis(columns, order, axis=1) * taken).sum(axis=1).argmax())
+    event = np.zeros(len(m.outputs))
+    event[np.flatnonzero(m.support)[order[best]]] = taken[best]
+    return event
+
+
+def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) -> tuple[float, float]:
+    """A lower and an upper bound on `envelope`, in nats, without a linear program.
+
+    Below: no post-processing (`leakage_quantile`) and binary post-processing (`binary_envelope`). Above: the
+    level, and the maximal leakage plus `log(1/delta)`.
+
+    Raises:
+        PrivacyError: delta is not in (0, 1).
+
+    Source: ENV, eq. (14) and Theorem 3.
+
+    Examples:
+        >>> low, high = envelope_bounds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.1)
+        >>> round(math.exp(low), 12), round(math.exp(high), 12)
+        (1.5, 1.5)
+    """
+    lower = max(
+        leakage_quantile(prior, mechanism, delta, upper=True), binary_envelope(prior, mechanism, delta)
+    )
+    p, m = paired(prior, mechanism)
+    upper = min(leakage_level(p, m), composed_envelope_bound([maximal_leakage(m)], delta))
+    return min(lower, upper), upper
+
+
+def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
+    """`sum_i L_i + log(1/delta)`, in nats: bounds the envelope of mechanisms run one after another.
+
+    Args:
+        leakages: (n,) the maximal leakage of each; where a mechanism depends on earlier outputs, the largest
+            over them, with the letters that they leave (`conditional_maximal_leakage`).
+        delta: in (0, 1).
+
+    Source: ENV, Section IV-A.
+
+    Examples:
+        >>> round(math.exp(composed_envelope_bound([math.log(1.5), math.log(2)], 0.5)), 12)
+        6.0
+    """
+    values = float_array(np.atleast_1d(leakages), 1, "the leakages", PrivacyError)
+    if (values < 0).any():
+        raise PrivacyError(f"the maximal leakage {values.min():g} is negative: give leakages in nats")
+    return float(values.sum()) - math.log(probability(delta))
+
+
+def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> float:
+    """The largest maximal leakage of a second mechanism over the outputs of a first, in nats.
+
+    Args:
+        first: (N, M).
+        second: (M, N, K) the second mechanism for each output of the first.
+
+    Raises:
+        MechanismError: shapes disagree, or a matrix is no mechanism.
+
+    Source: ENV, Section IV-A (Issa, Wagner and Kamath, Theorem 6).
+
+    Examples:
+        >>> conditional_maximal_leakage(np.eye(2), [np.eye(2), np.eye(2)])  # the first has told all
+        0.0
+    """
+    m = as_mechanism(first)
+    rest = np.asarray(second, dtype=float)
+    if rest.ndim != 3 or rest.shape[:2] != m.matrix.T.shape:
+        raise MechanismError(
+            f"the second mechanisms have shape {rest.shape}; give {m.matrix.T.shape} and their outputs"
+        )
+    return max(
+        maximal_leakage(as_mechanism(rest[y]).matrix[m.matrix[:, y] > 0]) for y in np.flatnonzero(m.support)
+    )
+
+
+def counted_envelope_bound(outputs: int, delta: float) -> float:
+    """`log(M / delta)`, in nats: an upper bound on the envelope of any computation with M outputs.
+
+    Source: ENV, Section VII.
+
+    Examples:
+        >>> round(math.exp(counted_envelope_bound(4, 0.5)), 12)
+        8.0
+    """
+    return math.log(whole(outputs, "the number of outputs", PrivacyError)) - math.log(probability(delta))
