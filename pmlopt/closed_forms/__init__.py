@@ -1,5 +1,13 @@
 """Mechanisms and values known by formula: warm starts and verification oracles."""
 
+from pmlopt.closed_forms.envelopes import (
+    randomized_response_adp,
+    randomized_response_condition,
+    randomized_response_envelope,
+    randomized_response_lower_bound,
+    randomized_response_thresholds,
+    randomized_response_upper_bound,
+)
 from pmlopt.closed_forms.extremal import binary, high_privacy, k_singular, robust_binary, uniform
 from pmlopt.closed_forms.ldp import (
     exponential,
@@ -8,6 +16,7 @@ from pmlopt.closed_forms.ldp import (
     randomized_response,
 )
 from pmlopt.closed_forms.trivial import constant, deterministic
+from pmlopt.closed_forms.worst_case import support_bound, utility_order, utility_safe, utility_safe_level
 
 __all__ = [
     "binary",
@@ -19,6 +28,16 @@ __all__ = [
     "ldp_for_pml",
     "pml_of_ldp",
     "randomized_response",
+    "randomized_response_adp",
+    "randomized_response_condition",
+    "randomized_response_envelope",
+    "randomized_response_lower_bound",
+    "randomized_response_thresholds",
+    "randomized_response_upper_bound",
     "robust_binary",
+    "support_bound",
     "uniform",
+    "utility_order",
+    "utility_safe",
+    "utility_safe_level",
 ]
