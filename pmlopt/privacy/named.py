@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pmlopt.privacy.approximate import ApproximatePML
 from pmlopt.privacy.ldp import LDP
 from pmlopt.privacy.lip import LIP
 from pmlopt.privacy.maximal import MaximalLeakage
@@ -14,8 +15,16 @@ ONE_SIDED: dict[str, type[PML] | type[LDP] | type[MaximalLeakage]] = {
 """The requirements with one bound, by their `name`."""
 
 
-def requirement_named(name: str, epsilon: float, lower: float | None = None) -> Requirement:
+def requirement_named(
+    name: str, epsilon: float, lower: float | None = None, slack: float | None = None
+) -> Requirement:
     """The requirement of that name; under LIP, epsilon is the upper side and the lower one where left out.
+
+    Args:
+        name: such as "pml".
+        epsilon: in nats.
+        lower: LIP's other side.
+        slack: delta of approximate PML.
 
     Examples:
         >>> requirement_named("ldp", 0.5), requirement_named("lip", 0.5)
@@ -23,4 +32,6 @@ def requirement_named(name: str, epsilon: float, lower: float | None = None) -> 
     """
     if name == LIP.name:
         return LIP(epsilon if lower is None else lower, epsilon)
+    if slack is not None:
+        return ApproximatePML(epsilon, slack)
     return ONE_SIDED[name](epsilon)

@@ -44,7 +44,7 @@ class Requirement(ABC):
 
     @property
     def scope(self) -> str:
-        """For which priors the bound holds, in words; empty for the given one alone."""
+        """For which priors or with what slack the bound holds, in words; empty if for the given prior."""
         return ""
 
     @property
