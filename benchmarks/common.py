@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pmlopt.files import write_whole
 
 FloatArray = NDArray[np.float64]
 
@@ -53,3 +58,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     print("|" + " --- |" * len(head))
     for row in rows:
         print("| " + " | ".join(map(str, row)) + " |")
+
+
+def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A CSV file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stream = io.StringIO(newline="")
+    csv.writer(stream, lineterminator="\n").writerows([head, *rows])
+    write_whole(path, stream.getvalue().encode())

@@ -1,0 +1,15 @@
+"""Continuous mechanisms: noise added to a binary secret or to a histogram, calibrated to a PML level."""
+
+from pmlopt.noise.gaussian import BinaryGaussian, plocal_failure, plocal_scale
+from pmlopt.noise.histogram import LaplaceHistogram
+from pmlopt.noise.laplace import BinaryLaplace, laplace_level, laplace_scale
+
+__all__ = [
+    "BinaryGaussian",
+    "BinaryLaplace",
+    "LaplaceHistogram",
+    "laplace_level",
+    "laplace_scale",
+    "plocal_failure",
+    "plocal_scale",
+]

@@ -1,0 +1,145 @@
+"""Laplace noise on a binary secret: level and scale in closed form, for one prior or an l1 ball."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.checks import FloatArray, float_array, nonnegative, real
+from pmlopt.closed_forms.ldp import level_of_ratio, ratio_for_level
+from pmlopt.errors import PrivacyError
+from pmlopt.noise.binary import BinaryNoise, check_noise
+from pmlopt.prior import PriorLike
+
+_WIDEST = 1e300  # draws are finite
+
+
+def laplace_level(scale: float, least: float) -> float:
+    """`eps(b) = 2/b - log(1 - a + a e^{2/b})`, in nats: the level of Laplace noise on a binary secret.
+
+    Also that of a Laplace histogram whose classes have probability a or more. No more than 2/b, the level
+    of local (of a histogram: plain) differential privacy, which it is for a = 0, nor than -log a.
+
+    Args:
+        scale: b >= 0; without noise the level is -log a.
+        least: a in [0, 1], the least probability.
+
+    Raises:
+        PrivacyError: the scale is negative, or a is no probability.
+
+    Source: EMP, Proposition 3; HIST, Theorem 4, eq. (3).
+
+    Examples:
+        >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
+        1.5
+    """
+    size, share = _scale(scale), _share(least)
+    if size == 0:
+        return -math.log(share) if share else math.inf
+    return level_of_ratio(share, 2 / size)
+
+
+def laplace_scale(epsilon: float, least: float) -> float:
+    """`b = 2 / log(e^eps (1 - a) / (1 - a e^eps))`, the inverse of `laplace_level`; 0 from -log a on.
+
+    At 0 no noise is needed: nothing can leak more than -log a.
+
+    Args:
+        epsilon: the level in nats, above 0.
+        least: a in [0, 1], the least probability.
+
+    Raises:
+        PrivacyError: epsilon is not positive (no finite noise leaks nothing) or too small for a float to
+            be the scale, or a is no probability.
+
+    Source: EMP, Proposition 3, solved for b.
+
+    Examples:
+        >>> round(2 / laplace_scale(math.log(1.5), 0.5), 12) == round(math.log(3), 12)
+        True
+        >>> laplace_scale(math.log(2), 0.5)
+        0.0
+    """
+    level, share = nonnegative(epsilon, "epsilon", PrivacyError), _share(least)
+    if level == 0:
+        raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
+    scale, step = 2 / ratio_for_level(share, level), 1
+    if scale > _WIDEST:
+        raise PrivacyError(f"epsilon is {level:g}: it takes a scale above {_WIDEST:g}: give a larger one")
+    while scale > 0 and laplace_level(scale, share) > level:  # by rounding, and it may be flat there
+        scale, step = scale + step * math.ulp(scale), 2 * step
+    return scale
+
+
+class BinaryLaplace(BinaryNoise):
+    """Y = X + L, L Laplace with density `exp(-|t|/b) / (2 b)`, X = -1 or 1.
+
+    Args:
+        prior: of X, two letters.
+        scale: b; 0 for no noise.
+        radius: the level is for every prior within this l1 distance.
+
+    Source: EMP, Section VI-A.
+
+    Examples:
+        >>> noise = BinaryLaplace.calibrate([0.5, 0.5], epsilon=math.log(1.5))
+        >>> round(2 / noise.scale, 12) == round(math.log(3), 12), round(math.exp(noise.level), 12)
+        (True, 1.5)
+        >>> round(math.exp(noise.leakage(7.0)[0]), 12)  # every outcome past 1 leaks as much
+        1.5
+    """
+
+    @classmethod
+    def calibrate(cls, prior: PriorLike, *, epsilon: float, radius: float = 0.0) -> BinaryLaplace:
+        """The mechanism with the least noise whose level is at most epsilon on the whole ball.
+
+        Args:
+            prior: two letters.
+            epsilon: in nats; from -log of the least probability on, the scale is 0: no noise is needed.
+            radius: of the l1 ball, such as `weissman_radius(samples, 2, delta)`.
+
+        Raises:
+            PrivacyError: epsilon is not positive, or the radius outside [0, 2].
+
+        Source: EMP, eq. (16); with the radius 2 it is LDP (Remark 4 has this at 1, for p = 1/2).
+        """
+        return cls(prior, laplace_scale(epsilon, cls(prior, 0.0, radius).least), radius)
+
+    @property
+    def level(self) -> float:
+        """The PML level for every prior within the radius: `laplace_level` at the least probability."""
+        return laplace_level(self.scale, self.least)
+
+    @property
+    def ldp_level(self) -> float:
+        """2/b: the level for every prior at all."""
+        return 2 / self.scale if self.scale else math.inf
+
+    def density(self, outcomes: ArrayLike) -> FloatArray:
+        check_noise(self.scale, "density")
+        y = float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
+        return np.stack([np.exp(-np.abs(y - x) / self.scale) / (2 * self.scale) for x in (-1.0, 1.0)])
+
+    def log_ratio(self, outcomes: FloatArray) -> FloatArray:
+        check_noise(self.scale, "density")
+        with np.errstate(over="ignore"):  # inf is what it is then
+            return np.asarray(2 * np.clip(outcomes, -1.0, 1.0) / self.scale)
+
+    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
+        return rng.laplace(scale=self.scale, size=size)
+
+
+def _scale(scale: float) -> float:
+    size = real(scale, "the scale", PrivacyError)
+    if size < 0:
+        raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
+    return size
+
+
+def _share(least: float) -> float:
+    share = real(least, "the least probability", PrivacyError)
+    if not 0 <= share <= 1:
+        raise PrivacyError(f"the least probability is {share:g}: give one in [0, 1]")
+    return share
