@@ -8,7 +8,7 @@ from functools import cached_property
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.builders.program import Program
+from pmlopt.builders.program import Design
 from pmlopt.builders.space import ColumnSpace
 from pmlopt.builders.spaces import column_space
 from pmlopt.checks import FloatArray, Label, rounding_of
@@ -25,7 +25,7 @@ DECLARED = 2_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ColumnDesign(Program):
+class ColumnDesign(Design):
     """A design with a sub-convex utility: `max sum_y q[y] mu(lam_y)`, `sum_y q[y] lam_y = 1`, `q >= 0`.
 
     `variables["weights"]` is the (K,) law of the output over the columns of `lifts`, and
@@ -100,7 +100,7 @@ class ColumnDesign(Program):
         expected = 6 * (MARGIN * self.space.steepest + self.space.blur)
         return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.range))
 
-    def with_constraints(self, **constraints: cp.Constraint) -> Program:
+    def with_constraints(self, **constraints: cp.Constraint) -> Design:
         """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""
         raise ProgramError(
             "a design with a sub-convex utility takes no constraints of your own: its outputs are not known "

@@ -64,13 +64,13 @@ def design(
     if not isinstance(privacy, Requirement):
         raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
     if isinstance(utility, LinearUtility):
-        return linear_design(known, privacy, utility, _outputs(known.labels, utility.columns, outputs))
+        return linear_design(known, privacy, utility, outputs_of(known.labels, utility.columns, outputs))
     if not isinstance(utility, SubConvex):
         raise UtilityError(
             f"the utility is {utility!r}: give ExpectedGain(...), ExpectedLoss(...) or a sub-convex one "
             "such as MutualInformation()"
         )
-    letters = None if outputs is None else _outputs(known.labels, None, outputs)
+    letters = None if outputs is None else outputs_of(known.labels, None, outputs)
     if letters is not None and len(letters) < known.size:
         raise ProgramError(
             f"{len(letters)} outputs are fewer than the {known.size} letters: a sub-convex utility may need "
@@ -80,7 +80,8 @@ def design(
     return column_design(known, privacy, utility, letters)
 
 
-def _outputs(inputs: tuple[Label, ...], columns: int | None, outputs: Outputs) -> tuple[Label, ...]:
+def outputs_of(inputs: tuple[Label, ...], columns: int | None, outputs: Outputs) -> tuple[Label, ...]:
+    """The labels of the outputs that are asked for; `columns` is how many a utility matrix fixes."""
     if outputs is None:
         return inputs if columns in (None, len(inputs)) else tuple(range(columns or 0))
     if isinstance(outputs, Real):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.builders.program import Program
+from pmlopt.builders.program import Design
 from pmlopt.checks import FloatArray, Label
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.mechanism import MechanismLike, as_mechanism
@@ -19,7 +19,7 @@ from pmlopt.utility.linear import row_offsets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearDesign(Program):
+class LinearDesign(Design):
     """A design with expected gain or loss: a linear program in the mechanism.
 
     `variables["mechanism"]` is the (N, M) matrix, `variables["output_law"]` the (1, M) law of the

@@ -16,13 +16,13 @@ from pmlopt.utility import Utility
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Program(ABC):
-    """A design problem, declared and not yet solved: what every kind of design shares.
+    """A problem over mechanisms, declared and not yet solved: what every kind shares.
 
     `problem` is an ordinary cvxpy problem whose parts have names.
 
     Attributes:
         problem: the cvxpy problem.
-        prior, privacy, utility: what it was declared from.
+        prior: what it was declared from.
         outputs: the labels of the outputs; None where the solution decides how many there are.
         variables, constraints: the parts of the problem, by name.
         added: the constraints that came in with `with_constraints`.
@@ -30,8 +30,6 @@ class Program(ABC):
 
     problem: cp.Problem
     prior: Prior
-    privacy: Requirement
-    utility: Utility
     outputs: tuple[Label, ...] | None
     variables: Mapping[str, cp.Variable]
     constraints: Mapping[str, cp.Constraint]
@@ -41,6 +39,27 @@ class Program(ABC):
     @abstractmethod
     def mechanism(self) -> cp.Expression:
         """The mechanism matrix, as a cvxpy expression of the variables."""
+
+    def __str__(self) -> str:
+        """The cvxpy problem, with the size and the names of its parts."""
+        parts = [f"variable {name}: {variable.shape}" for name, variable in self.variables.items()]
+        parts += [
+            f"constraint {name}: {constraint.size} rows"
+            for name, constraint in {**self.constraints, **self.added}.items()
+        ]
+        return "\n".join([str(self.problem), *parts])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Design(Program):
+    """The best utility over the mechanisms that meet a requirement.
+
+    Attributes:
+        privacy, utility: what it was declared from, with the prior.
+    """
+
+    privacy: Requirement
+    utility: Utility
 
     @property
     @abstractmethod
@@ -53,18 +72,9 @@ class Program(ABC):
         return 0.0
 
     @abstractmethod
-    def with_constraints(self, **constraints: cp.Constraint) -> Program:
+    def with_constraints(self, **constraints: cp.Constraint) -> Design:
         """The same program with constraints of your own, each under a name.
 
         Raises:
             ProgramError: a constraint cannot be taken.
         """
-
-    def __str__(self) -> str:
-        """The cvxpy problem, with the size and the names of its parts."""
-        parts = [f"variable {name}: {variable.shape}" for name, variable in self.variables.items()]
-        parts += [
-            f"constraint {name}: {constraint.size} rows"
-            for name, constraint in {**self.constraints, **self.added}.items()
-        ]
-        return "\n".join([str(self.problem), *parts])

@@ -10,7 +10,7 @@ from pmlopt.certificate.linear import LinearCertificate, certify_linear
 from pmlopt.checks import FloatArray
 
 if TYPE_CHECKING:
-    from pmlopt.builders import ColumnDesign, LinearDesign, Program
+    from pmlopt.builders import ColumnDesign, Design, LinearDesign
 
 
 @overload
@@ -31,14 +31,14 @@ def certify(
 ) -> ColumnCertificate: ...
 @overload
 def certify(
-    program: Program,
+    program: Design,
     matrix: FloatArray,
     multipliers: FloatArray | None,
     allowed: float = 0.0,
     proved: float | None = None,
 ) -> Certificate: ...
 def certify(
-    program: Program,
+    program: Design,
     matrix: FloatArray,
     multipliers: FloatArray | None,
     allowed: float = 0.0,

@@ -8,7 +8,7 @@ from typing import Any
 
 import cvxpy as cp
 
-from pmlopt.builders import ColumnDesign, Program
+from pmlopt.builders import ColumnDesign, Design
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.solvers import highs, through_cvxpy
 from pmlopt.solvers.generation import generate
@@ -24,7 +24,7 @@ class Route:
     reason: str
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, program: Program, options: Options, warm: bool) -> Outcome:
+    def run(self, program: Design, options: Options, warm: bool) -> Outcome:
         """Run the solver; `warm` says that the program holds a start, in its variables or its columns."""
         if self.solver == COLUMN_GENERATION:
             assert isinstance(program, ColumnDesign)
@@ -96,7 +96,7 @@ DECISIONS: tuple[Rule, ...] = (
 benchmarks/solvers.py. A rule sees: is it an LP, how many entries the matrix has, is there a start."""
 
 
-def routes(program: Program, solver: str, warm: bool) -> list[Route]:
+def routes(program: Design, solver: str, warm: bool) -> list[Route]:
     """The routes to try, in order.
 
     Args:

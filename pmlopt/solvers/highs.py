@@ -34,7 +34,7 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
     ready = compiled(problem, cp.HIGHS)
     start_point = _values(ready) if warm and method == "highs" else None
     clock = time.perf_counter()
-    solver = _loaded(ready.data, {**METHODS[method], **_limits(options)})
+    solver = loaded(ready.data, {**METHODS[method], **limits(options)})
     if start_point is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start_point.tolist()
@@ -53,14 +53,19 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
         solve_seconds=seconds,
     )
     if outcome.state == "point":
-        raw = {
-            "solution": solver.getSolution(),
-            "info": SimpleNamespace(**dict.fromkeys(_COUNTS, 0), objective_function_value=0.0),
-            "model_status": "kOptimal",  # whether it is, the certificate decides
-            "run_time": seconds,
-        }
-        ready.unpack(ready.chain.invert(raw, ready.inverse))
+        unpack(ready, solver)
     return outcome
+
+
+def unpack(ready: Compiled, solver: highspy.Highs) -> None:
+    """Put HiGHS's solution into the problem's variables and multipliers; whether it is one is not asked."""
+    raw = {
+        "solution": solver.getSolution(),
+        "info": SimpleNamespace(**dict.fromkeys(_COUNTS, 0), objective_function_value=0.0),
+        "model_status": "kOptimal",
+        "run_time": 0.0,
+    }
+    ready.unpack(ready.chain.invert(raw, ready.inverse))
 
 
 def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
@@ -86,7 +91,7 @@ def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
             "program.with_every_column() where they are few enough"
         )
     data, _, inverse = program.problem.get_problem_data(cp.HIGHS)
-    solver = _loaded(data, {})
+    solver = loaded(data, {})
     solver.changeObjectiveOffset(inverse[-1][cp.settings.OFFSET])
     for column, name in enumerate(_column_names(data)):
         solver.passColName(column, name)
@@ -110,7 +115,8 @@ _COUNTS = (
 )
 
 
-def _limits(options: Options) -> dict[str, float | str]:
+def limits(options: Options) -> dict[str, float | str]:
+    """HiGHS's tolerances and time limit."""
     tolerance = max(1e-10, min(1e-9, options.tolerance))
     limits: dict[str, float | str] = {
         "primal_feasibility_tolerance": tolerance,
@@ -121,7 +127,8 @@ def _limits(options: Options) -> dict[str, float | str]:
     return limits
 
 
-def _loaded(data: dict[str, Any], options: dict[str, float | str]) -> highspy.Highs:
+def loaded(data: dict[str, Any], options: dict[str, float | str]) -> highspy.Highs:
+    """HiGHS with a compiled problem in it."""
     matrix, right, equalities = data["A"].tocsc(), data["b"], data["dims"].zero
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = matrix.shape

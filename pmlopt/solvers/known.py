@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pmlopt import closed_forms
-from pmlopt.builders import ColumnDesign, LinearDesign, Program
+from pmlopt.builders import ColumnDesign, Design, LinearDesign
 from pmlopt.certificate import utility_bound
 from pmlopt.checks import FloatArray
 from pmlopt.mechanism import Mechanism
@@ -87,7 +87,7 @@ def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
     return matrix
 
 
-def _feasible(program: Program, matrix: FloatArray) -> bool:
+def _feasible(program: Design, matrix: FloatArray) -> bool:
     """Within the limits up to the rounding of a formula; what is returned is repaired and checked anyway."""
     levels = program.privacy.levels(program.prior, Mechanism(matrix))
     return all(levels[name] <= limit + 1e-12 for name, limit in program.privacy.limits.items())

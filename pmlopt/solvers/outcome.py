@@ -10,7 +10,8 @@ from typing import Any, Literal
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.checks import FloatArray
+from pmlopt.checks import FloatArray, real
+from pmlopt.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,19 @@ class Options:
 
     time_limit: float | None
     tolerance: float
+
+
+def options_of(time_limit: float | None, tolerance: float) -> Options:
+    """What a person asked for, checked; an InputError where it is not a positive number."""
+    accuracy = real(tolerance, "the tolerance", InputError)
+    if accuracy <= 0:
+        raise InputError(f"the tolerance must be positive, not {accuracy}")
+    if time_limit is None:
+        return Options(None, accuracy)
+    limit = real(time_limit, "the time limit", InputError)
+    if limit <= 0:
+        raise InputError(f"the time limit must be a positive number of seconds, not {limit}")
+    return Options(limit, accuracy)
 
 
 @dataclass(frozen=True, eq=False)

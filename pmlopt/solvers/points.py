@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.builders import ColumnDesign, Program
+from pmlopt.builders import ColumnDesign, Design
 from pmlopt.solvers.outcome import Point
 from pmlopt.solvers.ties import fewest_outputs
 
 
-def point_of(program: Program) -> Point:
+def point_of(program: Design) -> Point:
     """The mechanism and the multipliers of its rows over the prior; ties between columns are broken."""
     duals = program.constraints["rows"].dual_value
     multipliers = None if duals is None else np.asarray(duals) / program.prior.pmf

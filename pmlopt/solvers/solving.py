@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from pmlopt.builders import ColumnDesign, LinearDesign, Program
+from pmlopt.builders import ColumnDesign, Design, LeastLeakage, LinearDesign, Program
 from pmlopt.certificate import Certificate, certify
-from pmlopt.checks import real
-from pmlopt.errors import InfeasibleError, InputError, MechanismError, ProgramError, SolverError
+from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.result import ClosedForm, Result, Status, Timings
 from pmlopt.solvers.dispatch import Route, routes
 from pmlopt.solvers.known import KnownOptimum, known_columns, known_optimum
-from pmlopt.solvers.outcome import Options, Outcome
+from pmlopt.solvers.least import solve_least
+from pmlopt.solvers.outcome import Options, Outcome, options_of
 
 RESIDUAL = 1e-6
 """How far a constraint of a person's own may be violated by the repaired mechanism."""
@@ -36,9 +36,11 @@ def solve(
     without bounds), a solver that finished is believed with the status UNPROVED and the gap that is left.
     A sub-convex utility with many extreme columns is solved by column generation, which returns the mechanism
     in hand whenever it ends: OPTIMAL, UNPROVED, or at the time limit STOPPED, with its bound and its gap.
+    A least leakage is searched from both ends, and is returned in the same way; its value is a level.
 
     Args:
-        program: from `design`, with constraints of your own if wanted.
+        program: from `design`, with constraints of your own if wanted, or from `worst_case_utility` or
+            `least_leakage`.
         solver: "auto", "highs", "highs-ipm", "column-generation" (sub-convex utilities), or any solver that
             cvxpy has installed, such as "clarabel" or "scs"; a named solver is the only one tried.
         warm_start: a mechanism (or a Result) to start from; HiGHS's simplex uses it, and the columns that
@@ -46,7 +48,8 @@ def solve(
             starts cold.
         time_limit: seconds for each solver.
         tolerance: the largest certified gap to accept, as a share of the most that the choice of outputs can
-            change the expected utility. Added constraints may be violated by 1e-6 of their unit.
+            change the expected utility; of a least leakage, in nats. Added constraints may be violated by
+            1e-6 of their unit.
 
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
@@ -67,7 +70,12 @@ def solve(
             f"solve takes a Program from design(...) and the name of a solver, not {program!r:.60} and "
             f"{solver!r:.60}"
         )
-    search = _Search(program, _options(time_limit, tolerance), warm_start)
+    options = options_of(time_limit, tolerance)
+    if isinstance(program, LeastLeakage):
+        return solve_least(program, solver, warm_start, options)
+    if not isinstance(program, Design):
+        raise ProgramError(f"solve knows no way to solve a {type(program).__name__}")
+    search = _Search(program, options, warm_start)
     for route in routes(program, solver, search.start is not None):
         result = search.attempt(route)
         if result is not None and result.status is Status.OPTIMAL:
@@ -80,7 +88,7 @@ class _Search:
 
     def __init__(
         self,
-        program: Program,
+        program: Design,
         options: Options,
         warm_start: MechanismLike | Result | Literal[False] | None,
     ) -> None:
@@ -182,20 +190,8 @@ class _Search:
         )
 
 
-def _options(time_limit: float | None, tolerance: float) -> Options:
-    accuracy = real(tolerance, "the tolerance", InputError)
-    if accuracy <= 0:
-        raise InputError(f"the tolerance must be positive, not {accuracy}")
-    if time_limit is None:
-        return Options(None, accuracy)
-    limit = real(time_limit, "the time limit", InputError)
-    if limit <= 0:
-        raise InputError(f"the time limit must be a positive number of seconds, not {limit}")
-    return Options(limit, accuracy)
-
-
 def _start(
-    program: Program,
+    program: Design,
     warm_start: MechanismLike | Result | Literal[False] | None,
     closed: KnownOptimum | None,
 ) -> MechanismLike | None:

@@ -8,21 +8,22 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from pmlopt import PML, ExpectedGain, Prior, Program, design
+from pmlopt import PML, ExpectedGain, Prior, design
+from pmlopt.builders import Design
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.solvers.dispatch import DECISIONS, SIMPLEX_ENTRIES, routes
 
 
-def linear(n: int) -> Program:
+def linear(n: int) -> Design:
     return design(Prior.uniform(n), PML(0.5), ExpectedGain(np.eye(n)))
 
 
-def curved(n: int) -> Program:
+def curved(n: int) -> Design:
     program = linear(n)
     return program.with_constraints(size=cp.norm(program.mechanism, "fro") <= n)
 
 
-def names(program: Program, warm: bool, solver: str = "auto") -> list[str]:
+def names(program: Design, warm: bool, solver: str = "auto") -> list[str]:
     return [route.solver for route in routes(program, solver, warm)]
 
 
@@ -63,7 +64,7 @@ def test_the_very_largest_are_not_left_to_the_simplex() -> None:
 @pytest.mark.parametrize("make", [linear, curved])
 @pytest.mark.parametrize("n", [2, LARGE])
 @pytest.mark.parametrize("warm", [False, True])
-def test_there_is_always_a_second_way(make: Callable[[int], Program], n: int, warm: bool) -> None:
+def test_there_is_always_a_second_way(make: Callable[[int], Design], n: int, warm: bool) -> None:
     tried = routes(make(n), "auto", warm)
     assert len(tried) >= 2
     assert tried[-1].solver == "scs"
