@@ -10,10 +10,18 @@ if TYPE_CHECKING:
     from pmlopt import errors as errors
     from pmlopt.builders import Program as Program
     from pmlopt.builders import design as design
+    from pmlopt.builders import least_leakage as least_leakage
+    from pmlopt.builders import worst_case_utility as worst_case_utility
+    from pmlopt.closed_forms import utility_order as utility_order
+    from pmlopt.closed_forms import utility_safe as utility_safe
+    from pmlopt.measures import binary_envelope as binary_envelope
+    from pmlopt.measures import envelope_bounds as envelope_bounds
     from pmlopt.measures import failure_probability as failure_probability
     from pmlopt.measures import information_density as information_density
     from pmlopt.measures import ldp_level as ldp_level
     from pmlopt.measures import leakage_level as leakage_level
+    from pmlopt.measures import leakage_parts as leakage_parts
+    from pmlopt.measures import leakage_quantile as leakage_quantile
     from pmlopt.measures import lip_levels as lip_levels
     from pmlopt.measures import maximal_leakage as maximal_leakage
     from pmlopt.measures import mutual_information as mutual_information
@@ -25,10 +33,15 @@ if TYPE_CHECKING:
     from pmlopt.privacy import LDP as LDP
     from pmlopt.privacy import LIP as LIP
     from pmlopt.privacy import PML as PML
+    from pmlopt.privacy import ApproximatePML as ApproximatePML
     from pmlopt.privacy import MaximalLeakage as MaximalLeakage
     from pmlopt.result import Result as Result
     from pmlopt.result import Status as Status
+    from pmlopt.solvers import best_worst_case as best_worst_case
+    from pmlopt.solvers import envelope as envelope
+    from pmlopt.solvers import envelope_curve as envelope_curve
     from pmlopt.solvers import solve as solve
+    from pmlopt.solvers import worst_case_curve as worst_case_curve
     from pmlopt.solvers import write_mps as write_mps
     from pmlopt.uncertainty import AllPriors as AllPriors
     from pmlopt.uncertainty import Box as Box
@@ -58,12 +71,17 @@ __version__ = "0.1.0"
 
 # cvxpy takes a second to import: each name is loaded from its module when it is first used
 _HOME = {
-    "pmlopt.builders": ("Program", "design"),
+    "pmlopt.builders": ("Program", "design", "least_leakage", "worst_case_utility"),
+    "pmlopt.closed_forms": ("utility_order", "utility_safe"),
     "pmlopt.measures": (
+        "binary_envelope",
+        "envelope_bounds",
         "failure_probability",
         "information_density",
         "ldp_level",
         "leakage_level",
+        "leakage_parts",
+        "leakage_quantile",
         "lip_levels",
         "maximal_leakage",
         "mutual_information",
@@ -73,9 +91,16 @@ _HOME = {
     ),
     "pmlopt.mechanism": ("Mechanism",),
     "pmlopt.prior": ("Prior",),
-    "pmlopt.privacy": ("LDP", "LIP", "PML", "MaximalLeakage"),
+    "pmlopt.privacy": ("LDP", "LIP", "PML", "ApproximatePML", "MaximalLeakage"),
     "pmlopt.result": ("Result", "Status"),
-    "pmlopt.solvers": ("solve", "write_mps"),
+    "pmlopt.solvers": (
+        "best_worst_case",
+        "envelope",
+        "envelope_curve",
+        "solve",
+        "worst_case_curve",
+        "write_mps",
+    ),
     "pmlopt.uncertainty": (
         "AllPriors",
         "Box",

@@ -48,7 +48,7 @@ def _row(instance: Instance, repeats: int) -> Row:
     assert expected is not None
     assert expected.closed_form is not None
     form, closed_seconds = _timed(instance.closed_form, repeats)
-    closed_value = instance.utility.value(instance.prior, form)
+    closed_value = instance.value(form)
     start = (instance.id, expected.relation, expected.closed_form, closed_value, closed_seconds)
     try:
         result, lp_seconds = _timed(lambda: solve(instance.program(), warm_start=False), repeats)

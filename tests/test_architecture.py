@@ -22,6 +22,7 @@ LAYERS = (
     "closed_forms",
     "columns",
     "uncertainty",
+    "noise",
     "privacy",
     "utility",
     "builders",

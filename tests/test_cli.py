@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from pmlopt import (
     PML,
+    ApproximatePML,
     ExpectedGain,
     ExpectedLoss,
     Mechanism,
@@ -23,10 +25,12 @@ from pmlopt import (
     closed_forms,
     confidence_ball,
     design,
+    least_leakage,
     solve,
 )
 from pmlopt.cli import main
 from pmlopt.instances import library
+from pmlopt.noise import LaplaceHistogram
 from pmlopt.utility import INFORMATIONS, absolute
 
 
@@ -250,6 +254,90 @@ class TestAudit:
         out = tmp_path / "mechanism.csv"
         Mechanism(np.eye(4), ["a", "b", "c", "d"]).save(out)
         assert "differ" in run("audit", out, "--prior", counts, code=2).output
+
+
+class TestEnvelope:
+    @pytest.fixture
+    def rule(self, tmp_path: Path) -> Path:
+        path = tmp_path / "rr.json"
+        Mechanism(closed_forms.randomized_response(4, 1.0).matrix, [1, 2, 3, 4]).save(path)
+        return path
+
+    def test_the_curve_is_the_closed_form(self, counts: Path, rule: Path) -> None:
+        deltas = [0.5, 0.1, 0.9]
+        found = run_json("audit", rule, "--prior", counts, "--envelope", "0.5,0.1,0.9")["envelope"]
+        assert [row["delta"] for row in found] == deltas
+        for row in found:
+            exact = closed_forms.randomized_response_envelope([0.4, 0.3, 0.2, 0.1], 1.0, row["delta"])
+            assert row["value"] - 1e-12 <= exact <= row["bound"] + 1e-12
+            assert row["value"] == pytest.approx(exact, abs=1e-7)
+
+    def test_the_curve_is_printed(self, counts: Path, rule: Path) -> None:
+        text = run("audit", rule, "--prior", counts, "--envelope", "0.1,0.9").output
+        assert "after any processing" in text
+        exact = closed_forms.randomized_response_envelope([0.4, 0.3, 0.2, 0.1], 1.0, 0.1)
+        assert f"0.1    {exact:.9g} nats" in text
+        assert "after any processing" not in run("audit", rule, "--prior", counts).output
+
+    def test_the_claim_is_decided_beside_it(self, counts: Path, rule: Path) -> None:
+        asked = ("audit", rule, "--prior", counts, "--envelope", "0.1")
+        assert "The claim holds" in run(*asked, "--epsilon", "1").output
+        assert run_json(*asked, "--epsilon", "0.1", code=1)["holds"] is False
+        assert run_json("audit", rule, "--prior", counts)["envelope"] == []
+
+    @pytest.mark.parametrize(
+        ("deltas", "message"),
+        [("0.1,2", "delta is 2"), ("0", "delta is 0"), (",", "--envelope"), ("half", "--envelope")],
+    )
+    def test_bad_probabilities_are_bad_input(
+        self, counts: Path, rule: Path, deltas: str, message: str
+    ) -> None:
+        assert message in run("audit", rule, "--prior", counts, "--envelope", deltas, code=2).output
+
+
+class TestApproximatePML:
+    ASKED: ClassVar = ("--privacy", "approximate-pml", "--slack", "0.05", "--epsilon", "0.5")
+
+    def test_design_equals_the_python_route(self, counts: Path) -> None:
+        data = run_json("design", "--prior", counts, *self.ASKED, "--utility", "hamming")
+        prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+        loss = ExpectedLoss(1 - np.eye(4))
+        value = solve(design(prior, ApproximatePML(0.5, 0.05), loss)).value
+        assert data["value"] == pytest.approx(value, abs=1e-9)
+        assert data["value"] < solve(design(prior, PML(0.5), loss)).value - 0.01
+        assert set(data["certificate"]["levels"]) == {"approximate_pml"}
+        assert data["certificate"]["verified_exactly"] is True
+
+    def test_the_audit_names_the_slack(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "mechanism.csv"
+        shown = run("design", "--prior", counts, *self.ASKED, "--utility", "hamming", "-o", out).output
+        assert "with slack 0.05" in shown
+        text = run("audit", out, "--prior", counts, *self.ASKED).output
+        assert "The claim holds: approximate_pml at most 0.5 nats with slack 0.05" in text
+        data = run_json("audit", out, "--prior", counts, *self.ASKED)
+        assert data["slack"] == 0.05
+        assert data["claimed"]["approximate_pml"] == pytest.approx(0.5, abs=1e-9)
+        less = ("--privacy", "approximate-pml", "--slack", "0.04", "--epsilon", "0.5")
+        assert "FAILS" in run("audit", out, "--prior", counts, *less, code=1).output
+        run("audit", out, "--prior", counts, "--epsilon", "0.5", code=1)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--privacy", "approximate-pml"], "belong together"),
+            (["--slack", "0.1"], "belong together"),
+            (["--privacy", "ldp", "--slack", "0.1"], "belong together"),
+            (["--privacy", "approximate-pml", "--slack", "0"], "delta is 0"),
+            (["--privacy", "approximate-pml", "--slack", "0.1", "--radius", "0.1"], "--radius"),
+        ],
+    )
+    def test_bad_slacks_are_bad_input(self, counts: Path, arguments: list[str], message: str) -> None:
+        asked = ("--prior", counts, "--epsilon", "0.5", "--utility", "hamming")
+        assert message in run("design", *asked, *arguments, code=2).output
+
+    def test_sub_convex_utilities_are_refused(self, counts: Path) -> None:
+        asked = ("--prior", counts, *self.ASKED, "--utility", "mutual-information")
+        assert "use PML, LDP or LIP" in run("design", *asked, code=2).output
 
 
 class TestApply:
@@ -519,3 +607,349 @@ class TestSamples:
         asked = ("plan", "--letters", "4", "--epsilon", "1", "--delta", "0.1", "--samples", "1")
         assert run_json(*asked)["target"] is None
         assert "inf" in run(*asked).output
+
+
+class TestLeast:
+    EXAMPLE = np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [1.0, 0.0, 2.0]])
+    """Gains in the order of WCU, eq. (8)."""
+
+    @pytest.fixture
+    def prior(self, tmp_path: Path) -> Path:
+        path = tmp_path / "prior.csv"
+        path.write_text("letter,probability\na,0.6\nb,0.2\nc,0.2\n")
+        return path
+
+    @pytest.fixture
+    def gains(self, tmp_path: Path) -> Path:
+        path = tmp_path / "gains.csv"
+        rows = [f"{x}," + ",".join(map(str, row)) for x, row in zip("abc", self.EXAMPLE, strict=True)]
+        path.write_text("\n".join([",u,v,w", *rows]) + "\n")
+        return path
+
+    def test_the_worst_case_is_a_table_of_every_threshold(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains)
+        text = run(*asked).output
+        assert "threshold" in text
+        assert "0.693147181" in text  # log 2
+        assert "1.60943791" in text  # log 5
+        curve = run_json(*asked)["curve"]
+        assert [point["threshold"] for point in curve] == [1, 2, 3]
+        assert [math.exp(point["value"]) for point in curve] == pytest.approx([1, 2, 5], abs=1e-8)
+        assert all(point["status"] == "optimal" and point["bound"] <= point["value"] for point in curve)
+
+    def test_one_threshold_is_designed_and_written(self, prior: Path, gains: Path, tmp_path: Path) -> None:
+        out, lp = tmp_path / "safe.json", tmp_path / "lp.mps"
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--threshold", 2)
+        data = run_json(*asked, "-o", out, "--mps", lp)
+        assert data["threshold"] == 2
+        assert data["value"] == pytest.approx(math.log(2), abs=1e-9)
+        assert data["mechanism"]["inputs"] == ["a", "b", "c"]
+        assert data["mechanism"]["outputs"] == ["u", "v", "w"]
+        matrix = np.array(data["mechanism"]["matrix"])
+        assert (matrix[self.EXAMPLE == 0] == 0).all()
+        assert data["certificate"]["utility"]["allowed"] == (self.EXAMPLE > 0).tolist()
+        assert data["certificate"]["verified_exactly"] is True
+        assert Mechanism.load(out).matrix.tolist() == matrix.tolist()
+        assert "entries(0)" in lp.read_text()
+        text = run(*asked).output
+        assert "2 of 3" in text
+        assert "level proved  yes" in text
+        run("audit", out, "--prior", prior, "--epsilon", data["value"])
+        run("audit", out, "--prior", prior, "--epsilon", data["value"] - 1e-6, code=1)
+
+    @pytest.mark.parametrize(("epsilon", "threshold"), [(0.0, 1), (0.69, 1), (0.7, 2), (1.6, 2), (1.7, 3)])
+    def test_a_level_finds_its_threshold(
+        self, prior: Path, gains: Path, epsilon: float, threshold: int
+    ) -> None:
+        data = run_json("worst-case", "--prior", prior, "--utility", gains, "--epsilon", epsilon)
+        assert data["threshold"] == threshold
+        assert data["value"] <= epsilon
+
+    def test_a_level_too_close_to_tell_is_said_or_kept(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--json", "--epsilon")
+        result = CliRunner().invoke(main, [str(a) for a in (*asked, repr(math.log(2)))])
+        if result.exit_code == 0:
+            assert json.loads(result.stdout)["value"] <= math.log(2)
+        else:
+            assert result.exit_code == 2
+            assert "too close to" in result.output
+
+    def test_equal_losses_rank_in_turn_or_together(self, counts: Path) -> None:
+        asked = ("worst-case", "--prior", counts, "--utility", "hamming")
+        turn, together = run_json(*asked)["curve"], run_json(*asked, "--ties", "grouped")["curve"]
+        assert len(turn) == len(together) == 4
+        for point in together[:3]:  # every wrong output has rank 3: a threshold of 3 forbids nothing
+            assert point["value"] == 0
+        assert together[3]["value"] == pytest.approx(math.log(10), abs=1e-9)
+        assert turn[3]["value"] == pytest.approx(math.log(10), abs=1e-9)
+
+    def test_losses_rank_the_other_way_round(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--threshold", 3)
+        best = run_json(*asked)["mechanism"]["matrix"]
+        least = run_json(*asked, "--minimise")["mechanism"]["matrix"]
+        assert best == (self.EXAMPLE == 2).astype(float).tolist()
+        assert least == (self.EXAMPLE == 0).astype(float).tolist()
+
+    @pytest.mark.parametrize(
+        ("extra", "message"),
+        [
+            (["--threshold", "2", "--epsilon", "1"], "give one"),
+            (["--threshold", "0"], "at least 1"),
+            (["--threshold", "4"], "above the number of outputs, 3"),
+            (["--threshold", "two"], "two"),
+            (["--epsilon", "-1"], "at least 0"),
+            (["--epsilon", "nan"], "nan"),
+            (["--ties", "last"], "last"),
+            (["--threshold", "2", "--solver", "highs"], "level-search"),
+            (["--threshold", "2", "--tolerance", "0"], "tolerance"),
+            (["--tolerance", "0"], "tolerance"),
+            (["-o", "out.json"], "give --threshold"),
+            (["--mps", "out.mps"], "give --threshold"),
+            (["--plot", "out.png"], "give --threshold"),
+            (["--threshold", "2", "-o", "out.txt"], ".txt"),
+        ],
+    )
+    def test_a_worst_case_that_cannot_be_meant(
+        self, prior: Path, gains: Path, extra: list[str], message: str
+    ) -> None:
+        said = run("worst-case", "--prior", prior, "--utility", gains, *extra, code=2).output
+        assert message in said
+        assert "Traceback" not in said
+        assert not list(Path.cwd().glob("out.*"))
+
+    @pytest.mark.parametrize("command", [["worst-case"], ["least-leakage", "--expected", "0.1"]])
+    def test_information_has_no_value_for_a_pair(self, prior: Path, command: list[str]) -> None:
+        said = run(*command, "--prior", prior, "--utility", "mutual-information", code=2).output
+        assert "no value for a letter and an output" in said
+
+    def test_least_leakage_equals_the_python_route(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "least.json"
+        asked = ("least-leakage", "--prior", counts, "--utility", "absolute")
+        prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+        cases: list[tuple[tuple[str | float, ...], dict[str, Any]]] = [
+            (("--expected", 0.5), {"expected": 0.5}),
+            (("--worst", 1), {"worst": 1.0}),
+            (("--expected", 0.5, "--worst", 1), {"expected": 0.5, "worst": 1.0}),
+        ]
+        for extra, floors in cases:
+            data = run_json(*asked, *extra, "-o", out)
+            result = solve(least_leakage(prior, ExpectedLoss(absolute), **floors))
+            assert data["value"] == result.value
+            assert data["status"] == "optimal"
+            matrix = np.array(data["mechanism"]["matrix"])
+            distance = np.abs(np.subtract.outer(range(4), range(4)))
+            if "worst" in floors:
+                assert (matrix[distance > 1] == 0).all()
+            if "expected" in floors:
+                assert (prior.pmf @ (matrix * distance).sum(axis=1)) <= 0.5 + 1e-12
+                assert data["certificate"]["utility"]["expected"]["floor"] == 0.5
+            assert Mechanism.load(out).matrix.tolist() == matrix.tolist()
+        text = run(*asked, "--expected", 0.5).output
+        assert "Least leakage for counts.csv" in text
+        assert "optimal" in text
+
+    def test_outputs_are_chosen(self, counts: Path) -> None:
+        asked = ("least-leakage", "--prior", counts, "--utility", "absolute", "--worst", 1)
+        assert run_json(*asked, "--outputs", "2,3")["mechanism"]["outputs"] == [2, 3]
+        assert "for the letter 4" in run(*asked, "--outputs", "1,2", code=2).output
+
+    @pytest.mark.parametrize(
+        ("extra", "message"),
+        [
+            ([], "no floor is given"),
+            (["--expected", "-0.1"], "the smallest is 0"),
+            (["--worst", "-1"], "for the letter"),
+            (["--expected", "nan"], "finite"),
+            (["--expected", "much"], "much"),
+            (["--expected", "0.5", "--solver", "clarabel"], "level-search"),
+            (["--expected", "0.5", "--time-limit", "0"], "time limit"),
+        ],
+    )
+    def test_demands_that_cannot_be_meant(self, counts: Path, extra: list[str], message: str) -> None:
+        said = run("least-leakage", "--prior", counts, "--utility", "absolute", *extra, code=2).output
+        assert message in said
+        assert "Traceback" not in said
+
+
+class TestHistogram:
+    """`pmlopt histogram`: a release is a file of classes and counts, and nothing else is touched."""
+
+    COUNTS: ClassVar = {"a": 30, "b": 12, "c": 1}
+
+    @pytest.fixture
+    def data(self, tmp_path: Path) -> Path:
+        records = [f"{i},{name}" for name, count in self.COUNTS.items() for i in range(count)]
+        np.random.default_rng(0).shuffle(records)
+        path = tmp_path / "data.csv"
+        path.write_text("\n".join(["id,class", *records]) + "\n")
+        return path
+
+    @staticmethod
+    def read(path: Path) -> list[list[str]]:
+        with path.open(newline="") as stream:
+            return list(csv.reader(stream))
+
+    def test_the_file_is_that_of_python(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.csv"
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "--min-mass", 0.1, "--seed", 4)
+        said = run(*asked, "-o", out).output
+        noise = LaplaceHistogram.calibrate(epsilon=0.5, min_mass=0.1)
+        expected = noise.release([30, 12, 1], 4)
+        assert self.read(out) == [
+            ["class", "count"], *([name, str(int(x))] for name, x in zip("abc", expected, strict=True))
+        ]  # fmt: skip
+        assert b"\r" not in out.read_bytes()
+        assert "leaks about a record" in said
+        assert "0.5 nats" in said
+        assert "3, written to" in said
+        parsed = run_json(*asked, "-o", out)
+        assert parsed == {
+            "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level, "min_mass": 0.1,
+            "counts": dict(zip("abc", expected.tolist(), strict=True)),
+        }  # fmt: skip
+        assert all(isinstance(count, int) for count in parsed["counts"].values())
+
+    def test_without_clipping_and_rounding(self, data: Path, tmp_path: Path) -> None:
+        noise = LaplaceHistogram.calibrate(epsilon=0.05)
+        for seed in range(4):
+            asked = ("histogram", data, "--column", "class", "--epsilon", 0.05, "--seed", seed)
+            bare = noise.release([30, 12, 1], seed, clip=False, round_to_whole=False)
+            for options, expected in (
+                ([], np.maximum(np.rint(bare), 0)),
+                (["--no-clip"], np.rint(bare)),
+                (["--no-round"], np.maximum(bare, 0)),
+                (["--no-clip", "--no-round"], bare),
+            ):
+                out = tmp_path / "out.csv"
+                found = run_json(*asked, *options, "-o", out)["counts"]
+                assert list(found.values()) == expected.tolist()
+                assert [float(row[1]) for row in self.read(out)[1:]] == expected.tolist()
+                assert all("." not in row[1] for row in self.read(out)[1:]) == ("--no-round" not in options)
+
+    def test_seeds(self, data: Path, tmp_path: Path) -> None:
+        outs = [tmp_path / f"{i}.csv" for i in range(5)]
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.01, "--no-round", "--no-clip")
+        for out, seed in zip(outs, (["--seed=1"], ["--seed=1"], ["--seed=2"], [], []), strict=True):
+            run(*asked, *seed, "-o", out)
+        texts = [out.read_bytes() for out in outs]
+        assert texts[0] == texts[1]
+        assert len(set(texts)) == 4
+
+    def test_classes_that_were_not_seen_have_noise_too(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.csv"
+        asked = ("histogram", data, "--column", "class", "--classes", "z, c,b,a,y", "-o", out)
+        found = run_json(*asked, "--epsilon", 0.1, "--seed", 3, "--no-clip", "--no-round")["counts"]
+        expected = LaplaceHistogram.calibrate(epsilon=0.1).release(
+            [0, 1, 12, 30, 0], 3, clip=False, round_to_whole=False
+        )
+        assert list(found) == ["z", "c", "b", "a", "y"]
+        assert list(found.values()) == expected.tolist()
+        quiet = run_json(*asked, "--epsilon", 1.7, "--min-mass", 0.2)
+        assert quiet["counts"] == {"z": 0, "c": 1, "b": 12, "a": 30, "y": 0}
+
+    def test_where_no_noise_is_needed(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.csv"
+        asked = ("histogram", data, "--column", "class", "--epsilon", 1.7, "--min-mass", 0.2, "-o", out)
+        assert "no noise is needed" in run(*asked).output
+        assert self.read(out) == [["class", "count"], ["a", "30"], ["b", "12"], ["c", "1"]]
+        parsed = run_json(*asked)
+        assert parsed["counts"] == self.COUNTS
+        assert (parsed["scale"], parsed["dp_level"]) == (0.0, None)
+        assert parsed["level"] == pytest.approx(math.log(5), abs=1e-15)
+
+    def test_names_of_any_kind(self, tmp_path: Path) -> None:
+        names = ["a,b", 'say "x"', "line\nbreak", "\u00e5", " b ", "007", ""]
+        data, out = tmp_path / "data.csv", tmp_path / "out.csv"
+        with data.open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([("id", "the, class"), *((i, name) for i, name in enumerate(names))])
+        asked = ("histogram", data, "--column", "the, class", "--epsilon", 2, "--min-mass", 1 / 7, "-o", out)
+        run(*asked)
+        rows = self.read(out)
+        assert rows[0] == ["the, class", "count"]
+        assert sorted(rows[1:]) == sorted([name, "1"] for name in names)
+        assert run_json(*asked)["counts"] == dict.fromkeys(names, 1)
+
+    @pytest.mark.parametrize(
+        ("extra", "message"),
+        [
+            (["--epsilon", "0"], "epsilon"),
+            (["--epsilon", "-1"], "epsilon"),
+            (["--epsilon", "nan"], "finite"),
+            (["--epsilon", "inf"], "finite"),
+            (["--epsilon", "much"], "much"),
+            (["--min-mass", "0.34"], "3 classes"),
+            (["--min-mass", "0.21", "--classes", "a,b,c,d,e"], "5 classes"),
+            (["--min-mass", "-0.1"], "minimum mass"),
+            (["--min-mass", "1.1"], "minimum mass"),
+            (["--min-mass", "nan"], "finite"),
+            (["--classes", "a,b"], "'c'"),
+            (["--classes", "a,b,C"], "'c'"),
+            (["--classes", "a,b,c,a"], "each class once"),
+            (["--classes", "a,b,c,"], "none empty"),
+            (["--classes", ""], "none empty"),
+            (["--column", "Class"], "0 columns"),
+            (["--seed", "-1"], "--seed"),
+            (["-o", "nowhere/out.csv"], "cannot be written"),
+        ],
+    )
+    def test_what_cannot_be_meant_is_refused_and_writes_no_file(
+        self, data: Path, tmp_path: Path, extra: list[str], message: str
+    ) -> None:
+        out, before = tmp_path / "out.csv", data.read_bytes()
+        asked = ["--column", "class", "--epsilon", "0.5", "-o", str(out), *extra]
+        said = run("histogram", data, *asked, code=2).output
+        assert message in said
+        assert "Traceback" not in said
+        assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+        assert data.read_bytes() == before
+
+    def test_an_earlier_release_stays_where_one_fails(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.csv"
+        out.write_text("before")
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "-o", out)
+        run(*asked, "--min-mass", 0.5, code=2)
+        assert out.read_text() == "before"
+        run(*asked)
+        assert self.read(out)[0] == ["class", "count"]
+
+    def test_the_data_is_never_written_over(
+        self, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = data.read_bytes()
+        link, hard = tmp_path / "link.csv", tmp_path / "hard.csv"
+        link.symlink_to(data)
+        monkeypatch.chdir(tmp_path)
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5)
+        for same in (data, "data.csv", link, tmp_path / "." / "data.csv"):
+            assert "the data itself" in run(*asked, "-o", same, code=2).output
+            assert data.read_bytes() == before
+        assert "the data itself" in run("histogram", link, *asked[2:], "-o", data, code=2).output
+        hard.hardlink_to(data)
+        run(*asked, "-o", hard)
+        assert data.read_bytes() == before
+        assert tmp_path.joinpath("link.csv").is_symlink()
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("", "0 row(s)"),
+            ("class\n", "1 row(s)"),
+            ("class,class\na,b\n", "2 columns"),
+            ("id,class\n1,a\n2\n", "cut short"),
+        ],
+    )
+    def test_data_that_is_none(self, tmp_path: Path, text: str, message: str) -> None:
+        data, out = tmp_path / "data.csv", tmp_path / "out.csv"
+        data.write_text(text)
+        asked = ("--column", "class", "--epsilon", 0.5, "-o", out)
+        assert message in run("histogram", data, *asked, code=2).output
+        assert "cannot be read" in run("histogram", tmp_path / "none.csv", *asked, code=2).output
+        assert not out.exists()
+
+    def test_a_record_without_a_class_is_counted(self, tmp_path: Path) -> None:
+        data, out = tmp_path / "data.csv", tmp_path / "out.csv"
+        data.write_text('class\na\n""\nb\n')
+        found = run_json(
+            "histogram", data, "--column", "class", "--epsilon", 1.2, "--min-mass", 0.33, "-o", out
+        )
+        assert found["counts"] == {"": 1, "a": 1, "b": 1}

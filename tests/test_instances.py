@@ -8,15 +8,18 @@ from pathlib import Path
 import column_oracles
 import numpy as np
 import pytest
+from least_oracle import bisected
 from oracles import FloatArray, optimum
 from robust_oracle import robust_optimum
 
 from pmlopt import (
     LDP,
     PML,
+    ApproximatePML,
     Box,
     L1Ball,
     MaximalLeakage,
+    Mechanism,
     MinimumMass,
     Prior,
     SubConvex,
@@ -26,9 +29,11 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.builders import ColumnDesign, LinearDesign
+from pmlopt.builders import ColumnDesign, LeastLeakage, LinearDesign
 from pmlopt.errors import FileFormatError, InstanceError, PmloptError
 from pmlopt.instances import RELATIONS, Instance, find, library, load, load_all
+from pmlopt.instances.problems import DesignProblem
+from pmlopt.privacy import Requirement
 from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import INFORMATIONS
 
@@ -64,6 +69,12 @@ value = 0.375
 """
 
 
+def asked(instance: Instance) -> DesignProblem:
+    """What an instance of `design` asks."""
+    assert isinstance(instance.problem, DesignProblem)
+    return instance.problem
+
+
 def write(folder: Path, text: str, name: str = "small.toml") -> Path:
     path = folder / name
     path.write_text(text)
@@ -90,6 +101,8 @@ def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: s
     program = instance.program()
     if solver != "auto" and isinstance(program, ColumnDesign) and not program.complete:
         return
+    if solver != "auto" and isinstance(program, LeastLeakage):
+        return
     result = solve(program, solver, warm_start=False, tolerance=tolerance)
     assert result.certificate.verify_exact()
     expected = instance.expected
@@ -98,9 +111,8 @@ def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: s
     assert RELATIONS[expected.relation](result.value, expected.value, slack)
 
 
-def best_gain(instance: Instance, gains: FloatArray) -> float:
+def best_gain(p: FloatArray, privacy: Requirement, gains: FloatArray) -> float:
     """The optimum by a program written from the definitions."""
-    p, privacy = instance.prior.pmf, instance.privacy
     if isinstance(privacy, PML) and privacy.over is not None:
         return robust_optimum(p, privacy.over, privacy.epsilon, gains)
     return optimum(p, privacy, gains).value
@@ -110,14 +122,21 @@ def best_gain(instance: Instance, gains: FloatArray) -> float:
 def test_every_instance_agrees_with_an_independent_program(instance: Instance) -> None:
     program = instance.program()
     result = solve(program)
+    p = instance.prior.pmf
     if isinstance(program, ColumnDesign):
         if program.prior.size <= 16:
-            found = column_oracles.optimum(program.prior.pmf, instance.privacy, WORTHS[program.utility.name])
+            found = column_oracles.optimum(p, program.privacy, WORTHS[program.utility.name])
             assert result.value == pytest.approx(found.value, abs=1e-7)
         return
+    if isinstance(program, LeastLeakage):
+        floor = program.floor
+        gains = None if floor is None else floor.gains
+        least = 0.0 if floor is None else floor.least
+        assert result.value == pytest.approx(bisected(p, program.allowed, gains, least), abs=1e-8)
+        return
     assert isinstance(program, LinearDesign)
-    best = best_gain(instance, program.gains)
-    gain = result.value if instance.utility.maximised else -result.value
+    best = best_gain(p, program.privacy, program.gains)
+    gain = result.value if program.utility.maximised else -result.value
     assert gain == pytest.approx(best, abs=1e-7 * max(1.0, float(np.ptp(program.table))))
 
 
@@ -127,10 +146,11 @@ def test_every_closed_form_is_feasible_and_has_the_value(instance: Instance) -> 
     if form is None:
         return
     assert instance.expected is not None
-    levels = instance.privacy.levels(instance.prior, form)
-    for name, limit in instance.privacy.limits.items():
-        assert levels[name] <= limit + 1e-12
-    assert instance.utility.value(instance.prior, form) == pytest.approx(instance.expected.value, rel=1e-12)
+    if isinstance(instance.problem, DesignProblem):
+        levels = instance.problem.privacy.levels(instance.prior, form)
+        for name, limit in instance.problem.privacy.limits.items():
+            assert levels[name] <= limit + 1e-12
+    assert instance.value(form) == pytest.approx(instance.expected.value, rel=1e-12)
 
 
 def test_emp_example_1_has_the_printed_optimum() -> None:
@@ -141,12 +161,12 @@ def test_emp_example_1_has_the_printed_optimum() -> None:
     result = solve(instance.program(), warm_start=False)
     assert result.mechanism.matrix == pytest.approx(printed, abs=1e-9)
     assert leakage_level(instance.prior, printed) == pytest.approx(math.log(9 / 8), abs=1e-15)
-    assert instance.utility.value(instance.prior, printed) == pytest.approx(result.value, abs=1e-12)
+    assert instance.value(Mechanism(printed)) == pytest.approx(result.value, abs=1e-12)
 
 
 def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
     instance = load(write(tmp_path, GOOD))
-    assert instance.privacy == PML(math.log(1.25))
+    assert asked(instance).privacy == PML(math.log(1.25))
     assert instance.prior.labels == ("a", "b")
     assert instance.expected is not None
     assert instance.expected.agrees(solve(instance.program()).value)
@@ -159,11 +179,12 @@ def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
         ("pml = {", "ldp = {", LDP(math.log(1.25))),
         ('pml = { log = "5/4" }', "pml = 0.3, radius = 0.0", None),
         ("pml = { log", "maximal_leakage = { log", MaximalLeakage(math.log(1.25))),
+        ("pml = { log", "slack = 0.1, approximate_pml = { log", ApproximatePML(math.log(1.25), 0.1)),
         ('{ log = "5/4" }', "0.3", PML(0.3)),
     ],
 )
 def test_privacy_is_read_by_name(tmp_path: Path, old: str, new: str, requirement: object) -> None:
-    privacy = load(write(tmp_path, GOOD.replace(old, new))).privacy
+    privacy = asked(load(write(tmp_path, GOOD.replace(old, new)))).privacy
     if requirement is None:
         assert isinstance(privacy, PML)
         assert isinstance(privacy.over, L1Ball)
@@ -185,7 +206,7 @@ SETS: list[tuple[str, PriorSet]] = [
 @pytest.mark.parametrize(("keys", "priors"), SETS)
 def test_sets_of_priors_are_read_by_key(tmp_path: Path, keys: str, priors: PriorSet) -> None:
     text = GOOD.replace("probabilities = [0.5, 0.5]", "counts = [60, 40]")
-    privacy = load(write(tmp_path, text.replace('{ log = "5/4" }', f"0.5, {keys}"))).privacy
+    privacy = asked(load(write(tmp_path, text.replace('{ log = "5/4" }', f"0.5, {keys}")))).privacy
     assert privacy == PML(0.5, over=priors)
 
 
@@ -203,7 +224,7 @@ def test_the_robust_binary_form_is_for_two_letters_and_a_set(tmp_path: Path, let
 @pytest.mark.parametrize("name", sorted(INFORMATIONS))
 def test_informations_are_read_by_name(tmp_path: Path, name: str) -> None:
     text = GOOD.replace('{ loss = "hamming" }', f'{{ information = "{name}" }}')
-    utility = load(write(tmp_path, text)).utility
+    utility = asked(load(write(tmp_path, text))).utility
     assert isinstance(utility, SubConvex)
     assert utility.name == name
 
@@ -290,3 +311,113 @@ def test_a_name_is_no_pattern() -> None:
 def test_a_level_that_no_float_holds_is_refused(tmp_path: Path, level: str) -> None:
     with pytest.raises(InstanceError, match=r"params\.privacy\.pml|is not a whole TOML"):
         load(write(tmp_path, GOOD.replace('{ log = "5/4" }', level)))
+
+
+WORST = """
+id = "small"
+title = "A small worst case"
+builder = "worst_case_utility"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+prior = { probabilities = [0.6, 0.2, 0.2], labels = ["a", "b", "c"] }
+order = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
+threshold = 2
+
+[expected]
+basis = "derived"
+relation = "=="
+value = 0.6931471805599453
+"""
+
+LEAST = """
+id = "small"
+title = "A small least leakage"
+builder = "least_leakage"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+prior = { uniform = 4 }
+utility = { gain = "match" }
+expected = 0.5
+outputs = 4
+
+[expected]
+basis = "derived"
+relation = "=="
+value = 0.6931471805599453
+"""
+
+
+@pytest.mark.parametrize("text", [WORST, LEAST], ids=["worst case", "least leakage"])
+def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: str) -> None:
+    instance = load(write(tmp_path, text))
+    program = instance.program()
+    assert isinstance(program, LeastLeakage)
+    result = solve(program)
+    assert instance.expected is not None
+    assert instance.expected.agrees(result.value)
+    assert instance.value(result.mechanism) == result.level
+    assert instance.closed_form() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "message"),
+    [
+        (WORST, "threshold = 2", "", r"params\.threshold is missing"),
+        (WORST, "threshold = 2", "threshold = 2.5", r"params\.threshold is 2\.5: write a whole number"),
+        (WORST, "threshold = 2", 'threshold = "2"', r"params\.threshold is '2'"),
+        (WORST, "threshold = 2", "threshold = true", r"params\.threshold is True"),
+        (WORST, "threshold = 2", "threshold = 2\nthreshhold = 2", r"params\.threshhold .*mean 'threshold'"),
+        (WORST, "order = ", "ordre = ", r"params\.order is missing"),
+        (WORST, "[[3, 2, 1], [1, 3, 2], [2, 1, 3]]", "3", r"params\.order is 3: write a list"),
+        (WORST, "[[3, 2, 1], [1, 3, 2], [2, 1, 3]]", "[3, 2, 1]", r"2 dimension"),
+        (WORST, "[1, 3, 2]", "[1, 3]", r"regular"),
+        (WORST, "[1, 3, 2]", '[1, "a", 2]', r"numbers"),
+        (WORST, "[1, 3, 2]", "[1, nan, 2]", r"nan at row 1, column 1"),
+        (WORST, "[params]", '[params]\nutility = { loss = "hamming" }', r"params\.utility is not a known"),
+        (WORST, "value = 0", 'closed_form = "binary"\nvalue = 0', r"'binary': write one of utility_safe"),
+        (LEAST, 'gain = "match"', 'information = "mutual"', r"params\.utility must hold exactly one of loss"),
+        (LEAST, '"match"', '"mach"', r"params\.utility\.gain is 'mach': write one of match"),
+        (LEAST, "expected = 0.5", 'expected = "0.5"', r"params\.expected is '0\.5': write a number"),
+        (LEAST, "expected = 0.5", "worst = [1]", r"params\.worst is \[1\]: write a number"),
+        (LEAST, "value = 0", 'closed_form = "binary"\nvalue = 0', r"none, for none is known here"),
+        (LEAST, "expected = 0.5", "privacy = { pml = 1.0 }\nworst = 1", r"params\.privacy is not a known"),
+    ],
+)
+def test_a_bad_file_about_the_least_level_is_refused(
+    tmp_path: Path, text: str, old: str, new: str, message: str
+) -> None:
+    assert old in text
+    path = write(tmp_path, text.replace(old, new, 1))
+    with pytest.raises(InstanceError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        (WORST, "threshold = 2", "threshold = 4"),
+        (WORST, "threshold = 2", "threshold = 0"),
+        (WORST, "[1, 3, 2]", "[1, 4, 2]"),
+        (WORST, ", [2, 1, 3]]", "]"),
+        (LEAST, "expected = 0.5", ""),
+        (LEAST, "expected = 0.5", "expected = 1.5"),
+        (LEAST, "expected = 0.5", "worst = 2"),
+        (LEAST, "expected = 0.5", "expected = nan"),
+        (LEAST, "outputs = 4", "outputs = 0"),
+    ],
+)
+def test_demands_that_no_program_meets_are_refused_by_load_or_by_the_program(
+    tmp_path: Path, text: str, old: str, new: str
+) -> None:
+    path = write(tmp_path, text.replace(old, new, 1))
+    with pytest.raises(PmloptError):
+        load(path).program()

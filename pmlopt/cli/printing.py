@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
     from pmlopt.result import Result
+    from pmlopt.solvers import Envelope
 
 WIDEST_TABLE = 12
 T = TypeVar("T")
@@ -126,6 +127,13 @@ def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str
         ["output", "probability", "leakage"],
         [(str(row["output"]), number(row["probability"]), nats(row["leakage"])) for row in worst],
     )
+
+
+def print_envelopes(curve: Sequence[Envelope]) -> None:
+    """What outcomes leak after the worst processing, but for each probability."""
+    if curve:
+        rows = [(f"{found.delta:g}", nats(found.bound), f"{found.gap:.1e}") for found in curve]
+        print_table(["delta", "at most, after any processing", "gap"], rows)
 
 
 def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:

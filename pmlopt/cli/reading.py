@@ -75,6 +75,16 @@ def read_utility(
     return (ExpectedLoss if minimise else ExpectedGain)(rows), stored.outputs
 
 
+def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
+    """The same, where only a gain or a loss for each letter and output will do."""
+    from pmlopt.utility import LinearUtility
+
+    utility, outputs = read_utility(name, minimise, prior)
+    if not isinstance(utility, LinearUtility):
+        raise InputError(f"--utility {name} has no value for a letter and an output: give a loss or a matrix")
+    return utility, outputs
+
+
 def read_outputs(text: str) -> int | Sequence[Any]:
     """A number of outputs, or their labels with commas between."""
     parts = [part.strip() for part in text.split(",")]
@@ -86,3 +96,11 @@ def read_outputs(text: str) -> int | Sequence[Any]:
     if not isinstance(labels[0], int) or labels[0] < 1:
         raise InputError(f"--outputs {text!r}: give a number of outputs of at least 1, or two labels or more")
     return labels[0]
+
+
+def read_numbers(text: str, option: str) -> list[float]:
+    """Numbers with commas between."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option} {text!r}: give numbers with commas between") from None

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from pmlopt.builders import Program, design
+from pmlopt.builders import Program
 from pmlopt.checks import FloatArray
-from pmlopt.instances.named import CLOSED_FORMS
+from pmlopt.instances.problems import Problem
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.privacy import Requirement
-from pmlopt.utility import LinearUtility, SubConvex
 
 BASES = ("theorem", "derived", "published", "regression")
 RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
@@ -31,7 +26,7 @@ class Expected:
 
     Attributes:
         basis: "theorem", "derived" (by another route), "published" (a printed figure) or "regression".
-        closed_form: a key of `CLOSED_FORMS` whose mechanism has this value, or None.
+        closed_form: one of the problem's `forms` whose mechanism has this value, or None.
         mechanism: a printed optimal matrix, or None.
     """
 
@@ -59,6 +54,7 @@ class Instance:
     Attributes:
         id, title: its names; `id` is the file's name.
         cite, where: the key in references.bib and the place in the source.
+        problem: what is asked, of this prior.
     """
 
     id: str
@@ -67,14 +63,16 @@ class Instance:
     cite: str
     where: str
     prior: Prior
-    privacy: Requirement
-    utility: LinearUtility | SubConvex
-    outputs: int | tuple[Any, ...] | None
+    problem: Problem
     expected: Expected | None
 
     def program(self) -> Program:
-        """Declare the design problem."""
-        return design(self.prior, self.privacy, self.utility, self.outputs)
+        """Declare the problem."""
+        return self.problem.program(self.prior)
+
+    def value(self, mechanism: Mechanism) -> float:
+        """What is optimised, at a mechanism."""
+        return self.problem.value(self.prior, mechanism)
 
     @property
     def names_closed_form(self) -> bool:
@@ -85,11 +83,4 @@ class Instance:
         """The closed form that the instance names, or None."""
         if self.expected is None or self.expected.closed_form is None:
             return None
-        build = CLOSED_FORMS[self.expected.closed_form]
-        outputs = self.prior.labels if self.outputs is None else self.outputs
-        labels = tuple(range(outputs)) if isinstance(outputs, int) else outputs
-        gains = np.zeros((self.prior.size, 1))
-        if isinstance(self.utility, LinearUtility):
-            gains = self.utility.gains(self.prior.labels, labels)
-        form = build(self.prior, self.privacy, gains)
-        return Mechanism(form.matrix, self.prior.labels, labels if len(form.outputs) == len(labels) else None)
+        return self.problem.closed_form(self.expected.closed_form, self.prior)

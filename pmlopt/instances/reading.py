@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.checks import float_array
+from pmlopt.errors import UtilityError
 from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
 from pmlopt.instances.named import CLOSED_FORMS
+from pmlopt.instances.problems import DesignProblem, LeastLeakageProblem, Problem, WorstCaseProblem
 from pmlopt.instances.table import Table
 from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
@@ -34,22 +37,50 @@ def read_instance(file: Path, root: Table) -> Instance:
     if name != file.stem:
         raise root.error("id", f"is {name!r} and the file's name {file.stem!r}: make them the same")
     title = root.take("title", str)
-    root.choice("builder", ("design",))
+    builder = root.choice("builder", tuple(_PROBLEMS))
     source = root.table("source")
     cite, where = source.take("cite", str), source.take("where", str)
     source.done()
     params = root.table("params")
     prior = _prior(params.table("prior"))
+    problem = _PROBLEMS[builder](params, prior)
+    params.done()
+    expected = _expected(root.table("expected"), problem) if "expected" in root else None
+    root.done()
+    return Instance(name, title, file, cite, where, prior, problem, expected)
+
+
+def _design(params: Table, prior: Prior) -> Problem:
     privacy = _privacy(params.table("privacy"), prior)
     utility = _utility(params.table("utility"), prior, privacy)
+    return DesignProblem(privacy, utility, _outputs(params))
+
+
+def _worst_case(params: Table, prior: Prior) -> Problem:  # noqa: ARG001 - one of _PROBLEMS
+    order = float_array(params.take("order", list), 2, "the order", UtilityError)
+    return WorstCaseProblem(order, params.take("threshold", int))
+
+
+def _least_leakage(params: Table, prior: Prior) -> Problem:
+    table = params.table("utility")
+    kind = table.only(("loss", "gain"))
+    utility = _linear(table, kind, prior)
+    table.done()
+    expected, worst = (params.take(key, _NUMBER, None) for key in ("expected", "worst"))
+    return LeastLeakageProblem(utility, expected, worst, _outputs(params))
+
+
+_PROBLEMS: Mapping[str, Callable[[Table, Prior], Problem]] = {
+    "design": _design,
+    "worst_case_utility": _worst_case,
+    "least_leakage": _least_leakage,
+}
+"""The builders that a problem file may name."""
+
+
+def _outputs(params: Table) -> int | tuple[Any, ...] | None:
     outputs = params.take("outputs", (int, list), None)
-    params.done()
-    expected = _expected(root.table("expected")) if "expected" in root else None
-    root.done()
-    return Instance(
-        name, title, file, cite, where, prior, privacy, utility,
-        tuple(outputs) if isinstance(outputs, list) else outputs, expected,
-    )  # fmt: skip
+    return tuple(outputs) if isinstance(outputs, list) else outputs
 
 
 def _prior(table: Table) -> Prior:
@@ -66,7 +97,7 @@ def _prior(table: Table) -> Prior:
 
 
 def _privacy(table: Table, prior: Prior) -> Requirement:
-    kind = table.only(("pml", "ldp", "lip", "maximal_leakage"))
+    kind = table.only(("pml", "ldp", "lip", "maximal_leakage", "approximate_pml"))
     if kind == "lip":
         sides = table.table(kind)
         requirement = requirement_named(kind, lower=sides.level("lower"), epsilon=sides.level("upper"))
@@ -74,6 +105,9 @@ def _privacy(table: Table, prior: Prior) -> Requirement:
     elif kind == "pml" and any(key in table for key in _SETS):
         level = table.level(kind)
         requirement = PML(level, over=_SETS[table.only(tuple(_SETS))](table, prior))
+    elif kind == "approximate_pml":
+        level = table.level(kind)
+        requirement = requirement_named("approximate-pml", level, slack=table.take("slack", _NUMBER))
     else:
         requirement = requirement_named(kind.replace("_", "-"), table.level(kind))
     table.done()
@@ -112,22 +146,27 @@ def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility 
         mechanism = CLOSED_FORMS[form](prior, privacy, np.zeros((prior.size, 1)))
         utility = ExpectedGain(information_density(prior, mechanism.matrix))
     else:
-        value = table.take(kind, (str, list))
-        if isinstance(value, str):
-            named: Mapping[str, Any] = LOSSES if kind == "loss" else _gains(prior)
-            if value not in named:
-                raise table.error(kind, f"is {value!r}: write one of {', '.join(named)}, or a matrix")
-            value = named[value]
-        utility = ExpectedLoss(value) if kind == "loss" else ExpectedGain(value)
+        utility = _linear(table, kind, prior)
     table.done()
     return utility
 
 
-def _expected(table: Table) -> Expected:
+def _linear(table: Table, kind: str, prior: Prior) -> LinearUtility:
+    value = table.take(kind, (str, list))
+    if isinstance(value, str):
+        named: Mapping[str, Any] = LOSSES if kind == "loss" else _gains(prior)
+        if value not in named:
+            raise table.error(kind, f"is {value!r}: write one of {', '.join(named)}, or a matrix")
+        value = named[value]
+    return ExpectedLoss(value) if kind == "loss" else ExpectedGain(value)
+
+
+def _expected(table: Table, problem: Problem) -> Expected:
     matrix = table.take("mechanism", list, None)
     form = table.take("closed_form", str, None)
-    if form is not None and form not in CLOSED_FORMS:
-        raise table.error("closed_form", f"is {form!r}: write one of {', '.join(CLOSED_FORMS)}")
+    if form is not None and form not in problem.forms:
+        known = ", ".join(problem.forms) or "none, for none is known here"
+        raise table.error("closed_form", f"is {form!r}: write one of {known}")
     expected = Expected(
         basis=table.choice("basis", BASES),
         relation=table.choice("relation", tuple(RELATIONS)),

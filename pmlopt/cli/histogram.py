@@ -1,0 +1,93 @@
+"""The command that releases a histogram."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from pmlopt import files
+from pmlopt.cli.printing import echo_json, nats, number, print_table
+from pmlopt.cli.shared import PATH, exits, json_option, main
+from pmlopt.errors import InputError
+
+
+@main.command()
+@click.argument("data", type=PATH)
+@click.option("--column", required=True, help="The column of DATA that holds the class of each record.")
+@click.option("--epsilon", type=float, required=True, help="What it may leak about any one record, in nats.")
+@click.option(
+    "--min-mass",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Each record is in each class with this probability or more; 0 is differential privacy.",
+)
+@click.option("--classes", help="The classes, with commas between; left out, those that occur, as if public.")
+@click.option("--no-clip", is_flag=True, help="Leave negative counts.")
+@click.option("--no-round", is_flag=True, help="Leave fractions.")
+@click.option("-o", "--output", type=PATH, required=True, help="The CSV file to write: class and count.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), help="For a result that can be repeated; leave out for a release."
+)
+@json_option
+@exits
+def histogram(
+    data: Path,
+    column: str,
+    epsilon: float,
+    min_mass: float,
+    classes: str | None,
+    no_clip: bool,
+    no_round: bool,
+    output: Path,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Release how often each class occurs in the CSV file DATA, with Laplace noise."""
+    from pmlopt.noise import LaplaceHistogram
+
+    if output.resolve() == data.resolve():
+        raise InputError(f"{output}: is the data itself: write the release to another file")
+    files.check_target(output)
+    counts = _counted(data, column, classes)
+    noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=min_mass)
+    released = noise.release(list(counts.values()), seed, clip=not no_clip, round_to_whole=not no_round)
+    shown = [int(count) if not no_round else float(count) for count in released]
+    stream = io.StringIO(newline="")
+    rows = zip(counts, shown, strict=True)
+    csv.writer(stream, lineterminator="\n").writerows([(column, "count"), *rows])
+    files.write_whole(output, stream.getvalue().encode())
+    if as_json:
+        echo_json({
+            "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level if noise.scale else None,
+            "min_mass": noise.min_mass, "counts": dict(zip(counts, shown, strict=True)),
+        })  # fmt: skip
+        return
+    print_table(["", ""], [
+        ("leaks about a record", nats(noise.level)),
+        ("scale of the noise", number(noise.scale) if noise.scale else "0: no noise is needed"),
+        ("differential privacy", nats(noise.dp_level)),
+        ("classes", f"{len(counts)}, written to {output}"),
+    ])  # fmt: skip
+
+
+def _counted(data: Path, column: str, classes: str | None) -> dict[str, int]:
+    """How often each class occurs, in the order given or of the text."""
+    rows = files.read_rows(data)
+    if rows[0].count(column) != 1:
+        raise InputError(f"{data}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")
+    place = rows[0].index(column)
+    found = Counter(row[place] for row in rows[1:])
+    if classes is None:
+        return dict(sorted(found.items()))
+    names = [name.strip() for name in classes.split(",")]
+    if len(set(names)) < len(names) or not all(names):
+        raise InputError(f"--classes {classes!r}: give each class once, none empty")
+    others = sorted(set(found) - set(names))
+    if others:
+        raise InputError(f"{data}: the column {column!r} holds {others[0]!r}, which is none of --classes")
+    return {name: found[name] for name in names}
