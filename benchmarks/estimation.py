@@ -13,16 +13,13 @@ The paper does not say which sample sizes and levels it drew; those here are in 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from common import FloatArray, table
+from common import FloatArray, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -37,7 +34,6 @@ from pmlopt import (
     level_with_confidence,
     sensitivity_bound,
 )
-from pmlopt.files import write_whole
 from pmlopt.plots import save_figure
 
 LETTERS, DESIGN, DELTA = 20, math.log(5), 1e-5
@@ -82,12 +78,12 @@ def main() -> None:
         bounds, exact = curves(example, grid)
         draw_increases(panel, example.title, distances, increases, grid, bounds, exact)
         if arguments.csv is not None:
-            write(
+            write_csv(
                 arguments.csv / f"{name}.csv",
                 ("distance", "increase"),
                 zip(distances, increases, strict=True),
             )
-            write(
+            write_csv(
                 arguments.csv / f"{name}-bound.csv", ("radius", "bound", "exact"),
                 zip(grid, bounds, exact, strict=True),
             )  # fmt: skip
@@ -105,11 +101,13 @@ def main() -> None:
     draw_promises(axes[1], increase, np.array(failures), sizes, np.array(levels))
     if arguments.csv is not None:
         head = ("increase", *(f"m={m}" for m in SAMPLES))
-        write(
+        write_csv(
             arguments.csv / "figure-3a.csv", head, ((x, *y) for x, y in zip(increase, failures, strict=True))
         )
         head = ("samples", *(f"epsilon=log {r}" for r in LEVELS))
-        write(arguments.csv / "figure-3b.csv", head, ((x, *y) for x, y in zip(sizes, levels, strict=True)))
+        write_csv(
+            arguments.csv / "figure-3b.csv", head, ((x, *y) for x, y in zip(sizes, levels, strict=True))
+        )
     save_figure(figure, arguments.output)
     table(("mechanism", "random priors", "above the bound", "bound less exact sensitivity, at most"), rows)
 
@@ -171,14 +169,6 @@ def draw_promises(
     second.set_title(f"eq. (8), N = {LETTERS}, delta = {DELTA:g}", fontsize="medium")
     first.legend(frameon=False)
     second.legend(frameon=False)
-
-
-def write(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A CSV file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stream = io.StringIO(newline="")
-    csv.writer(stream, lineterminator="\n").writerows([head, *rows])
-    write_whole(path, stream.getvalue().encode())
 
 
 if __name__ == "__main__":

@@ -10,14 +10,12 @@ counts, under LDP, and of randomized response at that LDP level; every point is 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 from pathlib import Path
 
 import numpy as np
+from common import write_csv
 
 from pmlopt import LDP, PML, L1Ball, MutualInformation, Prior, closed_forms, design, mutual_information, solve
-from pmlopt.files import write_whole
 from pmlopt.instances import find
 from pmlopt.plots import save_figure, utility_figure
 from pmlopt.privacy import Requirement
@@ -49,10 +47,8 @@ def main() -> None:
     title = f"Adult data, 6 levels of education, 32,561 people; l1 radius {RADIUS}"
     save_figure(utility_figure(grid.tolist(), curves, "mutual information [nats]", title), arguments.output)
     if arguments.csv is not None:
-        stream = io.StringIO(newline="")
-        table = [("epsilon", *NAMES), *((e, *row) for e, row in zip(grid.tolist(), rows, strict=True))]
-        csv.writer(stream, lineterminator="\n").writerows(table)
-        write_whole(arguments.csv, stream.getvalue().encode())
+        points = ((e, *row) for e, row in zip(grid.tolist(), rows, strict=True))
+        write_csv(arguments.csv, ("epsilon", *NAMES), points)
     for epsilon in (0.5, 1.0, 2.0):
         shown = ", ".join(f"{value:.4f}" for value in point(prior, epsilon))
         print(f"epsilon {epsilon}: {shown}")
