@@ -45,10 +45,11 @@ class Answer(Generic[P]):
     """A linear program at one number.
 
     Attributes:
-        missing: what is missing at its optimum, 0 where the number can be reached.
+        missing: what is missing at its optimum, 0 where the number can be reached, or negative by what is
+            more than enough there.
         slope: its derivative in the number.
         point: what it found.
-        proof: its multipliers, where something is missing.
+        proof: its multipliers, of use where something is missing or more than enough.
     """
 
     missing: float
@@ -173,7 +174,7 @@ class Search(Generic[W, P]):
             self._improve(*found)
         root: float | None = None
         stride = AHEAD
-        if answer.missing > MET:
+        if abs(answer.missing) > MET:
             root = answer.root(self.number) if answer.slope > 0 else self.number
             stride = self._stride(answer)
             for proof in self._proofs(answer, root):
@@ -219,7 +220,9 @@ class Search(Generic[W, P]):
         return proved if root is None else max(proved - stride * (proved - root), (proved + 9 * reached) / 10)
 
     def _stride(self, answer: Answer[P]) -> float:
-        """All the way to the tangent's root where the last tangent told this shortfall, else a part of it."""
+        """All the way to the root if nothing is short or the last tangent told what is; else a part."""
+        if answer.missing < 0:
+            return 1.0
         if self._earlier is None:
             return AHEAD
         number, last = self._earlier

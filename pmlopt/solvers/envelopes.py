@@ -138,7 +138,7 @@ class _Known:
 
     def answer(self, delta: float) -> Answer[FloatArray | None]:
         """What it says about a delta."""
-        return Answer(max(0.0, delta - self.mass), self.slope, self.point, self.proof)
+        return Answer(delta - self.mass, self.slope, self.point, self.proof)
 
 
 class _Curve:

@@ -182,7 +182,9 @@ def test_the_level_is_the_inverse_of_the_slack(pair: tuple[FloatArray, FloatArra
     if level > 1e-3 and delta > 1e-6:
         lower = level - 1e-4
         assert slack(*pair, lower) > delta
-        assert slack_level(*pair, slack(*pair, lower)) == pytest.approx(lower, abs=1e-9)
+        # compared as slacks: where an output has a mass of 1e-10 the level of one is known to 1e-6 only
+        again = slack_level(*pair, slack(*pair, lower))
+        assert slack(*pair, again) == pytest.approx(slack(*pair, lower), abs=1e-12)
 
 
 @given(pairs(tiny=False), DELTAS)
