@@ -6,12 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
 
 from pmlopt.checks import FloatArray, rounding_of
 
 if TYPE_CHECKING:
     from pmlopt.builders.envelope import EnvelopeProgram
+
+_STEPS = 200
+"""More than Newton's method needs: it ends by itself, at the latest at the last kink."""
 
 
 def bad_mass(program: EnvelopeProgram, ratio: float, multipliers: FloatArray) -> float:
@@ -44,7 +46,8 @@ def bad_mass(program: EnvelopeProgram, ratio: float, multipliers: FloatArray) ->
 def largest_ratio(program: EnvelopeProgram, delta: float, multipliers: FloatArray, most: float) -> float:
     """A ratio t that no post-processing reaches with mass delta, as small as the multipliers prove.
 
-    `bad_mass` does not rise with t, so a root search finds where it falls below delta.
+    `bad_mass` is convex and piecewise linear in t and does not rise: Newton's method from 1 meets the root
+    from below in a few steps, and what rounding may hide is stepped over.
 
     Args:
         program: of the mechanism.
@@ -52,16 +55,34 @@ def largest_ratio(program: EnvelopeProgram, delta: float, multipliers: FloatArra
         multipliers: (N,) lam.
         most: a ratio that is proved already; it is returned where the multipliers prove nothing better.
     """
-
-    def surplus(ratio: float) -> float:
-        return bad_mass(program, ratio, multipliers) - delta
-
-    if surplus(most) >= 0 or most <= 1:
+    if most <= 1 or bad_mass(program, most, multipliers) >= delta:
         return most
-    if surplus(1.0) < 0:
+    if bad_mass(program, 1.0, multipliers) < delta:
         return 1.0
-    root = float(brentq(surplus, 1.0, most, rtol=1e-15, xtol=1e-15))
+    root, slope = _newton(program, delta, multipliers, most)
     step = math.ulp(root)
-    while surplus(root) >= 0:  # by rounding, and where the mass falls at once
-        root, step = root + step, 2 * step
+    while root < most and (surplus := bad_mass(program, root, multipliers) - delta) >= 0:
+        root, step = root + max(step, 2 * surplus / slope), 2 * step
     return min(root, most)
+
+
+def _newton(
+    program: EnvelopeProgram, delta: float, multipliers: FloatArray, most: float
+) -> tuple[float, float]:
+    """Where the mass falls to delta, up to rounding, and how fast it falls there."""
+    lam = np.maximum(multipliers, 0.0)[:, None]
+    fixed, rates = program.law + lam * program.merged, lam * program.law
+    outputs = np.arange(rates.shape[1])
+    ratio, slope = 1.0, math.inf
+    for _ in range(_STEPS):
+        worth = fixed - ratio * rates
+        best = worth.argmax(axis=0)
+        left = worth[best, outputs]
+        mass, fall = float(left[left > 0].sum()), float(rates[best, outputs][left > 0].sum())
+        if mass <= delta or fall <= 0:
+            break
+        slope, last = fall, ratio
+        ratio = min(most, ratio + (mass - delta) / fall)
+        if ratio <= last:
+            break
+    return ratio, slope

@@ -174,7 +174,7 @@ class Search(Generic[W, P]):
             self._improve(*found)
         root: float | None = None
         stride = AHEAD
-        if abs(answer.missing) > MET:
+        if answer.missing > MET or (answer.missing < -MET and answer.slope > 0):
             root = answer.root(self.number) if answer.slope > 0 else self.number
             stride = self._stride(answer)
             for proof in self._proofs(answer, root):
