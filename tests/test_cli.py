@@ -294,9 +294,20 @@ class TestEnvelope:
     ) -> None:
         assert message in run("audit", rule, "--prior", counts, "--envelope", deltas, code=2).output
 
+    def test_it_says_whether_it_is_proved_and_for_which_prior(self, counts: Path, rule: Path) -> None:
+        asked = ("audit", rule, "--prior", counts, "--envelope", "0.1")
+        assert run_json(*asked)["envelope"][0]["status"] == "optimal"
+        assert "optimal" in run(*asked).output
+        assert "given prior alone" in run(*asked, "--radius", "0.1", code=2).output
+
 
 class TestApproximatePML:
     ASKED: ClassVar = ("--privacy", "approximate-pml", "--slack", "0.05", "--epsilon", "0.5")
+
+    def test_a_slack_alone_is_refused_by_the_audit_too(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "m.json"
+        Mechanism(np.eye(4), [1, 2, 3, 4]).save(out)
+        assert "belong together" in run("audit", out, "--prior", counts, "--slack", "0.1", code=2).output
 
     def test_design_equals_the_python_route(self, counts: Path) -> None:
         data = run_json("design", "--prior", counts, *self.ASKED, "--utility", "hamming")
@@ -665,14 +676,31 @@ class TestLeast:
         assert data["threshold"] == threshold
         assert data["value"] <= epsilon
 
-    def test_a_level_too_close_to_tell_is_said_or_kept(self, prior: Path, gains: Path) -> None:
-        asked = ("worst-case", "--prior", prior, "--utility", gains, "--json", "--epsilon")
-        result = CliRunner().invoke(main, [str(a) for a in (*asked, repr(math.log(2)))])
-        if result.exit_code == 0:
-            assert json.loads(result.stdout)["value"] <= math.log(2)
-        else:
-            assert result.exit_code == 2
-            assert "too close to" in result.output
+    def test_a_level_too_close_to_tell_keeps_what_is_within_it(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--epsilon", repr(math.log(2)))
+        data = run_json(*asked)
+        assert data["value"] <= math.log(2)
+        assert data["threshold"] in (1, 2)
+        assert data["proved"] is (data["threshold"] == 2)
+        assert ("does not rule it out" in run(*asked).output) is not data["proved"]
+
+    def test_a_time_limit_never_writes_more_than_was_asked(
+        self, prior: Path, gains: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "safe.json"
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--epsilon", "1.2")
+        CliRunner().invoke(main, [str(a) for a in (*asked, "--time-limit", "1e-6", "-o", out)])
+        run("audit", out, "--prior", prior, "--epsilon", "1.2")
+
+    @pytest.mark.parametrize("mode", [[], ["--threshold", "2"], ["--epsilon", "1"]])
+    @pytest.mark.parametrize("option", [("--solver", "magic"), ("--time-limit", "-5")])
+    def test_options_are_checked_in_every_mode(
+        self, prior: Path, gains: Path, mode: list[str], option: tuple[str, str]
+    ) -> None:
+        assert (
+            option[1]
+            in run("worst-case", "--prior", prior, "--utility", gains, *mode, *option, code=2).output
+        )
 
     def test_equal_losses_rank_in_turn_or_together(self, counts: Path) -> None:
         asked = ("worst-case", "--prior", counts, "--utility", "hamming")
@@ -953,3 +981,15 @@ class TestHistogram:
             "histogram", data, "--column", "class", "--epsilon", 1.2, "--min-mass", 0.33, "-o", out
         )
         assert found["counts"] == {"": 1, "a": 1, "b": 1}
+
+
+def test_a_reader_that_leaves_is_no_bug() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pmlopt", "problems"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    complaint = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait() == 141
+    assert complaint == ""

@@ -111,6 +111,9 @@ def audit(
     from pmlopt.certificate.exact import holds_exactly, rows_are_exact
     from pmlopt.mechanism import Mechanism
 
+    asked.check()
+    if asked.robust and deltas is not None:
+        raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
     mechanism = Mechanism.load(mechanism_file)
     prior = aligned(asked.prior(), mechanism)
     levels = levels_of(prior, mechanism)
@@ -139,7 +142,10 @@ def audit(
             },
             "holds": holds,
             "rows_sum_to_one_exactly": exact,
-            "envelope": [{"delta": e.delta, "value": e.value, "bound": e.bound} for e in curve],
+            "envelope": [
+                {"delta": e.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
+                for e in curve
+            ],
             "outputs": outcomes(prior, mechanism),
         })  # fmt: skip
     else:

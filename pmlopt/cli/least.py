@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.builders import Program
-    from pmlopt.solvers.worst_case import RankedResult
+    from pmlopt.solvers.worst_case import BestWorstCase, RankedResult
 
 _prior_option = click.option(
     "--prior", "prior_file", type=PATH, required=True,
@@ -105,24 +106,35 @@ def worst_case(
     if threshold is None and epsilon is None:
         _print_curve(prior, order, run)
         return
+    best = None
+    extra = []
     if epsilon is not None:
         from pmlopt.solvers import best_worst_case
 
         with status("solving", run.as_json):
-            best = best_worst_case(prior, order, epsilon, tolerance=run.tolerance)
+            best = best_worst_case(prior, order, epsilon, **run.options)
         threshold = best.threshold
-        if not best.proved and best.next_bound < float("inf"):
-            raise InputError(
-                f"threshold {threshold + 1} leaks {best.next_bound:.12g} nats or a little more, too close to "
-                f"{epsilon:g} to tell: give --threshold"
-            )
-    result = run.solve(declare)
+        extra = [("next threshold", _next(best, epsilon))]
+    result = run.solve(declare, None if best is None else best.result)
     if run.as_json:
-        echo_json({"threshold": threshold, **result.to_dict()})
+        known = {} if best is None else {"next_bound": _finite(best.next_bound), "proved": best.proved}
+        echo_json({"threshold": threshold, **known, **result.to_dict()})
     else:
-        extra = [("threshold", f"{threshold} of {len(outputs)}")]
+        extra = [("threshold", f"{threshold} of {len(outputs)}"), *extra]
         print_result(result, f"Worst case for {prior_file.name}", extra)
     sys.exit(code_of(result))
+
+
+def _next(best: BestWorstCase, epsilon: float) -> str:
+    """Why there is no higher threshold."""
+    if math.isinf(best.next_bound):
+        return "none"
+    told = "" if best.proved else f", which does not rule it out at {epsilon!r}"
+    return f"leaks at least {nats(best.next_bound)}{told}"
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _print_curve(prior: Any, order: Any, run: Run) -> None:
@@ -131,7 +143,7 @@ def _print_curve(prior: Any, order: Any, run: Run) -> None:
     if run.output is not None or run.mps is not None or run.plot is not None:
         raise InputError("a table of all thresholds has no one mechanism to write: give --threshold")
     with status("solving", run.as_json):
-        points = worst_case_curve(prior, order, tolerance=run.tolerance)
+        points = worst_case_curve(prior, order, **run.options)
     if run.as_json:
         echo_json({"curve": [_record(point) for point in points]})
     else:

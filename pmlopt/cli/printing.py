@@ -96,7 +96,10 @@ def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> No
         limit = certificate.privacy.limits[name]
         rows.append((name, f"{nats(level)}, at most {number(limit)} claimed"))
     if certificate.privacy.scope:
-        stated = ", ".join(f"{number(limit)}-PML" for limit in certificate.privacy.limits.values())
+        stated = ", ".join(
+            f"{number(limit)}-{name.replace('_', ' ').replace('pml', 'PML')}"
+            for name, limit in certificate.privacy.limits.items()
+        )
         rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
     rows += [
         ("level proved", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"),
@@ -132,8 +135,8 @@ def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str
 def print_envelopes(curve: Sequence[Envelope]) -> None:
     """What outcomes leak after the worst processing, but for each probability."""
     if curve:
-        rows = [(f"{found.delta:g}", nats(found.bound), f"{found.gap:.1e}") for found in curve]
-        print_table(["delta", "at most, after any processing", "gap"], rows)
+        rows = [(f"{e.delta:g}", nats(e.bound), f"{e.gap:.1e}", e.status.value) for e in curve]
+        print_table(["delta", "at most, after any processing", "gap", "status"], rows)
 
 
 def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pmlopt.result import Result
     from pmlopt.uncertainty import PriorSet
 
-CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG = 1, 2, 3, 70
+CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, CLOSED = 1, 2, 3, 70, 141
 A = ParamSpec("A")
 
 
@@ -43,6 +44,9 @@ def exits(command: Callable[A, None]) -> Callable[A, None]:
             _fail(error, NOT_SOLVED)
         except PmloptError as error:
             _fail(error, BAD_INPUT)
+        except BrokenPipeError:  # whoever was reading the output has left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(CLOSED)
         except Exception:  # a bug of pmlopt's must not look like a claim that fails
             traceback.print_exc()
             sys.exit(BUG)
@@ -99,14 +103,18 @@ class Asked:
         """Whether the bound is for more priors than the given one."""
         return self.radius is not None or self.delta is not None
 
-    def requirement(self, epsilon: float, prior: Prior) -> Requirement:
-        """The privacy requirement."""
-        from pmlopt.privacy import PML, requirement_named
-
+    def check(self) -> None:
+        """Complain of options that do not belong together."""
         if self.lower is not None and self.privacy_name != "lip":
             raise InputError(f"--lower belongs to --privacy lip, not to {self.privacy_name}")
         if (self.slack is None) == (self.privacy_name == "approximate-pml"):
             raise InputError("--privacy approximate-pml and --slack belong together: give both")
+
+    def requirement(self, epsilon: float, prior: Prior) -> Requirement:
+        """The privacy requirement."""
+        from pmlopt.privacy import PML, requirement_named
+
+        self.check()
         priors = self.priors(prior)
         if priors is None:
             return requirement_named(self.privacy_name, epsilon, self.lower, self.slack)
@@ -183,15 +191,20 @@ class Run:
             files.ending_of(self.plot, ENDINGS)
             figure_class()
 
-    def solve(self, declare: Callable[[], Program]) -> Result:
-        """Declare the program, solve it and write the files."""
+    @property
+    def options(self) -> dict[str, Any]:
+        """As `solve` takes them."""
+        return {"solver": self.solver, "time_limit": self.time_limit, "tolerance": self.tolerance}
+
+    def solve(self, declare: Callable[[], Program], start: Result | None = None) -> Result:
+        """Declare the program, solve it and write the files; from a result at hand, if there is one."""
         with status("solving", self.as_json):
             from pmlopt.solvers import solve, write_mps
 
             program = declare()
             if self.mps is not None:
                 write_mps(program, self.mps)
-            result = solve(program, self.solver, time_limit=self.time_limit, tolerance=self.tolerance)
+            result = solve(program, warm_start=start, **self.options)
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:
@@ -212,7 +225,7 @@ _RUN_OPTIONS = (
         type=float,
         default=1e-7,
         show_default=True,
-        help="Largest certified gap, as a share of the utility's range.",
+        help="Largest certified gap: a share of the utility's range, or nats where a level is sought.",
     ),
     click.option("--mps", type=PATH, help="Write the LP in the MPS format too."),
     click.option("--plot", type=PATH, help="Draw the mechanism: .png, .pdf or .svg."),

@@ -22,7 +22,10 @@ _STEP = 1.02
 
 @dataclass(frozen=True)
 class Promise:
-    """(epsilon, delta)-PML: an outcome leaks more than epsilon nats with probability delta at most."""
+    """An outcome leaks more than epsilon nats with probability delta at most: (epsilon, delta)-PML in EMP.
+
+    A probability, not the slack of `ApproximatePML`.
+    """
 
     epsilon: float
     delta: float

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,7 +47,13 @@ class BestWorstCase(RankedResult):
 
 
 def worst_case_curve(
-    prior: PriorLike, order: ArrayLike, thresholds: Iterable[int] | None = None, *, tolerance: float = 1e-7
+    prior: PriorLike,
+    order: ArrayLike,
+    thresholds: Iterable[int] | None = None,
+    *,
+    solver: str = "auto",
+    time_limit: float | None = None,
+    tolerance: float = 1e-7,
 ) -> list[RankedResult]:
     """The least leakage for each threshold: problem (1) for every epsilon at once.
 
@@ -54,7 +61,7 @@ def worst_case_curve(
         prior: N letters.
         order: (N, M) ranks from 1 to M; see `worst_case_utility`.
         thresholds: those wanted; left out, all for which each letter has an output.
-        tolerance: as in `solve`.
+        solver, time_limit, tolerance: as in `solve`, for each threshold.
 
     Returns:
         In ascending order of the thresholds, so that levels do not fall.
@@ -71,17 +78,24 @@ def worst_case_curve(
         [(1, 1.0), (2, 2.0), (3, 5.0)]
     """
     known = as_prior(prior)
+    solved = partial(solve, solver=solver, time_limit=time_limit, tolerance=tolerance)
     wanted = range(1, highest_threshold(order) + 1) if thresholds is None else sorted(set(thresholds))
     points: list[RankedResult] = []
     above: Result | None = None
     for threshold in reversed(wanted):  # what is allowed at a threshold is allowed below it
-        above = _solved(known, order, threshold, above, tolerance)
+        above = _solved_from(solved, known, order, threshold, above)
         points.append(RankedResult(threshold, above))
     return points[::-1]
 
 
 def best_worst_case(
-    prior: PriorLike, order: ArrayLike, epsilon: float, *, tolerance: float = 1e-7
+    prior: PriorLike,
+    order: ArrayLike,
+    epsilon: float,
+    *,
+    solver: str = "auto",
+    time_limit: float | None = None,
+    tolerance: float = 1e-7,
 ) -> BestWorstCase:
     """The highest threshold that a mechanism of level epsilon can keep, and the one that leaks least.
 
@@ -91,7 +105,7 @@ def best_worst_case(
         prior: N letters.
         order: (N, M) ranks from 1 to M; see `worst_case_utility`.
         epsilon: the PML level, in nats.
-        tolerance: as in `solve`.
+        solver, time_limit, tolerance: as in `solve`, for each threshold.
 
     Raises:
         UtilityError: the order cannot be meant.
@@ -107,12 +121,13 @@ def best_worst_case(
     """
     known = as_prior(prior)
     level = nonnegative(epsilon, "epsilon", PrivacyError)
+    solved = partial(solve, solver=solver, time_limit=time_limit, tolerance=tolerance)
     low, high = 1, highest_threshold(order) + 1  # low can be kept, high is not known to be
-    kept = _solved(known, order, 1, None, tolerance)
+    kept = _solved_from(solved, known, order, 1, None)
     beyond = np.inf
     while high - low > 1:
         middle = (low + high) // 2
-        tried = _solved(known, order, middle, None, tolerance)
+        tried = _solved_from(solved, known, order, middle, None)
         if tried.value <= level:
             low, kept = middle, tried
         else:
@@ -131,10 +146,11 @@ def highest_threshold(order: ArrayLike) -> int:
     return int(np.max(np.asarray(order), axis=1).min())
 
 
-def _solved(prior: Prior, order: ArrayLike, threshold: int, above: Result | None, tolerance: float) -> Result:
+def _solved_from(
+    solved: Callable[..., Result], prior: Prior, order: ArrayLike, threshold: int, above: Result | None
+) -> Result:
     """Start from the closed form, or from the mechanism for a higher threshold where that leaks less."""
     start = utility_safe(order, threshold).matrix
     if above is not None and above.value < leakage_level(prior, start):
         start = above.mechanism.matrix
-    program = worst_case_utility(prior, order, threshold)
-    return solve(program, warm_start=start, tolerance=tolerance)
+    return solved(worst_case_utility(prior, order, threshold), warm_start=start)
