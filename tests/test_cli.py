@@ -987,7 +987,8 @@ def test_a_reader_that_leaves_is_no_bug() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pmlopt", "problems"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     process.stdout.close()
     complaint = process.stderr.read().decode()
     process.stderr.close()

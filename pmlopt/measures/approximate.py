@@ -263,8 +263,8 @@ def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> floa
         0.0
     """
     m = as_mechanism(first)
-    rest = np.asarray(second, dtype=float)
-    if rest.ndim != 3 or rest.shape[:2] != m.matrix.T.shape:
+    rest = float_array(second, 3, "the second mechanisms", MechanismError)
+    if rest.shape[:2] != m.matrix.T.shape:
         raise MechanismError(
             f"the second mechanisms have shape {rest.shape}; give {m.matrix.T.shape} and their outputs"
         )

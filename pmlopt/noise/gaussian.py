@@ -200,5 +200,5 @@ def plocal_failure(epsilon: float, scale: float) -> float:
     level, size = real(epsilon, "epsilon", PrivacyError), real(scale, "the scale", PrivacyError)
     if level <= 0 or size <= 0:
         raise PrivacyError(f"epsilon is {level:g} and the scale {size:g}: give positive ones")
-    a = size * level / math.sqrt(2)
-    return min(1.0, math.erfc((a * a - level) / (2 * a)))
+    # (a^2 - eps) / (2 a), where neither a^2 nor eps may overflow
+    return min(1.0, math.erfc((size * level / 2 - 1 / size) / math.sqrt(2)))

@@ -61,7 +61,9 @@ def worst_case_curve(
         prior: N letters.
         order: (N, M) ranks from 1 to M; see `worst_case_utility`.
         thresholds: those wanted; left out, all for which each letter has an output.
-        solver, time_limit, tolerance: as in `solve`, for each threshold.
+        solver: as in `solve`.
+        time_limit: seconds for each threshold.
+        tolerance: as in `solve`.
 
     Returns:
         In ascending order of the thresholds, so that levels do not fall.
@@ -105,7 +107,9 @@ def best_worst_case(
         prior: N letters.
         order: (N, M) ranks from 1 to M; see `worst_case_utility`.
         epsilon: the PML level, in nats.
-        solver, time_limit, tolerance: as in `solve`, for each threshold.
+        solver: as in `solve`.
+        time_limit: seconds for each threshold.
+        tolerance: as in `solve`.
 
     Raises:
         UtilityError: the order cannot be meant.

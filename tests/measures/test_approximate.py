@@ -447,3 +447,11 @@ def test_priors_and_mechanisms_must_fit() -> None:
             measure([0.5, 0.5], HALVES, 0.5)
         with pytest.raises(MechanismError):
             measure(Prior(QUARTERS, labels=list("abcd")), Mechanism(HALVES, inputs=list("dcba")), 0.5)
+
+
+@pytest.mark.parametrize(
+    "bad", ["x", [[1.0]], [np.eye(2), np.eye(3)], [np.eye(2), -np.eye(2)], [np.eye(2)] * 3]
+)
+def test_second_mechanisms_that_are_none_are_refused(bad: Any) -> None:
+    with pytest.raises(MechanismError):
+        conditional_maximal_leakage(np.eye(2), bad)

@@ -416,3 +416,8 @@ class TestLocal:
             plocal_failure(value, 1.0)
         with pytest.raises(PrivacyError):
             plocal_failure(1.0, value)
+
+
+def test_plocal_failure_past_every_float() -> None:
+    assert plocal_failure(1e300, 1e300) == 0
+    assert plocal_failure(1e-300, 1e-300) == 1
