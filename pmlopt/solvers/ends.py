@@ -24,6 +24,9 @@ AHEAD = 0.3
 SLOW, PATIENCE = 0.9, 6
 """A round that leaves more of the gap than this is slow; after so many in a row the search ends."""
 
+CREEPING = 2
+"""Slow rounds in a row after which the next number lies halfway, whatever the tangent says."""
+
 HAIR = 1e-10
 """The relative distance at which a tangent's root is missed on purpose."""
 
@@ -161,7 +164,7 @@ class Search(Generic[W, P]):
                 self._failures += 1
                 if self._failures > FAILURES or str(cause) == TIME:
                     return str(cause)
-                self.number = (self.number + self.upper) / 2
+                self.number = (self.number + (self.upper if self.number < self.upper else self.reached)) / 2
                 continue
             self._take(answer)
 
@@ -211,6 +214,8 @@ class Search(Generic[W, P]):
         all, and is so little short that its point is a witness. What is missing must be more than rounding.
         """
         proved, reached = self.upper, self.reached
+        if self._idle >= CREEPING:
+            return (proved + reached) / 2
         if root is not None and reached < root < proved and slope > 0:
             if stride == 1 or self._idle:
                 return min(proved, root * (1 + HAIR) + self.task.blur / slope)

@@ -498,6 +498,33 @@ def offset_case(offset: float, scale: float, prior: list[float]) -> tuple[Expect
     return gains, [gains.value(prior, np.eye(n)[[y] * n]) for y in range(n)]
 
 
+RARE_GAINS = [[3.0, 0.0, 0.0, 2.0], [3.0, 0.0, 3.0, 3.0], [1.0, 2.0, 0.0, 2.0]]
+
+
+@pytest.mark.parametrize("rare", [1e-4, 1e-5, 1e-6, 1e-7])
+def test_a_search_that_creeps_goes_halfway(rare: float) -> None:
+    # the first tangents of these come down to the level from one side only, ever more slowly
+    prior = [0.4, 0.6 - rare, rare]
+    gains = np.array(RARE_GAINS)
+    constant = float((prior @ gains).max())
+    best = float(prior @ gains.max(axis=1))
+    result = solve(least_leakage(prior, ExpectedGain(gains), expected=(constant + best) / 2))
+    assert result.status is Status.OPTIMAL
+    # one output that half of all may emit: log(1 / 0.6), less what the rare letter is worth
+    assert result.value == pytest.approx(-math.log(0.6), abs=2 * rare)
+
+
+@pytest.mark.parametrize("rare", [1e-6, 1e-7, 1e-8, 1e-9])
+def test_a_letter_that_alone_can_gain_bounds_the_level(rare: float) -> None:
+    # as above with f = 1/2: the best level is -log(r (2 - f)), as far as the floor has digits of r
+    prior = [0.5, 0.5 - rare, rare]
+    gains = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    result = solve(least_leakage(prior, ExpectedGain(gains), expected=1 - rare / 2))
+    digits = 1e-9 + 1e-15 / rare
+    assert result.gap <= 1e-4
+    assert result.bound - digits <= -math.log(1.5 * rare) <= result.value + digits
+
+
 @pytest.mark.parametrize(
     ("offset", "scale", "prior"),
     [
