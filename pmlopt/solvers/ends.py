@@ -133,7 +133,7 @@ class Search(Generic[W, P]):
         self.proofs = [best]
         self.number = self.upper
         self.programs, self._idle, self._failures = 0, 0, 0
-        self._marks, self._probed = np.sort(task.marks), set[float]()
+        self._untried, self._probed = np.sort(task.marks), set[float]()
         self._earlier = earlier
         mark = self._mark()
         if mark is not None:
@@ -196,12 +196,14 @@ class Search(Generic[W, P]):
 
     def _mark(self) -> float | None:
         """The middle one of the marks between the ends, or a number just above the one that is reached."""
-        over, under = self._marks > self.reached * (1 + 2 * NEAR), self._marks < self.upper * (1 - NEAR)
-        inside = self._marks[over & under]
-        if len(inside):
-            return float(inside[len(inside) // 2]) * (1 - NEAR)
+        left = self._untried
+        left = left[(left > self.reached * (1 + 2 * NEAR)) & (left < self.upper * (1 - NEAR))]
+        if len(left):
+            middle = left[len(left) // 2]
+            self._untried = left[left != middle]
+            return float(middle) * (1 - NEAR)
         probe = self.reached * (1 + 3 * NEAR)
-        at = (np.abs(self._marks - self.reached) < 2 * NEAR * self.reached).any()
+        at = (np.abs(self.task.marks - self.reached) < 2 * NEAR * self.reached).any()
         if not at or probe >= self.upper or self.reached in self._probed:
             return None
         self._probed.add(self.reached)
