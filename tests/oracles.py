@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from pmlopt import LDP, LIP, PML, MaximalLeakage, Prior
+from pmlopt import LDP, LIP, PML, ApproximatePML, MaximalLeakage, Prior
 from pmlopt.privacy import Requirement
 
 FloatArray = NDArray[np.float64]
@@ -88,6 +88,8 @@ def optimum(
     n, m = gains.shape
     if isinstance(requirement, MaximalLeakage):
         rows, right, more = _peak_rows(n, m, requirement.epsilon)
+    elif isinstance(requirement, ApproximatePML):
+        rows, right, more = _slack_rows(p, m, requirement)
     else:
         rows, more = _column_rows(p, m, requirement), 0
         right = np.zeros(len(rows))
@@ -117,6 +119,15 @@ def _peak_rows(n: int, m: int, epsilon: float) -> tuple[FloatArray, FloatArray, 
     total = np.concatenate([np.zeros(n * m), np.ones(m)])
     right = np.concatenate([np.zeros(n * m), [np.exp(epsilon)]])
     return np.vstack([peaks, total]), right, m
+
+
+def _slack_rows(p: FloatArray, m: int, privacy: ApproximatePML) -> tuple[FloatArray, FloatArray, int]:
+    """`P[x,y] - e^eps q[y] <= s[x,y]`, `sum_y s[x,y] <= delta`, with the N M numbers s after the matrix."""
+    n = len(p)
+    excess = np.eye(n * m) - np.exp(privacy.epsilon) * np.tile(np.kron(p[None, :], np.eye(m)), (n, 1))
+    sums = np.kron(np.eye(n), np.ones((1, m)))
+    rows = np.block([[excess, -np.eye(n * m)], [np.zeros((n, n * m)), sums]])
+    return rows, np.concatenate([np.zeros(n * m), np.full(n, privacy.delta)]), n * m
 
 
 def support(p: FloatArray, requirement: Requirement, gains: FloatArray) -> float:
