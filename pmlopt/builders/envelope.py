@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
@@ -49,7 +50,7 @@ class EnvelopeProgram(Program):
         """(M', N) the post-processing of the merged outputs; rows may sum to less than one."""
         return cp.reshape(self.variables["attack"], self.merged.T.shape, order="C")
 
-    @property
+    @cached_property
     def law(self) -> FloatArray:
         """(M',) of the merged outputs."""
         return np.asarray(self.prior.pmf @ self.merged)

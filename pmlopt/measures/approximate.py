@@ -7,12 +7,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray, float_array, nonnegative, probability, whole
+from pmlopt.checks import FloatArray, IntArray, float_array, nonnegative, probability, whole
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures.channel import maximal_leakage
 from pmlopt.measures.leakage import leakage_level, pointwise_leakage
-from pmlopt.mechanism import MechanismLike, as_mechanism, paired
-from pmlopt.prior import PriorLike
+from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.prior import Prior, PriorLike
 
 
 def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
@@ -76,14 +76,8 @@ def slack_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> flo
     """
     share = probability(delta)
     p, m = paired(prior, mechanism)
-    columns = m.matrix[:, m.support]
-    law = p.pmf @ columns
-    order = np.argsort(-columns / law, axis=1, kind="stable")
-    shares, masses = (
-        np.cumsum(np.take_along_axis(columns, order, axis=1), axis=1),
-        np.cumsum(law[order], axis=1),
-    )
-    best = float(((shares - share) / masses).max())
+    _, shares, masses = _by_ratio(p, m)
+    best = float(((np.cumsum(shares, axis=1) - share) / np.cumsum(masses, axis=1)).max())
     return math.log(best) if best > 1 else 0.0
 
 
@@ -116,13 +110,33 @@ def leakage_quantile(
     share = probability(delta)
     p, m = paired(prior, mechanism)
     leakages, law = pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support]
-    order = np.argsort(-leakages, kind="stable")
-    leakages, above = leakages[order], np.cumsum(law[order])
+    return quantile(leakages, law, share, upper=upper)
+
+
+def quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) -> float:
+    """The least t that is exceeded with probability `share` at most; with `upper` the largest t such that t
+    or more has probability `share` or more.
+
+    Args:
+        levels: (M,) of outcomes, the levels themselves or anything that grows with them.
+        law: (M,) their probabilities, in all 1 up to rounding.
+        share: in (0, 1).
+        upper: which of the two.
+
+    Examples:
+        >>> levels, law = np.array([1.0, 3.0, 2.0]), np.array([0.5, 0.25, 0.25])
+        >>> quantile(levels, law, 0.25, upper=False), quantile(levels, law, 0.25, upper=True)
+        (2.0, 3.0)
+    """
+    order = np.argsort(-levels, kind="stable")
+    above = np.cumsum(law[order])
     above[-1] = 1.0
     # up to rounding of the sums, which is a few units in the last place
     if upper:
-        return float(leakages[int((above >= share * (1 - 1e-14)).argmax())])
-    return float(leakages[int((above > min(share * (1 + 1e-14), math.nextafter(1.0, 0.0))).argmax())])
+        enough = above >= share * (1 - 1e-14)
+    else:
+        enough = above > min(share * (1 + 1e-14), math.nextafter(1.0, 0.0))
+    return float(levels[order[int(enough.argmax())]])
 
 
 def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) -> float:
@@ -191,15 +205,22 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     """
     share = probability(delta)
     p, m = paired(prior, mechanism)
-    columns = m.matrix[:, m.support]
-    law = p.pmf @ columns
-    order = np.argsort(-columns / law, axis=1, kind="stable")
-    masses = law[order]
+    order, shares, masses = _by_ratio(p, m)
     taken = np.clip(share - (np.cumsum(masses, axis=1) - masses), 0.0, masses) / masses
-    best = int((np.take_along_axis(columns, order, axis=1) * taken).sum(axis=1).argmax())
+    best = int((shares * taken).sum(axis=1).argmax())
     event = np.zeros(len(m.outputs))
     event[np.flatnonzero(m.support)[order[best]]] = taken[best]
     return event
+
+
+def _by_ratio(p: Prior, m: Mechanism) -> tuple[IntArray, FloatArray, FloatArray]:
+    """For each letter the outcomes that occur, in descending order of `P[x,y] / q[y]`: their places among
+    those, `P[x,y]` and `q[y]`.
+    """
+    columns = m.matrix[:, m.support]
+    law = p.pmf @ columns
+    order = np.argsort(-columns / law, axis=1, kind="stable")
+    return order, np.take_along_axis(columns, order, axis=1), law[order]
 
 
 def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) -> tuple[float, float]:

@@ -180,10 +180,9 @@ class Search(Generic[W, P]):
         if answer.missing > MET or (answer.missing < -MET and answer.slope > 0):
             root = answer.root(self.number) if answer.slope > 0 else self.number
             stride = self._stride(answer)
-            for proof in self._proofs(answer, root):
-                upper = self.task.proved(proof)
-                if upper < self.upper:
-                    self.upper, self.proofs = upper, [proof]
+            self._prove(answer.proof)
+            for proof in self._ahead(answer, root):
+                self._prove(proof)
             self._earlier = self.number, answer
         mark = self._mark()
         if mark is None:
@@ -193,6 +192,11 @@ class Search(Generic[W, P]):
     def _improve(self, reached: float, witness: W) -> None:
         if reached > self.reached:
             self.reached, self.witness = reached, witness
+
+    def _prove(self, proof: P) -> None:
+        upper = self.task.proved(proof)
+        if upper < self.upper:
+            self.upper, self.proofs = upper, [proof]
 
     def _mark(self) -> float | None:
         """The middle one of the marks between the ends, or a number just above the one that is reached."""
@@ -236,12 +240,10 @@ class Search(Generic[W, P]):
         told = last.missing + last.slope * (self.number - number)
         return 1.0 if abs(told - answer.missing) <= 1e-2 * answer.missing else AHEAD
 
-    def _proofs(self, answer: Answer[P], root: float) -> list[P]:
-        """The multipliers, and where they seem to go at the proved end and at a root: any will do."""
-        now = answer.proof
+    def _ahead(self, answer: Answer[P], root: float) -> list[P]:
+        """Where the multipliers seem to go at the proved end and at a root: any will do."""
         if self._earlier is None or self._earlier[0] == self.number:
-            return [now]
+            return []
         number, last = self._earlier
-        proved = min(self.upper, self.task.proved(now))
-        steps = [(target - self.number) / (self.number - number) for target in (proved, root)]
-        return [now, *(self.task.beyond(now, last.proof, step) for step in steps)]
+        steps = [(target - self.number) / (self.number - number) for target in (self.upper, root)]
+        return [self.task.beyond(answer.proof, last.proof, step) for step in steps]

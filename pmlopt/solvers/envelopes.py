@@ -12,6 +12,7 @@ from pmlopt.builders.envelope import EnvelopeProgram, envelope_program
 from pmlopt.certificate.envelope import largest_ratio
 from pmlopt.checks import FloatArray, probability
 from pmlopt.measures import binary_event, envelope_bounds, leakage_quantile
+from pmlopt.measures.approximate import quantile
 from pmlopt.mechanism import Mechanism, MechanismLike
 from pmlopt.prior import PriorLike
 from pmlopt.result import Status
@@ -208,9 +209,7 @@ class _EnvelopeTask:
         masses = self.program.prior.pmf @ columns
         used = masses > 0
         ratios, masses = columns[:, used].max(axis=0) / masses[used], masses[used]
-        order = np.argsort(-ratios, kind="stable")
-        enough = np.cumsum(masses[order]) >= self.delta * (1 - 1e-14)
-        return float(ratios[order][int(enough.argmax())]) if enough.any() else 1.0, attack
+        return quantile(ratios, masses, self.delta, upper=True), attack
 
     def proved(self, proof: FloatArray | None) -> float:
         if proof is None:
@@ -255,9 +254,8 @@ def _plain_attack(program: EnvelopeProgram, delta: float) -> FloatArray:
     It reaches what the mechanism reaches by itself.
     """
     ratios = program.merged / program.law
-    order = np.argsort(-ratios.max(axis=0), kind="stable")
-    enough = int((np.cumsum(program.law[order]) >= delta * (1 - 1e-14)).argmax())
-    taken = np.flatnonzero(ratios.max(axis=0) >= ratios.max(axis=0)[order[enough]])
+    peaks = ratios.max(axis=0)
+    taken = np.flatnonzero(peaks >= quantile(peaks, program.law, delta, upper=True))
     point = np.zeros(program.merged.T.shape)
     point[taken, ratios.argmax(axis=0)[taken]] = 1.0
     return point
