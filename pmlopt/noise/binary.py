@@ -34,13 +34,11 @@ class BinaryNoise(ABC):
     radius: float = 0.0
 
     def __init__(self, prior: PriorLike, scale: float, radius: float = 0.0) -> None:
-        known, size = as_prior(prior), real(scale, "the scale", PrivacyError)
+        known = as_prior(prior)
         if known.size != 2:
             raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
-        if size < 0:
-            raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
         object.__setattr__(self, "prior", known)
-        object.__setattr__(self, "scale", size)
+        object.__setattr__(self, "scale", check_scale(scale))
         object.__setattr__(self, "radius", _radius(radius))
 
     @property
@@ -100,6 +98,14 @@ def _radius(radius: float) -> float:
     size = real(radius, "the radius", PrivacyError)
     if not 0 <= size <= 2:
         raise PrivacyError(f"the radius is {size:g}: give one in [0, 2]")
+    return size
+
+
+def check_scale(scale: float) -> float:
+    """The scale of a noise, or a complaint where it is negative."""
+    size = real(scale, "the scale", PrivacyError)
+    if size < 0:
+        raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
     return size
 
 

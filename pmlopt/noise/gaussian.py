@@ -71,9 +71,7 @@ class BinaryGaussian(BinaryNoise):
         Raises:
             PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
         """
-        level, share = real(epsilon, "epsilon", PrivacyError), probability(delta)
-        if level <= 0:
-            raise PrivacyError(f"epsilon is {level:g}: give a positive one")
+        level, share = _positive(epsilon), probability(delta)
         silent = cls(prior, 0.0, radius)
 
         def fails(scale: float) -> bool:
@@ -183,9 +181,7 @@ def plocal_scale(epsilon: float, delta: float) -> float:
     """
     from scipy.special import erfcinv
 
-    level, share = real(epsilon, "epsilon", PrivacyError), probability(delta)
-    if level <= 0:
-        raise PrivacyError(f"epsilon is {level:g}: give a positive one")
+    level, share = _positive(epsilon), probability(delta)
     f = float(erfcinv(share))
     root = math.sqrt(f * f + level)
     return math.sqrt(2) * (f + root) / level
@@ -202,3 +198,10 @@ def plocal_failure(epsilon: float, scale: float) -> float:
         raise PrivacyError(f"epsilon is {level:g} and the scale {size:g}: give positive ones")
     # (a^2 - eps) / (2 a), where neither a^2 nor eps may overflow
     return min(1.0, math.erfc((size * level / 2 - 1 / size) / math.sqrt(2)))
+
+
+def _positive(epsilon: float) -> float:
+    level = real(epsilon, "epsilon", PrivacyError)
+    if level <= 0:
+        raise PrivacyError(f"epsilon is {level:g}: give a positive one")
+    return level

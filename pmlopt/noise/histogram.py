@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from pmlopt.checks import FloatArray, float_array, real, whole
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import generator
+from pmlopt.noise.binary import check_scale
 from pmlopt.noise.laplace import laplace_level, laplace_scale
 
 
@@ -44,10 +45,7 @@ class LaplaceHistogram:
     min_mass: float = 0.0
 
     def __post_init__(self) -> None:
-        size = real(self.scale, "the scale", PrivacyError)
-        if size < 0:
-            raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
-        object.__setattr__(self, "scale", size)
+        object.__setattr__(self, "scale", check_scale(self.scale))
         object.__setattr__(self, "min_mass", _mass(self.min_mass))
 
     @classmethod

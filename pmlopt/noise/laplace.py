@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from pmlopt.checks import FloatArray, float_array, nonnegative, real
 from pmlopt.closed_forms.ldp import level_of_ratio, ratio_for_level
 from pmlopt.errors import PrivacyError
-from pmlopt.noise.binary import BinaryNoise, check_noise
+from pmlopt.noise.binary import BinaryNoise, check_noise, check_scale
 from pmlopt.prior import PriorLike
 
 _WIDEST = 1e300  # draws are finite
@@ -35,7 +35,7 @@ def laplace_level(scale: float, least: float) -> float:
         >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
         1.5
     """
-    size, share = _scale(scale), _share(least)
+    size, share = check_scale(scale), _share(least)
     if size == 0:
         return -math.log(share) if share else math.inf
     return level_of_ratio(share, 2 / size)
@@ -129,13 +129,6 @@ class BinaryLaplace(BinaryNoise):
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
         return rng.laplace(scale=self.scale, size=size)
-
-
-def _scale(scale: float) -> float:
-    size = real(scale, "the scale", PrivacyError)
-    if size < 0:
-        raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
-    return size
 
 
 def _share(least: float) -> float:
