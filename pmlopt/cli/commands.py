@@ -24,7 +24,6 @@ from pmlopt.cli.printing import (
     outcomes,
     print_audit,
     print_envelopes,
-    print_result,
     print_verdict,
 )
 from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
@@ -50,10 +49,12 @@ def solve_command(problem: str, run: Run) -> None:
     instance = find(problem)
     result = run.solve(instance.program)
     agrees = instance.expected is None or instance.expected.agrees(result.value)
-    if run.as_json:
-        echo_json({"id": instance.id, "agrees": agrees, **result.to_dict()})
-    else:
-        print_result(result, f"{instance.title} [{instance.id}]", expectation_rows(instance, agrees))
+    run.show(
+        result,
+        f"{instance.title} [{instance.id}]",
+        expectation_rows(instance, agrees),
+        {"id": instance.id, "agrees": agrees},
+    )
     sys.exit(code_of(result) if agrees else CLAIM_FAILS)
 
 
@@ -85,10 +86,7 @@ def design(
         return build(prior, privacy, utility, letters)
 
     result = run.solve(declare)
-    if run.as_json:
-        echo_json(result.to_dict())
-    else:
-        print_result(result, f"Optimal mechanism for {asked.title}", [])
+    run.show(result, f"Optimal mechanism for {asked.title}")
     sys.exit(code_of(result))
 
 

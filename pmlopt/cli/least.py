@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pmlopt.cli.printing import echo_json, nats, print_result, print_table, status
+from pmlopt.cli.printing import echo_json, nats, print_table, status
 from pmlopt.cli.reading import read_linear, read_outputs, read_prior
 from pmlopt.cli.shared import NOT_SOLVED, PATH, Run, code_of, exits, main, runs
 from pmlopt.errors import InputError
@@ -58,10 +58,7 @@ def least_leakage(
         return build(prior, utility, expected=expected, worst=worst, outputs=letters)
 
     result = run.solve(declare)
-    if run.as_json:
-        echo_json(result.to_dict())
-    else:
-        print_result(result, f"Least leakage for {prior_file.name}", [])
+    run.show(result, f"Least leakage for {prior_file.name}")
     sys.exit(code_of(result))
 
 
@@ -107,21 +104,23 @@ def worst_case(
         _print_curve(prior, order, run)
         return
     best = None
-    extra = []
+    rows: list[tuple[str, str]] = []
+    known: dict[str, Any] = {}
     if epsilon is not None:
         from pmlopt.solvers import best_worst_case
 
         with status("solving", run.as_json):
             best = best_worst_case(prior, order, epsilon, **run.options)
         threshold = best.threshold
-        extra = [("next threshold", _next(best, epsilon))]
+        rows = [("next threshold", _next(best, epsilon))]
+        known = {"next_bound": _finite(best.next_bound), "proved": best.proved}
     result = run.solve(declare, None if best is None else best.result)
-    if run.as_json:
-        known = {} if best is None else {"next_bound": _finite(best.next_bound), "proved": best.proved}
-        echo_json({"threshold": threshold, **known, **result.to_dict()})
-    else:
-        extra = [("threshold", f"{threshold} of {len(outputs)}"), *extra]
-        print_result(result, f"Worst case for {prior_file.name}", extra)
+    run.show(
+        result,
+        f"Worst case for {prior_file.name}",
+        [("threshold", f"{threshold} of {len(outputs)}"), *rows],
+        {"threshold": threshold, **known},
+    )
     sys.exit(code_of(result))
 
 

@@ -84,7 +84,7 @@ def expectation_rows(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
     return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
 
 
-def print_result(result: Result, title: str, extra: list[tuple[str, str]]) -> None:
+def print_result(result: Result, title: str, extra: Sequence[tuple[str, str]]) -> None:
     """The claims of a result, how it was found, and the matrix where it fits."""
     certificate = result.certificate
     rows = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 
 from pmlopt import __version__, files
-from pmlopt.cli.printing import (
-    status,
-)
+from pmlopt.cli.printing import echo_json, print_result, status
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
 
@@ -212,6 +210,19 @@ class Run:
 
             save_figure(mechanism_figure(program.prior, result.mechanism), self.plot)
         return result
+
+    def show(
+        self,
+        result: Result,
+        title: str,
+        rows: Sequence[tuple[str, str]] = (),
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Print the result: as a table with more rows, or as JSON with the entries of a record before it."""
+        if self.as_json:
+            echo_json({**(record or {}), **result.to_dict()})
+        else:
+            print_result(result, title, rows)
 
 
 _RUN_OPTIONS = (
