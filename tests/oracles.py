@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -153,6 +154,17 @@ def peak_support(p: FloatArray, epsilon: float, gains: FloatArray, with_mass: bo
         b_eq=[1.0] if with_mass else None,
     )
     return -float(answer.fun)
+
+
+def violation(prior: Prior, requirement: Requirement, matrix: FloatArray) -> float:
+    """The largest violation of the constraints on variables that hold the matrix."""
+    mechanism = cp.Variable(matrix.shape, nonneg=True)
+    law = cp.Variable((1, matrix.shape[1]), nonneg=True)
+    declared = requirement.constraints(prior, mechanism, law)
+    mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
+    for name, value in requirement.auxiliary(prior, matrix).items():
+        declared.variables[name].value = value
+    return max(float(np.max(constraint.violation())) for constraint in declared.constraints.values())
 
 
 # ---------------------------------------------------------------- exact arithmetic

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import oracles
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles import FloatArray
+from oracles import FloatArray, violation
 from scipy.optimize import linprog
 
 from pmlopt import (
@@ -226,17 +225,6 @@ def test_sub_convex_utilities_are_refused() -> None:
 
 ROUNDING = 1e-13
 MARGIN = 2.0**-39
-
-
-def violation(prior: Prior, requirement: ApproximatePML, matrix: FloatArray) -> float:
-    """The largest violation of the constraints on variables that hold the matrix."""
-    mechanism = cp.Variable(matrix.shape, nonneg=True)
-    law = cp.Variable((1, matrix.shape[1]), nonneg=True)
-    declared = requirement.constraints(prior, mechanism, law)
-    mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
-    for name, value in requirement.auxiliary(prior, matrix).items():
-        declared.variables[name].value = value
-    return max(float(np.max(constraint.violation())) for constraint in declared.constraints.values())
 
 
 def level_of(prior: Prior, matrix: FloatArray, delta: float) -> float:

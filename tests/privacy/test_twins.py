@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import oracles
 import pytest
@@ -26,17 +25,6 @@ MARGIN = 2.0**-39
 kinds = pytest.mark.parametrize("kind", oracles.KINDS)
 
 
-def violation(prior: Prior, requirement: Requirement, matrix: oracles.FloatArray) -> float:
-    """The largest violation of the constraints on variables that hold the matrix."""
-    mechanism = cp.Variable(matrix.shape, nonneg=True)
-    law = cp.Variable((1, matrix.shape[1]), nonneg=True)
-    declared = requirement.constraints(prior, mechanism, law)
-    mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
-    for name, value in requirement.auxiliary(prior, matrix).items():
-        declared.variables[name].value = value
-    return max(float(np.max(constraint.violation())) for constraint in declared.constraints.values())
-
-
 def one_limit_moved(kind: str, levels: dict[str, float], factor: float) -> list[Requirement]:
     """The requirements whose limits are the levels, with one of them multiplied by the factor."""
     if kind != "lip":
@@ -53,10 +41,10 @@ def test_constraint_and_number_agree_just_inside_and_outside(kind: str, case: or
     assume(min(levels.values()) > 1e-2)
     for inside in one_limit_moved(kind, levels, 1 + 1e-6):
         assert inside.holds(case.prior, case.matrix)
-        assert violation(case.prior, inside, case.matrix) <= ROUNDING
+        assert oracles.violation(case.prior, inside, case.matrix) <= ROUNDING
     for outside in one_limit_moved(kind, levels, 1 - 1e-6):
         assert not outside.holds(case.prior, case.matrix)
-        assert violation(case.prior, outside, case.matrix) > ROUNDING
+        assert oracles.violation(case.prior, outside, case.matrix) > ROUNDING
 
 
 @kinds
@@ -88,7 +76,7 @@ def test_zeros_and_unused_outputs_change_nothing(kind: str, case: oracles.Case, 
     for factor in (1 + 1e-3, 1 - 1e-3):
         requirement = oracles.requirement_at(kind, {kind: float(level)}, factor)
         assert requirement.holds(case.prior, matrix) is (factor > 1)
-        assert (violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN) is (factor > 1)
+        assert (oracles.violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN) is (factor > 1)
 
 
 @pytest.mark.parametrize("requirement", [LDP(30.0), LIP(30.0, 30.0)])
@@ -96,7 +84,7 @@ def test_an_excluded_letter_breaks_every_bound_from_below(requirement: Requireme
     matrix = np.array([[0.0, 1.0], [0.5, 0.5]])
     assert not requirement.holds([0.5, 0.5], matrix)
     assert max(requirement.levels([0.5, 0.5], matrix).values()) == math.inf
-    assert violation(Prior([0.5, 0.5]), requirement, matrix) > 0
+    assert oracles.violation(Prior([0.5, 0.5]), requirement, matrix) > 0
 
 
 @pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
@@ -185,7 +173,7 @@ def test_a_constant_mechanism_meets_every_requirement_at_zero() -> None:
     matrix = np.tile([0.3, 0.0, 0.7], (4, 1))
     for requirement in (PML(0), LDP(0), LIP(0, 0), MaximalLeakage(0)):
         assert requirement.holds([0.1, 0.2, 0.3, 0.4], matrix)
-        assert violation(Prior([0.1, 0.2, 0.3, 0.4]), requirement, matrix) <= 1e-15
+        assert oracles.violation(Prior([0.1, 0.2, 0.3, 0.4]), requirement, matrix) <= 1e-15
 
 
 def test_pml_past_the_largest_leakage_binds_nothing() -> None:
@@ -193,5 +181,5 @@ def test_pml_past_the_largest_leakage_binds_nothing() -> None:
     requirement = PML(800.0)
     exactly = requirement.excess(np.array(prior.weights, dtype=object), integers(np.eye(2)), power_below)
     assert requirement.holds(prior, Mechanism(np.eye(2)))
-    assert violation(prior, requirement, np.eye(2)) <= MARGIN
+    assert oracles.violation(prior, requirement, np.eye(2)) <= MARGIN
     assert (exactly <= 0).all()
