@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from pmlopt.certificate import Certificate
+from pmlopt.certificate import Certificate, DesignCertificate
 from pmlopt.certificate.certificate import finite
 from pmlopt.mechanism import Mechanism
 
@@ -51,11 +51,11 @@ class ClosedForm:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The optimal mechanism, with the proof of what is claimed.
+    """What was found, with the proof of what is claimed.
 
     Attributes:
         status: OPTIMAL where the certified gap is within tolerance.
-        certificate: levels, value, bound, gap and residuals, recomputed from the matrix.
+        certificate: what is claimed, recomputed from the matrix.
         solver: the solver that found the mechanism.
         reason: why the dispatch chose it.
         attempts: one line for each solver tried before it, with what went wrong.
@@ -77,17 +77,17 @@ class Result:
 
     @property
     def mechanism(self) -> Mechanism:
-        """The mechanism: it satisfies the requirement in exact arithmetic."""
+        """The mechanism that the claim is about; a designed one satisfies its requirement exactly."""
         return self.certificate.mechanism
 
     @property
     def value(self) -> float:
-        """The utility of the mechanism, recomputed from its matrix."""
+        """What is optimised, recomputed: the utility of a designed mechanism."""
         return self.certificate.value
 
     @property
     def bound(self) -> float:
-        """What no mechanism under the same constraints can better."""
+        """What nothing under the same constraints can better."""
         return self.certificate.bound
 
     @property
@@ -97,17 +97,14 @@ class Result:
 
     @property
     def level(self) -> float:
-        """The privacy level of the mechanism, recomputed from its matrix, in nats."""
+        """What the mechanism leaks at most, recomputed from its matrix, in nats."""
         return self.certificate.level
 
     def __str__(self) -> str:
-        """One line: how it ended, the value with its bound, the levels with their limits, the solver."""
-        limits = self.certificate.privacy.limits
-        levels = ", ".join(
-            f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in self.certificate.levels.items()
-        )
+        """One line: how it ended, the value with its bound, what is claimed of the leakage, the solver."""
         return (
-            f"{self.status.value}: value {self.value:.9g}, gap {self.gap:.1e}; {levels} nats; {self.solver}"
+            f"{self.status.value}: value {self.value:.9g}, gap {self.gap:.1e}; {self.certificate.statement}; "
+            f"{self.solver}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -137,3 +134,10 @@ class Result:
         """Write the mechanism; JSON and NPZ carry the certificate and the solver's record too."""
         metadata = {key: item for key, item in self.to_dict().items() if key != "mechanism"}
         self.mechanism.save(path, metadata)
+
+
+@dataclass(frozen=True, eq=False)
+class DesignResult(Result):
+    """What `solve` returns: a mechanism that was designed, with its levels in the certificate."""
+
+    certificate: DesignCertificate

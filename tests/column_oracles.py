@@ -14,9 +14,10 @@ from oracles import FloatArray
 from scipy.optimize import linprog
 from scipy.special import xlogy
 
-from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, Result, Status, SubConvex
+from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, Status, SubConvex
 from pmlopt.builders import ColumnDesign
 from pmlopt.privacy import Requirement
+from pmlopt.result import DesignResult
 from pmlopt.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
 
 Worth = Callable[[FloatArray, FloatArray], FloatArray]
@@ -194,7 +195,7 @@ def small_cases(draw: st.DrawFn) -> tuple[Case, np.random.Generator]:
 # ---------------------------------------------------------------- what every answer must be
 
 
-def assert_proved(program: ColumnDesign, result: Result, gap: float) -> None:
+def assert_proved(program: ColumnDesign, result: DesignResult, gap: float) -> None:
     """What is claimed of the mechanism holds: the requirement in exact arithmetic, the value, the gap."""
     prior, matrix = program.prior, result.mechanism.matrix
     assert result.status is Status.OPTIMAL, (result.gap, program.range, program.rounding, result.solver)
@@ -209,7 +210,7 @@ def assert_proved(program: ColumnDesign, result: Result, gap: float) -> None:
     assert matrix.shape[1] <= prior.size or program.outputs is not None
 
 
-def assert_optimal(program: ColumnDesign, results: Sequence[Result], best: float) -> None:
+def assert_optimal(program: ColumnDesign, results: Sequence[DesignResult], best: float) -> None:
     """Each result is proved, and reaches what full enumeration reaches."""
     n = program.prior.size
     told, nothing = (program.utility.value(program.prior, matrix) for matrix in (np.eye(n), np.ones((n, 1))))

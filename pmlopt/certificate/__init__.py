@@ -1,7 +1,7 @@
 """Proof of a claim, from the matrix alone: repair, recomputed levels, a dual bound, exact arithmetic."""
 
 from pmlopt.certificate.bound import column_bound, utility_bound
-from pmlopt.certificate.certificate import Certificate
+from pmlopt.certificate.certificate import Certificate, DesignCertificate
 from pmlopt.certificate.certify import certify
 from pmlopt.certificate.column import ColumnCertificate
 from pmlopt.certificate.exact import holds_exactly, rows_are_exact, snap
@@ -11,6 +11,7 @@ from pmlopt.certificate.repair import Repair
 __all__ = [
     "Certificate",
     "ColumnCertificate",
+    "DesignCertificate",
     "LinearCertificate",
     "Repair",
     "certify",

@@ -21,12 +21,44 @@ class Certificate(ABC):
     """What is claimed of a mechanism, and the means to check it without the solver.
 
     Attributes:
-        prior, privacy, mechanism: what the claim is about.
+        mechanism: what the claim is about.
+        value: what is optimised, recomputed, in its own units.
+        bound: what nothing under the same constraints can better: at least the value where it is maximised,
+            at most the value where it is minimised. Infinite where nothing is proved.
+        gap: |bound - value|, computed without the digits that both share.
+    """
+
+    mechanism: Mechanism
+    value: float
+    bound: float
+    gap: float
+
+    @property
+    @abstractmethod
+    def level(self) -> float:
+        """What the mechanism leaks at most, proved, in nats."""
+
+    @property
+    @abstractmethod
+    def statement(self) -> str:
+        """What is claimed of the leakage, in a few words."""
+
+    @abstractmethod
+    def verify_exact(self) -> bool:
+        """Whether the claim on the leakage holds, computed again without floating point."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DesignCertificate(Certificate):
+    """What is claimed of a mechanism that was designed for a prior and a requirement.
+
+    Attributes:
+        prior, privacy: what the claim is about, with the mechanism.
         levels: the levels of the mechanism, recomputed, by name, in nats.
-        value: the utility, recomputed, in its own units.
-        bound: what no mechanism under the same constraints can better: at least the value of a gain,
-            at most the value of a loss. Infinite where nothing is proved.
-        gap: |bound - value|, computed without the digits that all outputs share.
         multipliers: (N,) the rho from which `bound` follows, or None.
         residuals: how far each constraint is violated by the matrix, by name; 0 for those that pmlopt
             declares, up to rounding and a margin of 2^-39. For an added constraint in small units, over
@@ -36,11 +68,7 @@ class Certificate(ABC):
 
     prior: Prior
     privacy: Requirement
-    mechanism: Mechanism
     levels: Mapping[str, float]
-    value: float
-    bound: float
-    gap: float
     multipliers: FloatArray | None
     residuals: Mapping[str, float]
     repair: Repair
@@ -49,6 +77,13 @@ class Certificate(ABC):
     def level(self) -> float:
         """The largest of `levels`, in nats."""
         return max(self.levels.values())
+
+    @property
+    def statement(self) -> str:
+        """Each level with its limit."""
+        limits = self.privacy.limits
+        levels = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in self.levels.items())
+        return f"{', '.join(levels)} nats"
 
     @property
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
-from pmlopt.certificate.certificate import Certificate
+from pmlopt.certificate.certificate import DesignCertificate
 from pmlopt.certificate.column import ColumnCertificate, certify_columns
 from pmlopt.certificate.linear import LinearCertificate, certify_linear
 from pmlopt.checks import FloatArray
@@ -36,14 +36,14 @@ def certify(
     multipliers: FloatArray | None,
     allowed: float = 0.0,
     proved: float | None = None,
-) -> Certificate: ...
+) -> DesignCertificate: ...
 def certify(
     program: Design,
     matrix: FloatArray,
     multipliers: FloatArray | None,
     allowed: float = 0.0,
     proved: float | None = None,
-) -> Certificate:
+) -> DesignCertificate:
     """Repair a matrix, recompute every number from it, and bound what can be reached.
 
     Args:

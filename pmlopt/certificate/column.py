@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.certificate.certificate import Certificate
+from pmlopt.certificate.certificate import DesignCertificate
 from pmlopt.certificate.repair import repair
 from pmlopt.checks import FloatArray
 from pmlopt.mechanism import Mechanism
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ColumnCertificate(Certificate):
+class ColumnCertificate(DesignCertificate):
     """The certificate of a sub-convex utility.
 
     The bound is `column_bound(prior, privacy, utility, multipliers)`, or, where that took a search, what

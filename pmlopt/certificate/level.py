@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.certificate.certificate import Certificate
+from pmlopt.certificate.certificate import DesignCertificate
 from pmlopt.certificate.exact import holds_exactly, rows_are_exact, snap
 from pmlopt.certificate.repair import Repair
 from pmlopt.checks import BoolArray, FloatArray, rounding_of
@@ -100,7 +100,7 @@ def _roots(masses: FloatArray, over: FloatArray, room: FloatArray) -> FloatArray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LevelCertificate(Certificate):
+class LevelCertificate(DesignCertificate):
     """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
 
     The bound is `least_level(prior, allowed, floor, multipliers)`. `verify_exact` is about the level and the

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmlopt.certificate.bound import utility_bound
-from pmlopt.certificate.certificate import Certificate, finite
+from pmlopt.certificate.certificate import DesignCertificate, finite
 from pmlopt.certificate.repair import repair
 from pmlopt.checks import FloatArray
 from pmlopt.mechanism import Mechanism
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearCertificate(Certificate):
+class LinearCertificate(DesignCertificate):
     """The certificate of an expected gain or loss.
 
     The bound is `constant + utility_bound(prior, privacy, gains, multipliers)`, negated for a loss.

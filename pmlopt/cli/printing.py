@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
-    from pmlopt.result import Result
+    from pmlopt.result import DesignResult
     from pmlopt.solvers import Envelope
 
 WIDEST_TABLE = 12
@@ -84,7 +84,7 @@ def expectation_rows(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
     return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
 
 
-def print_result(result: Result, title: str, extra: Sequence[tuple[str, str]]) -> None:
+def print_result(result: DesignResult, title: str, extra: Sequence[tuple[str, str]]) -> None:
     """The claims of a result, how it was found, and the matrix where it fits."""
     certificate = result.certificate
     rows = [

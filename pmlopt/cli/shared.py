@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pmlopt.builders import Program
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
-    from pmlopt.result import Result
+    from pmlopt.result import DesignResult
     from pmlopt.uncertainty import PriorSet
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, CLOSED = 1, 2, 3, 70, 141
@@ -194,7 +194,7 @@ class Run:
         """As `solve` takes them."""
         return {"solver": self.solver, "time_limit": self.time_limit, "tolerance": self.tolerance}
 
-    def solve(self, declare: Callable[[], Program], start: Result | None = None) -> Result:
+    def solve(self, declare: Callable[[], Program], start: DesignResult | None = None) -> DesignResult:
         """Declare the program, solve it and write the files; from a result at hand, if there is one."""
         with status("solving", self.as_json):
             from pmlopt.solvers import solve, write_mps
@@ -213,7 +213,7 @@ class Run:
 
     def show(
         self,
-        result: Result,
+        result: DesignResult,
         title: str,
         rows: Sequence[tuple[str, str]] = (),
         record: Mapping[str, Any] | None = None,
@@ -266,6 +266,6 @@ runs = gathered("run", Run, _RUN_OPTIONS)
 asks = gathered("asked", Asked, _ASKED_OPTIONS)
 
 
-def code_of(result: Result) -> int:
+def code_of(result: DesignResult) -> int:
     """A mechanism that a time limit cut short is printed and written, and is not what was asked for."""
     return NOT_SOLVED if result.status.value == "stopped" else 0

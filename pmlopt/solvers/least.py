@@ -14,7 +14,7 @@ from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import ProgramError, SolverError, SolverUnavailableError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.result import ClosedForm, Result, Status, Timings
+from pmlopt.result import ClosedForm, DesignResult, Result, Status, Timings
 from pmlopt.solvers.level_search import Found, search_level
 from pmlopt.solvers.outcome import Options
 
@@ -29,7 +29,7 @@ def solve_least(
     solver: str,
     warm_start: MechanismLike | Result | Literal[False] | None,
     options: Options,
-) -> Result:
+) -> DesignResult:
     """Solve by `search_level`; see `solve`.
 
     Raises:
@@ -49,7 +49,7 @@ def solve_least(
     clock = time.perf_counter()
     certificate = certify_level(program, found.matrix, found.proofs)
     done = time.perf_counter()
-    return Result(
+    return DesignResult(
         status=_status(found, certificate, options.tolerance),
         certificate=certificate,
         solver=LEVEL_SEARCH,

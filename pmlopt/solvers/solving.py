@@ -6,10 +6,10 @@ import time
 from typing import Literal
 
 from pmlopt.builders import ColumnDesign, Design, LeastLeakage, LinearDesign, Program
-from pmlopt.certificate import Certificate, certify
+from pmlopt.certificate import DesignCertificate, certify
 from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError
 from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.result import ClosedForm, Result, Status, Timings
+from pmlopt.result import ClosedForm, DesignResult, Result, Status, Timings
 from pmlopt.solvers.dispatch import Route, routes
 from pmlopt.solvers.known import KnownOptimum, known_columns, known_optimum
 from pmlopt.solvers.least import solve_least
@@ -26,7 +26,7 @@ def solve(
     *,
     time_limit: float | None = None,
     tolerance: float = 1e-7,
-) -> Result:
+) -> DesignResult:
     """Solve a design problem and prove the answer.
 
     Solvers are tried in the order of the decision list (`pmlopt.solvers.dispatch.DECISIONS`) until
@@ -100,9 +100,9 @@ class _Search:
         if isinstance(program, ColumnDesign) and self.start is not None:
             self.program = program.with_mechanism(self.start)
         self.attempts: list[str] = []
-        self.results: list[Result] = []
+        self.results: list[DesignResult] = []
 
-    def attempt(self, route: Route) -> Result | None:
+    def attempt(self, route: Route) -> DesignResult | None:
         """Run one solver and certify what it left; None, and a line in `attempts`, if that is nothing."""
         program = self.program
         if isinstance(program, LinearDesign) and self.start is not None:
@@ -139,7 +139,7 @@ class _Search:
             )
         return result
 
-    def best(self) -> Result:
+    def best(self) -> DesignResult:
         """The best result that was not proved optimal, if a solver finished with it; else an error."""
         unproved = [result for result in self.results if result.status is Status.UNPROVED]
         if unproved:
@@ -160,8 +160,8 @@ class _Search:
         )
 
     def _result(
-        self, route: Route, outcome: Outcome, certificate: Certificate, certify_seconds: float
-    ) -> Result:
+        self, route: Route, outcome: Outcome, certificate: DesignCertificate, certify_seconds: float
+    ) -> DesignResult:
         closed = self.closed
         if isinstance(self.program, ColumnDesign):
             closed = known_columns(self.program, certificate.bound)
@@ -170,7 +170,7 @@ class _Search:
         else:
             loose = bool(self.program.added) or isinstance(self.program, ColumnDesign)
             status = Status.UNPROVED if loose and outcome.finished else Status.STOPPED
-        return Result(
+        return DesignResult(
             status=status,
             certificate=certificate,
             solver=route.solver,

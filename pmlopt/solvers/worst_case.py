@@ -16,7 +16,7 @@ from pmlopt.closed_forms.worst_case import allowed_pairs
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 from pmlopt.prior import Prior, PriorLike, as_prior
-from pmlopt.result import Result
+from pmlopt.result import DesignResult
 from pmlopt.solvers.solving import solve
 
 
@@ -30,7 +30,7 @@ class RankedResult:
     """
 
     threshold: int
-    result: Result
+    result: DesignResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def worst_case_curve(
     solved = partial(solve, solver=solver, time_limit=time_limit, tolerance=tolerance)
     wanted = range(1, highest_threshold(order) + 1) if thresholds is None else sorted(set(thresholds))
     points: list[RankedResult] = []
-    above: Result | None = None
+    above: DesignResult | None = None
     for threshold in reversed(wanted):  # what is allowed at a threshold is allowed below it
         above = _solved_from(solved, known, order, threshold, above)
         points.append(RankedResult(threshold, above))
@@ -151,8 +151,12 @@ def highest_threshold(order: ArrayLike) -> int:
 
 
 def _solved_from(
-    solved: Callable[..., Result], prior: Prior, order: ArrayLike, threshold: int, above: Result | None
-) -> Result:
+    solved: Callable[..., DesignResult],
+    prior: Prior,
+    order: ArrayLike,
+    threshold: int,
+    above: DesignResult | None,
+) -> DesignResult:
     """Start from the closed form, or from the mechanism for a higher threshold where that leaks less."""
     start = utility_safe(order, threshold).matrix
     if above is not None and above.value < leakage_level(prior, start):

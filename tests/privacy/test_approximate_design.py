@@ -21,7 +21,6 @@ from pmlopt import (
     Mechanism,
     MutualInformation,
     Prior,
-    Result,
     Status,
     design,
     solve,
@@ -31,6 +30,7 @@ from pmlopt.certificate import utility_bound
 from pmlopt.certificate.exact import integers, power_below
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import slack, slack_level
+from pmlopt.result import DesignResult
 
 GAP = 1e-7
 
@@ -82,7 +82,7 @@ def dense(
     raise AssertionError(answer.message)
 
 
-def assert_proved(result: Result, epsilon: float, delta: float) -> None:
+def assert_proved(result: DesignResult, epsilon: float, delta: float) -> None:
     """All that a result claims of itself."""
     privacy = result.certificate.privacy
     matrix, prior = result.mechanism.matrix, result.certificate.prior

@@ -18,7 +18,6 @@ from pmlopt import (
     ExpectedGain,
     MutualInformation,
     Prior,
-    Result,
     Status,
     closed_forms,
     design,
@@ -28,17 +27,18 @@ from pmlopt import (
 from pmlopt.builders import ColumnDesign
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.privacy import Requirement
+from pmlopt.result import DesignResult
 from pmlopt.solvers.master import Master
 from pmlopt.utility import ChiSquare, GuessingProbability, TotalVariation
 
 INFORMATION = MutualInformation()
 
 
-def generated(program: ColumnDesign, tolerance: float = 1e-10) -> Result:
+def generated(program: ColumnDesign, tolerance: float = 1e-10) -> DesignResult:
     return solve(program, "column-generation", tolerance=tolerance)
 
 
-def both_ways(program: ColumnDesign) -> list[Result]:
+def both_ways(program: ColumnDesign) -> list[DesignResult]:
     return [solve(program), generated(program)]
 
 
