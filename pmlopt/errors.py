@@ -25,6 +25,10 @@ class MechanismError(InputError):
     """A mechanism matrix, its labels, or its match with a prior is not usable."""
 
 
+class QueryError(InputError):
+    """A query on a dataset of records has an impossible parameter, or cannot be used as asked."""
+
+
 class PrivacyError(InputError):
     """A privacy requirement has an impossible parameter, or lies outside a theorem's domain."""
 

@@ -18,6 +18,7 @@ LAYERS = (
     "files",
     "prior",
     "mechanism",
+    "queries",
     "measures",
     "closed_forms",
     "columns",

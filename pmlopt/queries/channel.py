@@ -1,0 +1,134 @@
+"""A mechanism seen from a query's records: Y depends on the dataset through the row q(.|x) alone."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from pmlopt.checks import FloatArray, IntArray, Label
+from pmlopt.errors import MechanismError, QueryError
+from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism
+from pmlopt.queries.explicit import Explicit
+from pmlopt.queries.query import Query, listed
+
+
+@dataclass(frozen=True, eq=False)
+class RecordChannel:
+    """What matters of a query and a mechanism for the leakage of its records.
+
+    A class is a set of datasets with the same row. Given the law J of (X_i, T), T the class, the entropy of
+    the dataset is largest when it is uniform inside each cell, so that J and the counts `log_counts` stand
+    for the whole prior (ENT's Problem 1 in |X_i| T variables instead of |X|).
+
+    Attributes:
+        query: whose records they are; with one value for each class where the mechanism is q(y|x).
+        mechanism: as it was given.
+        rows: (T, M) the distinct rows.
+        classes: (number of values of `query`,) the class of each; -1 for a value that no dataset has.
+        names: (T,) what each class is called: the values of the query behind it.
+    """
+
+    query: Query
+    mechanism: Mechanism
+    rows: FloatArray
+    classes: IntArray
+    names: tuple[tuple[Label, ...], ...]
+
+    def log_counts(self, record: int) -> FloatArray:
+        """(k_i, T) the logarithm of how many datasets have `x_i = a` and the class t; -inf for none."""
+        counts = self.query.log_counts(record)
+        merged = np.full((len(counts), len(self.rows)), -np.inf)
+        known = np.flatnonzero(self.classes >= 0)
+        for letter, row in enumerate(counts):
+            np.logaddexp.at(merged[letter], self.classes[known], row[known])
+        return merged
+
+    def table(self) -> IntArray:
+        """(k_1, ..., k_n) the class of every dataset; a QueryError where there are too many."""
+        return np.asarray(self.classes[self.query.table()])
+
+
+def record_channel(query: Query, mechanism: MechanismLike) -> RecordChannel:
+    """Query and mechanism on the same datasets.
+
+    Args:
+        query: f.
+        mechanism: (T, M) q(y|f(x)), a row for each of the query's values in their order; or (|X|, M) q(y|x),
+            a row for each dataset in lexicographic order, the last record's letter running fastest.
+
+    Raises:
+        MechanismError: the rows fit neither, or their labels are others.
+        QueryError: the query is none, or q(y|x) is given for more than 2^20 datasets.
+
+    Examples:
+        >>> from pmlopt.queries import ModularSum
+        >>> record_channel(ModularSum(2, 2), [[0.9, 0.1], [0.1, 0.9]]).names
+        ((0,), (1,))
+        >>> record_channel(ModularSum(2, 2), [[1, 0], [0, 1], [0, 1], [0, 1]]).rows.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if not isinstance(query, Query):
+        raise QueryError(f"the query is {query!r:.60}: give one such as queries.ModularSum(4, 2)")
+    known = as_mechanism(mechanism)
+    if _by_dataset(query, known):
+        rows, classes = _distinct(known.matrix)
+        return _channel(Explicit(classes.reshape(query.alphabets)), known, rows)
+    _match(known, query.values, "the query's values")
+    return _channel(query, known, known.matrix)
+
+
+def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
+    """Whether the rows are datasets, not values of the query."""
+    rows, values = len(mechanism.inputs), len(query.values)
+    size = np.exp(min(query.log_size, 50.0))
+    many = abs(rows - size) < 0.5
+    if rows == values and not (many and _named_by_dataset(query, mechanism)):
+        return False
+    if not many:
+        datasets = math.prod(query.alphabets) if query.log_size < 35 else f"e^{query.log_size:.6g}"
+        raise MechanismError(
+            f"the mechanism has {rows} rows; give one for each of the query's {values} values, or one for "
+            f"each of its {datasets} datasets"
+        )
+    listed(query)
+    _match(mechanism, tuple(product(*map(range, query.alphabets))), "the datasets, as tuples of letters,")
+    return True
+
+
+def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
+    """Rows without names are in order; rows with names have these (0 and 1 are names of a query's values)."""
+    if mechanism.inputs in (names, tuple(range(len(names)))):
+        return
+    how = "the same in another order: reorder the rows" if set(mechanism.inputs) == set(names) else "others"
+    raise MechanismError(
+        f"the mechanism's inputs {reprlib.repr(mechanism.inputs)} differ from {what} {reprlib.repr(names)}: "
+        f"they are {how}"
+    )
+
+
+def _named_by_dataset(query: Query, mechanism: Mechanism) -> bool:
+    return mechanism.inputs == tuple(product(*map(range, query.alphabets)))
+
+
+def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:
+    """Rows that are alike made one, rows of values that no dataset has left out."""
+    reached = np.flatnonzero(np.isfinite(query.log_counts(0)).any(axis=0))
+    rows, places = _distinct(matrix[reached])
+    classes = np.full(len(query.values), -1)
+    classes[reached] = places
+    names = tuple(
+        tuple(query.values[value] for value in np.flatnonzero(classes == place)) for place in range(len(rows))
+    )
+    return RecordChannel(query, mechanism, rows, classes, names)
+
+
+def _distinct(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The distinct rows in the order in which they come, and the place of each row among them."""
+    _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.argsort(order)
+    return matrix[first[order]], np.asarray(rank[places.ravel()])

@@ -1,0 +1,170 @@
+"""Queries: functions of a dataset of n records, and how many datasets lie behind each value."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from pmlopt.checks import FloatArray, IntArray, Label, whole
+from pmlopt.errors import QueryError
+
+LARGEST_TABLE = 2**20
+"""Datasets that are listed one by one: up to this many."""
+
+MOST_RECORDS = 10**7
+
+
+class Query(ABC):
+    """A function f of a dataset x = (x_1, ..., x_n), record x_i from {0, ..., k_i - 1}.
+
+    What an adversary can learn depends on f through `log_counts` alone: how many datasets have `x_i = a` and
+    `f(x) = t`.
+    """
+
+    @property
+    @abstractmethod
+    def alphabets(self) -> tuple[int, ...]:
+        """(n,) k_i, how many letters each record has."""
+
+    @property
+    @abstractmethod
+    def values(self) -> tuple[Label, ...]:
+        """(T,) the values of f: numbers in rising order. The rows of a mechanism q(y|f(x)) are these."""
+
+    @property
+    @abstractmethod
+    def kinds(self) -> tuple[int, ...]:
+        """One record of each kind: records of a kind have the same `log_counts`."""
+
+    @abstractmethod
+    def log_counts(self, record: int) -> FloatArray:
+        """(k_i, T) the logarithm of how many datasets have `x_i = a` and `f(x) = t`; -inf for none.
+
+        Args:
+            record: i, counted from 0.
+
+        Raises:
+            QueryError: there is no such record.
+        """
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The most that f changes when one record does.
+
+        Raises:
+            QueryError: the values are not numbers.
+        """
+
+    @abstractmethod
+    def table(self) -> IntArray:
+        """(k_1, ..., k_n) the place of f(x) among `values`, for every dataset.
+
+        Raises:
+            QueryError: there are more than 2^20 datasets.
+        """
+
+    @property
+    def records(self) -> int:
+        """How many there are, n."""
+        return len(self.alphabets)
+
+    @property
+    def log_size(self) -> float:
+        """Log |X|, the entropy of a uniform dataset, in nats."""
+        return math.fsum(times * math.log(letters) for letters, times in Counter(self.alphabets).items())
+
+
+def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
+    """The sizes of the records' alphabets: one number for all, or one for each record."""
+    n = record_count(records)
+    if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
+        sizes = tuple(whole(size, "an alphabet's size", QueryError) for size in letters)
+        if len(sizes) != n:
+            raise QueryError(f"{len(sizes)} alphabets for {n} records: give one size for each record")
+        return sizes
+    return (whole(letters, "the alphabets' size", QueryError),) * n
+
+
+def record_count(records: int) -> int:
+    """How many records, at most ten million."""
+    n = whole(records, "the number of records", QueryError)
+    if n > MOST_RECORDS:
+        raise QueryError(f"{n:,} records are too many: at most {MOST_RECORDS:,}")
+    return n
+
+
+def checked_record(query: Query, record: int) -> int:
+    """A record's place, counted from 0."""
+    if not isinstance(record, Integral) or record not in range(query.records):
+        raise QueryError(f"there is no record {record!r}: the query has the records 0 to {query.records - 1}")
+    return int(record)
+
+
+def listed(query: Query) -> IntArray:
+    """(n, k_1, ..., k_n) every dataset: entry i is the letter of record i.
+
+    Raises:
+        QueryError: there are more than 2^20, or more than 32 records.
+    """
+    if query.log_size > math.log(LARGEST_TABLE) + 1e-9 or query.records > 32:
+        raise QueryError(
+            f"e^{query.log_size:.6g} datasets of {query.records} records are too many to list (at most "
+            f"{LARGEST_TABLE:,} of 32): describe the mechanism by the values of the query, q(y|f(x))"
+        )
+    return np.asarray(np.indices(query.alphabets), dtype=np.int64)
+
+
+def numbers_of(query: Query) -> FloatArray:
+    """(T,) the values as numbers, each above the one before.
+
+    Raises:
+        QueryError: they are not, or as floats they are too large or no longer distinct.
+    """
+    values: list[Any] = list(query.values)
+    if not all(isinstance(value, Real) for value in values):
+        raise QueryError(f"the values {values[:5]} are not numbers: there is no distance between them")
+    try:
+        numbers = np.array(values, dtype=float)
+    except OverflowError:
+        numbers = np.array([np.inf])
+    if np.abs(numbers).max() > 1e307:  # sums and differences of two are floats too
+        raise QueryError(f"the values {reprlib.repr(values)} are not all finite: keep them below 1e307")
+    same = np.flatnonzero(np.diff(numbers) <= 0)
+    if len(same):
+        raise QueryError(
+            f"the values {values[same[0]]!r} and {values[same[0] + 1]!r} are the same float: noise cannot "
+            "hide their difference; subtract what they have in common"
+        )
+    return numbers
+
+
+def in_order(values: Iterable[Label]) -> tuple[Label, ...]:
+    """Distinct values: numbers rising, others as they come.
+
+    Raises:
+        QueryError: a value cannot be a label.
+    """
+    try:
+        distinct: list[Any] = list(dict.fromkeys(values))
+    except TypeError as cause:
+        raise QueryError(f"a value of the query cannot be a label: {cause}") from None
+    unlike = [label for label in distinct if label != label]
+    if unlike:
+        raise QueryError(f"the query has the value {unlike[0]!r}: give values that equal themselves")
+    if all(isinstance(value, Real) for value in distinct):
+        distinct.sort()
+    return tuple(distinct)
+
+
+def widest_step(numbers: Iterable[float]) -> float:
+    """The largest difference of neighbours in a row of numbers."""
+    return max((abs(after - before) for before, after in pairwise(numbers)), default=0.0)
