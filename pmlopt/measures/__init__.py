@@ -14,7 +14,7 @@ from pmlopt.measures.approximate import (
     slack_level,
 )
 from pmlopt.measures.channel import ldp_level, maximal_leakage
-from pmlopt.measures.information import mutual_information
+from pmlopt.measures.information import channel_capacity, mutual_information
 from pmlopt.measures.leakage import (
     failure_probability,
     information_density,
@@ -28,6 +28,7 @@ from pmlopt.measures.regions import privacy_region, region_boundaries
 __all__ = [
     "binary_envelope",
     "binary_event",
+    "channel_capacity",
     "composed_envelope_bound",
     "conditional_maximal_leakage",
     "counted_envelope_bound",

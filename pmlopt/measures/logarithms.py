@@ -23,3 +23,14 @@ def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
         near = np.log1p(gap / below)
         far = np.log(below + gap) - np.log(below)
     return np.where(gap == 0, 0.0, np.where(gap < below, near, far))
+
+
+def log_sum(terms: FloatArray, axis: int | None = None) -> FloatArray:
+    """Log sum exp along an axis, kept; -inf terms count as nothing, and one term must be finite.
+
+    Examples:
+        >>> log_sum(np.array([-1000.0, -1000.0])).round(6).tolist()
+        [-999.306853]
+    """
+    peaks = terms.max(axis=axis, keepdims=True)
+    return np.asarray(peaks + np.log(np.exp(terms - peaks).sum(axis=axis, keepdims=True)))
