@@ -15,7 +15,7 @@ from pmlopt.closed_forms.ldp import (
     pml_of_ldp,
     randomized_response,
 )
-from pmlopt.closed_forms.records import parity_leakage, parity_prior
+from pmlopt.closed_forms.records import parity_distortion, parity_leakage, parity_prior
 from pmlopt.closed_forms.trivial import constant, deterministic
 from pmlopt.closed_forms.worst_case import support_bound, utility_order, utility_safe, utility_safe_level
 
@@ -27,6 +27,7 @@ __all__ = [
     "high_privacy",
     "k_singular",
     "ldp_for_pml",
+    "parity_distortion",
     "parity_leakage",
     "parity_prior",
     "pml_of_ldp",

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, real, whole
+from pmlopt.checks import FloatArray, nonnegative, real, whole
 from pmlopt.errors import MechanismError, PrivacyError, QueryError
 
 
@@ -41,6 +41,33 @@ def parity_leakage(records: int, error: float, entropy: float) -> float:
     return _short_of_a_bit((1 - 2 * _noise(n, least)) * (1 - 2 * flip))
 
 
+def parity_distortion(records: int, leakage: float, entropy: float) -> float:
+    """D(L, b) of the parity of n binary records: the least error probability that leaks at most L.
+
+    The root of `parity_leakage(n, D, b) = L` in [0, 1/2]; a symmetric channel is optimal for uniform data.
+
+    Args:
+        records: n.
+        leakage: L, at least 0 nats.
+        entropy: b, in [0, n log 2] nats.
+
+    Raises:
+        QueryError, PrivacyError: n, L or b is not such a number.
+
+    Source: ENT, Problem 3; the closed form is pmlopt's.
+
+    Examples:
+        >>> round(parity_distortion(3, parity_leakage(3, 0.2, 1.5), 1.5), 9)
+        0.2
+    """
+    n, _, least = _checked(records, 0.0, entropy)
+    most = nonnegative(leakage, "the leakage L", PrivacyError)
+    bias = 1 - 2 * _noise(n, least)
+    if _short_of_a_bit(bias) <= most:
+        return 0.0
+    return (1 - _bias(most) / bias) / 2
+
+
 def parity_prior(records: int, entropy: float) -> FloatArray:
     """(2, 2) the law of (X_i, parity) of the worst prior: the parity is x_i, but with probability e.
 
@@ -73,12 +100,18 @@ def _noise(records: int, entropy: float) -> float:
     wanted = entropy - (records - 1) * math.log(2)
     if wanted <= 0 or records == 1:
         return 0.0
-    missing = math.log(2) - wanted
-    low, high = 0.0, 1.0  # of 1 - 2 e
+    return (1 - _bias(math.log(2) - wanted)) / 2
+
+
+def _bias(missing: float) -> float:
+    """The d in [0, 1] at which `log 2 - h((1 - d) / 2)` is so much, or 0 where that is nothing."""
+    if missing <= 0:
+        return 0.0
+    low, high = 0.0, 1.0
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (low, middle) if _short_of_a_bit(middle) >= missing else (middle, high)
-    return (1 - high) / 2 if missing > 0 else 0.5
+    return high
 
 
 def _short_of_a_bit(bias: float) -> float:

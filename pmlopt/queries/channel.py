@@ -27,7 +27,7 @@ class RecordChannel:
     Attributes:
         query: whose records they are; with one value for each class where the mechanism is q(y|x).
         mechanism: as it was given.
-        rows: (T, M) the distinct rows.
+        rows: (T, M) the distinct rows, each over its sum.
         classes: (number of values of `query`,) the class of each; -1 for a value that no dataset has.
         names: (T,) what each class is called: the values of the query behind it.
     """
@@ -117,7 +117,7 @@ def _named_by_dataset(query: Query, mechanism: Mechanism) -> bool:
 def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:
     """Rows that are alike made one, rows of values that no dataset has left out."""
     reached = np.flatnonzero(np.isfinite(query.log_counts(0)).any(axis=0))
-    rows, places = _distinct(matrix[reached])
+    rows, places = _distinct(matrix[reached] / matrix[reached].sum(axis=1, keepdims=True))
     classes = np.full(len(query.values), -1)
     classes[reached] = places
     names = tuple(

@@ -32,6 +32,10 @@ class OfWeight(Query):
     def of_weights(self) -> Sequence[Label]:
         """(n + 1,) the value at each weight."""
 
+    def places(self) -> IntArray:
+        """(n + 1,) the place of each weight's value among `values`."""
+        return self._places[1]
+
     @property
     def alphabets(self) -> tuple[int, ...]:
         return (2,) * self.count

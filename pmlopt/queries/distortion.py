@@ -1,0 +1,71 @@
+"""The expected distortion of an answer to a query."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.checks import FloatArray, Label, float_array
+from pmlopt.errors import UtilityError
+from pmlopt.mechanism import MechanismLike
+from pmlopt.queries.channel import record_channel
+from pmlopt.queries.query import Query, numbers_of
+from pmlopt.queries.symmetry import check_query, orbits
+
+
+def expected_distortion(
+    query: Query, mechanism: MechanismLike, loss: ArrayLike | None = None, law: ArrayLike | None = None
+) -> float:
+    """`E d(f(X), Y) = sum_{x,y} p_0(x) q(y|x) d(f(x), y)`.
+
+    Args:
+        query: f.
+        mechanism: (T, M) q(y|f(x)), a row for each value of the query.
+        loss: (T, M) d(f, y); |y - f| over the query's values where left out.
+        law: (k_1, ..., k_n) the true law p_0 of the dataset; uniform where left out.
+
+    Raises:
+        UtilityError: the loss does not fit.
+        MechanismError, QueryError, PriorError: another argument does not.
+
+    Source: ENT, eq. (31) and (32).
+
+    Examples:
+        >>> from pmlopt.queries import ModularSum, symmetric_channel
+        >>> parity = ModularSum(4, 2)
+        >>> round(expected_distortion(parity, symmetric_channel(parity, 0.3)), 9)
+        0.3
+    """
+    table, _ = loss_table(query, loss)
+    channel = record_channel(query, mechanism)
+    matrix = channel.mechanism.matrix
+    if matrix.shape != table.shape:
+        raise UtilityError(
+            f"the mechanism has the shape {matrix.shape} and the distortion {table.shape}: give one entry of "
+            "the distortion for each value and output"
+        )
+    classes = orbits(query, law)
+    return float(classes.masses @ (matrix * table).sum(axis=1)[classes.values])
+
+
+def loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[Label, ...]]:
+    """(T, M) d(f, y), and the labels of the outputs.
+
+    Raises:
+        UtilityError: the loss is no matrix with a row for each value of the query, or is negative.
+        QueryError: the query is none, or its values are not numbers and no loss is given.
+    """
+    check_query(query)
+    if loss is None:
+        numbers = numbers_of(query)
+        return np.abs(numbers[:, None] - numbers), query.values
+    table = float_array(loss, 2, "the distortion", UtilityError)
+    if len(table) != len(query.values):
+        raise UtilityError(
+            f"the distortion has {len(table)} rows: give one for each of the query's {len(query.values)} "
+            "values"
+        )
+    if table.min() < 0:
+        raise UtilityError(f"the distortion has the entry {table.min():.6g}: give a loss of at least 0")
+    square = table.shape[1] == len(query.values)
+    return table, query.values if square else tuple(range(table.shape[1]))
