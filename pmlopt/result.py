@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from pmlopt.certificate import Certificate, DesignCertificate
+from pmlopt.certificate import Certificate, DesignCertificate, DistortionCertificate, RecordCertificate
 from pmlopt.certificate.certificate import finite
+from pmlopt.checks import FloatArray
 from pmlopt.mechanism import Mechanism
 
 
@@ -22,6 +23,8 @@ class Status(StrEnum):
     bound is not sharp, or column generation found no better column and no proof that there is none."""
     STOPPED = "stopped"
     """A mechanism that satisfies the requirement is in hand; its gap is above the tolerance."""
+    VIOLATED = "violated"
+    """The method ended at a mechanism that breaks a bound; the certificate says by how much."""
 
 
 @dataclass(frozen=True)
@@ -141,3 +144,37 @@ class DesignResult(Result):
     """What `solve` returns: a mechanism that was designed, with its levels in the certificate."""
 
     certificate: DesignCertificate
+
+
+@dataclass(frozen=True, eq=False)
+class RecordResult(Result):
+    """What `record_leakage` returns: the worst prior from below, a proved bound from above."""
+
+    certificate: RecordCertificate
+
+    @property
+    def record(self) -> int:
+        """The record that leaks most, counted from 0; others of its kind leak the same."""
+        return self.certificate.record
+
+    @property
+    def joint(self) -> FloatArray:
+        """(A, T) the law of (X_i, T) under the worst prior found; `certificate.prior()` is that of X."""
+        return self.certificate.joint
+
+
+@dataclass(frozen=True, eq=False)
+class DistortionResult(Result):
+    """What `leakage_distortion` and `distortion_leakage` return: a mechanism, its audit, a proved bound."""
+
+    certificate: DistortionCertificate
+
+    @property
+    def leakage(self) -> float:
+        """What no record leaks more than, proved, in nats."""
+        return self.certificate.audit.bound
+
+    @property
+    def distortion(self) -> float:
+        """The expected distortion of the mechanism, recomputed."""
+        return self.certificate.distortion
