@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pmlopt import closed_forms as closed_forms
     from pmlopt import errors as errors
+    from pmlopt import queries as queries
     from pmlopt.builders import Program as Program
     from pmlopt.builders import design as design
     from pmlopt.builders import least_leakage as least_leakage
@@ -38,8 +39,14 @@ if TYPE_CHECKING:
     from pmlopt.result import Result as Result
     from pmlopt.result import Status as Status
     from pmlopt.solvers import best_worst_case as best_worst_case
+    from pmlopt.solvers import distortion_leakage as distortion_leakage
+    from pmlopt.solvers import distortion_leakage_curve as distortion_leakage_curve
     from pmlopt.solvers import envelope as envelope
     from pmlopt.solvers import envelope_curve as envelope_curve
+    from pmlopt.solvers import leakage_distortion as leakage_distortion
+    from pmlopt.solvers import leakage_distortion_curve as leakage_distortion_curve
+    from pmlopt.solvers import record_leakage as record_leakage
+    from pmlopt.solvers import record_leakage_curve as record_leakage_curve
     from pmlopt.solvers import solve as solve
     from pmlopt.solvers import worst_case_curve as worst_case_curve
     from pmlopt.solvers import write_mps as write_mps
@@ -95,8 +102,14 @@ _HOME = {
     "pmlopt.result": ("Result", "Status"),
     "pmlopt.solvers": (
         "best_worst_case",
+        "distortion_leakage",
+        "distortion_leakage_curve",
         "envelope",
         "envelope_curve",
+        "leakage_distortion",
+        "leakage_distortion_curve",
+        "record_leakage",
+        "record_leakage_curve",
         "solve",
         "worst_case_curve",
         "write_mps",
@@ -123,7 +136,7 @@ _HOME = {
     ),
     "pmlopt.utility": ("ExpectedGain", "ExpectedLoss", "FInformation", "MutualInformation", "SubConvex"),
 }
-_MODULES = ("closed_forms", "errors")
+_MODULES = ("closed_forms", "errors", "queries")
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = sorted([*_MODULE_OF, *_MODULES])  # pyright: ignore[reportUnsupportedDunderAll]
