@@ -10,7 +10,6 @@ from typing import Any
 
 from pmlopt.errors import PmloptError
 from pmlopt.instances import Instance
-from pmlopt.solvers import solve
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,10 @@ def _row(instance: Instance, repeats: int) -> Row:
     expected = instance.expected
     assert expected is not None
     assert expected.closed_form is not None
-    form, closed_seconds = _timed(instance.closed_form, repeats)
-    closed_value = instance.value(form)
+    closed_value, closed_seconds = _timed(instance.closed_value, repeats)
     start = (instance.id, expected.relation, expected.closed_form, closed_value, closed_seconds)
     try:
-        result, lp_seconds = _timed(lambda: solve(instance.program(), warm_start=False), repeats)
+        result, lp_seconds = _timed(instance.problem.solve, repeats)
     except PmloptError as cause:
         return Row(*start, agrees=False, problem=str(cause))
     agrees = (

@@ -32,13 +32,15 @@ from pmlopt import (
 from pmlopt.builders import ColumnDesign, LeastLeakage, LinearDesign
 from pmlopt.errors import FileFormatError, InstanceError, PmloptError
 from pmlopt.instances import RELATIONS, Instance, find, library, load, load_all
-from pmlopt.instances.problems import DesignProblem
+from pmlopt.instances.problems import DesignProblem, ProgramProblem, RecordLeakageProblem
 from pmlopt.privacy import Requirement
 from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import INFORMATIONS
 
 ALL = load_all()
-IDS = [instance.id for instance in ALL]
+PROGRAMS = [instance for instance in ALL if isinstance(instance.problem, ProgramProblem)]
+RECORDS = [instance for instance in ALL if isinstance(instance.problem, RecordLeakageProblem)]
+IDS = [instance.id for instance in PROGRAMS]
 WORTHS: dict[str, column_oracles.Worth] = {
     "mutual-information": column_oracles.information,
     "total-variation": lambda p, lifts: p @ abs(lifts - 1) / 2,
@@ -75,6 +77,12 @@ def asked(instance: Instance) -> DesignProblem:
     return instance.problem
 
 
+def programmed(instance: Instance) -> ProgramProblem:
+    """What an instance of a program asks."""
+    assert isinstance(instance.problem, ProgramProblem)
+    return instance.problem
+
+
 def write(folder: Path, text: str, name: str = "small.toml") -> Path:
     path = folder / name
     path.write_text(text)
@@ -93,12 +101,12 @@ def test_every_source_is_in_the_bibliography() -> None:
         assert f"{{{instance.cite}," in references
 
 
-@pytest.mark.parametrize("instance", ALL, ids=IDS)
+@pytest.mark.parametrize("instance", PROGRAMS, ids=IDS)
 @pytest.mark.parametrize(
     ("solver", "tolerance"), [("auto", 1e-9), ("highs", 1e-9), ("highs-ipm", 1e-6), ("clarabel", 1e-6)]
 )
 def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: str, tolerance: float) -> None:
-    program = instance.program()
+    program = programmed(instance).program()
     if solver != "auto" and isinstance(program, ColumnDesign) and not program.complete:
         return
     if solver != "auto" and isinstance(program, LeastLeakage):
@@ -118,9 +126,9 @@ def best_gain(p: FloatArray, privacy: Requirement, gains: FloatArray) -> float:
     return optimum(p, privacy, gains).value
 
 
-@pytest.mark.parametrize("instance", ALL, ids=IDS)
+@pytest.mark.parametrize("instance", PROGRAMS, ids=IDS)
 def test_every_instance_agrees_with_an_independent_program(instance: Instance) -> None:
-    program = instance.program()
+    program = programmed(instance).program()
     result = solve(program)
     p = instance.prior.pmf
     if isinstance(program, ColumnDesign):
@@ -140,17 +148,17 @@ def test_every_instance_agrees_with_an_independent_program(instance: Instance) -
     assert gain == pytest.approx(best, abs=1e-7 * max(1.0, float(np.ptp(program.table))))
 
 
-@pytest.mark.parametrize("instance", ALL, ids=IDS)
+@pytest.mark.parametrize("instance", PROGRAMS, ids=IDS)
 def test_every_closed_form_is_feasible_and_has_the_value(instance: Instance) -> None:
-    form = instance.closed_form()
-    if form is None:
-        return
     assert instance.expected is not None
+    if instance.expected.closed_form is None:
+        return
+    form = programmed(instance).closed_form(instance.expected.closed_form)
     if isinstance(instance.problem, DesignProblem):
-        levels = instance.problem.privacy.levels(instance.prior, form)
+        levels = instance.problem.privacy.levels(instance.problem.prior, form)
         for name, limit in instance.problem.privacy.limits.items():
             assert levels[name] <= limit + 1e-12
-    assert instance.value(form) == pytest.approx(instance.expected.value, rel=1e-12)
+    assert programmed(instance).value(form) == pytest.approx(instance.expected.value, rel=1e-12)
 
 
 def test_emp_example_1_has_the_printed_optimum() -> None:
@@ -158,10 +166,10 @@ def test_emp_example_1_has_the_printed_optimum() -> None:
     assert instance.expected is not None
     printed = instance.expected.mechanism
     assert printed is not None
-    result = solve(instance.program(), warm_start=False)
+    result = solve(programmed(instance).program(), warm_start=False)
     assert result.mechanism.matrix == pytest.approx(printed, abs=1e-9)
     assert leakage_level(instance.prior, printed) == pytest.approx(math.log(9 / 8), abs=1e-15)
-    assert instance.value(Mechanism(printed)) == pytest.approx(result.value, abs=1e-12)
+    assert programmed(instance).value(Mechanism(printed)) == pytest.approx(result.value, abs=1e-12)
 
 
 def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
@@ -169,8 +177,8 @@ def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
     assert asked(instance).privacy == PML(math.log(1.25))
     assert instance.prior.labels == ("a", "b")
     assert instance.expected is not None
-    assert instance.expected.agrees(solve(instance.program()).value)
-    assert instance.closed_form() is None
+    assert instance.expected.agrees(solve(programmed(instance).program()).value)
+    assert instance.closed_value() is None
 
 
 @pytest.mark.parametrize(
@@ -358,13 +366,13 @@ value = 0.6931471805599453
 @pytest.mark.parametrize("text", [WORST, LEAST], ids=["worst case", "least leakage"])
 def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: str) -> None:
     instance = load(write(tmp_path, text))
-    program = instance.program()
+    program = programmed(instance).program()
     assert isinstance(program, LeastLeakage)
     result = solve(program)
     assert instance.expected is not None
     assert instance.expected.agrees(result.value)
-    assert instance.value(result.mechanism) == result.level
-    assert instance.closed_form() is None
+    assert programmed(instance).value(result.mechanism) == result.level
+    assert instance.closed_value() is None
 
 
 @pytest.mark.parametrize(
@@ -420,4 +428,4 @@ def test_demands_that_no_program_meets_are_refused_by_load_or_by_the_program(
 ) -> None:
     path = write(tmp_path, text.replace(old, new, 1))
     with pytest.raises(PmloptError):
-        load(path).program()
+        programmed(load(path)).program()

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pmlopt.builders import Program
 from pmlopt.checks import FloatArray
-from pmlopt.instances.problems import Problem
-from pmlopt.mechanism import Mechanism
+from pmlopt.errors import InstanceError
+from pmlopt.instances.problems import Problem, ProgramProblem
 from pmlopt.prior import Prior
 
 BASES = ("theorem", "derived", "published", "regression")
@@ -54,7 +53,7 @@ class Instance:
     Attributes:
         id, title: its names; `id` is the file's name.
         cite, where: the key in references.bib and the place in the source.
-        problem: what is asked, of this prior.
+        problem: what is asked.
     """
 
     id: str
@@ -62,25 +61,27 @@ class Instance:
     path: Path
     cite: str
     where: str
-    prior: Prior
     problem: Problem
     expected: Expected | None
 
-    def program(self) -> Program:
-        """Declare the problem."""
-        return self.problem.program(self.prior)
+    @property
+    def prior(self) -> Prior:
+        """The prior of the problem.
 
-    def value(self, mechanism: Mechanism) -> float:
-        """What is optimised, at a mechanism."""
-        return self.problem.value(self.prior, mechanism)
+        Raises:
+            InstanceError: it is about a query, and has none.
+        """
+        if not isinstance(self.problem, ProgramProblem):
+            raise InstanceError(f"{self.id} has no prior: it is about every prior of enough entropy")
+        return self.problem.prior
 
     @property
     def names_closed_form(self) -> bool:
         """Whether a closed form is said to have the expected value."""
         return self.expected is not None and self.expected.closed_form is not None
 
-    def closed_form(self) -> Mechanism | None:
-        """The closed form that the instance names, or None."""
+    def closed_value(self) -> float | None:
+        """The value of the closed form that the instance names, or None."""
         if self.expected is None or self.expected.closed_form is None:
             return None
-        return self.problem.closed_form(self.expected.closed_form, self.prior)
+        return self.problem.closed_value(self.expected.closed_form)

@@ -8,16 +8,34 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.builders import Sense
 from pmlopt.checks import float_array
 from pmlopt.errors import UtilityError
 from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
 from pmlopt.instances.named import CLOSED_FORMS
-from pmlopt.instances.problems import DesignProblem, LeastLeakageProblem, Problem, WorstCaseProblem
+from pmlopt.instances.problems import (
+    DesignProblem,
+    LeastLeakageProblem,
+    Problem,
+    RecordLeakageProblem,
+    TradeoffProblem,
+    WorstCaseProblem,
+)
 from pmlopt.instances.table import Table
 from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML, Requirement, requirement_named
+from pmlopt.queries import (
+    Explicit,
+    ModularSum,
+    Quadratic,
+    Query,
+    Weight,
+    exponential,
+    laplace,
+    symmetric_channel,
+)
 from pmlopt.uncertainty import REGIONS, Box, L1Ball, MinimumMass, PriorSet, Vertices
 from pmlopt.utility import (
     INFORMATIONS,
@@ -42,38 +60,98 @@ def read_instance(file: Path, root: Table) -> Instance:
     cite, where = source.take("cite", str), source.take("where", str)
     source.done()
     params = root.table("params")
-    prior = _prior(params.table("prior"))
-    problem = _PROBLEMS[builder](params, prior)
+    problem = _PROBLEMS[builder](params)
     params.done()
     expected = _expected(root.table("expected"), problem) if "expected" in root else None
     root.done()
-    return Instance(name, title, file, cite, where, prior, problem, expected)
+    return Instance(name, title, file, cite, where, problem, expected)
 
 
-def _design(params: Table, prior: Prior) -> Problem:
+def _design(params: Table) -> Problem:
+    prior = _prior(params.table("prior"))
     privacy = _privacy(params.table("privacy"), prior)
     utility = _utility(params.table("utility"), prior, privacy)
-    return DesignProblem(privacy, utility, _outputs(params))
+    return DesignProblem(prior, privacy, utility, _outputs(params))
 
 
-def _worst_case(params: Table, prior: Prior) -> Problem:  # noqa: ARG001 - one of _PROBLEMS
+def _worst_case(params: Table) -> Problem:
+    prior = _prior(params.table("prior"))
     order = float_array(params.take("order", list), 2, "the order", UtilityError)
-    return WorstCaseProblem(order, params.take("threshold", int))
+    return WorstCaseProblem(prior, order, params.take("threshold", int))
 
 
-def _least_leakage(params: Table, prior: Prior) -> Problem:
+def _least_leakage(params: Table) -> Problem:
+    prior = _prior(params.table("prior"))
     table = params.table("utility")
     kind = table.only(("loss", "gain"))
     utility = _linear(table, kind, prior)
     table.done()
     expected, worst = (params.take(key, _NUMBER, None) for key in ("expected", "worst"))
-    return LeastLeakageProblem(utility, expected, worst, _outputs(params))
+    return LeastLeakageProblem(prior, utility, expected, worst, _outputs(params))
 
 
-_PROBLEMS: Mapping[str, Callable[[Table, Prior], Problem]] = {
+def _record_leakage(params: Table) -> Problem:
+    query = _query(params.table("query"))
+    mechanism = _answer(params.table("mechanism"), query)
+    return RecordLeakageProblem(query, mechanism, params.level("entropy"))
+
+
+def _leakage_distortion(params: Table) -> Problem:
+    return _tradeoff(params, "leakage", float(params.take("distortion", _NUMBER)))
+
+
+def _distortion_leakage(params: Table) -> Problem:
+    return _tradeoff(params, "distortion", params.level("leakage"))
+
+
+def _tradeoff(params: Table, sense: Sense, limit: float) -> Problem:
+    loss = params.take("loss", list, None)
+    table = None if loss is None else float_array(loss, 2, "the distortion", UtilityError)
+    query = _query(params.table("query"))
+    return TradeoffProblem(query, params.level("entropy"), sense, limit, table)
+
+
+def _query(table: Table) -> Query:
+    kind = table.only(("modular_sum", "weight", "quadratic", "explicit"))
+    query: Query
+    if kind == "modular_sum":
+        sizes = table.table(kind)
+        query = ModularSum(
+            sizes.take("records", int), sizes.take("modulus", int), sizes.take("letters", (int, list), 2)
+        )
+        sizes.done()
+    elif kind == "explicit":
+        query = Explicit(table.take(kind, list))
+    else:
+        query = {"weight": Weight, "quadratic": Quadratic}[kind](table.take(kind, int))
+    table.done()
+    return query
+
+
+def _answer(table: Table, query: Query) -> Mechanism:
+    kind = table.only(("matrix", *_ANSWERS))
+    if kind == "matrix":
+        mechanism = Mechanism(table.take(kind, list))
+    else:
+        mechanism = _ANSWERS[kind](query, table.take(kind, _NUMBER))
+    table.done()
+    return mechanism
+
+
+_ANSWERS: Mapping[str, Callable[[Query, float], Mechanism]] = {
+    "symmetric_channel": symmetric_channel,
+    "laplace": laplace,
+    "exponential": exponential,
+}
+"""The mechanisms on a query that a problem file may name."""
+
+_PROBLEMS: Mapping[str, Callable[[Table], Problem]] = {
     "design": _design,
     "worst_case_utility": _worst_case,
     "least_leakage": _least_leakage,
+    "record_leakage": _record_leakage,
+    "leakage_distortion": _leakage_distortion,
+    "distortion_leakage": _distortion_leakage,
 }
 """The builders that a problem file may name."""
 
