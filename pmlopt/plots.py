@@ -46,15 +46,20 @@ def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
 
 
 def utility_figure(
-    grid: Sequence[float], curves: Mapping[str, Sequence[float]], utility: str, title: str = ""
+    grid: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    utility: str,
+    title: str = "",
+    across: str = "epsilon [nats]",
 ) -> Figure:
-    """Utilities against epsilon, one line for each kind of privacy; the first is drawn as the main one.
+    """Curves over one grid, such as utilities against epsilon for each kind of privacy; the first is solid.
 
     Args:
-        grid: values of epsilon, in nats.
+        grid: values of epsilon, in nats, or of what `across` says.
         curves: for each name the utility at each epsilon; NaN where there is none.
         utility: what the vertical axis is, with its unit.
         title: above the axes.
+        across: what the horizontal axis is, with its unit.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -63,7 +68,7 @@ def utility_figure(
     axes = figure.subplots()
     for (name, values), style in zip(curves.items(), cycle(("-", "--", "-.", ":"))):
         axes.plot(grid, values, style, label=name)
-    axes.set_xlabel("epsilon [nats]")
+    axes.set_xlabel(across)
     axes.set_ylabel(utility)
     axes.set_title(title, fontsize="medium")
     axes.set_ylim(bottom=0)

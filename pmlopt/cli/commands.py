@@ -47,7 +47,7 @@ def solve_command(problem: str, run: Run) -> None:
 
     run.check()
     instance = find(problem)
-    result = run.solve(instance.program)
+    result = run.answer(instance.problem)
     agrees = instance.expected is None or instance.expected.agrees(result.value)
     run.show(
         result,

@@ -13,11 +13,12 @@ import click
 from pmlopt import files
 
 if TYPE_CHECKING:
+    from pmlopt.certificate import DesignCertificate, DistortionCertificate, RecordCertificate
     from pmlopt.instances import Instance
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
-    from pmlopt.result import DesignResult
+    from pmlopt.result import Result
     from pmlopt.solvers import Envelope
 
 WIDEST_TABLE = 12
@@ -84,27 +85,23 @@ def expectation_rows(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
     return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
 
 
-def print_result(result: DesignResult, title: str, extra: Sequence[tuple[str, str]]) -> None:
+def print_result(result: Result, title: str, extra: Sequence[tuple[str, str]]) -> None:
     """The claims of a result, how it was found, and the matrix where it fits."""
+    from pmlopt.certificate import DesignCertificate, DistortionCertificate, RecordCertificate
+
     certificate = result.certificate
     rows = [
         ("status", result.status.value),
         ("value", number(result.value)),
         ("bound", f"{number(result.bound)} (gap {result.gap:.1e})"),
     ]
-    for name, level in certificate.levels.items():
-        limit = certificate.privacy.limits[name]
-        rows.append((name, f"{nats(level)}, at most {number(limit)} claimed"))
-    if certificate.privacy.scope:
-        stated = ", ".join(
-            f"{number(limit)}-{name.replace('_', ' ').replace('pml', 'PML')}"
-            for name, limit in certificate.privacy.limits.items()
-        )
-        rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
-    rows += [
-        ("level proved", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"),
-        *extra,
-    ]
+    if isinstance(certificate, DesignCertificate):
+        rows += _design_rows(certificate)
+    elif isinstance(certificate, RecordCertificate):
+        rows += _record_rows(certificate)
+    elif isinstance(certificate, DistortionCertificate):
+        rows += _tradeoff_rows(certificate)
+    rows += extra
     if result.closed_form is not None:
         form = result.closed_form
         rows.append(("closed form", f"{form.name}, {number(form.value)} (difference {form.difference:.1e})"))
@@ -116,9 +113,68 @@ def print_result(result: DesignResult, title: str, extra: Sequence[tuple[str, st
     ]  # fmt: skip
     click.echo(title)
     print_table(["", ""], rows)
-    if certificate.flat:
+    if isinstance(certificate, DesignCertificate) and certificate.flat:
         click.echo("The utility is the same whatever is released: there is nothing to design.")
-    _print_matrix(result.mechanism)
+    if isinstance(certificate, RecordCertificate):
+        _print_joint(certificate)
+    else:
+        print_matrix(result.mechanism)
+
+
+def _design_rows(certificate: DesignCertificate) -> list[tuple[str, str]]:
+    rows = []
+    for name, level in certificate.levels.items():
+        limit = certificate.privacy.limits[name]
+        rows.append((name, f"{nats(level)}, at most {number(limit)} claimed"))
+    if certificate.privacy.scope:
+        stated = ", ".join(
+            f"{number(limit)}-{name.replace('_', ' ').replace('pml', 'PML')}"
+            for name, limit in certificate.privacy.limits.items()
+        )
+        rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
+    rows.append(("level proved", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"))
+    return rows
+
+
+def _record_rows(certificate: RecordCertificate) -> list[tuple[str, str]]:
+    query = certificate.channel.query
+    proved = certificate.verify_exact()
+    return [
+        ("leakage per record", f"at most {nats(certificate.bound)}"),
+        ("adversary", f"at least {nats(certificate.entropy)} uncertain, of {number(query.log_size)}"),
+        ("worst record", f"{certificate.record} of {query.records}, counted from 0"),
+        ("bound proved", "yes, in decimal arithmetic of 50 digits" if proved else "NO"),
+    ]
+
+
+def _tradeoff_rows(certificate: DistortionCertificate) -> list[tuple[str, str]]:
+    proved = certificate.verify_exact()
+    limits = {"leakage": "", "distortion": ""}
+    limits["distortion" if certificate.sense == "leakage" else "leakage"] = (
+        f", limit {number(certificate.limit)}"
+    )
+    return [
+        ("minimised", certificate.sense),
+        ("leakage per record", f"at most {nats(certificate.audit.bound)}{limits['leakage']}"),
+        ("distortion", f"{number(certificate.distortion)}{limits['distortion']}"),
+        ("adversary", f"at least {nats(certificate.entropy)} uncertain"),
+        ("bound proved", "yes, in decimal arithmetic of 50 digits" if proved else "NO"),
+    ]
+
+
+def _print_joint(certificate: RecordCertificate) -> None:
+    joint = certificate.joint
+    if max(joint.shape) > WIDEST_TABLE:
+        click.echo(f"The worst prior has {joint.shape[0]} by {joint.shape[1]} cells: -o writes it to a file.")
+        return
+    names = [" or ".join(map(str, name)) for name in certificate.channel.names]
+    print_table(
+        ["worst prior: record | value", *names],
+        [
+            (str(letter), *(f"{p:.6f}" if p else "0" for p in row))
+            for letter, row in enumerate(joint.tolist())
+        ],
+    )
 
 
 def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float]) -> None:
@@ -157,7 +213,8 @@ def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exa
         click.echo("The rows do not sum to exactly one: the verdict is on the numbers as they stand.")
 
 
-def _print_matrix(mechanism: Mechanism) -> None:
+def print_matrix(mechanism: Mechanism) -> None:
+    """The matrix, where it fits."""
     rows, columns = mechanism.matrix.shape
     if max(rows, columns) > WIDEST_TABLE:
         click.echo(

@@ -20,9 +20,10 @@ from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
 
 if TYPE_CHECKING:
     from pmlopt.builders import Program
+    from pmlopt.instances.problems import Problem
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
-    from pmlopt.result import DesignResult
+    from pmlopt.result import DesignResult, Result
     from pmlopt.uncertainty import PriorSet
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, CLOSED = 1, 2, 3, 70, 141
@@ -211,9 +212,23 @@ class Run:
             save_figure(mechanism_figure(program.prior, result.mechanism), self.plot)
         return result
 
+    def answer(self, problem: Problem) -> Result:
+        """Solve what a problem file asks, and write the files."""
+        from pmlopt.instances.problems import ProgramProblem
+
+        if isinstance(problem, ProgramProblem):
+            return self.solve(problem.program)
+        if self.mps is not None or self.plot is not None:
+            raise InputError("--mps and --plot are for mechanisms that are designed: this one is given")
+        with status("solving", self.as_json):
+            result = problem.solve(**self.options)
+        if self.output is not None:
+            result.save(self.output)
+        return result
+
     def show(
         self,
-        result: DesignResult,
+        result: Result,
         title: str,
         rows: Sequence[tuple[str, str]] = (),
         record: Mapping[str, Any] | None = None,
@@ -266,6 +281,6 @@ runs = gathered("run", Run, _RUN_OPTIONS)
 asks = gathered("asked", Asked, _ASKED_OPTIONS)
 
 
-def code_of(result: DesignResult) -> int:
+def code_of(result: Result) -> int:
     """A mechanism that a time limit cut short is printed and written, and is not what was asked for."""
     return NOT_SOLVED if result.status.value == "stopped" else 0
