@@ -27,8 +27,9 @@ class RecordProgram:
     which is convex: on a polytope with vertices v_k it is at most `sum_k lam_k phi(v_k)` where
     `J_a W = sum_k lam_k v_k`. So, with the largest value that is possible:
 
-        maximise    H(y) + sum_{a,k} lam_{a,k} phi(v_{a,k}) - short
-        subject to  y = sum_a J_a W,  J_a W = sum_k lam_{a,k} v_{a,k},  sum J = 1,  J, lam, short >= 0,
+        maximise    t - short
+        subject to  t <= H(y) + sum_{a,k} lam_{a,k} phi(v_{a,k}),  t <= H(X_i),
+                    y = sum_a J_a W,  J_a W = sum_k lam_{a,k} v_{a,k},  sum J = 1,  J, lam, short >= 0,
                     H(J) + <J, log c> + short / penalty >= entropy.
 
     `short` keeps the program feasible where the cell holds no prior of that entropy.
@@ -118,9 +119,12 @@ def record_program(
     spread = sparse.csr_array(
         (inner.ravel(), (at, np.repeat(places, rank))), shape=(count * rank, len(pairs))
     )
+    of_letters = sparse.csr_array((np.ones(len(pairs)), (letters, places)), shape=(count, len(pairs)))
     joint = cp.Variable(len(pairs), nonneg=True, name="joint")
     weights = cp.Variable(sum(sizes), nonneg=True, name="weights")
     law = cp.Variable(rows.shape[1], name="law")
+    marginal = cp.Variable(count, name="marginal")
+    leaked = cp.Variable(name="leaked")
     short = cp.Variable(nonneg=True, name="short")
     vertices = cp.Parameter((count * rank, sum(sizes)), name="vertices")
     heights = cp.Parameter(sum(sizes), name="heights")
@@ -130,13 +134,14 @@ def record_program(
         "inside": vertices @ weights == spread @ joint,
         "law": law == rows[classes].T @ joint,
         "total": cp.sum(joint) == 1,
+        "marginal": marginal == of_letters @ joint,
+        "outputs": leaked <= cp.sum(cp.entr(law)) + heights @ weights,
+        "letters": leaked <= cp.sum(cp.entr(marginal)),
     }
     for name, constraint in constraints.items():
         constraint.set_label(name)
     return RecordProgram(
-        problem=cp.Problem(
-            cp.Maximize(cp.sum(cp.entr(law)) + heights @ weights - short), list(constraints.values())
-        ),
+        problem=cp.Problem(cp.Maximize(leaked - short), list(constraints.values())),
         rows=rows,
         log_counts=log_counts,
         entropy=entropy,
@@ -144,7 +149,14 @@ def record_program(
         pairs=pairs,
         coordinates=coordinates,
         sizes=tuple(sizes),
-        variables={"joint": joint, "weights": weights, "law": law, "short": short},
+        variables={
+            "joint": joint,
+            "weights": weights,
+            "law": law,
+            "marginal": marginal,
+            "leaked": leaked,
+            "short": short,
+        },
         constraints=constraints,
         parameters={"vertices": vertices, "heights": heights},
     )

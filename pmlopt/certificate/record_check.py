@@ -111,6 +111,12 @@ def _bound(kind: KindProof, entropy: float, region: Region, rows: Rows) -> Decim
     weights = [Decimal(x).exp() for x in proof.log_law.tolist()]
     total = sum(weights, Decimal(0)).ln()
     law = [Decimal(x) - total for x in proof.log_law.tolist()]
+    share, letters = Decimal(proof.share), [Decimal(0)] * len(region.cell)
+    if not 0 <= proof.share <= 1 or (proof.share < 1 and proof.log_letters is None):
+        return Decimal("Infinity")
+    if proof.log_letters is not None:
+        letters = decimals(proof.log_letters)
+        letters = [x - log_sum(letters) for x in letters]
     exponents, counts = [], []
     for letter, vertices in enumerate(region.cell):
         slope = decimals(proof.slopes[letter])
@@ -118,7 +124,7 @@ def _bound(kind: KindProof, entropy: float, region: Region, rows: Rows) -> Decim
         worth = [mu + lift - r for mu, r in zip(slope, law, strict=True)]
         for row, count in zip(rows, kind.log_counts[letter].tolist(), strict=True):
             if np.isfinite(count):
-                exponents.append(dot(row, worth))
+                exponents.append(share * dot(row, worth) - (1 - share) * letters[letter])
                 counts.append(Decimal(count))
     peak, price = max(exponents), Decimal(proof.price)
     if price <= 0:

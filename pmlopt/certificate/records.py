@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,16 @@ class LeakageProof:
         price: s >= 0, of the entropy.
         log_law: (M,) log r, r any law of Y: `H(Y) <= -sum_y q[y] log r[y]`.
         slopes: (A, M) mu: raised to `mu_a v >= phi(v)` at the vertices of a cell, and so on the cell.
+        share: theta in [0, 1], of the bound by the outputs; the rest is for `I(X_i; Y) <= H(X_i)`.
+        log_letters: (A,) log rho, rho any law of X_i: `H(X_i) <= -sum_a pi[a] log rho[a]`. None, for a share
+            of one, where it is not needed.
     """
 
     price: float
     log_law: FloatArray
     slopes: FloatArray
+    share: float = 1.0
+    log_letters: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +160,9 @@ def leakage_bound(
 ) -> float:
     """What no prior leaks more than whose laws of Y lie in a cell, from any multipliers, in nats.
 
-    `s log sum_{a,t} c(a, t) exp(g(a, t) / s) - s b`, `g(a, t) = sum_y W[t,y] (mu_a[y] - log r[y])`, the dual
-    of `RecordProgram`, where mu is raised until it lies above phi on the cell. The largest g where s is 0.
-    What rounding may have taken off is added.
+    `s log sum_{a,t} c(a, t) exp(g(a, t) / s) - s b`, the dual of `RecordProgram`, with
+    `g(a, t) = theta sum_y W[t,y] (mu_a[y] - log r[y]) - (1 - theta) log rho[a]`, where mu is raised until it
+    lies above phi on the cell. The largest g where s is 0. What rounding may have taken off is added.
 
     Args:
         rows: (T, M) W.
@@ -196,7 +201,7 @@ def sharpened(
     prices = [proof.price, math.exp(guess), 0.0]
     bounds = [_at(*parts, price) for price in prices]
     best = int(np.argmin(bounds))
-    return LeakageProof(prices[best], proof.log_law, proof.slopes), bounds[best]
+    return replace(proof, price=prices[best]), bounds[best]
 
 
 def _exponents(
@@ -217,7 +222,13 @@ def _exponents(
     exponents = (slopes - log_law)[:, None, :] * rows
     sizes = (proof.slopes, lifts, proof.log_law, log_law, 1.0)
     size = sum(float(np.abs(part).max()) for part in sizes)
-    found = exponents.sum(axis=2)[used] + rounding_of(rows.shape[1], size)
+    found = proof.share * (exponents.sum(axis=2) + rounding_of(rows.shape[1], size))
+    if proof.log_letters is not None and proof.share < 1:
+        log_letters = proof.log_letters - log_sum(proof.log_letters)
+        found -= (1 - proof.share) * (log_letters - rounding_of(1, 1 + float(np.abs(log_letters).max())))[
+            :, None
+        ]
+    found = found[used]
     counts = log_counts[used]
     shift = float(counts.max())
     hidden = rounding_of(1, abs(entropy - shift) + math.log(len(counts)) + 1)

@@ -227,7 +227,9 @@ def test_random_multipliers_bound_every_prior_in_the_cell(
         scale * random.normal(size=(letters, outputs)),
     )
     tangent = LeakageProof(plain.price, np.log(joint.sum(axis=0) @ rows), np.log(laws))
-    for proof in (plain, tangent, replace(plain, price=0.0)):
+    mixed = replace(plain, share=float(random.random()), log_letters=scale * random.normal(size=letters))
+    alone = replace(plain, share=0.0, log_letters=np.log(joint.sum(axis=1)))
+    for proof in (plain, tangent, replace(plain, price=0.0), mixed, alone):
         bound = leakage_bound(rows, log_counts, entropy, cell, proof)
         assert bound >= leaked - 1e-15
         better, sharper = sharpened(rows, log_counts, entropy, cell, proof)

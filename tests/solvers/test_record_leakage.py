@@ -619,3 +619,17 @@ def test_counts_need_no_datasets() -> None:
     flipped = record_leakage(Explicit(table[::-1]), rows, 1.6).certificate.value
     renamed = record_leakage(Explicit(2 - table), rows[::-1], 1.6).certificate.value
     assert [turned, flipped, renamed] == pytest.approx([plain] * 3, abs=1e-7)
+
+
+@pytest.mark.parametrize("error", [0.0, 0.02])
+def test_a_record_tells_no_more_than_itself(error: float) -> None:
+    """H(X_i) bounds what many outputs tell of a binary record: without noise the first cell proves it."""
+    query = ModularSum(3, 3)
+    found = record_leakage(query, symmetric_channel(query, error), 1.0)
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.verify_exact()
+    if error == 0:
+        assert found.value == pytest.approx(math.log(2), abs=1e-9)
+        assert found.iterations == 1
+    parts = [kind.regions[0].proof.share for kind in found.certificate.proofs]
+    assert all(share < 1 for share in parts)

@@ -23,6 +23,8 @@ from pmlopt.solvers.records.cells import Cell
 
 SOLVER = "CLARABEL"
 _ACCURACY = Options(None, 1e-10)
+_FAINT = 1e-6
+"""Below this share one of the two bounds on a cell is left out."""
 _POLISHED = 60
 """Iterations of the local method from the law that a node's program ends at, when it leaks more."""
 
@@ -178,11 +180,19 @@ def search_of(adversary: Adversary, seed: int, warm: Sequence[FloatArray] = ()) 
 
 def proof_of(program: RecordProgram) -> LeakageProof:
     """The multipliers of a solved program, in the terms of a proof."""
-    law = np.asarray(program.constraints["law"].dual_value)
-    inside = np.asarray(program.constraints["inside"].dual_value)
-    slopes = inside.reshape(-1, program.coordinates.shape[1]) @ program.coordinates.T
     price = max(0.0, float(program.constraints["entropy"].dual_value))
-    return LeakageProof(price, -1.0 - law, slopes)
+    of_outputs, of_letters = (
+        max(0.0, float(program.constraints[name].dual_value)) for name in ("outputs", "letters")
+    )
+    share = of_outputs / (of_outputs + of_letters)
+    share = 0.0 if share < _FAINT else 1.0 if share > 1 - _FAINT else share
+    law = np.asarray(program.constraints["law"].dual_value) / max(share, _FAINT)
+    inside = np.asarray(program.constraints["inside"].dual_value) / max(share, _FAINT)
+    slopes = inside.reshape(-1, program.coordinates.shape[1]) @ program.coordinates.T
+    letters = np.asarray(program.constraints["marginal"].dual_value) / max(1 - share, _FAINT)
+    if share == 0:
+        law, slopes = np.zeros(law.shape), np.zeros(slopes.shape)
+    return LeakageProof(price, -1.0 - law, slopes, share, -1.0 - letters if share < 1 else None)
 
 
 def _plain(adversary: Adversary) -> LeakageProof:
