@@ -55,9 +55,9 @@ def test_the_gradient_is_that_of_finite_differences_with_the_rows_kept_laws(seed
     p, rows, channel = case(seed)
     gradient = conditional_gradient(p, outputs(rows, channel), channel)
     random = np.random.default_rng(seed + 1)
-    direction = random.normal(size=rows.shape)
-    direction -= direction.mean(axis=1, keepdims=True)
-    step = 1e-5 * float(rows.min()) / float(np.abs(direction).max())
+    change = random.normal(size=rows.shape)
+    direction = rows * (change - (rows * change).sum(axis=1, keepdims=True))
+    step = 1e-5  # relative to each entry
     up, down = (leaked(p[:, None] * (rows + s * direction), channel) for s in (step, -step))
     assert (up - down) / (2 * step) == pytest.approx(float((gradient * direction).sum()), rel=1e-5, abs=1e-7)
 
