@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import records_oracle
-from click.testing import CliRunner
+from commands import run, write
 
 from pmlopt import Mechanism, Prior, queries
 from pmlopt.certificate.records import RecordCertificate
-from pmlopt.cli import main
 from pmlopt.errors import InstanceError, PmloptError, SolverUnavailableError
 from pmlopt.instances import Instance, load, load_all
 from pmlopt.instances.problems import RecordLeakageProblem
@@ -46,18 +45,6 @@ value = 0.13081203594113694
 def asked(instance: Instance) -> RecordLeakageProblem:
     assert isinstance(instance.problem, RecordLeakageProblem)
     return instance.problem
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "small.toml"
-    path.write_text(text)
-    return path
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from commands import run, write
 
 from pmlopt import Mechanism, closed_forms
-from pmlopt.cli import main
 from pmlopt.errors import InstanceError, SolverUnavailableError
 from pmlopt.instances import Instance, load, load_all
 from pmlopt.instances.problems import TradeoffProblem
@@ -44,18 +43,6 @@ rtol = 1e-5
 def asked(instance: Instance) -> TradeoffProblem:
     assert isinstance(instance.problem, TradeoffProblem)
     return instance.problem
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "small.toml"
-    path.write_text(text)
-    return path
-
-
-def run(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 @pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
