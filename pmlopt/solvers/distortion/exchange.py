@@ -254,10 +254,7 @@ class Exchange:
     def _proved(self, matrix: FloatArray, enough: float) -> RecordResult:
         """The certified leakage, no finer than is needed to prove that it is at most `enough`."""
         self.audits += 1
-        left = None if math.isinf(self.deadline) else max(1.0, self.deadline - time.perf_counter())
-        channel = record_channel(self.task.orbits.query, self.task.mechanism(matrix))
-        options = Options(left, self.options.tolerance / 4)
-        return ExactLeakage(channel, self.task.entropy, options, NODES, self.seed, enough).result(None)
+        return audited(self.task, matrix, self.options.tolerance / 4, enough, self.seed, self.deadline)
 
     @property
     def _met(self) -> float:
@@ -292,6 +289,15 @@ class Exchange:
     def _adversary(self, matrix: FloatArray, record: int) -> Adversary:
         query = self.task.orbits.query
         return Adversary(matrix, query.log_counts(record), self.task.entropy, query.log_size)
+
+
+def audited(
+    task: Task, matrix: FloatArray, tolerance: float, enough: float, seed: int, deadline: float
+) -> RecordResult:
+    """The certified leakage of a mechanism, no finer than is needed to prove that it is at most `enough`."""
+    left = None if math.isinf(deadline) else max(1.0, deadline - time.perf_counter())
+    channel = record_channel(task.orbits.query, task.mechanism(matrix))
+    return ExactLeakage(channel, task.entropy, Options(left, tolerance), NODES, seed, enough).result(None)
 
 
 def _apart(joints: FloatArray, values: FloatArray, floor: float) -> Sequence[FloatArray]:

@@ -26,16 +26,15 @@ from scipy.special import expit
 
 from pmlopt.builders.distortion import Sense
 from pmlopt.checks import FloatArray
-from pmlopt.solvers.distortion.exchange import Found
+from pmlopt.solvers.distortion.exchange import Found, audited
 from pmlopt.solvers.distortion.task import Task
 from pmlopt.solvers.records.alternating import Climb, check_listed, joint_of
-from pmlopt.solvers.records.leakage import record_leakage
 
 MARGIN = 0.01
 """The margin delta of Algorithms 7 and 10: violations up to it are mixed away at the end."""
 _ROUNDS, _WEIGHTS, _STEPS = 15, 40, 200
 _GROWTH, _SHRINK, _STARTS = 1.5, 0.5, 2
-_CLOSE = 1e-4
+_CLOSE, _FINE = 1e-4, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +166,7 @@ def penalised(task: Task, seed: int, deadline: float) -> Found:
         last = found.value
         joints = tuple(joint_of(found.prior, record, table) for record in range(table.ndim))
         matrix = adapted(Penalised(joints, task.losses, task.sense, task.limit, 1.0), matrix)
-    return _finished(task, best[1], rounds, seed)
+    return _finished(task, best[1], rounds, seed, deadline)
 
 
 def _inside(task: Task) -> FloatArray:
@@ -187,21 +186,20 @@ def _merit(task: Task, leaked: float, matrix: FloatArray) -> float:
     return aim + 10 * max(0.0, bounded - task.limit)
 
 
-def _finished(task: Task, matrix: FloatArray, rounds: int, seed: int) -> Found:
+def _finished(task: Task, matrix: FloatArray, rounds: int, seed: int, deadline: float) -> Found:
     """The mechanism audited; a violation within the margin mixed away."""
     excess = task.tradeoff.distortion(matrix) - task.limit
     reason = f"ENT's Algorithms 6 to 11, {rounds} rounds: no bound"
     if task.sense == "leakage" and 0 < excess <= MARGIN:
         matrix = task.repaired(matrix)
         reason += f"; a violation of {excess:.1e} was mixed away"
-    query = task.orbits.query
-    audit = record_leakage(query, task.mechanism(matrix), task.entropy, seed=seed)
+    fine = task.limit * _FINE
+    enough = task.limit if task.sense == "distortion" else 0.0
+    audit = audited(task, matrix, 1e-7, enough, seed, deadline)
     excess = audit.bound - task.limit
     if task.sense == "distortion" and 0 < excess <= MARGIN:
-        share = min(1.0, 1 - task.limit * (1 - 1e-6) / audit.bound)
+        share = min(1.0, 1 - (task.limit - fine) / audit.bound)
         matrix = Task.mixed(matrix, task.constant, share)
-        audit = record_leakage(
-            query, task.mechanism(matrix), task.entropy, tolerance=max(task.limit * 1e-7, 1e-12), seed=seed
-        )
+        audit = audited(task, matrix, max(fine / 2, 1e-12), enough, seed, deadline)
         reason += f"; a violation of {excess:.1e} was mixed away"
     return Found(task, matrix, audit, -math.inf, None, "penalty", reason, rounds, 0.0, 0.0)
