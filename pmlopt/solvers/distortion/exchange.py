@@ -27,6 +27,8 @@ SOLVER = "CLARABEL"
 _ACCURACY = Options(None, 1e-10)
 _ROUNDS = 200
 _MEET = "mechanism and bound meet"
+_WEIGHTY = 1e-3
+"""Priors with less than this share of the largest weight are left out of a second program."""
 _CUTS = 4
 """Priors that are added in one round at most, for each kind of records."""
 _APART = 1e-3
@@ -173,29 +175,48 @@ class Exchange:
         """The best mechanism against the priors so far, and what it is claimed to leak at most."""
         task = self.task
         self.rounds += 1
-        joints = [prior.joint for prior in self.priors]
+        program = self._program(self.priors)
+        if program is None:
+            return None
+        matrix = np.asarray(program.variables["mechanism"].value)
+        proof = self._proof(program, self.priors)
+        leakage = task.sense == "leakage"
+        claimed = float(program.variables["leakage"].value) if leakage else program.limit
+        aim = claimed if leakage else task.tradeoff.distortion(matrix)
+        self._learn(proof)
+        if aim - self.lower > self.options.tolerance / 2:
+            self._learn_from(heaviest(proof))
+        return task.repaired(matrix), claimed
+
+    def _program(self, priors: Sequence[Prior]) -> TradeoffProgram | None:
+        """The program for some priors, solved; None where the solver could not."""
+        task = self.task
         limit = task.limit if task.sense == "leakage" else task.limit - self.room
-        program = tradeoff_program(task.tradeoff, joints, task.sense, limit)
+        program = tradeoff_program(task.tradeoff, [prior.joint for prior in priors], task.sense, limit)
         outcome = through_cvxpy.run(program.problem, SOLVER, _ACCURACY, {})
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds
-        if outcome.state != "point":
-            return None
-        proof = self._proof(program)
-        bound = task.bound(proof)
+        return program if outcome.state == "point" else None
+
+    def _learn(self, proof: TradeoffProof) -> None:
+        """Keep a proof that bounds more."""
+        bound = self.task.bound(proof)
         if bound > self.lower or not self.proof.cuts:
             self.lower, self.proof = max(bound, self.lower), proof
-        matrix = task.repaired(np.asarray(program.variables["mechanism"].value))
-        claimed = limit if task.sense == "distortion" else float(program.variables["leakage"].value)
-        return matrix, claimed
 
-    def _proof(self, program: TradeoffProgram) -> TradeoffProof:
-        """The multipliers of a solved program."""
+    def _learn_from(self, priors: Sequence[Prior]) -> None:
+        """Solve again for the priors that count: among many that are nearly alike multipliers blur."""
+        program = self._program(priors) if 0 < len(priors) < len(self.priors) else None
+        if program is not None:
+            self._learn(self._proof(program, priors))
+
+    def _proof(self, program: TradeoffProgram, priors: Sequence[Prior]) -> TradeoffProof:
+        """The multipliers of a solved program for some priors."""
         weights = np.maximum(np.atleast_1d(program.constraints["priors"].dual_value), 0.0)
         matrix = np.maximum(np.asarray(program.variables["mechanism"].value), 1e-15)
         matrix /= matrix.sum(axis=1, keepdims=True)
         cuts = []
-        for prior, weight in zip(self.priors, weights.tolist(), strict=True):
+        for prior, weight in zip(priors, weights.tolist(), strict=True):
             if weight <= 1e-12 * float(weights.max()):
                 continue
             laws = np.maximum(prior.joint @ matrix, 1e-300)
@@ -289,6 +310,12 @@ class Exchange:
     def _adversary(self, matrix: FloatArray, record: int) -> Adversary:
         query = self.task.orbits.query
         return Adversary(matrix, query.log_counts(record), self.task.entropy, query.log_size)
+
+
+def heaviest(proof: TradeoffProof) -> list[Prior]:
+    """The priors of a proof that have a weight worth speaking of."""
+    least = _WEIGHTY * max((cut.weight for cut in proof.cuts), default=0.0)
+    return [Prior(cut.record, cut.joint) for cut in proof.cuts if cut.weight > least]
 
 
 def audited(

@@ -16,7 +16,7 @@ from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.queries import Query
 from pmlopt.queries.symmetry import check_query
 from pmlopt.result import DistortionResult, Status, Timings
-from pmlopt.solvers.distortion.exchange import Exchange, Found, Prior
+from pmlopt.solvers.distortion.exchange import Exchange, Found, Prior, heaviest
 from pmlopt.solvers.distortion.penalty import penalised
 from pmlopt.solvers.distortion.task import SAME, Task, check_feasible, task_of
 from pmlopt.solvers.outcome import Options, options_of
@@ -247,7 +247,7 @@ def _exact(
     if found is None:
         work = Exchange(task, options, seed, deadline, kept)
         found = work.found(work.run())
-        kept = [Prior(cut.record, cut.joint) for cut in work.proof.cuts]
+        kept = heaviest(work.proof)
     return result_of(found, options, time.perf_counter() - begin), kept
 
 
