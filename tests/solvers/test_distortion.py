@@ -713,3 +713,10 @@ class TestBadInput:
             bad: Any = points
             with pytest.raises((InputError, TypeError, ValueError)):
                 leakage_distortion_curve(Weight(2), bad)
+
+
+@pytest.mark.parametrize("points", [[0.1], [(0.1, 1.0, 2.0)], 3, [None]])
+def test_points_of_curves_are_pairs(points: Any) -> None:
+    for curve in (leakage_distortion_curve, distortion_leakage_curve):
+        with pytest.raises(PrivacyError, match="give pairs such as"):
+            curve(ModularSum(2, 2), points)

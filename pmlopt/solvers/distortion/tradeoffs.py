@@ -150,7 +150,7 @@ def leakage_distortion_curve(
         >>> [round(point.value, 4) for point in curve]
         [0.1733, 0.0743]
     """
-    wanted = [(nonnegative_distortion(limit), entropy) for limit, entropy in points]
+    wanted = [(nonnegative_distortion(limit), entropy) for limit, entropy in _pairs(points)]
     return _curve(query, loss, law, "leakage", wanted, options_of(time_limit, tolerance), seed)
 
 
@@ -178,8 +178,18 @@ def distortion_leakage_curve(
     Returns:
         In the order of the points.
     """
-    wanted = [(nonnegative(limit, "the leakage L", PrivacyError), entropy) for limit, entropy in points]
+    wanted = [
+        (nonnegative(limit, "the leakage L", PrivacyError), entropy) for limit, entropy in _pairs(points)
+    ]
     return _curve(query, loss, law, "distortion", wanted, options_of(time_limit, tolerance), seed)
+
+
+def _pairs(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The points of a curve, or a complaint where they are no pairs."""
+    try:
+        return [(limit, entropy) for limit, entropy in points]
+    except (TypeError, ValueError):
+        raise PrivacyError(f"the points are {points!r:.60}: give pairs such as [(0.2, 1.5)]") from None
 
 
 def _curve(
