@@ -633,3 +633,13 @@ def test_a_record_tells_no_more_than_itself(error: float) -> None:
         assert found.iterations == 1
     parts = [kind.regions[0].proof.share for kind in found.certificate.proofs]
     assert all(share < 1 for share in parts)
+
+
+@pytest.mark.parametrize(
+    "row", [[0.1, 0.9], [0.0007578505896010982, 9.834025597269338e-05, 0.9991438091544262]]
+)
+def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float]) -> None:
+    query = Explicit([[1, 0], [1, 1], [0, 1]])  # three letters: thirds are no floats
+    found = record_leakage(query, [row, row], 1.5)
+    assert (found.value, found.bound) == (0, 0)
+    assert found.certificate.verify_exact()
