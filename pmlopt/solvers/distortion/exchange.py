@@ -27,6 +27,8 @@ SOLVER = "CLARABEL"
 _ACCURACY = Options(None, 1e-10)
 _ROUNDS = 200
 _MEET = "mechanism and bound meet"
+_ASTRAY = 1e-2
+"""A program whose value is above its own bound by more has not been solved."""
 _WEIGHTY = 1e-3
 """Priors with less than this share of the largest weight are left out of a second program."""
 _CUTS = 4
@@ -87,6 +89,7 @@ class Exchange:
         lower, proof: the best bound and its multipliers.
         best: the best mechanism so far.
         last: the mechanism of the last program.
+        known: how many priors it was solved for.
         rounds: programs solved.
         audits: certified oracles called.
     """
@@ -100,6 +103,7 @@ class Exchange:
     proof: TradeoffProof = field(default_factory=lambda: TradeoffProof((), 0.0))
     best: Candidate | None = None
     last: FloatArray | None = None
+    known: int = 0
     rounds: int = 0
     audits: int = 0
     compile_seconds: float = 0.0
@@ -173,20 +177,32 @@ class Exchange:
 
     def _solve(self) -> tuple[FloatArray, float] | None:
         """The best mechanism against the priors so far, and what it is claimed to leak at most."""
-        task = self.task
         self.rounds += 1
+        found = self._solved()
+        if found is None:  # the solver lost its way among the priors: the ones that count, and what is new
+            self.priors = heaviest(self.proof) + self.priors[self.known :]
+            found = self._solved()
+        self.known = len(self.priors)
+        if found is None:
+            return None
+        return self.task.repaired(found[0]), found[1]
+
+    def _solved(self) -> tuple[FloatArray, float] | None:
+        """The program's mechanism and its claim; None where its own multipliers do not bear it out."""
         program = self._program(self.priors)
         if program is None:
             return None
         matrix = np.asarray(program.variables["mechanism"].value)
         proof = self._proof(program, self.priors)
-        leakage = task.sense == "leakage"
+        leakage = self.task.sense == "leakage"
         claimed = float(program.variables["leakage"].value) if leakage else program.limit
-        aim = claimed if leakage else task.tradeoff.distortion(matrix)
+        aim = claimed if leakage else self.task.tradeoff.distortion(matrix)
+        if aim - self.task.bound(proof) > max(_ASTRAY, 10 * self.options.tolerance):
+            return None
         self._learn(proof)
         if aim - self.lower > self.options.tolerance / 2:
             self._learn_from(heaviest(proof))
-        return task.repaired(matrix), claimed
+        return matrix, claimed
 
     def _program(self, priors: Sequence[Prior]) -> TradeoffProgram | None:
         """The program for some priors, solved; None where the solver could not."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import ConvexHull, Delaunay, QhullError
 
-from pmlopt.builders.records import FLAT
 from pmlopt.checks import FloatArray
 from pmlopt.measures.records import negative_entropies
 
 Cell = tuple[FloatArray, ...]
 SHORTEST = 1e-12
 """An edge is not split further; nor is a polytope that has no longer one."""
+_FLAT = 1e-13
+"""Directions in which points differ by less are left out: far below what a cover is checked to."""
 _INSIDE = 0.1
 """A split of an edge keeps this share of it on either side."""
 
@@ -100,4 +101,4 @@ def _flattened(points: FloatArray) -> FloatArray:
     """(K, d) the points in coordinates of their affine hull."""
     away = points - points.mean(axis=0)
     _, sizes, basis = np.linalg.svd(away, full_matrices=False)
-    return np.asarray(away @ basis[sizes > FLAT].T)
+    return np.asarray(away @ basis[sizes > _FLAT].T)
