@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pmlopt.builders.distortion import TradeoffProgram, tradeoff_program
-from pmlopt.certificate.distortion import Cut, TradeoffProof, sharpened_tradeoff
+from pmlopt.certificate.distortion import Cut, TradeoffProof, sharpened_tradeoff, tradeoff_bound
 from pmlopt.checks import FloatArray
 from pmlopt.errors import SolverError
 from pmlopt.measures.records import uniform_alone
@@ -197,7 +197,8 @@ class Exchange:
         leakage = self.task.sense == "leakage"
         claimed = float(program.variables["leakage"].value) if leakage else program.limit
         aim = claimed if leakage else self.task.tradeoff.distortion(matrix)
-        if aim - self.task.bound(proof) > max(_ASTRAY, 10 * self.options.tolerance):
+        own = tradeoff_bound(self.task.tradeoff, self.task.sense, program.limit, proof)
+        if aim - max(own, self.task.floor) > max(_ASTRAY, 10 * self.options.tolerance):
             return None
         self._learn(proof)
         if aim - self.lower > self.options.tolerance / 2:

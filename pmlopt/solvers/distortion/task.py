@@ -73,10 +73,14 @@ class Task:
         matrix[:, int(self.losses.sum(axis=0).argmin())] = 1.0
         return matrix
 
+    @property
+    def floor(self) -> float:
+        """What is spent in any case: the least distortion, or no leakage."""
+        return self.least if self.sense == "distortion" else 0.0
+
     def bound(self, proof: TradeoffProof) -> float:
         """What no mechanism can better; at least the distortion that is spent in any case."""
-        floor = self.least if self.sense == "distortion" else 0.0
-        return max(floor, tradeoff_bound(self.tradeoff, self.sense, self.limit, proof))
+        return max(self.floor, tradeoff_bound(self.tradeoff, self.sense, self.limit, proof))
 
     def repaired(self, matrix: FloatArray) -> FloatArray:
         """The mechanism nearest to a solver's matrix; in Problem 2 mixed until its distortion is within D."""
