@@ -66,3 +66,13 @@ def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) ->
     stream = io.StringIO(newline="")
     csv.writer(stream, lineterminator="\n").writerows([head, *rows])
     write_whole(path, stream.getvalue().encode())
+
+
+def report(
+    folder: Path | None, name: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, show: bool = True
+) -> None:
+    """Print a table, and write it where a folder is given."""
+    if show:
+        table(head, rows)
+    if folder is not None:
+        write_csv(folder / f"{name}.csv", head, rows)

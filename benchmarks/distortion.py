@@ -23,7 +23,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from common import FloatArray, interleaved, machine, table, write_csv
+from common import FloatArray, interleaved, machine, report, table
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -133,16 +133,6 @@ def main() -> None:
     print()
     hard(ways)
     print(f"\nThe whole run: {time.perf_counter() - begin:.0f} s")
-
-
-def report(
-    folder: Path | None, name: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, show: bool = True
-) -> None:
-    """Print a table, and write it where a folder is given."""
-    if show:
-        table(head, rows)
-    if folder is not None:
-        write_csv(folder / f"{name}.csv", head, rows)
 
 
 @cache

@@ -17,14 +17,14 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import FloatArray, interleaved, machine, table, write_csv
+from common import FloatArray, interleaved, machine, report, table
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import xlogy
@@ -87,16 +87,6 @@ def main() -> None:
     print()
     harder(arguments.time_limit, arguments.csv)
     print(f"\nThe whole run: {time.perf_counter() - begin:.0f} s")
-
-
-def report(
-    folder: Path | None, name: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, show: bool = True
-) -> None:
-    """Print a table, and write it where a folder is given."""
-    if show:
-        table(head, rows)
-    if folder is not None:
-        write_csv(folder / f"{name}.csv", head, rows)
 
 
 # ---------------------------------------------------------------- Table 3

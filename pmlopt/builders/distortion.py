@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
+from pmlopt.builders.program import problem_of
 from pmlopt.checks import BoolArray, FloatArray
 
 Sense = Literal["leakage", "distortion"]
@@ -97,10 +98,8 @@ def tradeoff_program(
         aim = spent
     if not tradeoff.allowed.all():
         constraints["support"] = matrix[~tradeoff.allowed] == 0
-    for name, constraint in constraints.items():
-        constraint.set_label(name)
     return TradeoffProgram(
-        problem=cp.Problem(cp.Minimize(aim), list(constraints.values())),
+        problem=problem_of(cp.Minimize(aim), constraints),
         sense=sense,
         limit=limit,
         joints=tuple(joints),
@@ -158,7 +157,7 @@ def penalty_program(
         constraints["support"] = matrix[~tradeoff.allowed] == 0
     objective = cp.Minimize(aim + weight * cp.square(cp.logistic(bounded - limit)))
     return TradeoffProgram(
-        problem=cp.Problem(objective, list(constraints.values())),
+        problem=problem_of(objective, constraints),
         sense=sense,
         limit=limit,
         joints=tuple(joints),

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from pmlopt.builders.program import Program
+from pmlopt.builders.program import Program, problem_of
 from pmlopt.checks import FloatArray
 from pmlopt.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.prior import PriorLike
@@ -84,10 +84,8 @@ def envelope_program(prior: PriorLike, mechanism: MechanismLike) -> EnvelopeProg
         "leaks": gain @ attack >= ratio * mass,
         "outputs": whole @ attack <= 1,
     }
-    for name, constraint in constraints.items():
-        constraint.set_label(name)
     return EnvelopeProgram(
-        problem=cp.Problem(cp.Minimize(-cp.sum(mass)), list(constraints.values())),
+        problem=problem_of(cp.Minimize(-cp.sum(mass)), constraints),
         prior=p,
         outputs=None,
         variables={"attack": attack, "mass": mass},

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.builders.program import Design
+from pmlopt.builders.program import Design, problem_of
 from pmlopt.checks import FloatArray, Label
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.mechanism import MechanismLike, as_mechanism
@@ -161,13 +161,11 @@ def linear_design(
         "output_law": prior.pmf[None, :] @ mechanism == law,
         **declared.constraints,
     }
-    for name, constraint in constraints.items():
-        constraint.set_label(name)
     sense = cp.Maximize if utility.maximised else cp.Minimize
     offsets = row_offsets(table)
     expression = utility.expression(prior, table - offsets[:, None], mechanism) + float(prior.pmf @ offsets)
     return LinearDesign(
-        problem=cp.Problem(sense(expression), list(constraints.values())),
+        problem=problem_of(sense(expression), constraints),
         prior=prior,
         privacy=privacy,
         utility=utility,

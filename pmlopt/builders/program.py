@@ -14,6 +14,13 @@ from pmlopt.privacy import Requirement
 from pmlopt.utility import Utility
 
 
+def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, cp.Constraint]) -> cp.Problem:
+    """A cvxpy problem whose constraints carry their names as labels."""
+    for name, constraint in constraints.items():
+        constraint.set_label(name)
+    return cp.Problem(objective, list(constraints.values()))
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Program(ABC):
     """A problem over mechanisms, declared and not yet solved: what every kind shares.

@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
+from pmlopt.builders.program import problem_of
 from pmlopt.checks import FloatArray, IntArray
 from pmlopt.measures.records import negative_entropies
 
@@ -138,10 +139,8 @@ def record_program(
         "outputs": leaked <= cp.sum(cp.entr(law)) + heights @ weights,
         "letters": leaked <= cp.sum(cp.entr(marginal)),
     }
-    for name, constraint in constraints.items():
-        constraint.set_label(name)
     return RecordProgram(
-        problem=cp.Problem(cp.Maximize(leaked - short), list(constraints.values())),
+        problem=problem_of(cp.Maximize(leaked - short), constraints),
         rows=rows,
         log_counts=log_counts,
         entropy=entropy,

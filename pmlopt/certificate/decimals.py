@@ -15,6 +15,11 @@ DIGITS = 50
 Rows = list[list[Decimal]]
 
 
+def total(terms: Iterable[Decimal]) -> Decimal:
+    """The sum."""
+    return sum(terms, Decimal(0))
+
+
 def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_size: float) -> bool:
     """Whether a law of (X_i, T) is one, and its dataset has an entropy, up to what a float can say."""
     if not (joint >= 0).all() or not joint.any():
@@ -30,8 +35,8 @@ def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_siz
 
 def stochastic(matrix: FloatArray) -> Rows:
     """Rows as decimals, over their sums."""
-    rows = table_of(matrix)
-    return [[x / total for x in row] for row in rows if (total := sum(row, Decimal(0)))]
+    sums = ((row, total(row)) for row in table_of(matrix))
+    return [[x / mass for x in row] for row, mass in sums if mass]
 
 
 def table_of(matrix: FloatArray) -> Rows:
@@ -51,21 +56,23 @@ def mixed(weights: Sequence[Decimal], rows: Rows) -> list[Decimal]:
 
 def dot(left: Sequence[Decimal], right: Sequence[Decimal]) -> Decimal:
     """The sum of products."""
-    return sum((x * y for x, y in zip(left, right, strict=True)), Decimal(0))
+    return total(x * y for x, y in zip(left, right, strict=True))
 
 
 def phi(law: Sequence[Decimal]) -> Decimal:
     """`sum v log(v / sum v)`."""
-    total = sum(law, Decimal(0))
-    return sum((x * (x / total).ln() for x in law if x > 0), Decimal(0))
+    mass = total(law)
+    return total(x * (x / mass).ln() for x in law if x > 0)
 
 
 def log_sum(terms: Sequence[Decimal]) -> Decimal:
     """Log sum exp."""
     peak = max(terms)
-    return peak + sum(((term - peak).exp() for term in terms), Decimal(0)).ln()
+    return peak + total((term - peak).exp() for term in terms).ln()
 
 
-def total(terms: Iterable[Decimal]) -> Decimal:
-    """The sum."""
-    return sum(terms, Decimal(0))
+def normalised(logs: Iterable[float]) -> list[Decimal]:
+    """Logarithms of a law, less the log-sum of all."""
+    terms = decimals(logs)
+    whole = log_sum(terms)
+    return [term - whole for term in terms]

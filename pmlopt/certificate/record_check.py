@@ -17,9 +17,11 @@ from pmlopt.certificate.decimals import (
     has_entropy,
     log_sum,
     mixed,
+    normalised,
     phi,
     stochastic,
     table_of,
+    total,
 )
 from pmlopt.measures.records import uniform_alone
 
@@ -61,16 +63,13 @@ def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
     outputs = [mixed(part, rows) for part in parts]
-    masses = [sum(part, Decimal(0)) for part in parts]
-    law = [sum(column, Decimal(0)) for column in zip(*outputs, strict=True)]
-    return sum(
-        (
-            output * (output / (mass * total)).ln()
-            for mass, laws in zip(masses, outputs, strict=True)
-            for output, total in zip(laws, law, strict=True)
-            if output > 0
-        ),
-        Decimal(0),
+    masses = [total(part) for part in parts]
+    law = [total(column) for column in zip(*outputs, strict=True)]
+    return total(
+        output * (output / (mass * alone)).ln()
+        for mass, laws in zip(masses, outputs, strict=True)
+        for output, alone in zip(laws, law, strict=True)
+        if output > 0
     )
 
 
@@ -82,8 +81,8 @@ def _kind_holds(certificate: RecordCertificate, kind: KindProof, rows: Rows) -> 
         return True  # nothing can leak
     if not kind.regions:
         uniform = [Decimal(count).exp() for count in kind.log_counts.ravel().tolist()]
-        total = sum(uniform, Decimal(0))
-        leaked = _leaked([each / total for each in uniform], rows)
+        size = total(uniform)
+        leaked = _leaked([each / size for each in uniform], rows)
         whole = uniform_alone(certificate.entropy, certificate.channel.query.log_size)
         return whole and leaked <= Decimal(certificate.bound) + _LAST
     return _regions_hold(certificate, kind, rows)
@@ -112,15 +111,12 @@ def _regions_hold(certificate: RecordCertificate, kind: KindProof, rows: Rows) -
 def _bound(kind: KindProof, entropy: float, region: Region, rows: Rows) -> Decimal:
     """`leakage_bound` in decimals."""
     proof = region.proof
-    weights = [Decimal(x).exp() for x in proof.log_law.tolist()]
-    total = sum(weights, Decimal(0)).ln()
-    law = [Decimal(x) - total for x in proof.log_law.tolist()]
+    law = normalised(proof.log_law)
     share, letters = Decimal(proof.share), [Decimal(0)] * len(region.cell)
     if not 0 <= proof.share <= 1 or (proof.share < 1 and proof.log_letters is None):
         return Decimal("Infinity")
     if proof.log_letters is not None:
-        letters = decimals(proof.log_letters)
-        letters = [x - log_sum(letters) for x in letters]
+        letters = normalised(proof.log_letters)
     exponents, counts = [], []
     for letter, vertices in enumerate(region.cell):
         slope = decimals(proof.slopes[letter])

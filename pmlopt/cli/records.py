@@ -13,7 +13,16 @@ import click
 from pmlopt import files
 from pmlopt.cli.printing import echo_json, nats, number, print_matrix, print_table, progress, status
 from pmlopt.cli.reading import read_numbers
-from pmlopt.cli.shared import CLAIM_FAILS, NOT_SOLVED, PATH, exits, gathered, json_option, main
+from pmlopt.cli.shared import (
+    CLAIM_FAILS,
+    NOT_SOLVED,
+    PATH,
+    check_drawable,
+    exits,
+    gathered,
+    json_option,
+    main,
+)
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -227,11 +236,8 @@ def _print(found: Sequence[RecordResult], epsilon: float | None) -> None:
 def _check_plot(plot: Path | None) -> None:
     """Complain of what cannot be drawn before anything is solved."""
     if plot is not None:
-        from pmlopt.plots import ENDINGS, figure_class
-
         files.check_target(plot)
-        files.ending_of(plot, ENDINGS)
-        figure_class()
+        check_drawable(plot)
 
 
 def _draw(path: Path, grid: Sequence[float], curves: Mapping[str, Sequence[float]], across: str) -> None:

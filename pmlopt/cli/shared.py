@@ -163,6 +163,14 @@ _ASKED_OPTIONS = (
 )  # fmt: skip
 
 
+def check_drawable(path: Path) -> None:
+    """Complain of a picture that cannot be drawn, by its ending or for want of the extra."""
+    from pmlopt.plots import ENDINGS, figure_class
+
+    files.ending_of(path, ENDINGS)
+    figure_class()
+
+
 @dataclass(frozen=True)
 class Run:
     """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
@@ -185,10 +193,7 @@ class Run:
         if self.output is not None:
             files.ending_of(self.output)
         if self.plot is not None:
-            from pmlopt.plots import ENDINGS, figure_class
-
-            files.ending_of(self.plot, ENDINGS)
-            figure_class()
+            check_drawable(self.plot)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from itertools import product
 import numpy as np
 
 from pmlopt.checks import FloatArray, IntArray, Label
-from pmlopt.errors import MechanismError, QueryError
+from pmlopt.errors import MechanismError
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.queries.explicit import Explicit
-from pmlopt.queries.query import Query, listed
+from pmlopt.queries.query import Query, check_listable, check_query
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +71,7 @@ def record_channel(query: Query, mechanism: MechanismLike) -> RecordChannel:
         >>> record_channel(ModularSum(2, 2), [[1, 0], [0, 1], [0, 1], [0, 1]]).rows.tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    if not isinstance(query, Query):
-        raise QueryError(f"the query is {query!r:.60}: give one such as queries.ModularSum(4, 2)")
+    check_query(query)
     known = as_mechanism(mechanism)
     if _by_dataset(query, known):
         rows, classes = _distinct(known.matrix)
@@ -94,7 +93,7 @@ def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
             f"the mechanism has {rows} rows; give one for each of the query's {values} values, or one for "
             f"each of its {datasets} datasets"
         )
-    listed(query)
+    check_listable(query)
     _match(mechanism, tuple(product(*map(range, query.alphabets))), "the datasets, as tuples of letters,")
     return True
 

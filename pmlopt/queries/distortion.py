@@ -9,8 +9,8 @@ from pmlopt.checks import FloatArray, Label, float_array
 from pmlopt.errors import UtilityError
 from pmlopt.mechanism import MechanismLike
 from pmlopt.queries.channel import record_channel
-from pmlopt.queries.query import Query, numbers_of
-from pmlopt.queries.symmetry import check_query, orbits
+from pmlopt.queries.query import Query, check_query, numbers_of
+from pmlopt.queries.symmetry import orbits
 
 
 def expected_distortion(

@@ -83,6 +83,12 @@ class Query(ABC):
         return math.fsum(times * math.log(letters) for letters, times in Counter(self.alphabets).items())
 
 
+def check_query(query: Query) -> None:
+    """Complain about what is no query."""
+    if not isinstance(query, Query):
+        raise QueryError(f"the query is {query!r:.60}: give one such as queries.ModularSum(4, 2)")
+
+
 def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
     """The sizes of the records' alphabets: one number for all, or one for each record."""
     n = record_count(records)
@@ -109,17 +115,22 @@ def checked_record(query: Query, record: int) -> int:
     return int(record)
 
 
+def check_listable(query: Query) -> None:
+    """Complain of more than 2^20 datasets, or more than 32 records."""
+    if query.log_size > math.log(LARGEST_TABLE) + 1e-9 or query.records > 32:
+        raise QueryError(
+            f"e^{query.log_size:.6g} datasets of {query.records} records are too many to list (at most "
+            f"{LARGEST_TABLE:,} of 32): describe the mechanism by the values of the query, q(y|f(x))"
+        )
+
+
 def listed(query: Query) -> IntArray:
     """(n, k_1, ..., k_n) every dataset: entry i is the letter of record i.
 
     Raises:
         QueryError: there are more than 2^20, or more than 32 records.
     """
-    if query.log_size > math.log(LARGEST_TABLE) + 1e-9 or query.records > 32:
-        raise QueryError(
-            f"e^{query.log_size:.6g} datasets of {query.records} records are too many to list (at most "
-            f"{LARGEST_TABLE:,} of 32): describe the mechanism by the values of the query, q(y|f(x))"
-        )
+    check_listable(query)
     return np.asarray(np.indices(query.alphabets), dtype=np.int64)
 
 

@@ -12,7 +12,7 @@ from pmlopt.checks import SUM_TOLERANCE, FloatArray, IntArray, float_array
 from pmlopt.errors import PriorError, QueryError
 from pmlopt.queries.explicit import Explicit
 from pmlopt.queries.modular import ModularSum
-from pmlopt.queries.query import LARGEST_TABLE, Query
+from pmlopt.queries.query import LARGEST_TABLE, Query, check_query
 from pmlopt.queries.weight import OfWeight, Weight
 
 
@@ -68,12 +68,6 @@ def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
     if law is None and isinstance(query, OfWeight):
         return _counted(Weight(query.records), query.places())
     return _listed(query, law)
-
-
-def check_query(query: Query) -> None:
-    """Complain about what is no query."""
-    if not isinstance(query, Query):
-        raise QueryError(f"the query is {query!r:.60}: give one such as queries.ModularSum(4, 2)")
 
 
 def _counted(query: Query, values: IntArray) -> Orbits:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -21,10 +22,9 @@ from pmlopt.solvers.distortion.task import Task
 from pmlopt.solvers.outcome import Options
 from pmlopt.solvers.records.adversary import Adversary
 from pmlopt.solvers.records.ascent import climb, starts
+from pmlopt.solvers.records.branch import ACCURACY, SOLVER
 from pmlopt.solvers.records.leakage import NODES, ExactLeakage
 
-SOLVER = "CLARABEL"
-_ACCURACY = Options(None, 1e-10)
 _ROUNDS = 200
 _MEET = "mechanism and bound meet"
 _ASTRAY = 1e-2
@@ -150,13 +150,6 @@ class Exchange:
 
     def found(self, ending: str) -> Found:
         """The best mechanism and bound; a SolverError where there is no mechanism."""
-        if self.best is None and self.task.sense == "distortion":  # a constant is always within the limit
-            matrix = self.task.constant
-            self._keep(
-                Candidate(
-                    matrix, self.task.tradeoff.distortion(matrix), self._proved(matrix, self.task.limit)
-                )
-            )
         if self.best is None:
             raise SolverError(f"no mechanism within the limit was found: {ending}. Allow more time")
         reason = (
@@ -210,7 +203,7 @@ class Exchange:
         task = self.task
         limit = task.limit if task.sense == "leakage" else task.limit - self.room
         program = tradeoff_program(task.tradeoff, [prior.joint for prior in priors], task.sense, limit)
-        outcome = through_cvxpy.run(program.problem, SOLVER, _ACCURACY, {})
+        outcome = through_cvxpy.run(program.problem, SOLVER, ACCURACY, {})
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds
         return program if outcome.state == "point" else None
@@ -311,7 +304,7 @@ class Exchange:
     def _by_class(self, audit: RecordResult) -> FloatArray:
         """The worst prior of an audit by the classes of the task: the audit merges classes of equal rows."""
         channel = audit.certificate.channel
-        counts = self.task.orbits.query.log_counts(audit.record)
+        counts = self._counts[audit.record]
         merged = channel.log_counts(audit.record)
         known = channel.classes >= 0
         shares = np.zeros(counts.shape)
@@ -325,8 +318,14 @@ class Exchange:
         return self._adversary(self.task.constant, known.record).allowed(known.joint)
 
     def _adversary(self, matrix: FloatArray, record: int) -> Adversary:
+        log_size = self.task.orbits.query.log_size
+        return Adversary(matrix, self._counts[record], self.task.entropy, log_size)
+
+    @cached_property
+    def _counts(self) -> dict[int, FloatArray]:
+        """The counts of each kind of records, which are those of every round."""
         query = self.task.orbits.query
-        return Adversary(matrix, query.log_counts(record), self.task.entropy, query.log_size)
+        return {record: query.log_counts(record) for record in query.kinds}
 
 
 def heaviest(proof: TradeoffProof) -> list[Prior]:

@@ -14,7 +14,7 @@ from pmlopt.certificate.distortion import DistortionCertificate, TradeoffProof, 
 from pmlopt.checks import FloatArray, nonnegative, real
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.queries import Query
-from pmlopt.queries.symmetry import check_query
+from pmlopt.queries.query import check_query
 from pmlopt.result import DistortionResult, Status, Timings
 from pmlopt.solvers.distortion.exchange import Exchange, Found, Prior, heaviest
 from pmlopt.solvers.distortion.penalty import penalised

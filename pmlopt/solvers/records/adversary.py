@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pmlopt.builders.records import row_space
 from pmlopt.checks import FloatArray, rounding_of
 from pmlopt.measures.logarithms import log_sum
 from pmlopt.measures.records import dataset_entropy, record_information, uniform_alone
@@ -49,6 +50,12 @@ class Adversary:
     def tight(self) -> bool:
         """Whether the entropy leaves the uniform dataset alone."""
         return uniform_alone(self.entropy, self.log_size)
+
+    @cached_property
+    def dimensions(self) -> int:
+        """How many dimensions the laws of Y given each letter have together."""
+        used = np.isfinite(self.log_counts)
+        return sum(row_space(self.rows[classes]).shape[1] - 1 for classes in used)
 
     def allowed(self, joint: FloatArray) -> FloatArray:
         """The law nearest to J, towards the uniform dataset, whose entropy is b, and rounding, or more."""

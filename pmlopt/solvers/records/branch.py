@@ -22,7 +22,7 @@ from pmlopt.solvers.records.ascent import climb, starts
 from pmlopt.solvers.records.cells import Cell
 
 SOLVER = "CLARABEL"
-_ACCURACY = Options(None, 1e-10)
+ACCURACY = Options(None, 1e-10)
 _FAINT = 1e-6
 """Below this share one of the two bounds on a cell is left out."""
 _POLISHED = 60
@@ -123,7 +123,7 @@ class Search:
             )
         program = self._programs[sizes]
         program.set_cell(cell)
-        outcome = through_cvxpy.run(program.problem, SOLVER, _ACCURACY, {})
+        outcome = through_cvxpy.run(program.problem, SOLVER, ACCURACY, {})
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds
         data = (adversary.rows, adversary.log_counts, adversary.entropy, cell)

@@ -8,9 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
-from pmlopt.builders.records import row_space
 from pmlopt.certificate.records import RecordCertificate
 from pmlopt.checks import FloatArray, real
 from pmlopt.errors import PrivacyError
@@ -233,14 +230,8 @@ class ExactLeakage:
             return "nothing can leak"
         if adversary.tight:
             return "the entropy leaves the uniform dataset alone"
-        size = dimensions(adversary)
+        size = adversary.dimensions
         search.run(target, self.options.tolerance / 2, nodes if size <= DIMENSIONS else 1, deadline)
         if size > DIMENSIONS:
             return f"{size} dimensions are too many to split: the first relaxation by {SOLVER.capitalize()}"
         return f"chords on cells of output laws, each bounded by {SOLVER.capitalize()}"
-
-
-def dimensions(adversary: Adversary) -> int:
-    """How many dimensions the laws of Y given each letter have together."""
-    used = np.isfinite(adversary.log_counts)
-    return sum(row_space(adversary.rows[classes]).shape[1] - 1 for classes in used)
