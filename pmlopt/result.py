@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.certificate import Certificate, DesignCertificate, DistortionCertificate, RecordCertificate
 from pmlopt.certificate.certificate import finite
 from pmlopt.checks import FloatArray
-from pmlopt.mechanism import Mechanism
+from pmlopt.mechanism import Mechanism, MechanismLike
 
 
 class Status(StrEnum):
@@ -140,10 +144,44 @@ class Result:
 
 
 @dataclass(frozen=True, eq=False)
+class Restart:
+    """Where a solver ended, as a start for a program of the same shape nearby: plain arrays, which pickle.
+
+    Attributes:
+        solver: which solver left it.
+        arrays: "matrix", the (N, M) mechanism, and what that solver itself starts from.
+    """
+
+    solver: str
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def matrix(self) -> FloatArray:
+        """(N, M) the mechanism."""
+        return np.asarray(self.arrays["matrix"])
+
+
+WarmStart: TypeAlias = MechanismLike | Result | Restart | Literal[False] | None
+"""A warm start: a mechanism, the end of another solve, nothing (False), or what is known (None)."""
+
+
+def mechanism_of(start: MechanismLike | Result | Restart) -> MechanismLike:
+    """The mechanism in a warm start."""
+    if isinstance(start, Result):
+        return start.mechanism
+    return start.matrix if isinstance(start, Restart) else start
+
+
+@dataclass(frozen=True, eq=False)
 class DesignResult(Result):
-    """What `solve` returns: a mechanism that was designed, with its levels in the certificate."""
+    """What `solve` returns: a mechanism that was designed, with its levels in the certificate.
+
+    Attributes:
+        restart: a warm start for the next program of the same shape.
+    """
 
     certificate: DesignCertificate
+    restart: Restart
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import ProgramError, SolverError, SolverUnavailableError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.result import ClosedForm, DesignResult, Result, Status, Timings
+from pmlopt.result import ClosedForm, DesignResult, Restart, Status, Timings, WarmStart, mechanism_of
 from pmlopt.solvers.level_search import Found, search_level
 from pmlopt.solvers.outcome import Options
 
@@ -27,7 +26,7 @@ _CLOSED = 1e-9
 def solve_least(
     program: LeastLeakage,
     solver: str,
-    warm_start: MechanismLike | Result | Literal[False] | None,
+    warm_start: WarmStart,
     options: Options,
 ) -> DesignResult:
     """Solve by `search_level`; see `solve`.
@@ -64,6 +63,7 @@ def solve_least(
             total=done - begin,
         ),
         closed_form=_closed(program, form, certificate),
+        restart=Restart(LEVEL_SEARCH, {"matrix": certificate.mechanism.matrix}),
     )
 
 
@@ -91,12 +91,10 @@ def _form(program: LeastLeakage) -> FloatArray:
     return mixed if program.short(mixed) == 0 else best
 
 
-def _start(
-    program: LeastLeakage, warm_start: MechanismLike | Result | Literal[False] | None, form: FloatArray
-) -> MechanismLike | None:
+def _start(program: LeastLeakage, warm_start: WarmStart, form: FloatArray) -> MechanismLike | None:
     if warm_start is None or warm_start is False:
         return form if warm_start is None else None
-    start = warm_start.mechanism if isinstance(warm_start, Result) else warm_start
+    start = mechanism_of(warm_start)
     matrix = paired(program.prior, start)[1].matrix
     if matrix.shape != program.allowed.shape:
         raise ProgramError(

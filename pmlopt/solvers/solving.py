@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
 
 from pmlopt.builders import ColumnDesign, Design, LeastLeakage, LinearDesign, Program
 from pmlopt.certificate import DesignCertificate, certify
 from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError
 from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.result import ClosedForm, DesignResult, Result, Status, Timings
+from pmlopt.result import ClosedForm, DesignResult, Restart, Status, Timings, WarmStart, mechanism_of
 from pmlopt.solvers.dispatch import Route, routes
 from pmlopt.solvers.known import KnownOptimum, known_columns, known_optimum
 from pmlopt.solvers.least import solve_least
@@ -22,7 +21,7 @@ RESIDUAL = 1e-6
 def solve(
     program: Program,
     solver: str = "auto",
-    warm_start: MechanismLike | Result | Literal[False] | None = None,
+    warm_start: WarmStart = None,
     *,
     time_limit: float | None = None,
     tolerance: float = 1e-7,
@@ -43,9 +42,9 @@ def solve(
             `least_leakage`.
         solver: "auto", "highs", "highs-ipm", "column-generation" (sub-convex utilities), or any solver that
             cvxpy has installed, such as "clarabel" or "scs"; a named solver is the only one tried.
-        warm_start: a mechanism (or a Result) to start from; HiGHS's simplex uses it, and the columns that
-            column generation starts with. Left out, a closed form that is optimal is found and used; False
-            starts cold.
+        warm_start: a mechanism, a Result, or the `restart` of one to start from; HiGHS's simplex uses it, and
+            the columns that column generation starts with. Left out, a closed form that is optimal is found
+            and used; False starts cold.
         time_limit: seconds for each solver.
         tolerance: the largest certified gap to accept, as a share of the most that the choice of outputs can
             change the expected utility; of a least leakage, in nats. Added constraints may be violated by
@@ -90,7 +89,7 @@ class _Search:
         self,
         program: Design,
         options: Options,
-        warm_start: MechanismLike | Result | Literal[False] | None,
+        warm_start: WarmStart,
     ) -> None:
         self.begin = time.perf_counter()
         self.program, self.options = program, options
@@ -187,20 +186,20 @@ class _Search:
             closed_form=None
             if closed is None
             else ClosedForm(closed.name, closed.value, certificate.value - closed.value),
+            restart=Restart(route.solver, {"matrix": certificate.mechanism.matrix}),
         )
 
 
 def _start(
     program: Design,
-    warm_start: MechanismLike | Result | Literal[False] | None,
+    warm_start: WarmStart,
     closed: KnownOptimum | None,
 ) -> MechanismLike | None:
     if warm_start is False:
         return None
-    if isinstance(warm_start, Result):
-        warm_start = warm_start.mechanism
     if warm_start is not None:
+        start = mechanism_of(warm_start)
         if isinstance(program, LinearDesign):
-            program.assign(warm_start)  # complains of the shape
-        return paired(program.prior, warm_start)[1]
+            program.assign(start)  # complains of the shape
+        return paired(program.prior, start)[1]
     return closed.matrix if closed is not None and closed.is_start else None
