@@ -32,9 +32,9 @@ def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]
         raise error(f"{what} must be numbers in a regular {ndim}-dimensional array: {cause}") from None
     if array.ndim != ndim or array.size == 0:
         raise error(f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}")
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        where = tuple(int(i) for i in bad[0])
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise error(f"{what} has the entry {array[where]} at {position(where)}: give finite numbers")
     array.setflags(write=False)
     return array

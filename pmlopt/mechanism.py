@@ -48,9 +48,8 @@ class Mechanism:
         array = float_array(matrix, 2, "the mechanism", MechanismError)
         rows = labels_of(inputs, array.shape[0], "the mechanism's inputs", MechanismError)
         columns = labels_of(outputs, array.shape[1], "the mechanism's outputs", MechanismError)
-        negative = np.argwhere(array < 0)
-        if len(negative):
-            x, y = (int(i) for i in negative[0])
+        if array.min() < 0:
+            x, y = (int(i) for i in np.argwhere(array < 0)[0])
             raise MechanismError(
                 f"the probability of the output {columns[y]!r} given {rows[x]!r} is {array[x, y]}: "
                 "probabilities cannot be negative"

@@ -8,7 +8,7 @@ from functools import cached_property
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.builders.program import Design
+from pmlopt.builders.program import Declaration, Design
 from pmlopt.builders.space import ColumnSpace
 from pmlopt.builders.spaces import column_space
 from pmlopt.checks import FloatArray, Label, rounding_of
@@ -118,13 +118,11 @@ def column_design(
     columns = space.starts() if listed is None else listed
     parts = [np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)]
     empty = ColumnDesign(
-        problem=cp.Problem(cp.Maximize(0)),
+        declare=Declaration(cp.Problem(cp.Maximize(0)), {}, {}).itself,
         prior=prior,
         privacy=privacy,
         utility=utility,
         outputs=outputs,
-        variables={},
-        constraints={},
         lifts=np.empty((prior.size, 0)),
         worths=np.empty(0),
         complete=listed is not None,
@@ -141,11 +139,10 @@ def _declared(program: ColumnDesign, lifts: FloatArray, complete: bool) -> Colum
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     rows = lifts @ weights == 1
     rows.set_label("rows")
+    problem = cp.Problem(cp.Maximize(worths @ weights), [rows])
     return replace(
         program,
-        problem=cp.Problem(cp.Maximize(worths @ weights), [rows]),
-        variables={"weights": weights},
-        constraints={"rows": rows},
+        declare=Declaration(problem, {"weights": weights}, {"rows": rows}).itself,
         lifts=lifts,
         worths=worths,
         complete=complete,

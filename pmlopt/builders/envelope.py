@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from pmlopt.builders.program import Program, problem_of
+from pmlopt.builders.program import Declaration, Program, problem_of
 from pmlopt.checks import FloatArray
 from pmlopt.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.prior import PriorLike
@@ -84,12 +84,11 @@ def envelope_program(prior: PriorLike, mechanism: MechanismLike) -> EnvelopeProg
         "leaks": gain @ attack >= ratio * mass,
         "outputs": whole @ attack <= 1,
     }
+    problem = problem_of(cp.Minimize(-cp.sum(mass)), constraints)
     return EnvelopeProgram(
-        problem=problem_of(cp.Minimize(-cp.sum(mass)), constraints),
+        declare=Declaration(problem, {"attack": attack, "mass": mass}, constraints).itself,
         prior=p,
         outputs=None,
-        variables={"attack": attack, "mass": mass},
-        constraints=constraints,
         given=m,
         merged=merged,
         groups=tuple(map(tuple, groups)),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from pmlopt.builders.declare import Outputs, outputs_of
-from pmlopt.builders.program import Program, problem_of
+from pmlopt.builders.program import Declaration, Program, problem_of
 from pmlopt.checks import BoolArray, FloatArray, Label, real, rounding_of
 from pmlopt.closed_forms.worst_case import allowed_pairs
 from pmlopt.errors import ProgramError, UtilityError
@@ -289,12 +289,11 @@ def _declared(
         margin = min(MARGIN, max(0.0, -floor.least) / 2)
         constraints["expected"] = worth @ entries + lack >= floor.least + margin
         missing = missing + lack
+    problem = problem_of(cp.Minimize(missing), constraints)
     return LeastLeakage(
-        problem=problem_of(cp.Minimize(missing), constraints),
+        declare=Declaration(problem, variables, constraints).itself,
         prior=prior,
         outputs=outputs,
-        variables=variables,
-        constraints=constraints,
         allowed=allowed,
         floor=floor,
         share=share,

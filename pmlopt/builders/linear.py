@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.builders.program import Design, problem_of
+from pmlopt.builders.program import Declaration, Design, problem_of
 from pmlopt.checks import FloatArray, Label
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.mechanism import MechanismLike, as_mechanism
@@ -37,6 +38,8 @@ class LinearDesign(Design):
     outputs: tuple[Label, ...]
     table: FloatArray
     """(N, M) the gain or loss on the labels, in the person's units."""
+    assigned: list[FloatArray] = field(default_factory=list)
+    """The (N, M) matrix that the variables hold, if there is one."""
 
     @property
     def range(self) -> float:
@@ -108,7 +111,8 @@ class LinearDesign(Design):
             constraint.set_label(name)
         added = {**self.added, **constraints}
         problem = cp.Problem(self.problem.objective, [*self.constraints.values(), *added.values()])
-        return replace(self, problem=problem, added=added)
+        declaration = Declaration(problem, self.variables, self.constraints)
+        return replace(self, declare=declaration.itself, added=added)
 
     def _check_variables(
         self, name: str, constraint: cp.Constraint, beside: Mapping[str, cp.Constraint]
@@ -131,17 +135,30 @@ class LinearDesign(Design):
     def assign(self, mechanism: MechanismLike) -> None:
         """Give every variable that the program declared its value at a mechanism: a warm start."""
         matrix = as_mechanism(mechanism).matrix
-        if matrix.shape != self.mechanism.shape:
+        if matrix.shape != self.table.shape:
             raise ProgramError(
-                f"the warm start has shape {matrix.shape}; the program needs {self.mechanism.shape}"
+                f"the warm start has shape {matrix.shape}; the program needs {self.table.shape}"
             )
-        values = {
-            "mechanism": matrix,
-            "output_law": (self.prior.pmf @ matrix)[None, :],
-            **self.privacy.auxiliary(self.prior, matrix),
-        }
-        for name, value in values.items():
-            self.variables[name].value = value
+        self.assigned[:] = [matrix]
+        if "declared" in vars(self) or self.added:  # added constraints hold the variables by themselves
+            self._hand_over(self.declared)
+
+    @cached_property
+    def declared(self) -> Declaration:
+        """The cvxpy side, with the values that were assigned before it was made."""
+        made = self.declare()
+        self._hand_over(made)
+        return made
+
+    def _hand_over(self, made: Declaration) -> None:
+        for matrix in self.assigned:
+            values = {
+                "mechanism": matrix,
+                "output_law": (self.prior.pmf @ matrix)[None, :],
+                **self.privacy.auxiliary(self.prior, matrix),
+            }
+            for name, value in values.items():
+                made.variables[name].value = value
 
 
 def linear_design(
@@ -152,9 +169,24 @@ def linear_design(
     if np.abs(table).max() > 1e150:
         raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
 
-    n, m = table.shape
-    mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")
-    law = cp.Variable((1, m), nonneg=True, name="output_law")
+    design = LinearDesign(
+        declare=lambda: _declaration(prior, privacy, utility, table),
+        prior=prior,
+        privacy=privacy,
+        utility=utility,
+        outputs=outputs,
+        table=table,
+    )
+    if privacy.band(prior) is None:  # solvers will ask for it anyway
+        design.declared  # noqa: B018
+    return design
+
+
+def _declaration(
+    prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray
+) -> Declaration:
+    mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
+    law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
     declared = privacy.constraints(prior, mechanism, law)
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
@@ -164,13 +196,5 @@ def linear_design(
     sense = cp.Maximize if utility.maximised else cp.Minimize
     offsets = row_offsets(table)
     expression = utility.expression(prior, table - offsets[:, None], mechanism) + float(prior.pmf @ offsets)
-    return LinearDesign(
-        problem=problem_of(sense(expression), constraints),
-        prior=prior,
-        privacy=privacy,
-        utility=utility,
-        outputs=outputs,
-        table=table,
-        variables={"mechanism": mechanism, "output_law": law, **declared.variables},
-        constraints=constraints,
-    )
+    variables = {"mechanism": mechanism, "output_law": law, **declared.variables}
+    return Declaration(problem_of(sense(expression), constraints), variables, constraints)

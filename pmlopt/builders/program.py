@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import cvxpy as cp
 
@@ -21,6 +22,19 @@ def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, c
     return cp.Problem(objective, list(constraints.values()))
 
 
+@dataclass(frozen=True, eq=False)
+class Declaration:
+    """The cvxpy side of a program: the problem, and its parts by name."""
+
+    problem: cp.Problem
+    variables: Mapping[str, cp.Variable]
+    constraints: Mapping[str, cp.Constraint]
+
+    def itself(self) -> Declaration:
+        """The `declare` of a program that is declared already."""
+        return self
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Program(ABC):
     """A problem over mechanisms, declared and not yet solved: what every kind shares.
@@ -28,19 +42,36 @@ class Program(ABC):
     `problem` is an ordinary cvxpy problem whose parts have names.
 
     Attributes:
-        problem: the cvxpy problem.
+        declare: makes the cvxpy side, when it is first asked for: some solvers do without.
         prior: what it was declared from.
         outputs: the labels of the outputs; None where the solution decides how many there are.
-        variables, constraints: the parts of the problem, by name.
         added: the constraints that came in with `with_constraints`.
     """
 
-    problem: cp.Problem
+    declare: Callable[[], Declaration]
     prior: Prior
     outputs: tuple[Label, ...] | None
-    variables: Mapping[str, cp.Variable]
-    constraints: Mapping[str, cp.Constraint]
     added: Mapping[str, cp.Constraint] = field(default_factory=dict)
+
+    @cached_property
+    def declared(self) -> Declaration:
+        """The cvxpy side."""
+        return self.declare()
+
+    @property
+    def problem(self) -> cp.Problem:
+        """The cvxpy problem."""
+        return self.declared.problem
+
+    @property
+    def variables(self) -> Mapping[str, cp.Variable]:
+        """The variables of the problem, by name."""
+        return self.declared.variables
+
+    @property
+    def constraints(self) -> Mapping[str, cp.Constraint]:
+        """The constraints of the problem, by name."""
+        return self.declared.constraints
 
     @property
     @abstractmethod

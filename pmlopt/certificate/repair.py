@@ -70,6 +70,14 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
     return Repair(candidate, theta, tuple(int(y) for y in dropped), shift)
 
 
+def roughly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
+    """What `repair` would make of a matrix but for the last digits: to be judged, not to be claimed."""
+    clean = _mended(prior, privacy, _without_noise(matrix, NOISE), NOISE)
+    law = prior.pmf @ clean
+    theta = float(_needed(prior, privacy, clean, law).max())
+    return np.asarray((1 - theta) * clean + theta * law)
+
+
 def _repaired(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
 ) -> tuple[float, FloatArray]:

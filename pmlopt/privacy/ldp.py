@@ -15,6 +15,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.band import Band, ratio_band
 from pmlopt.privacy.requirement import Declared, Requirement, below
 
 if TYPE_CHECKING:
@@ -69,6 +70,9 @@ class LDP(Requirement):
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         return {"column_minimum": matrix.min(axis=0, keepdims=True)}
+
+    def band(self, prior: Prior) -> Band | None:
+        return ratio_band(below(math.exp(-self.epsilon)))
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         return matrix.max(axis=0) - power(self.epsilon) * matrix.min(axis=0)

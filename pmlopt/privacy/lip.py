@@ -15,7 +15,9 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import lip_levels
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import Declared, Requirement, below, top_mean
+from pmlopt.privacy.band import Band
+from pmlopt.privacy.requirement import Declared, Requirement, below
+from pmlopt.uncertainty.relaxation import top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -70,6 +72,13 @@ class LIP(Requirement):
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         return {}
+
+    def band(self, prior: Prior) -> Band | None:
+        lower = below(math.exp(-self.lower))
+        upper = 1 / below(math.exp(-min(self.upper, prior.max_leakage)))
+        if lower >= 1 or upper <= 1:
+            return None
+        return Band(np.array([lower]), np.array([upper]), np.ones(1), prior.pmf, np.ones(1))
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total, law = weights.sum(), weights @ matrix

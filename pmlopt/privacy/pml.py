@@ -15,8 +15,10 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import Declared, Requirement, below, top_mean
+from pmlopt.privacy.band import Band, mean_band
+from pmlopt.privacy.requirement import Declared, Requirement, below
 from pmlopt.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
+from pmlopt.uncertainty.relaxation import top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -102,6 +104,15 @@ class PML(Requirement):
         if priors is None:
             return {}
         return {"column_maximum": matrix.max(axis=0, keepdims=True), **priors.auxiliary(matrix)}
+
+    def band(self, prior: Prior) -> Band | None:
+        priors = self.priors(prior)
+        if priors is None:
+            return mean_band(prior.pmf, below(math.exp(-min(self.epsilon, prior.max_leakage))))
+        split = priors.split()
+        return (
+            None if split is None else mean_band(split.weights, below(self._keep), split.least, split.largest)
+        )
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         if self.over is not None:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from pmlopt.checks import FloatArray
 from pmlopt.columns import Family
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.band import Band
 from pmlopt.uncertainty.cone import Cone
 
 if TYPE_CHECKING:
@@ -63,6 +62,10 @@ class Requirement(ABC):
     @abstractmethod
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """The values that the variables brought by `constraints` take at a given matrix."""
+
+    def band(self, prior: Prior) -> Band | None:
+        """The same on one column by itself, as a `Band`; None where it is none, or has no interior."""
+        return None
 
     @abstractmethod
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
@@ -118,28 +121,3 @@ def below(factor: float) -> float:
     below any solver's tolerance, and so is what it costs the utility.
     """
     return min(1.0, factor * (1 + MARGIN))
-
-
-def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
-    """(M,) the mean of each column over its largest `mass` under `weights`: CVaR, a fractional knapsack.
-
-    Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`, which is at least the mean for every c and equal
-    to it where the largest entries have filled the mass. A c that is large by itself drowns digits of
-    the sum, so a few units in its last place are added; what is left is the rounding of the sum itself,
-    which the caller allows for.
-
-    Args:
-        weights: (N,) the prior.
-        values: (N, M).
-        mass: in (0, 1].
-
-    Examples:
-        >>> top_mean(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5).round(12)
-        array([2.5])
-    """
-    order = np.argsort(-values, axis=0, kind="stable")
-    filled = np.cumsum(weights[order], axis=0)
-    last = np.minimum((filled < mass).sum(axis=0), len(weights) - 1)
-    edge = np.take_along_axis(values, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
-    rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
-    return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)

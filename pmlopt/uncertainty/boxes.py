@@ -22,7 +22,7 @@ from pmlopt.checks import (
 )
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Split, check_possible
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -117,6 +117,13 @@ class Box(ChoquetSet):
             {"edge": ones @ edge - mechanism <= below},
             {"edge": edge, "below_edge": below},
         )
+
+    def split(self) -> Split | None:
+        nu = self.floats
+        if nu.upper is not None:
+            return None
+        lower = nu.lower / nu.total
+        return Split(lower, max(0.0, 1 - float(lower.sum())))
 
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
         nu = self.floats

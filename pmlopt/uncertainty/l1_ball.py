@@ -13,7 +13,8 @@ from pmlopt.columns import Box, Family, Staircase
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Split
+from pmlopt.uncertainty.relaxation import top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -123,6 +124,25 @@ class L1Ball(ChoquetSet):
             {**floor, "below_column": cut <= mechanism, "below_threshold": cut <= ones @ threshold},
             {"column_minimum": least, "threshold": threshold, "below_threshold": cut},
         )
+
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        if self.empties or keep >= 1 or not np.array_equal(p, self.center.pmf):
+            return super().relaxation(p, gains, keep)
+        # extreme columns: 0 and a peak, or two values, high on the k letters of largest gain
+        high = keep + self.half
+        order = np.argsort(-gains, axis=0, kind="stable")
+        mass = np.cumsum(p[order], axis=0)
+        worth = np.cumsum(p[order] * np.take_along_axis(gains, order, axis=0), axis=0)
+        mass = np.minimum(mass, high)
+        low = (high - mass) / (high - keep * mass)
+        columns = low * worth[-1] + (1 - keep * low) / high * worth
+        best = float(np.where(mass < high, columns, -np.inf).max())
+        return max(best, float(worth[-1].max()), float(top_mean(p, gains, min(high, 1.0)).max()))
+
+    def split(self) -> Split | None:
+        if self.vacuous:
+            return Split(np.zeros(self.size), 1.0)
+        return None if self.empties and self.half > 0 else Split(self.center.pmf, self.half, self.half)
 
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
         if self.half == 0:

@@ -48,6 +48,20 @@ class LeastMean:
     variables: Mapping[str, cp.Variable] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A least mean of the kind `weights @ v + least min v - largest max v`.
+
+    Attributes:
+        weights: (N,) non-negative.
+        least, largest: non-negative.
+    """
+
+    weights: FloatArray
+    least: float = 0.0
+    largest: float = 0.0
+
+
 class PriorSet(ABC):
     """A closed convex set of priors Q on N letters, by its least mean `w(v) = min_Q <Q, v>`.
 
@@ -147,6 +161,10 @@ class PriorSet(ABC):
             mechanism: (N, M), non-negative.
             largest: (1, M), at least every entry of its column.
         """
+
+    def split(self) -> Split | None:
+        """The least mean by the ends of a column alone; None where it is not of that kind."""
+        return None
 
     @abstractmethod
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.checks import SUM_TOLERANCE, FloatArray, common_integers, float_array
 from pmlopt.errors import PrivacyError
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, PriorSet, check_possible
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, PriorSet, Split, check_possible
 from pmlopt.uncertainty.relaxation import Piece, best_mixture, largest_gains
 
 if TYPE_CHECKING:
@@ -93,6 +93,9 @@ class Vertices(PriorSet):
         least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
         rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
         return LeastMean(least, {"least_mean": rows}, {"least_mean": least})
+
+    def split(self) -> Split | None:
+        return Split(self.laws[0]) if len(self.laws) == 1 else None
 
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
         return {} if len(self.laws) == 1 else {"least_mean": self.least_mean(matrix)[None, :]}
