@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import cvxpy as cp
 
-from pmlopt.builders import ColumnDesign, Design
+from pmlopt.builders import ColumnDesign, Design, LinearDesign
+from pmlopt.checks import FloatArray
 from pmlopt.errors import SolverUnavailableError
+from pmlopt.result import Restart
 from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.banded import Task, direct, structured, task_of
 from pmlopt.solvers.generation import generate
 from pmlopt.solvers.outcome import Options, Outcome
 from pmlopt.solvers.points import point_of
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a solver may start from.
+
+    Attributes:
+        matrix: (N, M) a mechanism.
+        restart: how the solve of a neighbour ended, if that is what was given.
+        closed: whether the mechanism is a closed form that is optimal here.
+    """
+
+    matrix: FloatArray
+    restart: Restart | None = None
+    closed: bool = False
 
 
 @dataclass(frozen=True)
@@ -24,43 +42,89 @@ class Route:
     reason: str
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, program: Design, options: Options, warm: bool) -> Outcome:
-        """Run the solver; `warm` says that the program holds a start, in its variables or its columns."""
+    def run(self, program: Design, options: Options, start: Start | None) -> Outcome:
+        """Run the solver; where there is a start, the program's variables or columns hold it too."""
         if self.solver == COLUMN_GENERATION:
             assert isinstance(program, ColumnDesign)
-            return generate(program, options, warm)
+            return generate(program, options, start is not None)
+        if self.solver in (structured.NAME, *highs.METHODS):
+            task = task_of(program)
+            if task is not None:
+                return self._banded(program, task, options, start)
         if self.solver in highs.METHODS:
-            outcome = highs.run(program.problem, self.solver, options, warm)
+            outcome = highs.run(program.problem, self.solver, options, start is not None)
         else:
             outcome = through_cvxpy.run(program.problem, self.solver.upper(), options, self.settings)
         return replace(outcome, found=point_of(program)) if outcome.state == "point" else outcome
+
+    def _banded(self, program: Design, task: Task, options: Options, start: Start | None) -> Outcome:
+        arrays = None
+        if start is not None and start.restart is not None and start.restart.solver == self.solver:
+            arrays = start.restart.arrays
+        if self.solver == structured.NAME:
+            assert isinstance(program, LinearDesign)
+            return structured.run(program, task, options)
+        matrix = None if start is None else start.matrix
+        return direct.run(task, self.solver, options, matrix, arrays)
 
 
 COLUMN_GENERATION = "column-generation"
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What the decision list sees of a program.
+
+    Attributes:
+        linear: whether it is a linear program.
+        banded: whether it is one whose columns are in bands, without constraints of a person's own.
+        entries: N M.
+        start: "closed form" or "given", where there is a mechanism to start from.
+    """
+
+    linear: bool
+    banded: bool
+    entries: int
+    start: Literal["closed form", "given"] | None
+
+
+@dataclass(frozen=True)
 class Rule:
     """One line of the decision list."""
 
-    applies: Callable[[bool, int, bool], bool]
+    applies: Callable[[Facts], bool]
     route: Route
 
 
-SIMPLEX_ENTRIES = 1_600
+SIMPLEX_ENTRIES = 900
 """Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
+
+SLOW_ENTRIES = 40_000
+"""From here on the simplex takes minutes, even from a vertex nearby."""
 
 DECISIONS: tuple[Rule, ...] = (
     Rule(
-        lambda linear, entries, warm: linear and warm,
+        lambda facts: facts.linear and facts.start == "closed form" and facts.entries <= SLOW_ENTRIES,
+        Route("highs", "LP with a closed form that is optimal: HiGHS simplex, warm"),
+    ),
+    Rule(
+        lambda facts: (
+            facts.linear
+            and facts.start == "given"
+            and facts.entries <= (SIMPLEX_ENTRIES if facts.banded else SLOW_ENTRIES)
+        ),
         Route("highs", "LP with a mechanism to start from: HiGHS simplex, warm"),
     ),
     Rule(
-        lambda linear, entries, warm: linear and not warm and entries <= SIMPLEX_ENTRIES,
+        lambda facts: facts.linear and facts.start is None and facts.entries <= SIMPLEX_ENTRIES,
         Route("highs", "small LP: HiGHS dual simplex ends at a vertex"),
     ),
     Rule(
-        lambda linear, entries, warm: linear,
+        lambda facts: facts.banded,
+        Route("structured", "the bound is on each column by itself: structured interior point"),
+    ),
+    Rule(
+        lambda facts: facts.linear,
         Route(
             "clarabel",
             "LP: Clarabel's interior point, without refinement, which the certificate makes up for",
@@ -68,11 +132,11 @@ DECISIONS: tuple[Rule, ...] = (
         ),
     ),
     Rule(
-        lambda linear, entries, warm: not linear,
+        lambda facts: not facts.linear,
         Route("clarabel", "cones: Clarabel's interior point"),
     ),
     Rule(
-        lambda linear, entries, warm: True,
+        lambda facts: True,
         Route(
             "clarabel",
             "Clarabel's interior point, to 1e-12: where bounds are curved, multipliers must be sharp",
@@ -80,35 +144,34 @@ DECISIONS: tuple[Rule, ...] = (
         ),
     ),
     Rule(
-        lambda linear, entries, warm: linear and entries <= 40_000,
+        lambda facts: facts.linear and facts.entries <= SLOW_ENTRIES,
         Route("highs", "LP: HiGHS dual simplex ends at a vertex, however long it takes"),
     ),
     Rule(
-        lambda linear, entries, warm: linear,
+        lambda facts: facts.linear,
         Route("highs-ipm", "large LP: HiGHS interior point without crossover"),
     ),
     Rule(
-        lambda linear, entries, warm: True,
+        lambda facts: True,
         Route("scs", "last resort: SCS, a first-order method"),
     ),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
-benchmarks/solvers.py. A rule sees: is it an LP, how many entries the matrix has, is there a start."""
+benchmarks/solvers.py and benchmarks/large.py."""
 
 
-def routes(program: Design, solver: str, warm: bool) -> list[Route]:
+def routes(program: Design, solver: str, start: Start | None) -> list[Route]:
     """The routes to try, in order.
 
     Args:
         program: what is to be solved.
-        solver: "auto" for the decision list; "highs" (simplex), "highs-ipm", or the name of any
-            solver that cvxpy has installed, to use that one alone.
-        warm: whether there is a mechanism to start from.
+        solver: "auto" for the decision list; "highs" (simplex), "highs-ipm", "structured", or the name of
+            any solver that cvxpy has installed, to use that one alone.
+        start: the mechanism to start from, if there is one.
 
     Raises:
         SolverUnavailableError: the name is unknown, not installed, or cannot take the program.
     """
-    linear = program.problem.is_lp()
     name = solver.lower()
     if isinstance(program, ColumnDesign) and (name == COLUMN_GENERATION or not program.complete):
         if name not in ("auto", COLUMN_GENERATION):
@@ -123,21 +186,48 @@ def routes(program: Design, solver: str, warm: bool) -> list[Route]:
             Route("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex"),
             Route(COLUMN_GENERATION, "the simplex did not end: columns as they are needed"),
         ]
+    if name == "auto":
+        facts = _facts(program, start)
+        return [rule.route for rule in DECISIONS if rule.applies(facts)]
+    _check_name(name, program)
+    return [Route(name, "asked for by name")]
+
+
+def _facts(program: Design, start: Start | None) -> Facts:
+    kind: Literal["closed form", "given"] | None = None
+    if start is not None:
+        kind = "closed form" if start.closed else "given"
+    banded = _banded(program)
+    size = program.table.size if isinstance(program, LinearDesign) else program.mechanism.size
+    return Facts(banded or program.problem.is_lp(), banded, size, kind)
+
+
+def _banded(program: Design) -> bool:
+    plain = isinstance(program, LinearDesign) and not program.added
+    return plain and program.privacy.band(program.prior) is not None
+
+
+def _check_name(name: str, program: Design) -> None:
+    """Complain of a solver that is not there, or cannot take the program."""
     if name == COLUMN_GENERATION:
         raise SolverUnavailableError(
             f"{name} is for sub-convex utilities such as mutual information: use auto"
         )
-    if name == "auto":
-        entries = program.mechanism.size
-        return [rule.route for rule in DECISIONS if rule.applies(linear, entries, warm)]
-    installed = [entry.lower() for entry in cp.installed_solvers()]
+    if name == structured.NAME:
+        if not _banded(program):
+            raise SolverUnavailableError(
+                f"{name} solves designs with an expected gain or loss, under a bound above 0 nats on each "
+                "column by itself and without constraints of your own: use auto"
+            )
+        return
     if name in highs.METHODS:
-        if not linear:
+        if not _banded(program) and not program.problem.is_lp():
             raise SolverUnavailableError(f"{name} solves linear programs, and this one is not: use clarabel")
-    elif name not in installed:
-        known = ", ".join(["auto", *sorted({*highs.METHODS, *installed})])
-        raise SolverUnavailableError(f"the solver {solver!r} is not installed; there are: {known}")
-    return [Route(name, "asked for by name")]
+        return
+    installed = [entry.lower() for entry in cp.installed_solvers()]
+    if name not in installed:
+        known = ", ".join(["auto", *sorted({structured.NAME, *highs.METHODS, *installed})])
+        raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {known}")
 
 
 def _many(program: ColumnDesign) -> str:

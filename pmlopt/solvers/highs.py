@@ -34,7 +34,7 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
     ready = compiled(problem, cp.HIGHS)
     start_point = _values(ready) if warm and method == "highs" else None
     clock = time.perf_counter()
-    solver = loaded(ready.data, {**METHODS[method], **limits(options)})
+    solver = loaded(model_of(ready.data), {**METHODS[method], **limits(options)})
     if start_point is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start_point.tolist()
@@ -44,7 +44,7 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
     seconds = time.perf_counter() - clock
     status, info = solver.getModelStatus(), solver.getInfo()
     outcome = Outcome(
-        state=_state(solver, status),
+        state=state_of(solver, status),
         finished=status == highspy.HighsModelStatus.kOptimal,
         message=solver.modelStatusToString(status),
         iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
@@ -91,7 +91,7 @@ def write_mps(program: Program, path: str | os.PathLike[str]) -> None:
             "program.with_every_column() where they are few enough"
         )
     data, _, inverse = program.problem.get_problem_data(cp.HIGHS)
-    solver = loaded(data, {})
+    solver = loaded(model_of(data), {})
     solver.changeObjectiveOffset(inverse[-1][cp.settings.OFFSET])
     for column, name in enumerate(_column_names(data)):
         solver.passColName(column, name)
@@ -127,8 +127,8 @@ def limits(options: Options) -> dict[str, float | str]:
     return limits
 
 
-def loaded(data: dict[str, Any], options: dict[str, float | str]) -> highspy.Highs:
-    """HiGHS with a compiled problem in it."""
+def model_of(data: dict[str, Any]) -> highspy.HighsLp:
+    """A compiled problem as HiGHS's own model."""
     matrix, right, equalities = data["A"].tocsc(), data["b"], data["dims"].zero
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = matrix.shape
@@ -141,6 +141,11 @@ def loaded(data: dict[str, Any], options: dict[str, float | str]) -> highspy.Hig
     model.a_matrix_.start_ = matrix.indptr
     model.a_matrix_.index_ = matrix.indices
     model.a_matrix_.value_ = matrix.data
+    return model
+
+
+def loaded(model: highspy.HighsLp, options: dict[str, float | str]) -> highspy.Highs:
+    """HiGHS with a model in it."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
@@ -151,17 +156,18 @@ def loaded(data: dict[str, Any], options: dict[str, float | str]) -> highspy.Hig
     return solver
 
 
-def _bound(values: FloatArray | None, default: float, size: int) -> FloatArray:
-    return np.full(size, default) if values is None else values
-
-
-def _state(
+def state_of(
     solver: highspy.Highs, status: highspy.HighsModelStatus
 ) -> Literal["point", "infeasible", "failed"]:
+    """What an `Outcome` calls a model status."""
     if status in _INFEASIBLE:
         return "infeasible"
     solution = solver.getSolution()
     return "point" if solution.value_valid and solution.dual_valid else "failed"
+
+
+def _bound(values: FloatArray | None, default: float, size: int) -> FloatArray:
+    return np.full(size, default) if values is None else values
 
 
 def _values(ready: Compiled) -> FloatArray | None:

@@ -44,15 +44,19 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
     """
     if program.added:
         return None
-    scale = program.range
-    for name, matrix in _candidates(program):
-        if not _feasible(program, matrix):
+    prior, gains, near = program.prior, program.centred, _CLOSED * program.range
+    found = [
+        (expectation(prior, gains, matrix), name, matrix)
+        for name, matrix in _candidates(program)
+        if _feasible(program, matrix)
+    ]
+    most = max(gain for gain, _, _ in found)
+    for gain, name, matrix in found:
+        if gain < most - near:
             continue
-        gain = expectation(program.prior, program.centred, matrix)
         for multipliers in _multipliers(program, matrix):
-            bound = utility_bound(program.prior, program.privacy, program.centred, multipliers)
-            if bound - gain <= _CLOSED * scale:
-                return KnownOptimum(name, matrix, expectation(program.prior, program.table, matrix))
+            if utility_bound(prior, program.privacy, gains, multipliers) - gain <= near:
+                return KnownOptimum(name, matrix, expectation(prior, program.table, matrix))
     return None
 
 

@@ -50,7 +50,7 @@ class MovingProgram:
         moving = (2 * (matrix - other)).tocoo()  # affine in the parameter
         self._rows, self._columns, self._rates = moving.row, moving.col, moving.data
         self._still = np.asarray(matrix[self._rows, self._columns]).ravel() - self._rates
-        self._solver = highs.loaded(self._ready.data, highs.limits(Options(None, 1e-10)))
+        self._solver = highs.loaded(highs.model_of(self._ready.data), highs.limits(Options(None, 1e-10)))
         self._last: float | None = None
 
     def columns(self, variable: cp.Variable) -> IntArray:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.checks import FloatArray, real
 from pmlopt.errors import InputError
@@ -55,6 +56,7 @@ class Outcome:
         finished: whether the solver says that it ended at an optimum.
         message: the solver's status in its own words.
         found: the mechanism, where there is a point.
+        restart: what the solver can start from next time, by name.
     """
 
     state: Literal["point", "infeasible", "failed"]
@@ -65,6 +67,7 @@ class Outcome:
     compile_seconds: float
     solve_seconds: float
     found: Point | None = None
+    restart: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

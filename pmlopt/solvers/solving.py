@@ -7,9 +7,9 @@ import time
 from pmlopt.builders import ColumnDesign, Design, LeastLeakage, LinearDesign, Program
 from pmlopt.certificate import DesignCertificate, certify
 from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError
-from pmlopt.mechanism import MechanismLike, paired
+from pmlopt.mechanism import paired
 from pmlopt.result import ClosedForm, DesignResult, Restart, Status, Timings, WarmStart, mechanism_of
-from pmlopt.solvers.dispatch import Route, routes
+from pmlopt.solvers.dispatch import Route, Start, routes
 from pmlopt.solvers.known import KnownOptimum, known_columns, known_optimum
 from pmlopt.solvers.least import solve_least
 from pmlopt.solvers.outcome import Options, Outcome, options_of
@@ -75,7 +75,7 @@ def solve(
     if not isinstance(program, Design):
         raise ProgramError(f"solve knows no way to solve a {type(program).__name__}")
     search = _Search(program, options, warm_start)
-    for route in routes(program, solver, search.start is not None):
+    for route in routes(program, solver, search.start):
         result = search.attempt(route)
         if result is not None and result.status is Status.OPTIMAL:
             return result
@@ -97,7 +97,7 @@ class _Search:
         self.closed = known_optimum(program) if isinstance(program, LinearDesign) else None
         self.start = _start(program, warm_start, self.closed)
         if isinstance(program, ColumnDesign) and self.start is not None:
-            self.program = program.with_mechanism(self.start)
+            self.program = program.with_mechanism(self.start.matrix)
         self.attempts: list[str] = []
         self.results: list[DesignResult] = []
 
@@ -105,8 +105,8 @@ class _Search:
         """Run one solver and certify what it left; None, and a line in `attempts`, if that is nothing."""
         program = self.program
         if isinstance(program, LinearDesign) and self.start is not None:
-            program.assign(self.start)
-        outcome = route.run(program, self.options, self.start is not None)
+            program.assign(self.start.matrix)
+        outcome = route.run(program, self.options, self.start)
         if outcome.state == "infeasible" and program.added:
             raise InfeasibleError(
                 f"no mechanism satisfies the constraints ({route.solver}: {outcome.message}); a design "
@@ -186,20 +186,17 @@ class _Search:
             closed_form=None
             if closed is None
             else ClosedForm(closed.name, closed.value, certificate.value - closed.value),
-            restart=Restart(route.solver, {"matrix": certificate.mechanism.matrix}),
+            restart=Restart(route.solver, {"matrix": certificate.mechanism.matrix, **outcome.restart}),
         )
 
 
-def _start(
-    program: Design,
-    warm_start: WarmStart,
-    closed: KnownOptimum | None,
-) -> MechanismLike | None:
+def _start(program: Design, warm_start: WarmStart, closed: KnownOptimum | None) -> Start | None:
     if warm_start is False:
         return None
-    if warm_start is not None:
-        start = mechanism_of(warm_start)
-        if isinstance(program, LinearDesign):
-            program.assign(start)  # complains of the shape
-        return paired(program.prior, start)[1]
-    return closed.matrix if closed is not None and closed.is_start else None
+    if warm_start is None:
+        return Start(closed.matrix, closed=True) if closed is not None and closed.is_start else None
+    given = mechanism_of(warm_start)
+    if isinstance(program, LinearDesign):
+        program.assign(given)  # complains of the shape
+    restart = warm_start.restart if isinstance(warm_start, DesignResult) else warm_start
+    return Start(paired(program.prior, given)[1].matrix, restart if isinstance(restart, Restart) else None)

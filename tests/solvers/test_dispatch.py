@@ -8,10 +8,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from pmlopt import PML, ExpectedGain, Prior, design
+from pmlopt import PML, ExpectedGain, MaximalLeakage, Prior, design
 from pmlopt.builders import Design
 from pmlopt.errors import SolverUnavailableError
-from pmlopt.solvers.dispatch import DECISIONS, SIMPLEX_ENTRIES, routes
+from pmlopt.solvers.dispatch import DECISIONS, SIMPLEX_ENTRIES, Start, routes
 
 
 def linear(n: int) -> Design:
@@ -23,49 +23,80 @@ def curved(n: int) -> Design:
     return program.with_constraints(size=cp.norm(program.mechanism, "fro") <= n)
 
 
-def names(program: Design, warm: bool, solver: str = "auto") -> list[str]:
-    return [route.solver for route in routes(program, solver, warm)]
+def names(program: Design, start: str | None = None, solver: str = "auto") -> list[str]:
+    return [route.solver for route in routes(program, solver, begin(program, start))]
 
 
-SMALL, LARGE = 40, 41  # the square roots of 1600 and the next
+def begin(program: Design, start: str | None) -> Start | None:
+    matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
+    return None if start is None else Start(matrix, closed=start == "closed form")
 
 
-def test_small_linear_programs_go_to_the_simplex_first() -> None:
+def joint(n: int) -> Design:
+    """A bound on all columns together."""
+    return design(Prior.uniform(n), MaximalLeakage(0.5), ExpectedGain(np.eye(n)))
+
+
+SMALL, LARGE = 30, 31  # the square roots of 900 and the next
+STARTS = [None, "closed form", "given"]
+
+
+@pytest.mark.parametrize("make", [linear, joint])
+def test_small_linear_programs_go_to_the_simplex_first(make: Callable[[int], Design]) -> None:
     assert SMALL**2 == SIMPLEX_ENTRIES
-    assert names(linear(2), warm=False)[0] == "highs"
-    assert names(linear(SMALL), warm=False)[0] == "highs"
+    assert names(make(2))[0] == "highs"
+    assert names(make(SMALL))[0] == "highs"
 
 
-def test_large_linear_programs_go_to_the_interior_point_first() -> None:
-    assert names(linear(LARGE), warm=False)[0] == "clarabel"
+def test_large_linear_programs_go_to_an_interior_point_first() -> None:
+    assert names(linear(LARGE))[:2] == ["structured", "clarabel"]
+    assert names(joint(LARGE))[0] == "clarabel"
 
 
 @pytest.mark.parametrize("n", [2, LARGE])
-def test_a_start_goes_to_the_simplex_first(n: int) -> None:
-    first = routes(linear(n), "auto", True)[0]
+@pytest.mark.parametrize("make", [linear, joint])
+def test_a_closed_form_goes_to_the_simplex_first(make: Callable[[int], Design], n: int) -> None:
+    first = routes(make(n), "auto", begin(make(n), "closed form"))[0]
     assert first.solver == "highs"
     assert "warm" in first.reason
 
 
+def test_a_start_goes_to_the_simplex_where_nothing_is_faster_cold() -> None:
+    assert names(linear(2), "given")[0] == "highs"
+    assert names(linear(LARGE), "given")[0] == "structured"
+    assert names(joint(LARGE), "given")[0] == "highs"
+
+
 @pytest.mark.parametrize("n", [2, LARGE])
-@pytest.mark.parametrize("warm", [False, True])
-def test_what_is_not_linear_never_goes_to_a_linear_solver(n: int, warm: bool) -> None:
-    tried = names(curved(n), warm)
+@pytest.mark.parametrize("start", STARTS)
+def test_what_is_not_linear_never_goes_to_a_linear_solver(n: int, start: str | None) -> None:
+    tried = names(curved(n), start)
     assert tried[0] == "clarabel"
-    assert not {"highs", "highs-ipm"} & set(tried)
+    assert not {"highs", "highs-ipm", "structured"} & set(tried)
 
 
-def test_the_very_largest_are_not_left_to_the_simplex() -> None:
-    tried = names(linear(201), warm=False)
+@pytest.mark.parametrize("start", STARTS)
+def test_the_very_largest_are_not_left_to_the_simplex(start: str | None) -> None:
+    tried = names(linear(201), start)
+    assert tried[0] == "structured"
     assert "highs-ipm" in tried
     assert "highs" not in tried
 
 
-@pytest.mark.parametrize("make", [linear, curved])
+def test_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> None:
+    program = linear(LARGE)
+    assert "structured" not in names(program.with_constraints(cap=program.mechanism[0, 0] <= 0.5))
+    still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
+    assert "structured" not in names(still)
+    with pytest.raises(SolverUnavailableError, match="above 0 nats"):
+        routes(still, "structured", None)
+
+
+@pytest.mark.parametrize("make", [linear, curved, joint])
 @pytest.mark.parametrize("n", [2, LARGE])
-@pytest.mark.parametrize("warm", [False, True])
-def test_there_is_always_a_second_way(make: Callable[[int], Design], n: int, warm: bool) -> None:
-    tried = routes(make(n), "auto", warm)
+@pytest.mark.parametrize("start", STARTS)
+def test_there_is_always_a_second_way(make: Callable[[int], Design], n: int, start: str | None) -> None:
+    tried = routes(make(n), "auto", begin(make(n), start))
     assert len(tried) >= 2
     assert tried[-1].solver == "scs"
     assert len({(route.solver, str(route.settings), route.reason) for route in tried}) == len(tried)
@@ -77,16 +108,16 @@ def test_each_decision_has_its_reason() -> None:
     assert len(set(reasons)) == len(reasons)
 
 
-@pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS"])
+@pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "structured"])
 def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
-    for warm in (False, True):
-        assert names(linear(3), warm, name) == [name.lower()]
+    for start in STARTS:
+        assert names(linear(3), start, name) == [name.lower()]
 
 
 def test_names_that_cannot_be_meant_are_refused() -> None:
     for name in ("nothing", ""):
         with pytest.raises(SolverUnavailableError, match="auto"):
-            routes(linear(2), name, False)
-    for name in ("highs", "highs-ipm"):
-        with pytest.raises(SolverUnavailableError, match="clarabel"):
-            routes(curved(2), name, False)
+            routes(linear(2), name, None)
+    for name, other in (("highs", "clarabel"), ("highs-ipm", "clarabel"), ("structured", "auto")):
+        with pytest.raises(SolverUnavailableError, match=other):
+            routes(curved(2), name, None)
