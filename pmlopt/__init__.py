@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from pmlopt.solvers import solve as solve
     from pmlopt.solvers import worst_case_curve as worst_case_curve
     from pmlopt.solvers import write_mps as write_mps
+    from pmlopt.sweeps import Sweep as Sweep
+    from pmlopt.sweeps import sweep as sweep
     from pmlopt.uncertainty import AllPriors as AllPriors
     from pmlopt.uncertainty import Box as Box
     from pmlopt.uncertainty import L1Ball as L1Ball
@@ -114,6 +116,7 @@ _HOME = {
         "worst_case_curve",
         "write_mps",
     ),
+    "pmlopt.sweeps": ("Sweep", "sweep"),
     "pmlopt.uncertainty": (
         "AllPriors",
         "Box",

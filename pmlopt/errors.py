@@ -49,6 +49,22 @@ class InstanceError(InputError):
     """A problem file has an unknown key, a missing key or a value of the wrong kind."""
 
 
+class SweepError(InputError):
+    """A sweep cannot be declared, handed to its executor, continued or written as asked."""
+
+
+class SweepStoppedError(PmloptError):
+    """The executor of a sweep broke before every point was solved.
+
+    `sweep` carries the `Sweep` of the rows that are finished. Where a table was asked for they are on
+    disk too, and the same call goes on after them.
+    """
+
+    def __init__(self, message: str, sweep: Any | None = None) -> None:
+        super().__init__(message)
+        self.sweep = sweep
+
+
 class MissingExtraError(PmloptError, ImportError):
     """An optional dependency is needed; the message names the extra to install."""
 

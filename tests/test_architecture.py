@@ -30,6 +30,7 @@ LAYERS = (
     "certificate",
     "result",
     "solvers",
+    "sweeps",
     "instances",
     "bench",
     "plots",

@@ -15,6 +15,7 @@ from pmlopt.result import Restart
 from pmlopt.solvers import highs, through_cvxpy
 from pmlopt.solvers.banded import Task, direct, structured, task_of
 from pmlopt.solvers.generation import generate
+from pmlopt.solvers.least import LEVEL_SEARCH
 from pmlopt.solvers.outcome import Options, Outcome
 from pmlopt.solvers.points import point_of
 
@@ -193,6 +194,18 @@ def routes(program: Design, solver: str, start: Start | None) -> list[Route]:
     return [Route(name, "asked for by name")]
 
 
+def check_name(name: str) -> None:
+    """Complain of a name that no solver has here.
+
+    Raises:
+        SolverUnavailableError: the message lists those that there are.
+    """
+    own = {structured.NAME, *highs.METHODS, COLUMN_GENERATION, LEVEL_SEARCH}
+    known = ["auto", *sorted(own | {entry.lower() for entry in cp.installed_solvers()})]
+    if not isinstance(name, str) or name.lower() not in known:
+        raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {', '.join(known)}")
+
+
 def _facts(program: Design, start: Start | None) -> Facts:
     kind: Literal["closed form", "given"] | None = None
     if start is not None:
@@ -213,6 +226,8 @@ def _check_name(name: str, program: Design) -> None:
         raise SolverUnavailableError(
             f"{name} is for sub-convex utilities such as mutual information: use auto"
         )
+    if name == LEVEL_SEARCH:
+        raise SolverUnavailableError(f"{name} is for least leakages: use auto")
     if name == structured.NAME:
         if not _banded(program):
             raise SolverUnavailableError(
@@ -224,10 +239,7 @@ def _check_name(name: str, program: Design) -> None:
         if not _banded(program) and not program.problem.is_lp():
             raise SolverUnavailableError(f"{name} solves linear programs, and this one is not: use clarabel")
         return
-    installed = [entry.lower() for entry in cp.installed_solvers()]
-    if name not in installed:
-        known = ", ".join(["auto", *sorted({structured.NAME, *highs.METHODS, *installed})])
-        raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {known}")
+    check_name(name)
 
 
 def _many(program: ColumnDesign) -> str:

@@ -1,0 +1,132 @@
+"""The points of a sweep, and the chains in which they are solved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pmlopt.checks import whole
+from pmlopt.errors import SweepError
+from pmlopt.sweeps.cells import COLUMNS
+
+Grid: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
+"""Each name with its values, for all their combinations, or the points one by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The points of a grid, in its order.
+
+    Attributes:
+        names: of their coordinates.
+        all: the points.
+    """
+
+    names: tuple[str, ...]
+    all: tuple[Mapping[str, Any], ...]
+
+    def chains(self, length: int) -> tuple[range, ...]:
+        """The points cut into chains of at most `length` neighbours, as even as can be.
+
+        A chain never crosses a change of any name but the last. Where it is cut depends on the grid alone,
+        and so do the results.
+
+        Examples:
+            >>> points_of({"size": [2, 3], "epsilon": [0.1, 0.2, 0.3]}).chains(2)
+            (range(0, 2), range(2, 3), range(3, 5), range(5, 6))
+        """
+        longest = whole(length, "the length of a chain", SweepError)
+        chains: list[range] = []
+        start = 0
+        for end in range(1, len(self.all) + 1):
+            if end == len(self.all) or not self._neighbours(end - 1, end):
+                chains += _cut(start, end, longest)
+                start = end
+        return tuple(chains)
+
+    def _neighbours(self, before: int, after: int) -> bool:
+        one, other = self.all[before], self.all[after]
+        return all(_same(one[name], other[name]) for name in self.names[:-1])
+
+
+def points_of(grid: Grid) -> Points:
+    """The points of a grid: of a mapping all combinations, where the last name varies fastest.
+
+    Raises:
+        SweepError: it is empty, its points differ in their names, or a name is a column of the table.
+
+    Examples:
+        >>> points_of({"size": [2, 3], "epsilon": [0.1, 0.2]}).all[1]
+        {'size': 2, 'epsilon': 0.2}
+        >>> points_of([{"epsilon": 0.1}, {"epsilon": 0.4}]).names
+        ('epsilon',)
+    """
+    if isinstance(grid, Mapping):
+        names = tuple(grid)
+        values = [_values(name, grid[name]) for name in names]
+        points: list[Mapping[str, Any]] = [
+            dict(zip(names, chosen, strict=True)) for chosen in product(*values)
+        ]
+    elif isinstance(grid, Iterable) and not isinstance(grid, str | bytes):
+        points = [_point(item, position) for position, item in enumerate(grid)]
+        names = tuple(points[0]) if points else ()
+    else:
+        raise SweepError(f"a grid is a mapping of names to values, or a sequence of points, not {grid!r:.60}")
+    _check_names(names)
+    for position, point in enumerate(points):
+        if set(point) != set(names):
+            raise SweepError(
+                f"point {position} of the grid has the names {sorted(point)}, and the first has "
+                f"{sorted(names)}: give each point a value for each name"
+            )
+    return Points(names, tuple({name: _scalar(point[name]) for name in names} for point in points))
+
+
+def _values(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise SweepError(f"the grid's {name!r} is {values!r:.60}: give a list of values, of one at least")
+    listed = list(values)
+    if not listed:
+        raise SweepError(f"the grid's {name!r} has no values: give one at least")
+    return listed
+
+
+def _point(item: Any, position: int) -> Mapping[str, Any]:
+    if not isinstance(item, Mapping):
+        raise SweepError(f"point {position} of the grid is {item!r:.60}: give a mapping of names to values")
+    return item
+
+
+def _check_names(names: tuple[Any, ...]) -> None:
+    if not names:
+        raise SweepError("the grid is empty: give a name with its values, or points with names")
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise SweepError(f"the grid's name {name!r} is no name of an argument of a function: rename it")
+        if name in COLUMNS:
+            raise SweepError(f"the grid's name {name!r} is a column of the table already: rename it")
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return one is other or bool(one == other)
+
+
+def _cut(start: int, end: int, longest: int) -> list[range]:
+    size = end - start
+    parts = -(-size // longest)
+    chains = []
+    for part in range(parts):
+        stop = start + size // parts + (part < size % parts)
+        chains.append(range(start, stop))
+        start = stop
+    return chains

@@ -1,0 +1,181 @@
+"""The table that a sweep fills: a row for each point of the grid."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pmlopt.certificate.certificate import finite
+from pmlopt.errors import MissingExtraError, SweepError
+from pmlopt.files import ending_of, json_bytes, write_whole
+from pmlopt.sweeps.cells import COLUMNS, as_array, plain, text_of
+
+ENDINGS = (".csv", ".parquet", ".json")
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One point of the grid, and what came of it.
+
+    Attributes:
+        point: its coordinates, as the builder got them.
+        status: as of a `Result`, or "failed".
+        value, bound, gap, level: of the certified mechanism in hand; of a failed point None, unless its
+            solver left one that is not proved well enough.
+        solver, iterations, warm_started: as of a `Result`.
+        seconds: for building, solving and certifying.
+        error: what went wrong with a failed point.
+    """
+
+    point: Mapping[str, Any]
+    status: str
+    value: float | None = None
+    bound: float | None = None
+    gap: float | None = None
+    level: float | None = None
+    solver: str | None = None
+    iterations: int | None = None
+    warm_started: bool | None = None
+    seconds: float | None = None
+    error: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has no certified optimum, but an error."""
+        return self.status == FAILED
+
+    @property
+    def cells(self) -> list[Any]:
+        """Plain values in the order of the table's columns."""
+        return [*map(plain, self.point.values()), *(getattr(self, name) for name in COLUMNS)]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What `sweep` returns: its rows in the order of the grid.
+
+    Attributes:
+        names: the coordinates of the grid's points.
+        rows: one for each point.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return (*self.names, *COLUMNS)
+
+    @property
+    def failed(self) -> tuple[Row, ...]:
+        """The rows that have an error."""
+        return tuple(row for row in self.rows if row.failed)
+
+    def column(self, name: str) -> np.ndarray[Any, Any]:
+        """One column as an array; where a row has no number it is NaN, and where it has no text empty.
+
+        Raises:
+            SweepError: there is no such column.
+        """
+        if name not in self.columns:
+            raise SweepError(f"the table has no column {name!r}; it has {', '.join(self.columns)}")
+        place = self.columns.index(name)
+        values = [row.cells[place] for row in self.rows]
+        if name in self.names:
+            return as_array(values)
+        kind = COLUMNS[name]
+        empty: Any = "" if kind is str else False if kind is bool else float("nan")
+        filled = [empty if value is None else value for value in values]
+        return np.array(filled, dtype=float if kind is int else kind)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a program: what `--json` prints; numbers that are not finite are None."""
+        return {
+            "columns": list(self.columns),
+            "rows": [
+                {name: _finite(cell) for name, cell in zip(self.columns, row.cells, strict=True)}
+                for row in self.rows
+            ],
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table, whole or not at all: .csv, .json, or .parquet.
+
+        Raises:
+            MissingExtraError: Parquet is asked for, and pyarrow is not installed.
+            FileFormatError: the ending is another one, or the file cannot be written.
+        """
+        encode = {".csv": _to_csv, ".json": _to_json, ".parquet": _to_parquet}[ending_of(path, ENDINGS)]
+        write_whole(path, encode(self))
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Complain of a table that could not be written, by its ending or for want of the extra."""
+    if ending_of(path, ENDINGS) == ".parquet":
+        _parquet()
+
+
+def csv_line(cells: Sequence[str]) -> str:
+    """The line of a CSV file, with its end."""
+    stream = io.StringIO(newline="")
+    # the writer does not see that a carriage return needs quotes
+    odd = any("\r" in cell for cell in cells)
+    csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL).writerow(
+        cells
+    )
+    return stream.getvalue()
+
+
+def _finite(cell: Any) -> Any:
+    return finite(cell) if isinstance(cell, float) else cell
+
+
+def _to_csv(table: Sweep) -> bytes:
+    lines = [list(table.columns), *(list(map(text_of, row.cells)) for row in table.rows)]
+    return "".join(map(csv_line, lines)).encode()
+
+
+def _to_json(table: Sweep) -> bytes:
+    return json_bytes(table.to_dict())
+
+
+def _to_parquet(table: Sweep) -> bytes:
+    pyarrow, parquet = _parquet()
+    kinds = {str: pyarrow.string(), float: pyarrow.float64(), int: pyarrow.int64(), bool: pyarrow.bool_()}
+    columns = list(zip(*(row.cells for row in table.rows), strict=True))
+    arrays = {}
+    for name, values in zip(table.columns, columns, strict=True):
+        kind = COLUMNS.get(name) or _kind(values)
+        cells = [None if v is None else text_of(v) if kind is str else kind(v) for v in values]
+        arrays[name] = pyarrow.array(cells, type=kinds[kind])
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.table(arrays), stream)
+    return stream.getvalue()
+
+
+def _kind(values: Sequence[Any]) -> type:
+    """The kind of all of a column's values that are there; text where they differ."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int}:
+        return int if all(abs(value) < 2**63 for value in values if value is not None) else str
+    if kinds and kinds <= {int, float}:
+        return float
+    return bool if kinds == {bool} else str
+
+
+def _parquet() -> tuple[Any, Any]:
+    """Pyarrow and its part for Parquet, or an error that names the extra."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("Parquet needs pyarrow: pip install 'pmlopt[parquet]'") from None
+    return pyarrow, pyarrow.parquet

@@ -1,0 +1,129 @@
+"""The points of a grid and their chains; what tells two sweeps apart."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pytest
+from sweeps.programs import logged, plain
+
+from pmlopt import PML, L1Ball, Prior
+from pmlopt.errors import SweepError
+from pmlopt.sweeps import cells
+from pmlopt.sweeps.grid import points_of
+from pmlopt.sweeps.identity import fingerprint, name_of
+
+
+def test_all_combinations_with_the_last_name_fastest() -> None:
+    points = points_of({"size": [2, 3], "epsilon": np.array([0.1, 0.2])})
+    assert [tuple(point.values()) for point in points.all] == [(2, 0.1), (2, 0.2), (3, 0.1), (3, 0.2)]
+    assert {type(point["epsilon"]) for point in points.all} == {float}
+
+
+def test_points_may_be_listed_in_any_order_of_their_names() -> None:
+    points = points_of([{"a": 1, "b": 2}, {"b": 3, "a": 1}])
+    assert points.names == ("a", "b")
+    assert [tuple(point.values()) for point in points.all] == [(1, 2), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("length", "sizes"),
+    [(1, [1] * 14), (3, [3, 2, 2, 3, 2, 2]), (4, [4, 3, 4, 3]), (7, [7, 7]), (99, [7, 7])],
+)
+def test_chains_are_even_and_never_cross_another_name(length: int, sizes: list[int]) -> None:
+    points = points_of({"size": [2, 3], "epsilon": range(7)})
+    chains = points.chains(length)
+    assert [len(chain) for chain in chains] == sizes
+    assert [position for chain in chains for position in chain] == list(range(14))
+    assert all(len({points.all[position]["size"] for position in chain}) == 1 for chain in chains)
+
+
+def test_chains_know_arrays_and_objects_apart() -> None:
+    one, other = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+    points = points_of([{"prior": p, "epsilon": e} for p in (one, one.copy(), other) for e in (1, 2)])
+    assert points.chains(10) == (range(4), range(4, 6))
+    assert points_of({"privacy": [PML(1.0), PML(2.0)]}).chains(10) == (range(2),)
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ({}, "is empty"),
+        ([], "is empty"),
+        ({"epsilon": []}, "'epsilon' has no values"),
+        ({"epsilon": 0.5}, "'epsilon' is 0.5"),
+        ({"epsilon": "0.5"}, "'epsilon' is '0.5'"),
+        ("epsilon", "a grid is a mapping"),
+        (3, "a grid is a mapping"),
+        ([{"a": 1}, {"b": 1}], "point 1 of the grid"),
+        ([1, 2], "point 0 of the grid is 1"),
+        ({"value": [1]}, "'value' is a column"),
+        ({"an epsilon": [1]}, "'an epsilon' is no name"),
+        ({1: [1]}, "1 is no name"),
+    ],
+)
+def test_grids_that_cannot_be_meant(grid: Any, said: str) -> None:
+    with pytest.raises(SweepError, match=said):
+        points_of(grid)
+
+
+def test_a_chain_has_a_point() -> None:
+    with pytest.raises(SweepError, match="the length of a chain"):
+        points_of({"epsilon": [1]}).chains(0)
+
+
+def test_cells_are_plain_and_come_back() -> None:
+    assert cells.plain(np.int64(3)) == 3
+    assert cells.plain(object()) == "<object object>"
+    for column, value in {
+        "value": 0.1 + 0.2,
+        "bound": float("inf"),
+        "iterations": 3,
+        "error": "a, b",
+    }.items():
+        assert cells.value_of(column, cells.text_of(value)) == value
+    assert cells.as_array([None, None]).dtype == object
+
+
+def test_the_fingerprint_tells_data_apart_and_nothing_else() -> None:
+    prior = Prior([0.5, 0.5])
+    seen = {
+        fingerprint(thing)
+        for thing in (
+            plain,
+            logged,
+            prior,
+            Prior([0.25, 0.75]),
+            PML(1.0),
+            PML(1.0, over=L1Ball(prior, 0.1)),
+            PML(1.0, over=L1Ball(prior, 0.2)),
+            partial(plain, size=3),
+            partial(plain, size=4),
+            prior.reordered,
+            {1, 2},
+            1,
+            1.0,
+            "1",
+            None,
+            np.array([1, None]),
+        )
+    }
+    assert len(seen) == 16
+    ball = L1Ball(prior, 0.1)
+    before = fingerprint(ball)
+    known = [name for name, item in vars(L1Ball).items() if isinstance(item, cached_property)]
+    assert [getattr(ball, name) for name in known]  # what is computed once and kept is no other data
+    assert fingerprint(ball) == before == fingerprint(L1Ball(Prior([0.5, 0.5]), 0.1))
+
+
+def test_the_fingerprint_sees_what_a_function_has_bound() -> None:
+    def scaled(factor: float) -> Any:
+        return lambda epsilon: plain(3, factor * epsilon)
+
+    assert fingerprint(scaled(2.0)) == fingerprint(scaled(2.0)) != fingerprint(scaled(3.0))
+    around: list[Any] = []
+    around.append(around)
+    assert fingerprint(around)
+    assert name_of(PML(1.0)) == "pmlopt.privacy.pml.PML"

@@ -1,0 +1,276 @@
+"""A sweep that was killed goes on where it was, and ends with the table of one that was not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sweeps.programs import GRID, but_seconds, gated, interrupted, logged, plain
+
+from pmlopt import Program, Sweep, sweep
+from pmlopt.errors import FileFormatError, MissingExtraError, SweepError
+
+TESTS = Path(__file__).parent.parent
+PATIENCE = 60.0
+KILLED = """
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from pmlopt import sweep
+from sweeps.programs import GRID, gated
+
+folder = Path({folder!r})
+pool = {pool}
+builder = partial(gated, folder / "log", folder / "gate")
+sweep(builder, GRID, pool, chain=3, out=folder / "table.csv")
+"""
+
+
+@pytest.fixture(scope="module")
+def whole() -> Sweep:
+    return sweep(plain, GRID, chain=3)
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Callable[[], Program]:
+    """The builder of a sweep that was interrupted with a chain, and a point of the next one, finished."""
+    builder = partial(interrupted, tmp_path / "log", tmp_path / "gate")
+    with pytest.raises(KeyboardInterrupt):
+        sweep(builder, GRID, chain=3, out=tmp_path / "table.csv")
+    (tmp_path / "gate").touch()
+    return builder
+
+
+def begun(folder: Path) -> Counter[str]:
+    log = folder / "log"
+    return Counter(log.read_text().splitlines() if log.exists() else [])
+
+
+def files(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir()}
+
+
+def lines(folder: Path) -> int:
+    part = folder / "table.csv.part"
+    return part.read_bytes().count(b"\n") - 1 if part.exists() else 0
+
+
+def wait_until(running: subprocess.Popen[bytes], reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not reached():
+        assert running.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("pool", "finished"),
+    [("None", 4), ("ProcessPoolExecutor(2, mp_context=get_context('spawn'))", 10)],
+    ids=["here", "processes"],
+)
+def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep, pool: str, finished: int) -> None:
+    script = KILLED.format(folder=str(tmp_path), pool=pool)
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    with subprocess.Popen([sys.executable, "-c", script], env=environment) as running:
+        try:
+            wait_until(running, lambda: lines(tmp_path) >= finished and bool(begun(tmp_path)["3 0.5"]))
+        finally:
+            running.kill()
+    assert running.returncode == -signal.SIGKILL
+    assert lines(tmp_path) == finished
+    assert not (tmp_path / "table.csv").exists()
+    (tmp_path / "gate").touch()  # its workers outlive it until then
+    builder = partial(gated, tmp_path / "log", tmp_path / "gate")
+    table = sweep(builder, GRID, chain=3, out=tmp_path / "table.csv")
+    assert but_seconds(table) == but_seconds(whole)
+    again = {point for point, times in begun(tmp_path).items() if times > 1}
+    assert again == {"3 0.5"}  # the one that was under way
+    assert len(begun(tmp_path)) == 12
+    assert files(tmp_path) == {"table.csv", "log", "gate"}
+
+
+def test_finished_rows_are_kept_with_their_seconds(
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program]
+) -> None:
+    kept = (tmp_path / "table.csv.part").read_text().splitlines()[1:]
+    table = sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    assert but_seconds(table) == but_seconds(whole)
+    assert set(begun(tmp_path).values()) == {1}
+    written = (tmp_path / "table.csv").read_text().splitlines()[1:]
+    assert [f"{position},{line}" for position, line in enumerate(written[:4])] == kept
+    assert files(tmp_path) == {"table.csv", "log", "gate"}
+
+
+def test_a_line_that_was_cut_short_is_dropped(
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program]
+) -> None:
+    part = tmp_path / "table.csv.part"
+    content = part.read_bytes()
+    part.write_bytes(content[:-7])
+    table = sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    assert but_seconds(table) == but_seconds(whole)
+    assert begun(tmp_path)["3 0.4"] == 2
+
+
+def test_a_journal_cut_in_its_header_is_begun_again(tmp_path: Path, whole: Sweep) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        sweep(
+            partial(interrupted, tmp_path / "log", tmp_path / "gate"),
+            GRID,
+            chain=3,
+            out=tmp_path / "table.csv",
+        )
+    (tmp_path / "table.csv.part").write_bytes(b"#,size,ep")
+    (tmp_path / "gate").touch()
+    builder = partial(interrupted, tmp_path / "log", tmp_path / "gate")
+    assert but_seconds(sweep(builder, GRID, chain=3, out=tmp_path / "table.csv")) == but_seconds(whole)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK cut short"])
+def test_a_chain_without_its_restart_is_solved_again(
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program], content: bytes | None
+) -> None:
+    (restart,) = (tmp_path / "table.csv.state").glob("*.npz")
+    if content is None:
+        restart.unlink()
+    else:
+        restart.write_bytes(content)
+    table = sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    assert but_seconds(table) == but_seconds(whole)
+    assert begun(tmp_path)["3 0.4"] == 2
+    assert begun(tmp_path)["3 0.3"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tolerance": 1e-6}, "whose tolerance is 1e-07, not 1e-06"),
+        ({"solver": "highs"}, "whose solver is 'auto', not 'highs'"),
+        ({"chain": 4}, "whose chain is 3, not 4"),
+        ({"time_limit": 5.0}, "whose time_limit is None, not 5.0"),
+        ({"grid": {"size": (3, 4), "epsilon": (0.1,)}}, "whose grid is"),
+        ({"builder": plain}, "whose builder is 'sweeps.programs.interrupted', not 'sweeps.programs.plain'"),
+        ({"builder": partial(interrupted, Path("log"), Path("gate"))}, "whose data in the builder"),
+    ],
+)
+def test_a_journal_of_another_sweep_is_refused(
+    tmp_path: Path, stopped: Callable[[], Program], changes: dict[str, Any], said: str
+) -> None:
+    asked: dict[str, Any] = {"builder": stopped, "grid": GRID, "chain": 3, "out": tmp_path / "table.csv"}
+    before = (tmp_path / "table.csv.part").read_bytes()
+    with pytest.raises(SweepError, match=f"{said}.*give another name.*or delete"):
+        sweep(**{**asked, **changes})
+    assert (tmp_path / "table.csv.part").read_bytes() == before
+
+
+def test_a_journal_of_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "table.csv.part").write_text("my notes\n")
+    with pytest.raises(SweepError, match="nothing beside it says of which sweep it is"):
+        sweep(plain, GRID, out=tmp_path / "table.csv")
+    (tmp_path / "table.csv.state").mkdir()
+    (tmp_path / "table.csv.state" / "sweep.json").write_text("[1]")
+    with pytest.raises(SweepError, match="nothing beside it says of which sweep it is"):
+        sweep(plain, GRID, out=tmp_path / "table.csv")
+    assert (tmp_path / "table.csv.part").read_text() == "my notes\n"
+
+
+@pytest.mark.parametrize("line", ["99,3,0.1,optimal\n", "x\n", "\n", "1,3,0.2,optimal,a,,,,,,,\n"])
+def test_a_line_that_was_changed_is_named(tmp_path: Path, stopped: Callable[[], Program], line: str) -> None:
+    with (tmp_path / "table.csv.part").open("a") as stream:
+        stream.write(line)
+    with pytest.raises(SweepError, match="was not written by this sweep"):
+        sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+
+
+def test_a_finished_table_is_not_written_over(tmp_path: Path) -> None:
+    builder = partial(logged, tmp_path / "log")
+    sweep(builder, GRID, out=tmp_path / "table.json")
+    before = (tmp_path / "table.json").read_bytes()
+    with pytest.raises(SweepError, match="is there already: give another name, or delete it"):
+        sweep(builder, GRID, out=tmp_path / "table.json")
+    assert (tmp_path / "table.json").read_bytes() == before
+    assert files(tmp_path) == {"table.json", "log"}
+    assert len(json.loads(before)["rows"]) == 12
+
+
+def test_a_kill_between_the_table_and_its_journal(tmp_path: Path, stopped: Callable[[], Program]) -> None:
+    (tmp_path / "table.csv").write_text("cut short")  # as if the journal had outlived the table
+    sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    assert len((tmp_path / "table.csv").read_text().splitlines()) == 13
+    assert files(tmp_path) == {"table.csv", "log", "gate"}
+
+
+def test_what_is_not_the_sweeps_stays_in_its_folder(tmp_path: Path) -> None:
+    state = tmp_path / "table.csv.state"
+    state.mkdir()
+    (state / "mine.txt").write_text("notes")
+    (state / "7.npz").write_text("left over")
+    sweep(plain, {"size": [3], "epsilon": [0.5]}, out=tmp_path / "table.csv")
+    assert files(state) == {"mine.txt"}
+
+
+def test_a_failed_point_stays_failed(tmp_path: Path, whole: Sweep) -> None:
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    builder = partial(interrupted, log, gate)
+    grid = [
+        *({"size": 0, "epsilon": e} for e in (0.1, 0.2)),
+        *({"size": 3, "epsilon": e} for e in (0.4, 0.5)),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        sweep(builder, grid, out=tmp_path / "table.csv")
+    gate.touch()
+    table = sweep(builder, grid, out=tmp_path / "table.csv")
+    assert [row.status for row in table.rows] == ["failed", "failed", "optimal", "optimal"]
+    assert begun(tmp_path)["0 0.1"] == 1
+
+
+def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callable[[], Program]) -> None:
+    pytest.importorskip("fcntl")
+    hold = (
+        "import fcntl, sys\nstream = open(sys.argv[1], 'r+b')\nfcntl.lockf(stream, fcntl.LOCK_EX)\n"
+        "print('held', flush=True)\nsys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(tmp_path / "table.csv.part")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(SweepError, match="another process is writing it"):
+            sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+        assert other.stdin is not None
+        other.stdin.close()
+    sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+
+
+def test_tables_that_could_not_be_written_are_refused_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(FileFormatError, match="folder"):
+        sweep(plain, GRID, out=tmp_path / "nowhere" / "table.csv")
+    with pytest.raises(FileFormatError, match="ending"):
+        sweep(plain, GRID, out=tmp_path / "table.txt")
+    (tmp_path / "file").touch()
+    with pytest.raises(FileFormatError, match="not a folder"):
+        sweep(plain, GRID, mechanisms=tmp_path / "file")
+    (tmp_path / "other.csv.part").mkdir()
+    (tmp_path / "other.csv.state").touch()
+    with pytest.raises((FileFormatError, SweepError)):
+        sweep(plain, GRID, out=tmp_path / "other.csv")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"pmlopt\[parquet\]"):
+        sweep(plain, GRID, out=tmp_path / "table.parquet")
+    assert "table.parquet.part" not in files(tmp_path)

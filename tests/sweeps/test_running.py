@@ -1,0 +1,226 @@
+"""Sweeps: what they solve, in which chains, and that where they run does not matter."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sweeps.programs import EPSILONS, GRID, but_seconds, deadly, faulty, floored, informed, plain, threads
+from threadpoolctl import threadpool_info
+
+from pmlopt import Mechanism, MutualInformation, solve, sweep
+from pmlopt.errors import InputError, SolverUnavailableError, SweepError, SweepStoppedError
+from pmlopt.sweeps import Sweep
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def table() -> Sweep:
+    return sweep(plain, GRID, chain=3)
+
+
+def test_the_values_are_those_of_solve(table: Sweep) -> None:
+    assert len(table.rows) == 12
+    for row in table.rows:
+        alone = solve(plain(**row.point))
+        assert row.value == pytest.approx(alone.value, abs=1e-9)
+        assert row.status == "optimal"
+        assert row.level is not None
+        assert row.level <= row.point["epsilon"]
+        assert row.gap is not None
+        assert row.gap <= 1e-7
+    assert not table.failed
+
+
+def test_a_chain_starts_cold_and_goes_on_warm(table: Sweep) -> None:
+    assert table.column("warm_started").tolist() == [False, True, True] * 4
+    cold = sweep(plain, GRID, chain=1)
+    assert not cold.column("warm_started").any()
+    assert cold.column("value") == pytest.approx(table.column("value"), abs=1e-9)
+
+
+def test_processes_give_the_same_table(table: Sweep, processes: Executor) -> None:
+    assert but_seconds(sweep(plain, GRID, processes, chain=3)) == but_seconds(table)
+
+
+def test_threads_give_the_same_table(table: Sweep) -> None:
+    with ThreadPoolExecutor(3) as threads:
+        assert but_seconds(sweep(plain, GRID, threads, chain=3)) == but_seconds(table)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dask_gives_the_same_table(table: Sweep, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    options = {"processes": False, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = sweep(plain, GRID, client.get_executor(), chain=3, out=tmp_path / "table.csv")
+    assert but_seconds(found) == but_seconds(table)
+
+
+def test_linear_algebra_has_one_thread_in_every_worker(processes: Executor) -> None:
+    before = threadpool_info()
+    for executor in (None, processes):
+        assert sweep(threads, {"epsilon": [0.5]}, executor).rows[0].error == "ValueError: 1"
+    assert threadpool_info() == before
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    sweep(
+        partial(plain, 3), {"epsilon": EPSILONS[:3]}, progress=lambda done, total: told.append((done, total))
+    )
+    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+def test_a_failed_point_is_a_row_and_the_next_starts_cold() -> None:
+    table = sweep(faulty, {"size": [3], "epsilon": EPSILONS})
+    assert [row.status for row in table.rows] == ["optimal", *["failed"] * 4, "optimal"]
+    errors = [row.error for row in table.rows]
+    assert errors[1] == "ValueError: no such file"
+    assert (errors[2] or "").startswith("ProgramError: solve takes a Program")
+    assert (errors[3] or "").startswith("InfeasibleError: ")
+    assert errors[4] == "SystemExit: 1"
+    assert table.rows[5].warm_started is False
+    assert table.failed == table.rows[1:5]
+    assert but_seconds(table)[5] == but_seconds(sweep(plain, {"size": [3], "epsilon": EPSILONS[5:]}))[0]
+
+
+def test_a_solver_that_misses_the_tolerance_leaves_its_value() -> None:
+    table = sweep(partial(plain, 5), {"epsilon": [1.0]}, solver="highs", tolerance=1e-30)
+    assert table.rows[0].status == "failed"
+    assert "no solver reached the tolerance" in (table.rows[0].error or "")
+    assert table.rows[0].value == solve(plain(5, 1.0)).value
+    assert (table.rows[0].gap or 0) > 0
+
+
+def test_a_start_that_a_program_refuses_is_left_out() -> None:
+    falling = sweep(informed, {"size": [4], "epsilon": [0.6, 0.3]})
+    assert falling.column("status").tolist() == ["optimal"] * 2
+    rising = sweep(floored, {"expected": [0.5, 0.7, 0.6]})
+    assert rising.column("status").tolist() == ["optimal"] * 3
+    assert rising.column("value")[2] == pytest.approx(solve(floored(0.6)).value, abs=1e-6)
+
+
+def test_a_start_of_another_shape_is_left_out() -> None:
+    table = sweep(partial(plain, epsilon=0.5), {"size": [3, 4, 3]})
+    assert not table.column("warm_started").any()
+    assert table.rows[0].value == table.rows[2].value
+
+
+def test_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
+    folder = tmp_path / "mechanisms"
+    table = sweep(faulty, {"size": [3], "epsilon": EPSILONS[:2]}, mechanisms=folder)
+    assert [file.name for file in folder.iterdir()] == ["00000.json"]
+    stored = Mechanism.load(folder / "00000.json")
+    gains = plain(3, 0.1)
+    assert gains.prior.size == len(stored.inputs)
+    assert solve(plain(3, 0.1)).value == table.rows[0].value
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"builder": "plain"}, SweepError, "give a function"),
+        ({"executor": 2}, SweepError, "the executor is 2"),
+        ({"solver": "nothing"}, SolverUnavailableError, "'nothing' is not installed; there are: auto"),
+        ({"solver": None}, SolverUnavailableError, "None is not installed"),
+        ({"tolerance": -1}, InputError, "the tolerance must be positive"),
+        ({"time_limit": 0}, InputError, "the time limit must be"),
+        ({"chain": 0}, SweepError, "the length of a chain"),
+        ({"grid": {}}, SweepError, "empty"),
+    ],
+)
+def test_what_no_point_could_be_solved_with(changes: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        sweep(**{"builder": plain, "grid": GRID, **changes})
+
+
+def test_builders_that_do_not_pickle_are_refused_at_once(processes: Executor) -> None:
+    with pytest.raises(SweepError, match="top level of a module"):
+        sweep(lambda epsilon: plain(3, epsilon), {"epsilon": EPSILONS}, processes)
+    with pytest.raises(SweepError, match="such as MutualInformation"):
+        sweep(plain, {"size": [3], "utility": [MutualInformation()]}, processes)
+
+
+class Breaking(Executor):
+    """Runs what it is handed at once, until it breaks after a number of calls."""
+
+    def __init__(self, calls: int, at_submit: bool) -> None:
+        self.calls, self.at_submit = calls, at_submit
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.calls -= 1
+        if self.calls >= 0:
+            future.set_result(fn(*args, **kwargs))
+        elif self.at_submit:
+            raise BrokenExecutor("no more")
+        else:
+            future.set_exception(BrokenExecutor("no more"))
+        return future
+
+
+@pytest.mark.parametrize("at_submit", [False, True])
+def test_what_was_finished_when_the_executor_broke_is_kept(
+    table: Sweep, tmp_path: Path, at_submit: bool
+) -> None:
+    out = tmp_path / "table.csv"
+    with pytest.raises(
+        SweepStoppedError, match=r"5 of 12 points are finished, in .*part.*new executor"
+    ) as caught:
+        sweep(plain, GRID, Breaking(6, at_submit), chain=3, out=out)
+    assert caught.value.sweep is not None
+    assert len(caught.value.sweep.rows) == 5
+    assert not out.exists()
+    with pytest.raises(SweepStoppedError, match=r"5 of 12 points .*`sweep` of this error"):
+        sweep(plain, GRID, Breaking(6, at_submit), chain=3)
+    assert but_seconds(sweep(plain, GRID, chain=3, out=out)) == but_seconds(table)
+
+
+def test_an_executor_that_never_starts_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SweepError, match="__main__"):
+        sweep(plain, GRID, Breaking(0, False))
+    with ThreadPoolExecutor(1) as closed:
+        pass
+    with pytest.raises(SweepError, match="after shutdown"):
+        sweep(plain, GRID, closed)
+
+
+def test_a_worker_that_is_lost_costs_its_point_alone() -> None:
+    class Losing(Breaking):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            if args and getattr(args[0], "point", {}).get("epsilon") == 0.2:
+                future: Future[Any] = Future()
+                future.set_exception(OSError("worker lost"))
+                return future
+            return super().submit(fn, *args, **kwargs)
+
+    table = sweep(plain, {"size": [3], "epsilon": EPSILONS}, Losing(99, False))
+    assert [row.status for row in table.rows] == ["optimal", "failed", *["optimal"] * 4]
+    assert table.rows[1].error == "OSError: worker lost"
+
+
+def test_a_single_process_finds_the_point_that_ends_it(tmp_path: Path) -> None:
+    out = tmp_path / "table.csv"
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        pytest.raises(SweepStoppedError, match="BrokenProcessPool"),
+    ):
+        sweep(deadly, {"size": [3], "epsilon": EPSILONS}, pool, out=out)
+    table = sweep(deadly, {"size": [3], "epsilon": EPSILONS}, out=out)
+    assert [row.status for row in table.rows] == ["optimal", "failed", *["optimal"] * 4]
+    assert (table.rows[1].error or "").startswith("BrokenProcessPool: ")

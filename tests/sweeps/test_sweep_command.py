@@ -1,0 +1,132 @@
+"""`pmlopt sweep`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from commands import run
+
+from pmlopt import PML, ExpectedLoss, Mechanism, MutualInformation, Prior, design, solve
+from pmlopt.instances import find
+from pmlopt.utility import absolute
+
+PRIOR = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    path = tmp_path / "counts.csv"
+    path.write_text("level,count\n1,40\n2,30\n3,20\n4,10\n")
+    return path
+
+
+def test_a_table_is_printed_and_written(counts: Path, tmp_path: Path) -> None:
+    out, folder, plot = tmp_path / "table.csv", tmp_path / "mechanisms", tmp_path / "plot.svg"
+    text = run(
+        "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.1:0.9:3", "-o", out,
+        "--mechanisms", folder, "--plot", plot,
+    )  # fmt: skip
+    assert text.splitlines()[0].split() == [
+        "epsilon", "status", "value", "gap", "leaks", "[nats]", "solver", "warm", "seconds",
+    ]  # fmt: skip
+    with out.open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [float(row["epsilon"]) for row in rows] == [0.1, 0.5, 0.9]
+    for row in rows:
+        best = solve(design(PRIOR, PML(float(row["epsilon"])), ExpectedLoss(absolute)))
+        assert float(row["value"]) == pytest.approx(best.value, abs=1e-9)
+    assert Mechanism.load(folder / "00002.json").inputs == (1, 2, 3, 4)
+    assert b"absolute" in plot.read_bytes() or plot.stat().st_size > 1000
+    assert "is there already" in run(
+        "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "1", "-o", out, code=2
+    )
+
+
+def test_workers_give_the_same_table(counts: Path) -> None:
+    asked = (
+        "sweep", "--prior", counts, "--utility", "mutual-information", "--epsilon", "0.3,0.5,0.7,0.9",
+        "--chain", "2", "--json",
+    )  # fmt: skip
+    alone, together = (json.loads(run(*asked, "--workers", workers))["rows"] for workers in (1, 2))
+    for one, other in zip(alone, together, strict=True):
+        assert {**one, "seconds": None} == {**other, "seconds": None}
+    best = solve(design(PRIOR, PML(0.9), MutualInformation()))
+    assert alone[3]["value"] == pytest.approx(best.value, abs=1e-9)
+
+
+def test_a_problem_at_other_epsilons() -> None:
+    name = "adult-education-absolute"
+    text = run("sweep", name, "--epsilon", "0.5,1", "--json")
+    prior = find(name).prior
+    values = [row["value"] for row in json.loads(text)["rows"]]
+    best = [solve(design(prior, PML(epsilon), ExpectedLoss(absolute))).value for epsilon in (0.5, 1.0)]
+    assert values == pytest.approx(best, abs=1e-7)
+
+
+def test_a_matrix_of_losses(counts: Path, tmp_path: Path) -> None:
+    matrix = tmp_path / "losses.csv"
+    matrix.write_text(",low,high\n1,0,3\n2,0,2\n3,2,0\n4,3,0\n")
+    asked = ("--prior", counts, "--utility", matrix, "--minimise")
+    rows = json.loads(run("sweep", *asked, "--epsilon", "0.2,0.4", "--json"))["rows"]
+    for row in rows:
+        single = json.loads(run("design", *asked, "--epsilon", row["epsilon"], "--json"))
+        assert row["value"] == pytest.approx(single["value"], abs=1e-9)
+
+
+def test_a_point_that_fails_exits_with_3(counts: Path) -> None:
+    text = run(
+        "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.5", "--solver", "highs",
+        "--tolerance", "1e-30", code=3,
+    )  # fmt: skip
+    assert "failed" in text
+    assert "epsilon = 0.5: SolverError: no solver reached the tolerance" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--epsilon", "1"], "give the prior"),
+        (["--epsilon", "1", "--prior", "counts.csv"], "give the utility"),
+        (["--epsilon", "0:1", "--prior", "counts.csv", "--utility", "hamming"], "START:STOP:COUNT"),
+        (["--epsilon", "0:1:0", "--prior", "counts.csv", "--utility", "hamming"], "START:STOP:COUNT"),
+        (["--epsilon", "a", "--prior", "counts.csv", "--utility", "hamming"], "numbers with commas"),
+        (["--epsilon", "1,-1", "--prior", "counts.csv", "--utility", "hamming"], "at least 0"),
+        (["--epsilon", "1", "--prior", "counts.csv", "--utility", "nothing"], "is not known"),
+        (
+            ["--epsilon", "1", "--prior", "counts.csv", "--utility", "hamming", "--solver", "nothing"],
+            "is not installed",
+        ),
+        (["--epsilon", "1", "--prior", "counts.csv", "--utility", "hamming", "-o", "table.txt"], "ending"),
+        (["--epsilon", "1", "--prior", "counts.csv", "--utility", "hamming", "--plot", "plot.txt"], "ending"),
+        (
+            [
+                "--epsilon",
+                "1",
+                "--prior",
+                "counts.csv",
+                "--utility",
+                "hamming",
+                "-o",
+                "a.png",
+                "--plot",
+                "a.png",
+            ],
+            "the same",
+        ),
+        (["wcu-example-1", "--epsilon", "1"], "no epsilon"),
+        (["adult-education-absolute", "--epsilon", "1", "--utility", "hamming"], "leave out"),
+        (["adult-education-absolute", "--epsilon", "1", "--radius", "0.1"], "leave out"),
+        (["nothing", "--epsilon", "1"], "no problem of that name"),
+    ],
+)
+def test_bad_input_exits_with_2(
+    counts: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.chdir(counts.parent)
+    if said == "give the prior":
+        options = [*options, "--utility", "hamming"]
+    assert said in run("sweep", *options, code=2)
+    assert [file.name for file in counts.parent.iterdir()] == ["counts.csv"]
