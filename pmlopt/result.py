@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -181,7 +181,7 @@ class DesignResult(Result):
     """
 
     certificate: DesignCertificate
-    restart: Restart
+    restart: Restart = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)

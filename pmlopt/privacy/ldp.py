@@ -17,6 +17,7 @@ from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.band import Band, ratio_band
 from pmlopt.privacy.requirement import Declared, Requirement, below
+from pmlopt.uncertainty.relaxation import two_values
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -78,14 +79,7 @@ class LDP(Requirement):
         return matrix.max(axis=0) - power(self.epsilon) * matrix.min(axis=0)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        # the extreme columns take two values, high on the k letters of largest gain: the best k
-        p, down = prior.pmf, math.exp(-self.epsilon)
-        order = np.argsort(-gains, axis=0, kind="stable")
-        weights = p[order]
-        worth = weights * np.take_along_axis(gains, order, axis=0)
-        mass = down + (1 - down) * np.cumsum(weights, axis=0)
-        total = down * worth.sum(axis=0) + (1 - down) * np.cumsum(worth, axis=0)
-        return float((total / mass).max())
+        return two_values(prior.pmf, gains, math.exp(-self.epsilon))
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
         return (Staircase(0.0, math.exp(min(self.epsilon, STEEPEST))),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import cvxpy as cp
 
@@ -15,8 +15,9 @@ from pmlopt.result import Restart
 from pmlopt.solvers import highs, through_cvxpy
 from pmlopt.solvers.banded import Task, direct, structured, task_of
 from pmlopt.solvers.generation import generate
+from pmlopt.solvers.known import KnownOptimum
 from pmlopt.solvers.least import LEVEL_SEARCH
-from pmlopt.solvers.outcome import Options, Outcome
+from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.points import point_of
 
 
@@ -27,12 +28,17 @@ class Start:
     Attributes:
         matrix: (N, M) a mechanism.
         restart: how the solve of a neighbour ended, if that is what was given.
-        closed: whether the mechanism is a closed form that is optimal here.
+        known: the closed form, where the mechanism is one that is optimal here.
     """
 
     matrix: FloatArray
     restart: Restart | None = None
-    closed: bool = False
+    known: KnownOptimum | None = None
+
+    @property
+    def useful(self) -> bool:
+        """Whether a solver gains by starting from it."""
+        return self.known is None or self.known.is_start
 
 
 @dataclass(frozen=True)
@@ -48,12 +54,15 @@ class Route:
         if self.solver == COLUMN_GENERATION:
             assert isinstance(program, ColumnDesign)
             return generate(program, options, start is not None)
-        if self.solver in (structured.NAME, *highs.METHODS):
-            task = task_of(program)
-            if task is not None:
-                return self._banded(program, task, options, start)
+        if self.solver == CLOSED_FORM:
+            assert start is not None
+            assert start.known is not None
+            point = Point(start.matrix, start.known.multipliers)
+            return Outcome("point", True, start.known.name, 0, True, 0.0, 0.0, point)
+        if self.solver in (structured.NAME, "highs") and (task := task_of(program)) is not None:
+            return self._banded(program, task, options, start)
         if self.solver in highs.METHODS:
-            outcome = highs.run(program.problem, self.solver, options, start is not None)
+            outcome = highs.run(program.problem, self.solver, options, start is not None and start.useful)
         else:
             outcome = through_cvxpy.run(program.problem, self.solver.upper(), options, self.settings)
         return replace(outcome, found=point_of(program)) if outcome.state == "point" else outcome
@@ -64,12 +73,12 @@ class Route:
             arrays = start.restart.arrays
         if self.solver == structured.NAME:
             assert isinstance(program, LinearDesign)
-            return structured.run(program, task, options)
-        matrix = None if start is None else start.matrix
-        return direct.run(task, self.solver, options, matrix, arrays)
+            return structured.run(program, task, options, arrays)
+        matrix = None if start is None or not start.useful else start.matrix
+        return direct.run(task, options, matrix, arrays)
 
 
-COLUMN_GENERATION = "column-generation"
+COLUMN_GENERATION, CLOSED_FORM = "column-generation", "closed-form"
 
 
 @dataclass(frozen=True)
@@ -80,13 +89,17 @@ class Facts:
         linear: whether it is a linear program.
         banded: whether it is one whose columns are in bands, without constraints of a person's own.
         entries: N M.
-        start: "closed form" or "given", where there is a mechanism to start from.
+        known: whether a closed form is known to be optimal.
+        vertex: whether it is a vertex from which the simplex gains.
+        given: whether a person gave a mechanism to start from.
     """
 
     linear: bool
     banded: bool
     entries: int
-    start: Literal["closed form", "given"] | None
+    known: bool
+    vertex: bool
+    given: bool
 
 
 @dataclass(frozen=True)
@@ -105,19 +118,23 @@ SLOW_ENTRIES = 40_000
 
 DECISIONS: tuple[Rule, ...] = (
     Rule(
-        lambda facts: facts.linear and facts.start == "closed form" and facts.entries <= SLOW_ENTRIES,
+        lambda facts: facts.known and facts.entries > SLOW_ENTRIES,
+        Route(CLOSED_FORM, "large, and a closed form is optimal: nothing to solve"),
+    ),
+    Rule(
+        lambda facts: facts.linear and facts.vertex and facts.entries <= SLOW_ENTRIES,
         Route("highs", "LP with a closed form that is optimal: HiGHS simplex, warm"),
     ),
     Rule(
         lambda facts: (
             facts.linear
-            and facts.start == "given"
+            and facts.given
             and facts.entries <= (SIMPLEX_ENTRIES if facts.banded else SLOW_ENTRIES)
         ),
         Route("highs", "LP with a mechanism to start from: HiGHS simplex, warm"),
     ),
     Rule(
-        lambda facts: facts.linear and facts.start is None and facts.entries <= SIMPLEX_ENTRIES,
+        lambda facts: facts.linear and not (facts.vertex or facts.given) and facts.entries <= SIMPLEX_ENTRIES,
         Route("highs", "small LP: HiGHS dual simplex ends at a vertex"),
     ),
     Rule(
@@ -128,7 +145,8 @@ DECISIONS: tuple[Rule, ...] = (
         lambda facts: facts.linear,
         Route(
             "clarabel",
-            "LP: Clarabel's interior point, without refinement, which the certificate makes up for",
+            "LP, without a band for each column or not solved by them: Clarabel's interior point, without "
+            "refinement, which the certificate makes up for",
             {"iterative_refinement_enable": False},
         ),
     ),
@@ -207,12 +225,16 @@ def check_name(name: str) -> None:
 
 
 def _facts(program: Design, start: Start | None) -> Facts:
-    kind: Literal["closed form", "given"] | None = None
-    if start is not None:
-        kind = "closed form" if start.closed else "given"
     banded = _banded(program)
-    size = program.table.size if isinstance(program, LinearDesign) else program.mechanism.size
-    return Facts(banded or program.problem.is_lp(), banded, size, kind)
+    known = None if start is None else start.known
+    return Facts(
+        linear=banded or program.problem.is_lp(),
+        banded=banded,
+        entries=program.table.size if isinstance(program, LinearDesign) else program.mechanism.size,
+        known=known is not None,
+        vertex=known is not None and known.is_start,
+        given=start is not None and known is None,
+    )
 
 
 def _banded(program: Design) -> bool:

@@ -25,11 +25,18 @@ _LARGEST_SYSTEM = 200
 
 @dataclass(frozen=True, eq=False)
 class KnownOptimum:
-    """A closed form that is optimal: its name in `pmlopt.closed_forms`, matrix and value."""
+    """A closed form that is optimal.
+
+    Attributes:
+        name: in `pmlopt.closed_forms`.
+        matrix, value: its own.
+        multipliers: (N,) those that prove it, of a linear program.
+    """
 
     name: str
     matrix: FloatArray
     value: float
+    multipliers: FloatArray | None = None
 
     @property
     def is_start(self) -> bool:
@@ -56,7 +63,8 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
             continue
         for multipliers in _multipliers(program, matrix):
             if utility_bound(prior, program.privacy, gains, multipliers) - gain <= near:
-                return KnownOptimum(name, matrix, expectation(prior, program.table, matrix))
+                value = expectation(prior, program.table, matrix)
+                return KnownOptimum(name, matrix, value, multipliers)
     return None
 
 

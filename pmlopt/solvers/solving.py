@@ -194,7 +194,7 @@ def _start(program: Design, warm_start: WarmStart, closed: KnownOptimum | None) 
     if warm_start is False:
         return None
     if warm_start is None:
-        return Start(closed.matrix, closed=True) if closed is not None and closed.is_start else None
+        return None if closed is None else Start(closed.matrix, known=closed)
     given = mechanism_of(warm_start)
     if isinstance(program, LinearDesign):
         program.assign(given)  # complains of the shape

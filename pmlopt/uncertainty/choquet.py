@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.checks import FloatArray
 from pmlopt.uncertainty.prior_set import PriorSet
-from pmlopt.uncertainty.relaxation import Piece, largest_gains
+from pmlopt.uncertainty.relaxation import Piece, largest_gains, two_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class ChoquetSet(PriorSet):
     def size(self) -> int:
         return len(self.floats.lower)
 
-    @property
+    @cached_property
     def vacuous(self) -> bool:
         """Whether it says no more than all priors do: nu is 0 but on all letters."""
         return bool((self.floats.of(~np.eye(self.size, dtype=bool)) <= 0).all())
@@ -95,6 +95,8 @@ class ChoquetSet(PriorSet):
         return np.asarray(worst / self.floats.total)
 
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        if self.vacuous:
+            return two_values(p, gains, keep)
         return float(largest_gains(self.pieces, p, gains, keep).max())
 
     @property

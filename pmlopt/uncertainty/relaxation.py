@@ -215,3 +215,25 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
     edge = np.take_along_axis(values, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
     rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
     return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
+
+
+def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
+    """Max `<p g, v>` over columns v with `<p, v> = 1` and `keep max v <= min v`, and over columns g.
+
+    The extreme columns take two values, high on the k letters of largest gain: the best k.
+
+    Args:
+        p: (N,).
+        gains: (N, M) the columns g.
+        keep: in [0, 1].
+
+    Examples:
+        >>> round(two_values(np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
+        2.2
+    """
+    order = np.argsort(-gains, axis=0, kind="stable")
+    weights = p[order]
+    worth = weights * np.take_along_axis(gains, order, axis=0)
+    mass = keep + (1 - keep) * np.cumsum(weights, axis=0)
+    total = keep * worth.sum(axis=0) + (1 - keep) * np.cumsum(worth, axis=0)
+    return float((total / mass).max())

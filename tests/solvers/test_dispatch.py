@@ -8,10 +8,11 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from pmlopt import PML, ExpectedGain, MaximalLeakage, Prior, design
+from pmlopt import PML, ExpectedGain, MaximalLeakage, Prior, design, solve
 from pmlopt.builders import Design
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.solvers.dispatch import DECISIONS, SIMPLEX_ENTRIES, Start, routes
+from pmlopt.solvers.known import KnownOptimum
 
 
 def linear(n: int) -> Design:
@@ -29,7 +30,9 @@ def names(program: Design, start: str | None = None, solver: str = "auto") -> li
 
 def begin(program: Design, start: str | None) -> Start | None:
     matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
-    return None if start is None else Start(matrix, closed=start == "closed form")
+    names = {"closed form": "uniform", "constant": "constant"}
+    known = KnownOptimum(names[start], matrix, 0.0) if start in names else None
+    return None if start is None else Start(matrix, known=known)
 
 
 def joint(n: int) -> Design:
@@ -38,7 +41,7 @@ def joint(n: int) -> Design:
 
 
 SMALL, LARGE = 30, 31  # the square roots of 900 and the next
-STARTS = [None, "closed form", "given"]
+STARTS = [None, "closed form", "constant", "given"]
 
 
 @pytest.mark.parametrize("make", [linear, joint])
@@ -75,7 +78,23 @@ def test_what_is_not_linear_never_goes_to_a_linear_solver(n: int, start: str | N
     assert not {"highs", "highs-ipm", "structured"} & set(tried)
 
 
-@pytest.mark.parametrize("start", STARTS)
+def test_a_constant_is_no_start_for_the_simplex() -> None:
+    assert names(linear(2), "constant") == names(linear(2))
+    assert names(linear(LARGE), "constant") == names(linear(LARGE))
+
+
+@pytest.mark.parametrize("start", ["closed form", "constant"])
+def test_where_solving_takes_long_a_closed_form_is_the_answer(start: str) -> None:
+    assert names(linear(201), start)[0] == "closed-form"
+    assert names(linear(200), start)[0] != "closed-form"
+    result = solve(design(Prior.uniform(201), PML(0.0), ExpectedGain(np.eye(201))))
+    assert (result.solver, result.status) == ("closed-form", "optimal")
+    assert result.closed_form is not None
+    assert result.closed_form.name == "constant"
+    assert result.certificate.verify_exact()
+
+
+@pytest.mark.parametrize("start", [None, "given"])
 def test_the_very_largest_are_not_left_to_the_simplex(start: str | None) -> None:
     tried = names(linear(201), start)
     assert tried[0] == "structured"

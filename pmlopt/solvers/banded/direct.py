@@ -21,27 +21,25 @@ SMALL = 900
 
 def run(
     task: Task,
-    method: str,
     options: Options,
     matrix: FloatArray | None = None,
     basis: Mapping[str, NDArray[Any]] | None = None,
 ) -> Outcome:
-    """Solve by a method of `highs.METHODS`; the simplex starts from a basis or from a mechanism.
+    """Solve by the dual simplex, from a basis or from a mechanism where there is one.
 
     Args:
         task: the program.
-        method: its name.
         options: what was asked.
         matrix: (N, M) a mechanism to start from.
         basis: "columns" and "rows", the statuses that a neighbour's solve ended with.
     """
     begin = time.perf_counter()
-    settings = {**highs.METHODS[method], **highs.limits(options)}
-    if method == "highs" and task.costs.size <= SMALL:
+    settings = {**highs.METHODS["highs"], **highs.limits(options)}
+    if task.costs.size <= SMALL:
         settings["presolve"] = "off"
     solver = highs.loaded(model_of(task), settings)
     ready = time.perf_counter()
-    warm = method == "highs" and _start(solver, task, matrix, basis)
+    warm = _start(solver, task, matrix, basis)
     solver.run()
     status, info = solver.getModelStatus(), solver.getInfo()
     state = highs.state_of(solver, status)

@@ -45,6 +45,7 @@ class Ending:
     Attributes:
         point: the point with the least certified gap.
         gap: that gap.
+        halfway: the first point whose products were small enough for that.
         iterations: how many there were.
         proved: whether the gap is small enough.
         message: why it ended.
@@ -52,13 +53,19 @@ class Ending:
 
     point: Point
     gap: float
+    halfway: Point | None
     iterations: int
     proved: bool
     message: str
 
 
 def minimise(
-    task: Task, start: Point, gap_of: Callable[[Point], float], enough: float, seconds: float | None = None
+    task: Task,
+    start: Point,
+    gap_of: Callable[[Point], float],
+    enough: float,
+    halfway: float = 0.0,
+    seconds: float | None = None,
 ) -> Ending:
     """Follow the central path until the certified gap is small enough, or nothing improves.
 
@@ -67,37 +74,59 @@ def minimise(
         start: strictly inside.
         gap_of: the certified gap at a point, in units of the task's costs.
         enough: the gap at which it ends.
+        halfway: the gap at which a point is a good start for a program nearby.
         seconds: the time limit.
     """
     begin = time.perf_counter()
-    point = best = start
-    least, idle = np.inf, 0
-
-    def ending(message: str) -> Ending:
-        return Ending(best, least, iteration, least <= enough, message)
-
+    watch = _Watch(gap_of, enough, start)
+    point, idle = start, 0
+    passed: Point | None = None
     for iteration in count():
-        trouble = ""
-        if iteration >= MOST or idle >= PATIENCE:
-            trouble = "iteration limit" if iteration >= MOST else "nothing improves"
-        elif seconds is not None and time.perf_counter() - begin > seconds:
-            trouble = "time limit"
-        else:
+        if passed is None and point.gap <= halfway:
+            passed = point
+        if iteration % EVERY == EVERY - 1 or point.gap <= NEAR * enough:
+            watch.look(point)
+        following, trouble = point, _over(iteration, idle, begin, seconds)
+        if not (watch.proved or trouble):
             try:
                 with np.errstate(all="raise", under="ignore"):
                     following, length = _iterate(task, point)
+                idle = idle + 1 if length < SHORT else 0
             except ArithmeticError as cause:
                 trouble = f"numerical trouble: {cause}"
-        if trouble or iteration % EVERY == EVERY - 1 or point.gap <= NEAR * enough:
-            gap = gap_of(point)
-            if gap < least:
-                best, least = point, gap
-            if least <= enough:
-                return ending("the certified gap is within the tolerance")
         if trouble:
-            return ending(trouble)
-        point, idle = following, idle + 1 if length < SHORT else 0
+            watch.look(point)
+        if watch.proved or trouble:
+            message = "the certified gap is within the tolerance" if watch.proved else trouble
+            return Ending(watch.best, watch.gap, passed, iteration, watch.proved, message)
+        point = following
     raise AssertionError
+
+
+class _Watch:
+    """The point with the least certified gap so far."""
+
+    def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point) -> None:
+        self.gap_of, self.enough = gap_of, enough
+        self.best, self.gap = start, np.inf
+
+    @property
+    def proved(self) -> bool:
+        return self.gap <= self.enough
+
+    def look(self, point: Point) -> None:
+        gap = self.gap_of(point)
+        if gap < self.gap:
+            self.best, self.gap = point, gap
+
+
+def _over(iteration: int, idle: int, begin: float, seconds: float | None) -> str:
+    """Why it must end here, if it must."""
+    if idle >= PATIENCE:
+        return "nothing improves"
+    if iteration >= MOST:
+        return "iteration limit"
+    return "time limit" if seconds is not None and time.perf_counter() - begin > seconds else ""
 
 
 def _iterate(task: Task, at: Point) -> tuple[Point, float]:
@@ -107,7 +136,7 @@ def _iterate(task: Task, at: Point) -> tuple[Point, float]:
     mu = at.gap / task.pairs
     step = newton.step(*(-product for product in now))
     primal, dual = _lengths(task, at, step)
-    target = mu * (at.moved(step, primal, dual).gap / (mu * task.pairs)) ** 3
+    target = mu * (at.gap_after(step, primal, dual) / (mu * task.pairs)) ** 3
     wanted = [target - product for product in now]
     wanted[0] -= step.a * step.above
     wanted[1] -= step.b * step.below

@@ -65,6 +65,20 @@ class Point:
         """Their sum: the duality gap of a point that meets the equations."""
         return float(np.vdot(self.a, self.above) + np.vdot(self.b, self.below) + self.f @ self.low)
 
+    def gap_after(self, step: Point, primal: float, dual: float) -> float:
+        """The gap so far along a step."""
+        total = sum(
+            np.vdot(here, size)
+            + dual * np.vdot(there, size)
+            + primal * (np.vdot(here, change) + dual * np.vdot(there, change))
+            for here, there, size, change in (
+                (self.a, step.a, self.above, step.above),
+                (self.b, step.b, self.below, step.below),
+                (self.f, step.f, self.low, step.low),
+            )
+        )
+        return float(total)
+
     def moved(self, step: Point, primal: float, dual: float) -> Point:
         """The point so far along a step."""
         return Point(

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from pmlopt.builders import LinearDesign
 from pmlopt.certificate import utility_bound
 from pmlopt.certificate.repair import roughly
 from pmlopt.checks import FloatArray
+from pmlopt.closed_forms import constant
+from pmlopt.errors import MechanismError
+from pmlopt.privacy.band import Band
 from pmlopt.solvers.banded.interior import minimise
 from pmlopt.solvers.banded.newton import Point
 from pmlopt.solvers.banded.task import Task
@@ -27,31 +32,121 @@ SHARE = 0.01
 """The share of the tolerance at which it ends: one or two iterations more leave a cleaner matrix."""
 
 
-def run(program: LinearDesign, task: Task, options: Options) -> Outcome:
-    """Solve a banded design to the certified gap that was asked for."""
+HALFWAY = 0.01
+"""The gap, as a share of the utility's range, at which a point is kept as a start for a program nearby."""
+
+MIXED = (0.3, 0.6, 0.9)
+"""Shares of constant columns with which a neighbour's point is pushed inside, tried in turn."""
+
+
+def run(
+    program: LinearDesign, task: Task, options: Options, arrays: Mapping[str, NDArray[Any]] | None = None
+) -> Outcome:
+    """Solve a banded design to the certified gap that was asked for.
+
+    Args:
+        program: the design.
+        task: the same as numbers.
+        options: what was asked.
+        arrays: "halfway", "rows" and "means", which a neighbour's solve has left.
+    """
     begin = time.perf_counter()
-    start = centre(task)
+    near = None if arrays is None else pushed(task, arrays)
+    start = centre(task) if near is None else near
 
     def gap_of(point: Point) -> float:
-        matrix = roughly(program.prior, program.privacy, point.mechanism)
-        rho = task.multipliers(point.y)
-        bound = utility_bound(program.prior, program.privacy, program.centred, rho)
-        return (bound - expectation(program.prior, program.centred, matrix)) / task.scale
+        try:
+            matrix = roughly(program.prior, program.privacy, point.mechanism)
+        except MechanismError:  # far from any mechanism
+            return np.inf
+        return _gap(program, matrix, task.multipliers(point.y)) / task.scale
 
-    allowed = max(options.tolerance * program.range, program.rounding)
+    allowed = max(options.tolerance * program.range, program.rounding) / task.scale
+    halfway = HALFWAY * program.range / task.scale
     ready = time.perf_counter()
     with one_thread():
-        ending = minimise(task, start, gap_of, SHARE * allowed / task.scale, options.time_limit)
+        ending = minimise(task, start, gap_of, SHARE * allowed, halfway, options.time_limit)
+    found, message = Found(ending.point.mechanism, task.multipliers(ending.point.y)), ending.message
+    if ending.gap > allowed:  # at a level of next to nothing there is hardly an inside to move in
+        still = constant(program.prior, program.centred).matrix
+        worth = (still * program.centred).sum(axis=1)
+        if _gap(program, still, worth) / task.scale <= allowed:
+            found, message = Found(still, worth), "a constant is within the tolerance"
     return Outcome(
         state="point",
-        finished=ending.proved,
-        message=ending.message,
+        finished=ending.gap <= allowed or message != ending.message,
+        message=message,
         iterations=ending.iterations,
-        warm_started=False,
+        warm_started=near is not None,
         compile_seconds=ready - begin,
         solve_seconds=time.perf_counter() - ready,
-        found=Found(ending.point.mechanism, task.multipliers(ending.point.y)),
+        found=found,
+        restart=_kept(task, ending.halfway),
     )
+
+
+def _gap(program: LinearDesign, matrix: FloatArray, rho: FloatArray) -> float:
+    """What the multipliers leave open of a mechanism's value."""
+    bound = utility_bound(program.prior, program.privacy, program.centred, rho)
+    return bound - expectation(program.prior, program.centred, matrix)
+
+
+def _kept(task: Task, point: Point | None) -> Mapping[str, NDArray[Any]]:
+    if point is None:
+        return {}
+    return {"halfway": point.mechanism, "rows": task.scale * point.y, "means": task.scale * point.z}
+
+
+def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
+    """A neighbour's point pushed inside the bands of this task; None where there is none of this shape.
+
+    The matrix is mixed with its own law. The multipliers of the entries are those that its rows and means
+    leave, and enough more for products of one size.
+    """
+    if not {"halfway", "rows", "means"} <= arrays.keys() or arrays["halfway"].shape != task.costs.shape:
+        return None
+    m = task.costs.shape[1]
+    matrix = np.maximum(arrays["halfway"], 1e-3 / m)
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    law = task.prior.pmf @ matrix
+    y, z = arrays["rows"] / task.scale, arrays["means"] / task.scale
+    reduced = task.costs - y[:, None]
+    if task.band.weights is not None:
+        reduced -= task.band.weights[:, None] * z
+    for share in MIXED:
+        inside = (1 - share) * matrix + share * law
+        scalars = scalars_of(task.band, inside)
+        low, high = task.band.lower @ scalars, task.band.upper @ scalars
+        above, below = inside - low, high - inside
+        if min(above.min(), below.min(), scalars.min()) > 0:
+            break
+    else:
+        return None
+    up, down = np.maximum(reduced, 0.0), np.maximum(-reduced, 0.0)
+    mu = max(float(np.vdot(up, above) + np.vdot(down, below)), 1e-12) / task.pairs
+    most = max(float(np.abs(reduced).max()), 1e-3)
+    return Point(
+        above=above,
+        below=below,
+        scalars=scalars,
+        low=low,
+        a=up + np.minimum(mu / above, most),
+        b=down + np.minimum(mu / below, most),
+        f=mu / low if task.band.floored else np.zeros(m),
+        y=y,
+        z=z,
+    )
+
+
+def scalars_of(band: Band, matrix: FloatArray) -> FloatArray:
+    """(k, M) scalars with which the ends of the band are off the columns of a matrix, where that can be."""
+    least, largest = matrix.min(axis=0), matrix.max(axis=0)
+    if band.weights is None or band.mean is None:
+        return np.array([np.sqrt(least * largest / (band.lower[0] * band.upper[0]))])
+    means = band.weights @ matrix
+    if not band.floored:
+        return np.array([means / band.mean[0]])
+    return np.array([(means - band.mean[1] * least / 2) / band.mean[0], least / 2])
 
 
 @cache
