@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from itertools import count, cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.files import write_whole
+from pmlopt.plots import figure_class
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
 
@@ -45,6 +52,13 @@ def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int) -> d
     return {name: (statistics.median(times), answers[name]) for name, times in seconds.items()}
 
 
+PACKAGES = (
+    "pmlopt", "cvxpy", "highspy", "highspy-extras", "clarabel", "scs", "osqp", "numpy", "scipy", "qif",
+    "matplotlib",
+)  # fmt: skip
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
 def machine() -> str:
     """The machine and the versions that the figures belong to."""
     packages = ("pmlopt", "cvxpy", "highspy", "clarabel", "scs", "numpy", "scipy")
@@ -52,8 +66,59 @@ def machine() -> str:
     return f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}, {versions}"
 
 
+def machine_facts() -> dict[str, Any]:
+    """The same for a program, with the processor, its cores, the memory, and who multiplies matrices."""
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory [GiB]": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "BLAS of numpy": f"{blas['name']} {blas['version']}",
+        "threads asked for": {name: os.environ.get(name) for name in THREADS},
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+_keeping: list[Iterator[Path]] = []
+"""Where the next printed table goes, too: see `kept`."""
+
+
+@contextmanager
+def kept(folder: Path, name: str) -> Iterator[None]:
+    """Write every table that is printed within, too: `<name>.csv`, then `<name>-2.csv` and so on."""
+    _keeping.append(folder / (f"{name}.csv" if k == 1 else f"{name}-{k}.csv") for k in count(1))
+    try:
+        yield
+    finally:
+        _keeping.pop()
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table in Markdown."""
+    if _keeping:
+        write_csv(next(_keeping[-1]), head, rows)
+    _show(head, rows)
+
+
+def _show(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     print("| " + " | ".join(head) + " |")
     print("|" + " --- |" * len(head))
     for row in rows:
@@ -72,7 +137,27 @@ def report(
     folder: Path | None, name: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, show: bool = True
 ) -> None:
     """Print a table, and write it where a folder is given."""
-    if show:
+    if show and folder is None:
         table(head, rows)
+    elif show:
+        _show(head, rows)
     if folder is not None:
         write_csv(folder / f"{name}.csv", head, rows)
+
+
+def growth_figure(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], upright: str, across: str = "N"
+) -> Figure:
+    """Curves on two logarithmic axes, such as seconds over N."""
+    figure = figure_class()(figsize=(8.5, 4.8), layout="constrained")
+    axes = figure.subplots()
+    marks = cycle("osx^vD+<>*")
+    for (name, (sizes, values)), mark in zip(curves.items(), marks, strict=False):
+        axes.loglog(sizes, values, marker=mark, markersize=4, linewidth=1, label=name)
+    axes.set(xlabel=across, ylabel=upright)
+    ticks = sorted({size for sizes, _ in curves.values() for size in sizes})
+    axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks], fontsize="small")
+    axes.minorticks_off()
+    axes.grid(visible=True, which="major", linewidth=0.3)
+    axes.legend(frameon=False, fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure

@@ -1,6 +1,6 @@
 """Mutual information under PML: the LP over all extreme columns beside column generation, growth in N.
 
-    python benchmarks/enumeration.py [--sizes 8 12 16 20 24 50 100] [--repeats 1]
+    python benchmarks/enumeration.py [--sizes 8 12 16 20 24 50 100] [--repeats 1] [--output FILE.png]
 
 Both on the same instances in one run. Enumeration lists every column and solves one LP by HiGHS; it stops at
 the list's limit. The ratio is its time over that of column generation at a certified gap of 1e-6 (1e-5 from
@@ -10,14 +10,16 @@ N = 50 on). `counts` are integer counts with a total of about 20,000, priced by 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import FloatArray, interleaved, machine, table
+from common import FloatArray, growth_figure, interleaved, machine, table
 
 from pmlopt import PML, MutualInformation, Prior, Result, design, solve
 from pmlopt.errors import ProgramError
+from pmlopt.plots import save_figure
 from pmlopt.solvers.master import Master
 
 HEAD = ("N", "prior", "epsilon", "columns", "enumeration [s]", "generation [s]",
@@ -26,12 +28,13 @@ LARGEST = 20
 """Letters up to which the LP over all columns is solved."""
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the comparison and print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[8, 12, 16, 20, 24, 50, 100])
     parser.add_argument("--repeats", type=int, default=1)
-    arguments = parser.parse_args()
+    parser.add_argument("--output", type=Path, help="A plot of the times.")
+    arguments = parser.parse_args(argv)
     print(machine())
     rows = [
         compare(prior_of(kind, size), kind, epsilon, arguments.repeats)
@@ -40,6 +43,20 @@ def main() -> None:
         for epsilon in (0.5, 1.0)
     ]
     table(HEAD, rows)
+    if arguments.output is not None:
+        save_figure(growth_figure(curves(rows), "seconds"), arguments.output)
+
+
+def curves(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[list[float], list[float]]]:
+    """Seconds over N of both ways for each kind of prior, at the first epsilon."""
+    lines: dict[str, tuple[list[float], list[float]]] = {}
+    for size, kind, epsilon, _, full, generated, *_ in rows:
+        for way, seconds in (("enumeration", full), ("generation", generated)):
+            if epsilon == rows[0][2] and seconds:
+                sizes, times = lines.setdefault(f"{way}, {kind}", ([], []))
+                sizes.append(float(size))
+                times.append(float(seconds))
+    return lines
 
 
 def prior_of(kind: str, size: int) -> Prior:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ GRID = np.linspace(0.005, 0.995, 199)
 NAMES = ("upper bound", "exact", "h_delta", "binary envelope", "approximate DP")
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figures and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/envelope.png"))
@@ -69,7 +70,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--letters", type=int, nargs="*", default=[5, 10, 20, 50])
     parser.add_argument("--sizes", nargs="*", default=["5x5", "10x10", "20x20", "50x50", "10x50", "50x10"])
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     print(machine())
     figure = Figure(figsize=(12, 7), layout="constrained")
     panels = figure.subplots(2, 3).ravel().tolist()

@@ -60,14 +60,14 @@ EXAMPLES = (
 )
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Compute both figures, draw them, and print how close the bounds come."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/estimation.png"))
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--priors", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     rng = np.random.default_rng(arguments.seed)
     figure = Figure(figsize=(9, 7), layout="constrained")
     axes = figure.subplots(2, 2)

@@ -10,10 +10,11 @@ counts, under LDP, and of randomized response at that LDP level; every point is 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from common import write_csv
+from common import table, write_csv
 
 from pmlopt import LDP, PML, L1Ball, MutualInformation, Prior, closed_forms, design, mutual_information, solve
 from pmlopt.instances import find
@@ -32,14 +33,14 @@ GROUPS = {
 NAMES = ("optimal under PML", "optimal under robust PML", "optimal under LDP", "randomized response")
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Solve the grid, draw it, and print a few points."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/information.png"))
     parser.add_argument("--csv", type=Path, help="Write the points, too.")
     parser.add_argument("--points", type=int, default=61)
     parser.add_argument("--epsilon", type=float, default=3.0, help="The largest one, in nats.")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     prior = merged()
     grid = np.linspace(0.0, arguments.epsilon, arguments.points)
     rows = [point(prior, float(epsilon)) for epsilon in grid]
@@ -49,9 +50,8 @@ def main() -> None:
     if arguments.csv is not None:
         points = ((e, *row) for e, row in zip(grid.tolist(), rows, strict=True))
         write_csv(arguments.csv, ("epsilon", *NAMES), points)
-    for epsilon in (0.5, 1.0, 2.0):
-        shown = ", ".join(f"{value:.4f}" for value in point(prior, epsilon))
-        print(f"epsilon {epsilon}: {shown}")
+    shown = [[f"{e:g}", *(f"{value:.4f}" for value in point(prior, e))] for e in (0.5, 1.0, 2.0)]
+    table(("epsilon", *NAMES), shown)
 
 
 def merged() -> Prior:

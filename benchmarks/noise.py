@@ -44,7 +44,7 @@ SHUFFLES, DELTA = 100, 1e-9
 RECORDS = 1000
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figures and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/noise.png"))
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--repeats", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     rng = np.random.default_rng(arguments.seed)
     print(machine())
     start = time.perf_counter()

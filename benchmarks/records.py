@@ -2,7 +2,7 @@
 
     python benchmarks/records.py [--output docs/records.png] [--csv FOLDER] [--restarts 8] [--starts 2]
         [--points 8] [--repeats 5] [--sizes 4 100 1000 10000] [--listed 4 6 8 10]
-        [--weights 10 100 1000 10000] [--mechanisms 100] [--time-limit 20]
+        [--weights 10 100 1000 10000] [--mechanisms 100] [--time-limit 20] [--quick]
 
 Table 3: Laplace noise and the exponential mechanism at epsilon = 1 on the parity of four records: printed,
 alternating and certified; where the print is too small, what one prior leaks, added up over the 16 datasets.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,17 +27,16 @@ import numpy as np
 from common import FloatArray, interleaved, machine, report, table
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from records_claims import BIT, claims
 from scipy.special import xlogy
 
-from pmlopt import ldp_level, queries, record_leakage, record_leakage_curve
+from pmlopt import queries, record_leakage, record_leakage_curve
 from pmlopt.cli.printing import progress
 from pmlopt.closed_forms import parity_leakage
 from pmlopt.plots import save_figure
 from pmlopt.queries import ModularSum, Quadratic, Query, Weight, symmetric_channel
 from pmlopt.result import RecordResult
-from pmlopt.solvers.records import steps
 
-BIT = math.log(2)
 MECHANISMS = {"Laplace": queries.laplace, "exponential": queries.exponential}
 PRINTED = {
     "Laplace": {0.0: 0.079, 0.5: 0.062, 1.0: 0.041, 1.5: 0.022, 2.0: 0.009, 4 * BIT: 0.0},
@@ -55,7 +54,7 @@ MISSING = (None, 0.4, 0.15, 0.03)
 DISTORTIONS = np.array([0.005, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45])
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figures and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/records.png"))
@@ -69,20 +68,25 @@ def main() -> None:
     parser.add_argument("--weights", type=int, nargs="*", default=[10, 100, 1000, 10_000])
     parser.add_argument("--mechanisms", type=int, default=100, help="Random ones for Theorem 4.")
     parser.add_argument("--time-limit", type=float, default=20.0, help="Seconds for each harder query.")
-    arguments = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="Four records, few points, and no claims.")
+    arguments = parser.parse_args(argv)
+    if arguments.quick:
+        arguments.restarts = arguments.starts = arguments.points = arguments.repeats = 1
+        arguments.sizes, arguments.listed, arguments.weights, arguments.time_limit = [4], [4], [10], 0.5
     print(machine())
     begin = time.perf_counter()
-    table_3(arguments.restarts, arguments.csv)
+    table_3(arguments.restarts, arguments.csv, ENTROPIES[::4] if arguments.quick else ENTROPIES)
     figure = Figure(figsize=(12, 10.5), layout="constrained")
     panels = figure.subplots(3, 3)
-    for place, records in enumerate(RECORDS):
+    for place, records in enumerate(RECORDS[:1] if arguments.quick else RECORDS):
         figure_3(panels[0, place], records, arguments.points, arguments.starts, arguments.csv)
         figure_4(panels[1, place], records, arguments.csv)
         figure_5(panels[2, place], records, arguments.csv)
     save_figure(figure, arguments.output)
     print()
-    table(("claim", "measured"), claims(arguments.mechanisms))
-    print()
+    if not arguments.quick:
+        table(("claim", "measured"), claims(arguments.mechanisms))
+        print()
     growth(arguments.sizes, arguments.listed, arguments.weights, arguments.repeats, arguments.csv)
     print()
     harder(arguments.time_limit, arguments.csv)
@@ -92,16 +96,14 @@ def main() -> None:
 # ---------------------------------------------------------------- Table 3
 
 
-def table_3(restarts: int, folder: Path | None) -> None:
+def table_3(restarts: int, folder: Path | None, entropies: Sequence[float]) -> None:
     """Both mechanisms at epsilon = 1 on the parity of four records."""
     head = (
         "mechanism", "b [nats]", "printed", "alternating", "certified, from", "to", "gap", "exact [s]",
         "alternating [s]", "one prior leaks", "its entropy",
     )  # fmt: skip
-    rows = [
-        row_3(name, b, restarts)
-        for name, b in progress([(name, b) for name in MECHANISMS for b in ENTROPIES], 18, "Table 3")
-    ]
+    asked = [(name, b) for name in MECHANISMS for b in entropies]
+    rows = [row_3(name, b, restarts) for name, b in progress(asked, len(asked), "Table 3")]
     report(folder, "ent-table-3", head, rows)
 
 
@@ -248,157 +250,6 @@ def figure_5(axes: Axes, records: int, folder: Path | None) -> None:
         show=False,
     )  # fmt: skip
     print(f"Figure 5, n = {records}: Laplace and exponential are BSCs; certified less closed form {away:.0e}")
-
-
-# ---------------------------------------------------------------- the paper's claims
-
-
-def claims(mechanisms: int) -> list[list[str]]:
-    """What can be checked by a number, one row each."""
-    return [
-        gradient(), uniform_start(), stopping_rule(), row_entropy(), projection(), *sensitivities(),
-        single_runs(mechanisms),
-    ]  # fmt: skip
-
-
-def random_conditionals(records: int, error: float, seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """p(x_1), p(x_-1|x_1) at random, and q(y|x) of a noisy parity, in the shapes of `steps`."""
-    random = np.random.default_rng(seed)
-    size = 2 ** (records - 1)
-    parity = np.indices((2,) * records).sum(axis=0).reshape(2, size) % 2
-    rows = np.array([[1 - error, error], [error, 1 - error]])
-    return random.dirichlet(np.ones(2)), random.dirichlet(np.ones(size), 2), rows[parity]
-
-
-def printed_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
-    """ENT, eq. (37), as printed."""
-    mean = letters @ laws
-    last = letters[:, None] ** 2 * np.einsum("arm,am->ar", channel, laws / mean)
-    right = steps.conditional_gradient(letters, laws, channel)
-    return np.asarray(letters[:, None] + right - last)
-
-
-def gradient() -> list[str]:
-    """(37) beside differences, along the directions in which a row stays a law."""
-    letters, others, channel = random_conditionals(4, 0.1, 0)
-    laws = steps.outputs(others, channel)
-
-    def away(found: FloatArray) -> float:
-        worst = 0.0
-        for place in range(1, others.shape[1]):
-            moved = np.zeros(others.shape)
-            moved[0, place], moved[0, 0] = 1e-5, -1e-5
-            after, before = (
-                steps.information(letters, steps.outputs(others + sign * moved, channel)) for sign in (1, -1)
-            )
-            worst = max(worst, abs((after - before) / 2e-5 - (found[0, place] - found[0, 0])))
-        return worst
-
-    right = away(steps.conditional_gradient(letters, laws, channel))
-    wrong = away(printed_gradient(letters, laws, channel))
-    return [
-        "(37), parity of four records, BSC(0.1), a random prior",
-        f"off the difference quotient by {wrong:.2g}; without its first and last term by {right:.0e}",
-    ]
-
-
-def uniform_start() -> list[str]:
-    """Algorithm 1 from the uniform prior, where Section 3.1 starts it."""
-    _, _, channel = random_conditionals(4, 0.1, 0)
-    letters, others = np.full(2, 0.5), np.full((2, 8), 1 / 8)
-    laws, inner = steps.outputs(others, channel), steps.entropies(others)
-    moved = steps.marginal_step(letters, laws, inner, 2.0)
-    after = steps.conditional_step(moved, others, channel, 2.0)
-    leaked = steps.information(moved, steps.outputs(after, channel))
-    spread = np.ptp(printed_gradient(letters, laws, channel), axis=1).max()
-    return [
-        "Section 3.1 starts at the uniform prior; parity, b = 2",
-        f"leaks {abs(leaked):.1g} after a round of steps; the entries of (37) differ by {spread:.1g}",
-    ]
-
-
-def stopping_rule() -> list[str]:
-    """Algorithm 2 as printed, on two letters that are told apart, one of them certain of the rest."""
-    laws, inner, entropy, start = np.eye(2), np.array([0.0, 2.0]), 2.0, np.array([0.2, 0.8])
-    ends = []
-    for accuracy in (1e-3, 1e-6):
-        law, price, last, value, rounds = start, 0.0, -math.inf, 0.0, 0
-        while abs(value - last) >= accuracy:
-            worth = (steps.divergences(law, laws) + price * (inner - np.log(law))) / (1 + price)
-            law = law * np.exp(worth)
-            law /= law.sum()
-            uncertain = float(steps.entropies(law) + law @ inner)
-            price = max(0.0, price - 0.1 * (uncertain - entropy))
-            last, value, rounds = value, steps.information(law, laws), rounds + 1
-        ends.append(f"for {accuracy:g} in round {rounds} at an entropy of {uncertain:.5f}")
-    ours = steps.marginal_step(start, laws, inner, entropy)
-    held = float(steps.entropies(ours) + ours @ inner)
-    return ["Algorithm 2 stops when I stands still; b = 2", f"{'; '.join(ends)}; here at {held:.5f}"]
-
-
-def row_entropy() -> list[str]:
-    """(18), which sums over all rows, beside Algorithm 3, which leaves row k out."""
-    letters, others, _ = random_conditionals(4, 0.1, 1)
-    held = steps.entropies(others)
-    total = float(steps.entropies(letters) + letters @ held)
-    every = (total - float(steps.entropies(letters)) - float(letters @ held)) / letters[0]
-    but_one = (total - float(steps.entropies(letters)) - float(letters[1] * held[1])) / letters[0]
-    return [
-        "(18): the entropy that row k needs, at a prior of entropy b",
-        f"row {held[0]:.4f}; (18) {abs(every):.4f}; Algorithm 3, line 9 {but_one:.4f}",
-    ]
-
-
-def projection() -> list[str]:
-    """Algorithm 5 on a law whose entropy is short of t by next to nothing."""
-    law = np.array([0.7, 0.2, 0.1])
-    wanted = float(steps.entropies(law)) + 1e-6
-    moved = steps.project_to_entropy(law, wanted)
-    return [
-        "Algorithm 5 on (0.7, 0.2, 0.1), t = its entropy and 1e-6 more",
-        f"({', '.join(f'{x:.3f}' for x in moved)}): moved by {np.abs(moved - law).sum():.3f} in l1",
-    ]
-
-
-def sensitivities() -> list[list[str]]:
-    """A sum modulo m when one record changes, and Laplace noise that takes 1 for it."""
-    changes = []
-    for modulus in (2, 3, 4, 5):
-        sums = np.indices((2,) * 6).sum(axis=0) % modulus
-        changes.append(max(int(np.abs(np.diff(sums, axis=axis)).max()) for axis in range(6)))
-    query = ModularSum(6, 3)
-    levels = [ldp_level(queries.laplace(query, scale).matrix[[0, 2]]) for scale in (1.0, query.sensitivity)]
-    return [
-        ["Section 4.1.1: a sum modulo m has sensitivity 1; six records, m = 2, 3, 4, 5", f"{changes}"],
-        [
-            "(45), m = 3, epsilon = 1: the level of the rows of neighbours 0 and 2",
-            f"{levels[1]:.4f} with noise for the sensitivity 1; {levels[0]:.4f} with noise for 2",
-        ],
-    ]
-
-
-def single_runs(count: int) -> list[str]:
-    """Theorem 4 at b = 0: single runs of Algorithm 1 on random mechanisms of three values."""
-    query = Weight(2)
-    below, most, which = 0, -1.0, 0
-    for seed in progress(range(count), count, "Theorem 4"):
-        rows = np.random.default_rng(seed).dirichlet(np.full(3, 0.5), 3)
-        exact = record_leakage(query, rows, 0.0)
-        single = record_leakage(query, rows, 0.0, "alternating", restarts=1)
-        short = exact.value - single.value
-        below += short > 1e-5
-        if short > most:
-            most, which = short, seed
-    rows = np.random.default_rng(which).dirichlet(np.full(3, 0.5), 3)
-    best = record_leakage(query, rows, 0.0).value
-    ends = [
-        record_leakage(query, rows, 0.0, "alternating", restarts=1, seed=seed).value for seed in range(20)
-    ]
-    return [
-        f"Theorem 4: a single run is optimal at b = 0; weight of two records, {count} random mechanisms",
-        f"{below} end below the capacity by more than 1e-5; that of seed {which} at {best - most:.5f} for "
-        f"{best:.5f}, and so do {sum(end < best - 1e-5 for end in ends)} of the seeds 0 to 19",
-    ]
 
 
 # ---------------------------------------------------------------- what it costs

@@ -1,6 +1,6 @@
 """Robust PML: Proposition 2 as printed beside the sparse form, and what robust designs cost as N grows.
 
-    python benchmarks/robust.py [--sizes 10 20 30] [--large 50 100] [--repeats 3]
+    python benchmarks/robust.py [--sizes 10 20 30] [--large 50 100] [--repeats 3] [--output FILE.png]
 
 The first table solves the same robust design (l1 ball, half of 2 min p, epsilon = 1, random gains) in one
 run as EMP prints it, with `P[i,j] <= e^eps' (p P[:,j] + beta/2 P[k,j])` for all i, k, j, and in the sparse
@@ -14,26 +14,29 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import cvxpy as cp
 import numpy as np
-from common import FloatArray, instance, interleaved, machine, table
+from common import FloatArray, growth_figure, instance, interleaved, machine, table
 
 from pmlopt import PML, AllPriors, Box, ExpectedGain, L1Ball, MinimumMass, Prior, Vertices, design, solve
+from pmlopt.plots import save_figure
 from pmlopt.uncertainty import PriorSet
 
 EPSILON = 1.0
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run both comparisons and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 20, 30])
     parser.add_argument("--large", type=int, nargs="+", default=[50, 100])
     parser.add_argument("--repeats", type=int, default=3)
-    arguments = parser.parse_args()
+    parser.add_argument("--output", type=Path, help="A plot of what the sets cost.")
+    arguments = parser.parse_args(argv)
     print(machine())
     head = (
         "N", "rows printed", "rows sparse", "one by one [s]", "in blocks [s]", "sparse [s]",
@@ -42,7 +45,20 @@ def main() -> None:
     table(head, [compare(size, arguments.repeats) for size in arguments.sizes])
     print()
     costs = ("N", "set", "compile [s]", "solve [s]", "certify [s]", "value", "gap")
-    table(costs, [grow(size, name) for size in arguments.large for name in SETS])
+    rows = [grow(size, name) for size in arguments.large for name in SETS]
+    table(costs, rows)
+    if arguments.output is not None:
+        save_figure(growth_figure(curves(rows), "compile, solve and certify [s]"), arguments.output)
+
+
+def curves(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[list[float], list[float]]]:
+    """Seconds over N for each set."""
+    lines: dict[str, tuple[list[float], list[float]]] = {}
+    for size, name, *parts in rows:
+        sizes, seconds = lines.setdefault(name, ([], []))
+        sizes.append(float(size))
+        seconds.append(sum(float(part) for part in parts[:3]))
+    return lines
 
 
 Rows: TypeAlias = Callable[[cp.Variable, FloatArray, float, float], list[cp.Constraint]]

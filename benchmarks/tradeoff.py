@@ -9,23 +9,25 @@ response at the LDP level that guarantees the same PML. Needs the extra `plots`.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from common import table
 from matplotlib.figure import Figure
 
-from pmlopt import LDP, PML, ExpectedLoss, Mechanism, closed_forms, design, solve
+from pmlopt import LDP, PML, ExpectedLoss, Mechanism, Prior, closed_forms, design, solve
 from pmlopt.instances import find
 from pmlopt.plots import save_figure
 from pmlopt.utility import absolute
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Solve the grid and draw it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/tradeoff.png"))
     parser.add_argument("--points", type=int, default=40)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     prior = find("adult-education-absolute").prior
     loss = ExpectedLoss(absolute)
     grid = np.linspace(0.0, prior.max_leakage, arguments.points)
@@ -46,11 +48,16 @@ def main() -> None:
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
     save_figure(figure, arguments.output)
-    for epsilon in (0.5, 1.0, 2.0, 3.0):
-        under = [solve(design(prior, kind(epsilon), loss)).value for kind in (PML, LDP)]
-        form = closed_forms.randomized_response(prior.size, closed_forms.ldp_for_pml(prior, epsilon))
-        rr = loss.value(prior, Mechanism(form.matrix, prior.labels, prior.labels))
-        print(f"epsilon {epsilon}: PML {under[0]:.3f}, LDP {under[1]:.3f}, randomized response {rr:.3f}")
+    head = ("epsilon", "optimal under PML", "optimal under LDP", "randomized response with that PML")
+    table(head, [shown(prior, loss, epsilon) for epsilon in (0.5, 1.0, 2.0, 3.0)])
+
+
+def shown(prior: Prior, loss: ExpectedLoss, epsilon: float) -> list[str]:
+    """One row of the README's table."""
+    under = [solve(design(prior, kind(epsilon), loss)).value for kind in (PML, LDP)]
+    form = closed_forms.randomized_response(prior.size, closed_forms.ldp_for_pml(prior, epsilon))
+    response = loss.value(prior, Mechanism(form.matrix, prior.labels, prior.labels))
+    return [f"{epsilon:g}", *(f"{value:.3f}" for value in (*under, response))]
 
 
 if __name__ == "__main__":

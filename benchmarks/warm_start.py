@@ -1,58 +1,75 @@
 """HiGHS simplex iterations with and without the closed form as a warm start, where it is optimal.
 
-python benchmarks/warm_start.py [--repeats 3]
+python benchmarks/warm_start.py [--sizes 10 20 50 100] [--repeats 3] [--output FILE.png]
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
-from common import interleaved, machine, table
+from common import growth_figure, interleaved, machine, table
 
-from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, Program, closed_forms, design, solve
+from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, closed_forms, design, solve
+from pmlopt.builders.linear import LinearDesign
 from pmlopt.measures import information_density
-from pmlopt.utility import hamming
+from pmlopt.plots import save_figure
+from pmlopt.privacy import Requirement
+from pmlopt.utility import LinearUtility, hamming
+
+LARGEST = 50
+"""Letters up to which the instances with Zipf counts are solved: beyond, their gains are all rounding."""
 
 
-def programs() -> Iterator[tuple[str, Program]]:
-    """LPs whose optimum is known by formula."""
-    for size in (10, 20, 50, 100):
+def programs(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
+    """LPs whose optimum is known by formula, with the family that they belong to."""
+    for size in sizes:
         prior = Prior.uniform(size)
-        yield f"uniform, PML 0.7, N = {size}", design(prior, PML(0.7), ExpectedLoss(hamming))
-        yield f"uniform, LDP 1, N = {size}", design(prior, LDP(1.0), ExpectedLoss(hamming))
-    for size in (10, 20, 50):
+        yield "uniform, PML 0.7", linear(prior, PML(0.7), ExpectedLoss(hamming))
+        yield "uniform, LDP 1", linear(prior, LDP(1.0), ExpectedLoss(hamming))
+    for size in (size for size in sizes if size <= LARGEST):
         prior = Prior.from_counts([int(c) for c in 1000 / np.arange(1, size + 1)])
         epsilon = -0.9 * math.log1p(-float(prior.pmf.min()))
         form = closed_forms.high_privacy(prior, epsilon)
         gain = ExpectedGain(information_density(prior, form))
-        yield f"Zipf counts, first region, N = {size}", design(prior, PML(epsilon), gain)
+        yield "Zipf counts, first region", linear(prior, PML(epsilon), gain)
 
 
-def main() -> None:
+def linear(prior: Prior, privacy: Requirement, utility: LinearUtility) -> LinearDesign:
+    """The design, known to be linear."""
+    program = design(prior, privacy, utility)
+    assert isinstance(program, LinearDesign)
+    return program
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the comparison and print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10, 20, 50, 100])
     parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--output", type=Path, help="A plot of the ratios.")
+    arguments = parser.parse_args(argv)
     print(machine())
     rows = []
-    for name, program in programs():
+    lines: dict[str, tuple[list[float], list[float]]] = {}
+    for name, program in programs(arguments.sizes):
         measured = interleaved(
             {
                 "cold": partial(solve, program, "highs", warm_start=False),
                 "warm": partial(solve, program, "highs"),
             },
-            repeats,
+            arguments.repeats,
         )
         cold, warm = measured["cold"], measured["warm"]
         assert warm[1].warm_started
         assert abs(cold[1].value - warm[1].value) < 1e-9
         rows.append(
             [
-                name,
+                f"{name}, N = {program.prior.size}",
                 warm[1].closed_form.name,
                 cold[1].iterations,
                 warm[1].iterations,
@@ -60,10 +77,15 @@ def main() -> None:
                 f"{cold[0] / warm[0]:.1f}",
             ]
         )
+        sizes, ratios = lines.setdefault(name, ([], []))
+        sizes.append(program.prior.size)
+        ratios.append(cold[0] / warm[0])
     table(
         ["LP", "closed form", "iterations cold", "iterations warm", "solver time ratio", "whole time ratio"],
         rows,
     )
+    if arguments.output is not None:
+        save_figure(growth_figure(lines, "time cold / warm"), arguments.output)
 
 
 if __name__ == "__main__":

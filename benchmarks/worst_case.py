@@ -58,7 +58,7 @@ PATTERNS = {
 }
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Reproduce the figures, then measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("docs/worst_case.png"))
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=120.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--study", type=int, default=200, help="Random problems of each kind.")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     print(machine())
     figure = Figure(figsize=(12, 3.6), layout="constrained")
     first, *others = figure.subplots(1, 3)

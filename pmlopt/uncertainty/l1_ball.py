@@ -137,7 +137,7 @@ class L1Ball(ChoquetSet):
         low = (high - mass) / (high - keep * mass)
         columns = low * worth[-1] + (1 - keep * low) / high * worth
         best = float(np.where(mass < high, columns, -np.inf).max())
-        return max(best, float(worth[-1].max()), float(top_mean(p, gains, min(high, 1.0)).max()))
+        return max(best, float((p @ gains).max()), float(top_mean(p, gains, min(high, 1.0)).max()))
 
     def split(self) -> Split | None:
         if self.vacuous:

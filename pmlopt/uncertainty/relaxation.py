@@ -236,4 +236,4 @@ def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
     worth = weights * np.take_along_axis(gains, order, axis=0)
     mass = keep + (1 - keep) * np.cumsum(weights, axis=0)
     total = keep * worth.sum(axis=0) + (1 - keep) * np.cumsum(worth, axis=0)
-    return float((total / mass).max())
+    return max(float((total / mass).max()), float((p @ gains).max()))

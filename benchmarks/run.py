@@ -1,0 +1,162 @@
+"""Every benchmark, by one command: a table and a plot each, with the machine that they belong to.
+
+    python benchmarks/run.py [--out FOLDER] [--quick] [--only NAME ...] [--list]
+
+Writes `<name>.csv`, `<name>.png` and what was printed as `<name>.md` to the folder, `summary.csv` with how
+each benchmark ended, and `machine.json`. Each runs in a process of its own; one that fails, or leaves no
+table or no plot, is recorded, the others still run, and the exit code is 1. `--quick` makes all of them
+small: a smoke test, whose times mean nothing. Needs `pip install '.[benchmarks]'`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common import kept, machine_facts, table, write_csv
+
+OUT = Path("benchmark-results")
+HEAD = ("benchmark", "seconds", "ended", "problem")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One script beside this one.
+
+    Attributes:
+        about: what it measures.
+        full, quick: its arguments; `{out}` stands for the folder.
+    """
+
+    about: str
+    full: tuple[str, ...] = ("--out", "{out}")
+    quick: tuple[str, ...] = ("--out", "{out}", "--quick")
+
+
+def drawn(name: str, *quick: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The arguments of a script that takes the path of its plot."""
+    full = ("--output", f"{{out}}/{name}.png")
+    return full, (*full, *quick)
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "large": Benchmark("linear designs up to N = 400 beside generic LP solvers"),
+    "solvers": Benchmark("solve beside plain cvxpy with each installed solver"),
+    "qif_compare": Benchmark("LDP designs beside the library qif"),
+    "growth": Benchmark("every kind of problem over its size"),
+    "sweeps": Benchmark("a sweep of thirty epsilon beside cold solves and DPP"),
+    "formulations": Benchmark("sparse forms beside the printed ones"),
+    "lp_closed_form": Benchmark("linear programs beside closed forms"),
+    "warm_start": Benchmark(
+        "the simplex started from a closed form",
+        *drawn("warm_start", "--sizes", "10", "20", "--repeats", "1"),
+    ),
+    "enumeration": Benchmark(
+        "mutual information: all extreme columns, or generated ones",
+        *drawn("enumeration", "--sizes", "6", "8"),
+    ),
+    "robust": Benchmark(
+        "designs for sets of priors",
+        *drawn("robust", "--sizes", "5", "8", "--large", "10", "20", "--repeats", "1"),
+    ),
+    "tradeoff": Benchmark("error against epsilon, Adult data", *drawn("tradeoff", "--points", "6")),
+    "information": Benchmark(
+        "mutual information against epsilon, Adult data", *drawn("information", "--points", "4")
+    ),
+    "worst_case": Benchmark(
+        "WCU, Figures 1 to 3, and what the optimum costs",
+        *drawn(
+            "worst_case", "--draws", "50", "--sizes", "10", "--large", "50", "--repeats", "1", "--study", "5"
+        ),
+    ),
+    "estimation": Benchmark("EMP, Figures 2 and 3", *drawn("estimation", "--priors", "200")),
+    "envelope": Benchmark(
+        "ENV, Figures 1 and 2, and what the envelope costs",
+        *drawn("envelope", "--priors", "50", "--letters", "5", "--sizes", "5x5"),
+    ),
+    "noise": Benchmark(
+        "EMP, Figures 4 to 7, and HIST, Figure 1",
+        ("--output", "{out}/noise.png", "--histogram", "{out}/noise-histogram.png"),
+        ("--output", "{out}/noise.png", "--histogram", "{out}/noise-histogram.png", "--repeats", "50"),
+    ),
+    "records": Benchmark("ENT, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
+    "distortion": Benchmark("ENT, Figures 5 to 7", *drawn("distortion", "--quick")),
+}
+HELPERS = ("common", "limited", "run", "distortion_claims", "records_claims")
+"""Modules that are no benchmarks."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what was chosen; 1 if any of it failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--quick", action="store_true", help="Small instances: a smoke test.")
+    parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS), metavar="NAME")
+    parser.add_argument("--list", action="store_true", help="The names, and what they measure.")
+    parser.add_argument("--here", choices=list(BENCHMARKS), help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if arguments.list:
+        for name, benchmark in BENCHMARKS.items():
+            print(f"{name:16} {benchmark.about}")
+        return 0
+    if arguments.here is not None:
+        here(arguments.here, arguments.out, arguments.quick)
+        return 0
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "machine.json").write_text(json.dumps(machine_facts(), indent=2) + "\n")
+    rows: list[tuple[str, str, str, str]] = []
+    for name in arguments.only or BENCHMARKS:
+        print(f"\n# {name}: {BENCHMARKS[name].about}\n", flush=True)
+        rows.append(alone(name, arguments.out, arguments.quick))
+        write_csv(arguments.out / "summary.csv", HEAD, rows)
+    print()
+    table(HEAD, rows)
+    return int(any(row[2] != "done" for row in rows))
+
+
+def here(name: str, out: Path, quick: bool) -> None:
+    """Run one benchmark in this process, and keep the tables that it prints."""
+    benchmark = BENCHMARKS[name]
+    arguments = [part.format(out=out) for part in (benchmark.quick if quick else benchmark.full)]
+    with kept(out, name):
+        importlib.import_module(name).main(arguments)
+
+
+def alone(name: str, out: Path, quick: bool) -> tuple[str, str, str, str]:
+    """Run one benchmark in its own process, and show and keep what it prints."""
+    files = [out / f"{name}.csv", out / f"{name}.png"]
+    for file in files:
+        file.unlink(missing_ok=True)
+    command = [sys.executable, __file__, "--here", name, "--out", str(out), *(["--quick"] if quick else [])]
+    start = time.perf_counter()
+    complaint = out / f"{name}.err"
+    with (
+        (out / f"{name}.md").open("w") as kept_text,
+        complaint.open("w") as stream,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stream, text=True) as child,
+    ):
+        assert child.stdout is not None
+        for line in child.stdout:
+            print(line, end="", flush=True)
+            kept_text.write(line)
+    seconds = f"{time.perf_counter() - start:.1f}"
+    said = complaint.read_text().strip()
+    if not said:
+        complaint.unlink()
+    if child.returncode:
+        return name, seconds, "failed", (said.splitlines() or [f"exit code {child.returncode}"])[-1][:200]
+    missing = [file.name for file in files if not file.exists()]
+    return name, seconds, *(("failed", f"left no {' and no '.join(missing)}") if missing else ("done", ""))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

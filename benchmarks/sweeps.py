@@ -1,0 +1,176 @@
+"""A sweep of thirty epsilon: `pmlopt.sweep` beside thirty cold solves by cvxpy, and beside its DPP.
+
+    python benchmarks/sweeps.py [--size 100] [--points 30] [--limit 250] [--out FOLDER] [--quick]
+
+Expected gain under PML at epsilon from 0.1 to 3, N = M, random gains and |i - j|. The cold contestants
+declare the same program at each point and call `program.problem.solve`; the DPP ones declare it once, with
+e^epsilon as a `cp.Parameter` in the M rows `t = e^epsilon q`, as sparse as ours. They certify nothing. Every
+contestant is a process of its own with a hard limit on wall time; ratios are to the serial sweep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import cvxpy as cp
+import numpy as np
+from common import instance, machine, report
+from limited import Run, limited
+
+from pmlopt import PML, ExpectedGain, Program, design
+from pmlopt.plots import figure_class, save_figure
+
+OURS = {"pmlopt.sweep": 1, "pmlopt.sweep, 2 processes": 2}
+SETTINGS: Mapping[str, dict[str, Any]] = {
+    "default (Clarabel)": {},
+    "HiGHS": {"solver": "HIGHS"},
+    "SCS": {"solver": "SCS", "eps_abs": 1e-7, "eps_rel": 1e-7, "max_iters": 1_000_000},
+}
+Found: TypeAlias = dict[tuple[str, str], Run]
+HEAD = (
+    "gain", "contestant", "status", "seconds", "largest difference", "peak [MiB]", "ratio to the sweep",
+    "best cold / ours",
+)  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run every contestant, print the table and draw the times."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--points", type=int, default=30)
+    parser.add_argument("--limit", type=float, default=250.0, help="Seconds for each contestant.")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args(argv)
+    print(machine())
+    size, points = (15, 4) if arguments.quick else (arguments.size, arguments.points)
+    found: Found = {}
+    for kind in ("random",) if arguments.quick else ("random", "absolute"):
+        given = {"kind": kind, "size": size, "points": points}
+        for name, workers in OURS.items():
+            found[kind, name] = limited("sweeps:ours", {**given, "workers": workers}, arguments.limit)
+        for way in ("cold", "dpp"):
+            for name, settings in SETTINGS.items():
+                work = {**given, "settings": settings}
+                found[kind, f"cvxpy {way}, {name}"] = limited(f"sweeps:{way}", work, arguments.limit)
+                report(arguments.out, "sweeps", HEAD, rows_of(found), show=False)
+    report(arguments.out, "sweeps", HEAD, rows_of(found))
+    if arguments.out is not None:
+        draw(found, arguments.out / "sweeps.png", f"{points} points, N = {size}")
+
+
+# ---------------------------------------------------------------- in a process of their own
+
+
+def grid(points: int) -> list[float]:
+    """The values of epsilon."""
+    return [float(epsilon) for epsilon in np.linspace(0.1, 3.0, points)]
+
+
+def built(epsilon: float, kind: str, size: int) -> Program:
+    """The program of one point."""
+    p, gains = instance(kind, size, 1)
+    return design(p, PML(epsilon), ExpectedGain(gains))
+
+
+def ours(kind: str, size: int, points: int, workers: int) -> dict[str, Any]:
+    """The sweep, from the grid to the table; a pool of processes is made within the time."""
+    from pmlopt import sweep
+
+    builder = partial(built, kind=kind, size=size)
+    start = time.perf_counter()
+    if workers == 1:
+        table = sweep(builder, {"epsilon": grid(points)})
+    else:
+        with ProcessPoolExecutor(workers) as pool:
+            table = sweep(builder, {"epsilon": grid(points)}, pool)
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "values": [float(value) for value in table.column("value")]}
+
+
+def cold(kind: str, size: int, points: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """A new program at every point."""
+    start = time.perf_counter()
+    values = [float(built(epsilon, kind, size).problem.solve(**settings)) for epsilon in grid(points)]
+    return {"seconds": time.perf_counter() - start, "values": values}
+
+
+def dpp(kind: str, size: int, points: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """One program with a parameter."""
+    p, gains = instance(kind, size, 1)
+    start = time.perf_counter()
+    factor = cp.Parameter(nonneg=True)
+    mechanism = cp.Variable((size, size), nonneg=True)
+    law, bound = cp.Variable((1, size), nonneg=True), cp.Variable((1, size))
+    problem = cp.Problem(
+        cp.Maximize(cp.sum(cp.multiply(p[:, None] * gains, mechanism))),
+        [
+            cp.sum(mechanism, axis=1) == 1,
+            p[None, :] @ mechanism == law,
+            bound == factor * law,
+            mechanism <= np.ones((size, 1)) @ bound,
+        ],
+    )
+    values = []
+    for epsilon in grid(points):
+        factor.value = np.exp(epsilon)
+        values.append(float(problem.solve(**settings)))
+    return {"seconds": time.perf_counter() - start, "values": values}
+
+
+# ---------------------------------------------------------------- the table and the plot
+
+
+def rows_of(found: Found) -> list[list[str]]:
+    """The table; differences are to the serial sweep, or where it failed to the first that ended."""
+    rows = []
+    for (kind, name), run in found.items():
+        others = {label: other for (k, label), other in found.items() if k == kind}
+        if not run.done:
+            late = f"{run.status} {run.problem}".strip()
+            rows.append([kind, name, late, f"> {run.seconds:.0f}", "", f"{run.memory:.0f}", "", ""])
+            continue
+        known = next(np.array(other.answer["values"]) for other in others.values() if other.done)
+        apart = np.abs(np.array(run.answer["values"]) - known).max()
+        rows.append([
+            kind, name, "done", f"{run.answer['seconds']:.2f}", f"{apart:.0e}", f"{run.memory:.0f}",
+            *ratios(name, run, others),
+        ])  # fmt: skip
+    return rows
+
+
+def ratios(name: str, run: Run, others: Mapping[str, Run]) -> tuple[str, str]:
+    """To the serial sweep, and in its row that of the best cold solves."""
+    sweep = others["pmlopt.sweep"]
+    ratio = f"{run.answer['seconds'] / sweep.answer['seconds']:.2f}" if sweep.done else ""
+    cold_ones = [other.answer["seconds"] for label, other in others.items() if "cold" in label and other.done]
+    best = f"{min(cold_ones) / run.answer['seconds']:.1f}" if name in OURS and cold_ones else ""
+    return ratio, best
+
+
+def draw(found: Found, path: Path, title: str) -> None:
+    """Seconds of every contestant that ended."""
+    figure = figure_class()(figsize=(7.5, 4.5), layout="constrained")
+    axes = figure.subplots()
+    labels = list(dict.fromkeys(name for _, name in found))
+    for kind, mark in zip(dict.fromkeys(kind for kind, _ in found), "os", strict=False):
+        done = [(row, found[kind, name]) for row, name in enumerate(labels) if found[kind, name].done]
+        seconds = [run.answer["seconds"] for _, run in done]
+        axes.plot(seconds, [row for row, _ in done], mark, label=kind)
+    axes.set_yticks(range(len(labels)), labels)
+    axes.grid(visible=True, linewidth=0.3)
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="seconds")
+    axes.set_title(title, fontsize="medium")
+    axes.legend(frameon=False)
+    save_figure(figure, path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The benchmark suite is whole: every script is listed, and the list can be shown."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+def assigned(source: str, name: str) -> ast.expr:
+    """What a module assigns to a name at its top level."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+                return node.value
+    raise AssertionError(f"there is no {name}")
+
+
+def test_every_script_is_listed_in_the_runner() -> None:
+    listed = subprocess.run(
+        [sys.executable, FOLDER / "run.py", "--list"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    helpers = ast.literal_eval(assigned((FOLDER / "run.py").read_text(), "HELPERS"))
+    assert {line.split()[0] for line in listed} | set(helpers) == {path.stem for path in FOLDER.glob("*.py")}
+    assert all(len(line.split()) > 2 for line in listed)
+
+
+def test_every_benchmark_is_called_alike() -> None:
+    runner = assigned((FOLDER / "run.py").read_text(), "BENCHMARKS")
+    assert isinstance(runner, ast.Dict)
+    for key in runner.keys:
+        assert isinstance(key, ast.Constant)
+        assert isinstance(key.value, str)
+        module = ast.parse((FOLDER / f"{key.value}.py").read_text())
+        mains = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+        assert [[argument.arg for argument in main.args.args] for main in mains] == [["argv"]], key.value
