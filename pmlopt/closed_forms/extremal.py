@@ -163,7 +163,8 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
             f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"
         )
     ratio = math.exp(min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
-    first, second = 1 - ratio * (1 - high), 1 - ratio * low  # off the diagonal, times d
+    # off the diagonal, times d
+    first, second = _rest(ratio, high, 1 - high), _rest(ratio, 1 - low, low)
     scale = 1 + ratio * (high - low)
     if min(first, second) >= 0:
         rows = [[ratio * (1 - low), first], [second, ratio * high]]
@@ -173,3 +174,8 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
         return Mechanism([[kept, 1 - kept], [0.0, 1.0]])
     kept = min(1.0, (1 - 1 / ratio) / (1 - low))
     return Mechanism([[1.0, 0.0], [1 - kept, kept]])
+
+
+def _rest(ratio: float, part: float, other: float) -> float:
+    """`1 - ratio other`, where the part and the other make one: by the smaller, whose digits count."""
+    return 1 - ratio * other if other <= part else ratio * part - (ratio - 1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import oracles
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from oracles import FloatArray
 from strategies import MODEST
@@ -70,6 +70,7 @@ def test_the_shapes_are_what_they_are_called(name: str) -> None:
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 6))
+@example(0.0, 1e-8, 0.0)
 @MODEST
 def test_it_attains_its_level_or_is_the_identity(one: float, other: float, epsilon: float) -> None:
     lowest, highest = sorted([one, other])

@@ -103,13 +103,9 @@ def _start(
     solver: highspy.Highs, task: Task, matrix: FloatArray | None, basis: Mapping[str, NDArray[Any]] | None
 ) -> bool:
     """Hand a start over, if there is one of this shape."""
-    if basis is not None and {"columns", "rows"} <= basis.keys():
-        given = highspy.HighsBasis()
-        given.col_status = [highspy.HighsBasisStatus(int(code)) for code in basis["columns"]]
-        given.row_status = [highspy.HighsBasisStatus(int(code)) for code in basis["rows"]]
-        given.valid = True
-        if (len(given.col_status), len(given.row_status)) == (solver.getNumCol(), solver.getNumRow()):
-            return bool(solver.setBasis(given) == highspy.HighsStatus.kOk)
+    given = None if basis is None else _basis_of(solver, basis)
+    if given is not None:
+        return bool(solver.setBasis(given) == highspy.HighsStatus.kOk)
     if matrix is None:
         return False
     start = highspy.HighsSolution()
@@ -119,6 +115,23 @@ def _start(
     start.value_valid = True
     solver.setSolution(start)
     return True
+
+
+def _basis_of(solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]) -> highspy.HighsBasis | None:
+    """A basis of this shape from what `_basis` has kept, which may come from a file."""
+    shapes = {"columns": (solver.getNumCol(),), "rows": (solver.getNumRow(),)}
+    if any(name not in arrays or arrays[name].shape != shape for name, shape in shapes.items()):
+        return None
+    if any(arrays[name].dtype != np.int8 or not np.isin(arrays[name], _STATUSES).all() for name in shapes):
+        return None
+    basis = highspy.HighsBasis()
+    basis.col_status = [highspy.HighsBasisStatus(code) for code in arrays["columns"].tolist()]
+    basis.row_status = [highspy.HighsBasisStatus(code) for code in arrays["rows"].tolist()]
+    basis.valid = True
+    return basis
+
+
+_STATUSES = [int(status) for status in highspy.HighsBasisStatus.__members__.values()]
 
 
 def _scalars(task: Task, matrix: FloatArray) -> FloatArray:

@@ -35,8 +35,8 @@ SHARE = 0.01
 HALFWAY = 0.01
 """The gap, as a share of the utility's range, at which a point is kept as a start for a program nearby."""
 
-MIXED = (0.3, 0.6, 0.9)
-"""Shares of constant columns with which a neighbour's point is pushed inside, tried in turn."""
+MIXED = 0.3
+"""The share of constant columns with which a neighbour's point is pushed inside."""
 
 
 def run(
@@ -48,7 +48,7 @@ def run(
         program: the design.
         task: the same as numbers.
         options: what was asked.
-        arrays: "halfway", "rows" and "means", which a neighbour's solve has left.
+        arrays: "halfway", "low", "rows" and "means", which a neighbour's solve has left.
     """
     begin = time.perf_counter()
     near = None if arrays is None else pushed(task, arrays)
@@ -94,34 +94,44 @@ def _gap(program: LinearDesign, matrix: FloatArray, rho: FloatArray) -> float:
 def _kept(task: Task, point: Point | None) -> Mapping[str, NDArray[Any]]:
     if point is None:
         return {}
-    return {"halfway": point.mechanism, "rows": task.scale * point.y, "means": task.scale * point.z}
+    rows, means = task.scale * point.y, task.scale * point.z
+    return {"halfway": point.mechanism, "low": point.low, "rows": rows, "means": means}
+
+
+def _given(task: Task, arrays: Mapping[str, NDArray[Any]]) -> tuple[FloatArray, ...] | None:
+    """What `_kept` has kept, if it is of this shape: it may come from a file."""
+    n, m = task.costs.shape
+    shapes = {"halfway": (n, m), "low": (m,), "rows": (n,), "means": (m,)}
+    if any(name not in arrays or arrays[name].shape != shape for name, shape in shapes.items()):
+        return None
+    found = tuple(arrays[name] for name in shapes)
+    return found if all(part.dtype.kind == "f" and np.isfinite(part).all() for part in found) else None
 
 
 def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
-    """A neighbour's point pushed inside the bands of this task; None where there is none of this shape.
+    """A neighbour's point pushed inside the bands of this task; None where it is too far or of another shape.
 
     The matrix is mixed with its own law. The multipliers of the entries are those that its rows and means
     leave, and enough more for products of one size.
     """
-    if not {"halfway", "rows", "means"} <= arrays.keys() or arrays["halfway"].shape != task.costs.shape:
+    given = _given(task, arrays)
+    if given is None:
         return None
-    m = task.costs.shape[1]
-    matrix = np.maximum(arrays["halfway"], 1e-3 / m)
+    band, m = task.band, task.costs.shape[1]
+    matrix = np.maximum(given[0], 1e-3 / m)
     matrix /= matrix.sum(axis=1, keepdims=True)
     law = task.prior.pmf @ matrix
-    y, z = arrays["rows"] / task.scale, arrays["means"] / task.scale
-    reduced = task.costs - y[:, None]
-    if task.band.weights is not None:
-        reduced -= task.band.weights[:, None] * z
-    for share in MIXED:
-        inside = (1 - share) * matrix + share * law
-        scalars = scalars_of(task.band, inside)
-        low, high = task.band.lower @ scalars, task.band.upper @ scalars
-        above, below = inside - low, high - inside
-        if min(above.min(), below.min(), scalars.min()) > 0:
-            break
-    else:
+    inside = (1 - MIXED) * matrix + MIXED * law
+    floor = (1 - MIXED) * given[1] + MIXED * law * band.inside[-1]
+    scalars = _scalars(band, inside, floor)
+    low, high = band.lower @ scalars, band.upper @ scalars
+    above, below = inside - low, high - inside
+    if not min(above.min(), below.min(), scalars.min()) > 0:
         return None
+    y, z = given[2] / task.scale, given[3] / task.scale
+    reduced = task.costs - y[:, None]
+    if band.weights is not None:
+        reduced -= band.weights[:, None] * z
     up, down = np.maximum(reduced, 0.0), np.maximum(-reduced, 0.0)
     mu = max(float(np.vdot(up, above) + np.vdot(down, below)), 1e-12) / task.pairs
     most = max(float(np.abs(reduced).max()), 1e-3)
@@ -132,21 +142,21 @@ def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
         low=low,
         a=up + np.minimum(mu / above, most),
         b=down + np.minimum(mu / below, most),
-        f=mu / low if task.band.floored else np.zeros(m),
+        f=mu / low if band.floored else np.zeros(m),
         y=y,
         z=z,
     )
 
 
-def scalars_of(band: Band, matrix: FloatArray) -> FloatArray:
-    """(k, M) scalars with which the ends of the band are off the columns of a matrix, where that can be."""
+def _scalars(band: Band, matrix: FloatArray, floor: FloatArray) -> FloatArray:
+    """(k, M) scalars whose ends are off the columns of a matrix, if there are; `floor` where it is free."""
     least, largest = matrix.min(axis=0), matrix.max(axis=0)
     if band.weights is None or band.mean is None:
         return np.array([np.sqrt(least * largest / (band.lower[0] * band.upper[0]))])
     means = band.weights @ matrix
     if not band.floored:
         return np.array([means / band.mean[0]])
-    return np.array([(means - band.mean[1] * least / 2) / band.mean[0], least / 2])
+    return np.array([(means - band.mean[1] * floor) / band.mean[0], floor])
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,29 @@ def test_what_does_not_fit_is_no_start() -> None:
     other = Restart("structured", {"matrix": np.full((30, 30), 1 / 30)})
     result = solve(design(PRIOR, PML(1.0), ExpectedGain(GAINS)), "structured", warm_start=other)
     assert not result.warm_started
+
+
+@pytest.mark.parametrize("solver", ["highs", "structured"])
+@pytest.mark.parametrize("spoil", ["text", "short", "nan", "deep", "missing"])
+def test_a_spoilt_restart_is_no_start(solver: str, spoil: str) -> None:
+    n = 6
+    prior, gains = Prior.uniform(n), GAINS[:n, :n]
+    program = design(prior, PML(0.6), ExpectedGain(gains))
+    good = solve(program, solver).restart
+    changed: dict[str, np.ndarray[Any, Any]] = {}
+    for name, array in good.arrays.items():
+        if name == "matrix":
+            continue
+        changed[name] = {
+            "text": array.astype(str),
+            "short": array[:-1],
+            "nan": np.full(array.shape, np.nan),
+            "deep": array[None],
+            "missing": np.zeros(0),
+        }[spoil]
+    assert changed
+    if spoil == "missing":
+        changed = {}
+    result = solve(program, solver, warm_start=Restart(solver, {"matrix": good.matrix, **changed}))
+    assert result.status == "optimal"
+    assert result.value == pytest.approx(solve(program, solver).value, abs=1e-8)
