@@ -248,7 +248,10 @@ class Run:
 _RUN_OPTIONS = (
     click.option("-o", "--output", type=PATH, help="Write .csv, .json (with the certificate) or .npz."),
     click.option(
-        "--solver", default="auto", show_default=True, help="auto, highs, clarabel, column-generation, ..."
+        "--solver",
+        default="auto",
+        show_default=True,
+        help="auto, highs, structured, clarabel, column-generation, ...",
     ),
     click.option("--time-limit", type=float, help="Seconds for each solver."),
     click.option(
