@@ -19,6 +19,9 @@ from pmlopt.solvers.banded.task import Task
 CORRECTIONS = 1
 """Centrality corrections tried in an iteration: one more saves fewer iterations than it costs."""
 
+LONG = 1.2
+"""Steps whose lengths add up to this are not corrected."""
+
 WORTH = 0.02
 """A correction is kept where it lengthens the two steps by this in all."""
 
@@ -34,8 +37,15 @@ MOST = 200
 SHORT, PATIENCE = 1e-3, 5
 """Steps shorter than this are no progress; after so many in a row the method ends."""
 
+VANISHED = 1e-6
+"""Where the products are this small a share of the gap that is wanted, nothing more will come of them."""
+
+AIM = 0.01
+"""The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
+
 EVERY, NEAR = 10, 4.0
-"""The gap is certified every so many iterations, and whenever the complementarity is this near to it."""
+"""The gap is certified every so many iterations, when the products are near to it, and whenever they have
+halved from there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +83,7 @@ def minimise(
         task: the program.
         start: strictly inside.
         gap_of: the certified gap at a point, in units of the task's costs.
-        enough: the gap at which it ends.
+        enough: the gap that is wanted; where it can, it ends at a hundredth of it.
         halfway: the gap at which a point is a good start for a program nearby.
         seconds: the time limit.
     """
@@ -84,9 +94,11 @@ def minimise(
     for iteration in count():
         if passed is None and point.gap <= halfway:
             passed = point
-        if iteration % EVERY == EVERY - 1 or point.gap <= NEAR * enough:
+        if iteration % EVERY == EVERY - 1 or point.gap <= watch.near:
             watch.look(point)
         following, trouble = point, _over(iteration, idle, begin, seconds)
+        if point.gap <= VANISHED * enough:
+            trouble = "nothing improves"
         if not (watch.proved or trouble):
             try:
                 with np.errstate(all="raise", under="ignore"):
@@ -109,13 +121,17 @@ class _Watch:
     def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point) -> None:
         self.gap_of, self.enough = gap_of, enough
         self.best, self.gap = start, np.inf
+        self.near = NEAR * AIM * enough
 
     @property
     def proved(self) -> bool:
-        return self.gap <= self.enough
+        """Whether the aim is reached, or the gap is small enough and no longer follows the products."""
+        return self.gap <= (AIM if self.best.gap > AIM**2 * self.enough else 1.0) * self.enough
 
     def look(self, point: Point) -> None:
+        """Certify a point; the next is due when the products have halved."""
         gap = self.gap_of(point)
+        self.near = min(self.near, point.gap / 2)
         if gap < self.gap:
             self.best, self.gap = point, gap
 
@@ -144,6 +160,8 @@ def _iterate(task: Task, at: Point) -> tuple[Point, float]:
     step = newton.step(*wanted)
     primal, dual = _lengths(task, at, step)
     for _ in range(CORRECTIONS):
+        if primal + dual > LONG:
+            break
         ahead = at.moved(step, min(1.0, 1.3 * primal + 0.1), min(1.0, 1.3 * dual + 0.1))
         for change, product in zip(wanted, ahead.products, strict=True):
             change += _centred(product, target)

@@ -22,8 +22,8 @@ from pmlopt.solvers.banded.task import Task
 SHIFTS = (0.0, 1e-13, 1e-11, 1e-9)
 """Added to the unit diagonal of a system that rounding has made indefinite; refinement mends the step."""
 
-SHARP = 1e-11
-"""A step that leaves more than this of the rows' sums or the means is refined once."""
+SHARP, REFINEMENTS = 1e-11, 4
+"""A step that leaves more than this of the rows' sums or the means is refined, so many times at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +207,10 @@ class Newton:
         dy, dz, du = self._solve(self.rows - push.sum(axis=1), self._weigh(self.means, push), scalars)
         dp = self._spread(dy, dz, du)
         dp += push
-        rows, means = self._left(dp, du)
-        if max(np.abs(rows).max(), np.abs(means).max()) > SHARP:
+        for _ in range(REFINEMENTS):
+            rows, means = self._left(dp, du)
+            if max(np.abs(rows).max(), np.abs(means).max()) <= SHARP:
+                break
             cy, cz, cu = self._solve(rows, means, np.zeros_like(du))
             dp += self._spread(cy, cz, cu)
             dy, dz, du = dy + cy, dz + cz, du + cu

@@ -28,10 +28,6 @@ from pmlopt.utility.linear import expectation
 
 NAME = "structured"
 
-SHARE = 0.01
-"""The share of the tolerance at which it ends: one or two iterations more leave a cleaner matrix."""
-
-
 HALFWAY = 0.01
 """The gap, as a share of the utility's range, at which a point is kept as a start for a program nearby."""
 
@@ -65,7 +61,7 @@ def run(
     halfway = HALFWAY * program.range / task.scale
     ready = time.perf_counter()
     with one_thread():
-        ending = minimise(task, start, gap_of, SHARE * allowed, halfway, options.time_limit)
+        ending = minimise(task, start, gap_of, allowed / 2, halfway, options.time_limit)
     found, message = Found(ending.point.mechanism, task.multipliers(ending.point.y)), ending.message
     if ending.gap > allowed:  # at a level of next to nothing there is hardly an inside to move in
         still = constant(program.prior, program.centred).matrix
