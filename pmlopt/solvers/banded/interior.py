@@ -43,7 +43,7 @@ VANISHED = 1e-6
 AIM = 0.01
 """The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
 
-EVERY, NEAR = 10, 4.0
+EVERY, NEAR = 25, 4.0
 """The gap is certified every so many iterations, when the products are near to it, and whenever they have
 halved from there."""
 
