@@ -28,13 +28,21 @@ def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipl
         >>> round(utility_bound(Prior.uniform(4), PML(np.log(2)), np.eye(4), np.zeros(4)), 12)
         0.5
     """
-    reduced = gains - multipliers[:, None]
-    raw = float(prior.pmf @ multipliers) + privacy.relaxation(prior, reduced)
+    return raw_bound(prior, privacy, gains, multipliers) + rounding_in(prior, privacy, gains, multipliers)
+
+
+def raw_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """The bound as it is computed: to steer and to compare by, not to claim."""
+    return float(prior.pmf @ multipliers) + privacy.relaxation(prior, gains - multipliers[:, None])
+
+
+def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """What rounding may have taken off the bound."""
     # sums of N terms err by about N units in the last place of the sum of their sizes, and the
     # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
     sizes = np.abs(gains) + np.abs(multipliers)[:, None]
     scale = float(prior.pmf @ np.abs(multipliers)) + privacy.relaxation(prior, sizes)
-    return raw + rounding_of(prior.size, scale)
+    return rounding_of(prior.size, scale)
 
 
 def column_bound(

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from pmlopt import closed_forms
 from pmlopt.builders import ColumnDesign, Design, LinearDesign
-from pmlopt.certificate import utility_bound
+from pmlopt.certificate.bound import raw_bound, rounding_in
 from pmlopt.checks import FloatArray
 from pmlopt.mechanism import Mechanism
 from pmlopt.privacy.forms import forms
@@ -62,7 +62,8 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
         if gain < most - near:
             continue
         for multipliers in _multipliers(program, matrix):
-            if utility_bound(prior, program.privacy, gains, multipliers) - gain <= near:
+            above = raw_bound(prior, program.privacy, gains, multipliers) - gain
+            if above <= near and above + rounding_in(prior, program.privacy, gains, multipliers) <= near:
                 value = expectation(prior, program.table, matrix)
                 return KnownOptimum(name, matrix, value, multipliers)
     return None

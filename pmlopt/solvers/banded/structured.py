@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from pmlopt.builders import LinearDesign
+from pmlopt.certificate.bound import raw_bound
 from pmlopt.certificate.repair import roughly
 from pmlopt.checks import FloatArray
 from pmlopt.closed_forms import constant
@@ -83,8 +84,7 @@ def run(
 def _gap(program: LinearDesign, matrix: FloatArray, rho: FloatArray) -> float:
     """What the multipliers leave open of a mechanism's value, but for rounding: to steer by, not to claim."""
     prior, gains = program.prior, program.centred
-    bound = float(prior.pmf @ rho) + program.privacy.relaxation(prior, gains - rho[:, None])
-    return bound - expectation(prior, gains, matrix)
+    return raw_bound(prior, program.privacy, gains, rho) - expectation(prior, gains, matrix)
 
 
 def _kept(task: Task, point: Point | None) -> Mapping[str, NDArray[Any]]:
