@@ -108,14 +108,12 @@ class Newton:
     def __init__(self, task: Task, at: Point) -> None:
         self.task, self.at = task, at
         band, p = task.band, at
+        self.based = bool(band.lower.any())  # else the lower end is zero
         self.alpha, self.beta = p.a / p.above, p.b / p.below
         self.psi = 1 / (self.alpha + self.beta)
-        share = self.psi * self.alpha
         rest = self.psi * self.beta
-        steep = np.einsum("xy,xy->y", share, self.beta)
-        pull = [low * share + high * rest if low else high * rest
-                for low, high in zip(band.lower, band.upper, strict=True)]  # fmt: skip
-        self.pull = [np.asarray(part) for part in pull]
+        steep = np.einsum("xy,xy->y", rest, self.alpha)
+        self.pull = [self._pull(rest, *ends) for ends in zip(band.lower, band.upper, strict=True)]
         width = band.upper - band.lower
         stiff = width[:, None] ** 2 * steep
         if band.floored:
@@ -123,6 +121,12 @@ class Newton:
         self._blocks(stiff)
         self._factor()
         self._residuals()
+
+    def _pull(self, rest: FloatArray, low: float, high: float) -> FloatArray:
+        """psi (low alpha + high beta): how a scalar with these ends moves the entries."""
+        if low == 0:
+            return rest if high == 1 else high * rest
+        return low * (self.psi * self.alpha) + high * rest
 
     def _blocks(self, stiff: FloatArray) -> None:
         """Eliminate z, then u: `spread` (k of N, M) is u's part in the rows, `root` the k x k factor."""
@@ -175,7 +179,9 @@ class Newton:
         self.stationary = p.a - p.b - self.task.costs
         self.stationary += p.y[:, None]
         self.rows = 1 - (p.above.sum(axis=1) + p.low.sum())
-        self.stationary_u = band.upper[:, None] * p.b.sum(axis=0) - band.lower[:, None] * p.a.sum(axis=0)
+        self.stationary_u = band.upper[:, None] * p.b.sum(axis=0)
+        if self.based:
+            self.stationary_u -= band.lower[:, None] * p.a.sum(axis=0)
         self.means = np.zeros(len(p.z))
         if band.weights is not None:
             assert band.mean is not None
@@ -198,7 +204,8 @@ class Newton:
         push = to_a - to_b
         push += self.stationary
         scalars = self.stationary_u + band.upper[:, None] * to_b.sum(axis=0)
-        scalars -= band.lower[:, None] * to_a.sum(axis=0)
+        if self.based:
+            scalars -= band.lower[:, None] * to_a.sum(axis=0)
         if band.floored:
             to_f = want_f / p.low
             scalars += band.lower[:, None] * to_f
@@ -215,7 +222,7 @@ class Newton:
             dp += self._spread(cy, cz, cu)
             dy, dz, du = dy + cy, dz + cz, du + cu
         low, high = band.lower @ du, band.upper @ du
-        above, below = dp - low, high - dp
+        above, below = dp - low if self.based else dp, high - dp
         f = to_f - p.f / p.low * low if band.floored else np.zeros(len(low))
         to_a -= self.alpha * above
         to_b -= self.beta * below
