@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.certificate.bound import raw_bound, rounding_in
+from pmlopt.certificate.bound import utility_bound
 from pmlopt.certificate.certificate import DesignCertificate, finite
 from pmlopt.certificate.repair import repair
 from pmlopt.checks import FloatArray
@@ -117,15 +117,13 @@ def _best(
     program: LinearDesign, gains: FloatArray, guesses: Iterable[FloatArray]
 ) -> tuple[FloatArray | None, float]:
     """The multipliers with the least bound, and that bound."""
-    prior, privacy = program.prior, program.privacy
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in guesses:
         if np.isfinite(rho).all():
-            bound = raw_bound(prior, privacy, gains, rho)
+            bound = utility_bound(program.prior, program.privacy, gains, rho)
             if bound < best[1]:
                 best = (rho, bound)
-    chosen, bound = best
-    return best if chosen is None else (chosen, bound + rounding_in(prior, privacy, gains, chosen))
+    return best
 
 
 def _residuals(program: LinearDesign, matrix: FloatArray) -> dict[str, float]:

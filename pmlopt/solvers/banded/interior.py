@@ -43,6 +43,9 @@ VANISHED = 1e-6
 AIM = 0.01
 """The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
 
+ROUNDING = 1e-14
+"""A gap below this share of the first is not waited for: it may never come."""
+
 EVERY, NEAR = 25, 4.0
 """The gap is certified every so many iterations, when the products are near to it, and whenever they have
 halved from there."""
@@ -97,7 +100,7 @@ def minimise(
         if iteration % EVERY == EVERY - 1 or point.gap <= watch.near:
             watch.look(point)
         following, trouble = point, _over(iteration, idle, begin, seconds)
-        if point.gap <= VANISHED * enough:
+        if point.gap <= VANISHED * watch.least:
             trouble = "nothing improves"
         if not (watch.proved or trouble):
             try:
@@ -121,7 +124,8 @@ class _Watch:
     def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point) -> None:
         self.gap_of, self.enough = gap_of, enough
         self.best, self.gap = start, np.inf
-        self.near = NEAR * AIM * enough
+        self.least = max(enough, ROUNDING * start.gap)
+        self.near = NEAR * AIM * self.least
 
     @property
     def proved(self) -> bool:

@@ -123,7 +123,7 @@ class Newton:
         self._residuals()
 
     def _pull(self, rest: FloatArray, low: float, high: float) -> FloatArray:
-        """psi (low alpha + high beta): how a scalar with these ends moves the entries."""
+        """Psi (low alpha + high beta): how a scalar with these ends moves the entries."""
         if low == 0:
             return rest if high == 1 else high * rest
         return low * (self.psi * self.alpha) + high * rest
