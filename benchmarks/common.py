@@ -152,8 +152,9 @@ def growth_figure(
     figure = figure_class()(figsize=(8.5, 4.8), layout="constrained")
     axes = figure.subplots()
     marks = cycle("osx^vD+<>*")
-    for (name, (sizes, values)), mark in zip(curves.items(), marks, strict=False):
-        axes.loglog(sizes, values, marker=mark, markersize=4, linewidth=1, label=name)
+    for place, ((name, (sizes, values)), mark) in enumerate(zip(curves.items(), marks, strict=False)):
+        line = "-" if place < 10 else "--"  # the colours begin again
+        axes.loglog(sizes, values, marker=mark, markersize=4, linewidth=1, linestyle=line, label=name)
     axes.set(xlabel=across, ylabel=upright)
     ticks = sorted({size for sizes, _ in curves.values() for size in sizes})
     axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks], fontsize="small")
