@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.certificate.bound import utility_bound
+from pmlopt.certificate.bound import raw_bound, rounding_in
 from pmlopt.certificate.certificate import DesignCertificate, finite
 from pmlopt.certificate.repair import repair
 from pmlopt.checks import FloatArray
@@ -102,15 +102,17 @@ def _terms(program: LinearDesign) -> tuple[FloatArray, float]:
 def _guesses(
     program: LinearDesign, gains: FloatArray, matrix: FloatArray, given: FloatArray | None
 ) -> Iterator[FloatArray]:
-    """Multipliers to try: each letter's own gain, which is sharp at the ends; the solver's; and the solver's
+    """Multipliers to try: the solver's; each letter's own gain, which is sharp at the ends; and the solver's
     but for the rarest letters, whose multipliers it cannot tell from noise: their largest gain.
     """
-    yield (matrix * gains).sum(axis=1)
-    if given is not None and np.isfinite(given).all():
-        yield given
-        for rare in (1e-8, 1e-5):
-            if (program.prior.pmf < rare).any():
-                yield np.where(program.prior.pmf < rare, gains.max(axis=1), given)
+    own = (matrix * gains).sum(axis=1)
+    if given is None or not np.isfinite(given).all():
+        yield own
+        return
+    yield from (given, own)
+    for rare in (1e-8, 1e-5):
+        if (program.prior.pmf < rare).any():
+            yield np.where(program.prior.pmf < rare, gains.max(axis=1), given)
 
 
 def _best(
@@ -119,8 +121,11 @@ def _best(
     """The multipliers with the least bound, and that bound."""
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in guesses:
-        if np.isfinite(rho).all():
-            bound = utility_bound(program.prior, program.privacy, gains, rho)
+        if not np.isfinite(rho).all():
+            continue
+        bound = raw_bound(program.prior, program.privacy, gains, rho)
+        if bound < best[1]:  # rounding only adds to it
+            bound += rounding_in(program.prior, program.privacy, gains, rho)
             if bound < best[1]:
                 best = (rho, bound)
     return best

@@ -19,7 +19,7 @@ from pmlopt.solvers.banded.task import Task
 CORRECTIONS = 1
 """Centrality corrections tried in an iteration: one more saves fewer iterations than it costs."""
 
-LONG = 1.0
+LONG = 0.8
 """Steps whose lengths add up to this are not corrected."""
 
 WORTH = 0.02
