@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import os
@@ -57,6 +58,14 @@ PACKAGES = (
     "matplotlib",
 )  # fmt: skip
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def suite_parser(about: str | None) -> argparse.ArgumentParser:
+    """What every script of the suite takes: the folder for its table and plot, and whether to be small."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    return parser
 
 
 def machine() -> str:

@@ -12,17 +12,15 @@ each form in a process of its own with a hard limit, so that its peak memory is 
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from common import FloatArray, growth_figure, instance, machine, report
+from common import FloatArray, growth_figure, instance, machine, report, suite_parser
 from limited import Run, limited
 from robust import in_blocks, printed
 
@@ -87,12 +85,10 @@ FORMS: Mapping[str, Mapping[str, Form]] = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Compile and solve every form, print the table and draw the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = suite_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 20, 30, 50])
     parser.add_argument("--limit", type=float, default=100.0, help="Seconds for each process.")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(argv)
     print(machine())
     if arguments.quick:

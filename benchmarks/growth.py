@@ -11,16 +11,14 @@ the points above 20 ms, where there are three. Sizes are letters (N = M), or rec
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from common import growth_figure, instance, machine, report
+from common import growth_figure, instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import (
@@ -135,13 +133,11 @@ KINDS: Mapping[str, Kind] = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run every kind, print the table and draw the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = suite_parser(__doc__)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="NAME")
     parser.add_argument("--largest", type=int, default=400, help="Letters.")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=60.0, help="Seconds for each process.")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(argv)
     print(machine())
     found: dict[str, dict[int, Run]] = {}

@@ -12,15 +12,13 @@ limit on wall time; time-outs are rows. `--huge` adds N = M = 1000. Solvers use 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from common import growth_figure, instance, machine, report
+from common import growth_figure, instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, design, solve
@@ -58,14 +56,12 @@ HEAD = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run every contestant, print the table and draw the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = suite_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", default=[100, 200, 400])
     parser.add_argument("--kinds", nargs="+", default=["random", "absolute"])
     parser.add_argument("--limit", type=float, default=250.0, help="Seconds for each contestant.")
     parser.add_argument("--contestants", nargs="+", default=[*OURS, *GENERIC])
     parser.add_argument("--huge", action="store_true", help="N = M = 1000, too.")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(argv)
     print(machine())
     sizes = [20, 40] if arguments.quick else [*arguments.sizes, *([1000] if arguments.huge else [])]

@@ -9,12 +9,10 @@ that names a closed form, its LP, and the formula alone.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from common import growth_figure, interleaved, machine, report
+from common import growth_figure, interleaved, machine, report, suite_parser
 from warm_start import programs
 
 from pmlopt import bench, solve
@@ -32,11 +30,9 @@ LIBRARY = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Compare, print both tables and draw the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = suite_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[5, 10, 20, 50, 100])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(argv)
     print(machine())
     sizes, repeats = ([5, 10], 1) if arguments.quick else (arguments.sizes, arguments.repeats)

@@ -15,17 +15,15 @@ level of each matrix is recomputed: with all its columns, and with those alone t
 
 from __future__ import annotations
 
-import argparse
 import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from common import FloatArray, growth_figure, machine, report
+from common import FloatArray, growth_figure, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import LDP, ExpectedLoss, design, ldp_level, solve
@@ -58,7 +56,7 @@ HEAD = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run every contestant, print the table and draw the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = suite_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 30, 60])
     parser.add_argument("--losses", nargs="+", default=["absolute", "hamming"])
     parser.add_argument("--priors", nargs="+", default=["uniform", "dirichlet"])
@@ -68,8 +66,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--contestants", nargs="+", default=list(ROUTES), choices=list(ROUTES), metavar="NAME"
     )
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(argv)
     print(f"{machine()}, qif {version('qif')}")
     if arguments.quick:

@@ -11,17 +11,15 @@ row, and is not repeated.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import cvxpy as cp
-from common import growth_figure, instance, machine, report
+from common import growth_figure, instance, machine, report, suite_parser
 
 from pmlopt import PML, ExpectedGain, Program, Result, design, leakage_level, solve
 from pmlopt.plots import save_figure
@@ -58,13 +56,11 @@ Found: TypeAlias = dict[tuple[str, int], dict[str, Measured]]
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the comparison, print one table and draw the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = suite_parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 30, 100])
     parser.add_argument("--kinds", nargs="+", default=["random", "absolute", "hamming"])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--limit", type=float, default=10.0, help="A slower contestant is not repeated.")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(argv)
     print(machine())
     if arguments.quick:

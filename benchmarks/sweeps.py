@@ -10,7 +10,6 @@ contestant is a process of its own with a hard limit on wall time; ratios are to
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,7 +19,7 @@ from typing import Any, TypeAlias
 
 import cvxpy as cp
 import numpy as np
-from common import instance, machine, report
+from common import instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, Program, design
@@ -41,12 +40,10 @@ HEAD = (
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run every contestant, print the table and draw the times."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = suite_parser(__doc__)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--points", type=int, default=30)
     parser.add_argument("--limit", type=float, default=250.0, help="Seconds for each contestant.")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args(argv)
     print(machine())
     size, points = (15, 4) if arguments.quick else (arguments.size, arguments.points)

@@ -15,6 +15,7 @@ from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.mechanism import MechanismLike, as_mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
+from pmlopt.privacy.band import Band
 from pmlopt.utility import LinearUtility
 from pmlopt.utility.linear import row_offsets
 
@@ -60,11 +61,18 @@ class LinearDesign(Design):
         """(N, M) the table with the sign that makes more better."""
         return self.table if self.utility.maximised else -self.table
 
-    @property
+    @cached_property
     def centred(self) -> FloatArray:
         """(N, M) the gains less the offsets."""
         centred = self.table - self.offsets[:, None]
-        return centred if self.utility.maximised else -centred
+        centred = centred if self.utility.maximised else -centred
+        centred.setflags(write=False)
+        return centred
+
+    @cached_property
+    def band(self) -> Band | None:
+        """The bound on each column by itself; None where it is none, or constraints were added."""
+        return None if self.added else self.privacy.band(self.prior)
 
     @property
     def constant(self) -> float:
@@ -177,7 +185,7 @@ def linear_design(
         outputs=outputs,
         table=table,
     )
-    if privacy.band(prior) is None:  # solvers will ask for it anyway
+    if design.band is None:  # solvers will ask for it anyway
         design.declared  # noqa: B018
     return design
 

@@ -163,6 +163,12 @@ _ASKED_OPTIONS = (
 )  # fmt: skip
 
 
+def check_distinct(targets: Sequence[Path]) -> None:
+    """Complain of two files to write that are one."""
+    if len({path.resolve() for path in targets}) < len(targets):
+        raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
+
+
 def check_drawable(path: Path) -> None:
     """Complain of a picture that cannot be drawn, by its ending or for want of the extra."""
     from pmlopt.plots import ENDINGS, figure_class
@@ -186,8 +192,7 @@ class Run:
     def check(self) -> None:
         """Complain of what cannot be written before any solver runs."""
         targets = [path for path in (self.output, self.mps, self.plot) if path is not None]
-        if len({path.resolve() for path in targets}) < len(targets):
-            raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
+        check_distinct(targets)
         for path in targets:
             files.check_target(path)
         if self.output is not None:

@@ -20,6 +20,7 @@ from pmlopt.cli.shared import (
     PATH,
     Asked,
     asks,
+    check_distinct,
     check_drawable,
     exits,
     gathered,
@@ -107,8 +108,7 @@ class SweepRun:
 
     def check(self) -> None:
         """Complain of what cannot be written before any solver runs."""
-        if self.output is not None and self.plot is not None and self.output.resolve() == self.plot.resolve():
-            raise InputError(f"two of the files to write are the same: {self.output}, {self.plot}")
+        check_distinct([path for path in (self.output, self.plot) if path is not None])
         if self.plot is not None:
             files.check_target(self.plot)
             check_drawable(self.plot)

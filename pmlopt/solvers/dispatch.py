@@ -238,8 +238,7 @@ def _facts(program: Design, start: Start | None) -> Facts:
 
 
 def _banded(program: Design) -> bool:
-    plain = isinstance(program, LinearDesign) and not program.added
-    return plain and program.privacy.band(program.prior) is not None
+    return isinstance(program, LinearDesign) and program.band is not None
 
 
 def _check_name(name: str, program: Design) -> None:

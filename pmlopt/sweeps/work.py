@@ -7,16 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
-
-from threadpoolctl import ThreadpoolController
 
 from pmlopt.builders import ColumnDesign, Program
 from pmlopt.errors import InputError, SolverError
 from pmlopt.mechanism import Mechanism
 from pmlopt.result import DesignResult, Restart
 from pmlopt.solvers import solve
+from pmlopt.solvers.threads import one_thread
 from pmlopt.sweeps.cells import one_line
 from pmlopt.sweeps.table import FAILED
 
@@ -131,14 +129,7 @@ _TURN = threading.Lock()
 def _alone() -> Iterator[None]:
     """One point at a time in a process, and one thread for linear algebra.
 
-    cvxpy numbers its variables by a counter that threads would tear. Threads of BLAS in many processes wait
-    for one another, and their number changes the last digits.
+    cvxpy numbers its variables by a counter that threads would tear.
     """
-    with _TURN, _blas().limit(limits=1):
+    with _TURN, one_thread():
         yield
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Every BLAS of this process: all are loaded with the solvers."""
-    return ThreadpoolController()

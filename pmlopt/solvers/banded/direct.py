@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pmlopt.checks import FloatArray
 from pmlopt.solvers import highs
-from pmlopt.solvers.banded.task import Task
+from pmlopt.solvers.banded.task import Task, have
 from pmlopt.solvers.outcome import Options, Outcome, Point
 
 SMALL = 900
@@ -120,9 +120,9 @@ def _start(
 def _basis_of(solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]) -> highspy.HighsBasis | None:
     """A basis of this shape from what `_basis` has kept, which may come from a file."""
     shapes = {"columns": (solver.getNumCol(),), "rows": (solver.getNumRow(),)}
-    if any(name not in arrays or arrays[name].shape != shape for name, shape in shapes.items()):
-        return None
-    if any(arrays[name].dtype != np.int8 or not np.isin(arrays[name], _STATUSES).all() for name in shapes):
+    if not have(arrays, shapes) or any(
+        arrays[name].dtype != np.int8 or not np.isin(arrays[name], _STATUSES).all() for name in shapes
+    ):
         return None
     basis = highspy.HighsBasis()
     basis.col_status = [highspy.HighsBasisStatus(code) for code in arrays["columns"].tolist()]

@@ -60,7 +60,6 @@ class Ending:
         gap: that gap.
         halfway: the first point whose products were small enough for that.
         iterations: how many there were.
-        proved: whether the gap is small enough.
         message: why it ended.
     """
 
@@ -68,7 +67,6 @@ class Ending:
     gap: float
     halfway: Point | None
     iterations: int
-    proved: bool
     message: str
 
 
@@ -113,7 +111,7 @@ def minimise(
             watch.look(point)
         if watch.proved or trouble:
             message = "the certified gap is within the tolerance" if watch.proved else trouble
-            return Ending(watch.best, watch.gap, passed, iteration, watch.proved, message)
+            return Ending(watch.best, watch.gap, passed, iteration, message)
         point = following
     raise AssertionError
 

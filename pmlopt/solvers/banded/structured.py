@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from pmlopt.builders import LinearDesign
 from pmlopt.certificate.bound import raw_bound
@@ -21,9 +18,10 @@ from pmlopt.errors import MechanismError
 from pmlopt.privacy.band import Band
 from pmlopt.solvers.banded.interior import minimise
 from pmlopt.solvers.banded.newton import Point
-from pmlopt.solvers.banded.task import Task
+from pmlopt.solvers.banded.task import Task, have
 from pmlopt.solvers.outcome import Options, Outcome
 from pmlopt.solvers.outcome import Point as Found
+from pmlopt.solvers.threads import one_thread
 from pmlopt.utility.linear import expectation
 
 NAME = "structured"
@@ -63,14 +61,15 @@ def run(
     with one_thread():
         ending = minimise(task, start, gap_of, allowed / 2, halfway, options.time_limit)
     found, message = Found(ending.point.mechanism, task.multipliers(ending.point.y)), ending.message
-    if ending.gap > allowed:  # at a level of next to nothing there is hardly an inside to move in
+    proved = ending.gap <= allowed
+    if not proved:  # at a level of next to nothing there is hardly an inside to move in
         still = constant(program.prior, program.centred).matrix
         worth = (still * program.centred).sum(axis=1)
         if _gap(program, still, worth) / task.scale <= allowed:
-            found, message = Found(still, worth), "a constant is within the tolerance"
+            found, message, proved = Found(still, worth), "a constant is within the tolerance", True
     return Outcome(
         state="point",
-        finished=ending.gap <= allowed or message != ending.message,
+        finished=proved,
         message=message,
         iterations=ending.iterations,
         warm_started=near is not None,
@@ -98,7 +97,7 @@ def _given(task: Task, arrays: Mapping[str, NDArray[Any]]) -> tuple[FloatArray, 
     """What `_kept` has kept, if it is of this shape: it may come from a file."""
     n, m = task.costs.shape
     shapes = {"halfway": (n, m), "low": (m,), "rows": (n,), "means": (m,)}
-    if any(name not in arrays or arrays[name].shape != shape for name, shape in shapes.items()):
+    if not have(arrays, shapes):
         return None
     found = tuple(arrays[name] for name in shapes)
     return found if all(part.dtype.kind == "f" and np.isfinite(part).all() for part in found) else None
@@ -153,16 +152,6 @@ def _scalars(band: Band, matrix: FloatArray, floor: FloatArray) -> FloatArray:
     if not band.floored:
         return np.array([means / band.mean[0]])
     return np.array([(means - band.mean[1] * floor) / band.mean[0], floor])
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """One thread of BLAS: these matrices gain little from more, and where cores are busy, lose manyfold."""
-    return cast("AbstractContextManager[Any]", _blas().limit(limits=1, user_api="blas"))
 
 
 def centre(task: Task) -> Point:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.builders import Design, LinearDesign
 from pmlopt.checks import FloatArray
@@ -41,12 +44,14 @@ class Task:
 
 def task_of(program: Design) -> Task | None:
     """The program as numbers; None where constraints were added, or the requirement is not a band."""
-    if program.added or not isinstance(program, LinearDesign):
-        return None
-    band = program.privacy.band(program.prior)
-    if band is None:
+    if not isinstance(program, LinearDesign) or program.band is None:
         return None
     costs = -program.prior.pmf[:, None] * program.centred
     largest = float(np.abs(costs).max())
     scale = largest if largest > 0 else 1.0
-    return Task(program.prior, costs / scale, scale, band)
+    return Task(program.prior, costs / scale, scale, program.band)
+
+
+def have(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether there are arrays of these shapes under these names."""
+    return all(name in arrays and arrays[name].shape == shape for name, shape in shapes.items())
