@@ -33,10 +33,10 @@ from pmlopt import (
     queries,
     record_leakage,
 )
-from pmlopt.builders.distortion import Sense
 from pmlopt.cli.printing import progress
 from pmlopt.closed_forms import parity_distortion, parity_leakage
 from pmlopt.plots import save_figure
+from pmlopt.programs.tradeoff.relaxation import Sense
 from pmlopt.queries import ModularSum, expected_distortion
 from pmlopt.result import DistortionResult
 

@@ -9,17 +9,14 @@ import cvxpy as cp
 import numpy as np
 from common import FloatArray
 
-from pmlopt import (
-    leakage_distortion,
-    record_leakage,
-)
-from pmlopt.builders.distortion import Sense, Tradeoff, penalty_program, tradeoff_program
+from pmlopt import leakage_distortion, record_leakage
 from pmlopt.cli.printing import progress
-from pmlopt.closed_forms.records import parity_prior
+from pmlopt.closed_forms.parity import parity_prior
+from pmlopt.programs.record_leakage.alternating import joint_of
+from pmlopt.programs.tradeoff.penalty import Penalised
+from pmlopt.programs.tradeoff.relaxation import Sense, Tradeoff, penalty_program, tradeoff_program
 from pmlopt.queries import Explicit, ModularSum, Quadratic, Query, orbits
 from pmlopt.queries.distortion import loss_table
-from pmlopt.solvers.distortion.penalty import Penalised
-from pmlopt.solvers.records.alternating import joint_of
 
 QUERIES: Mapping[str, Query] = {
     "parity": ModularSum(3, 2),

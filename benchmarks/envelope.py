@@ -37,7 +37,7 @@ from pmlopt.closed_forms import (
 )
 from pmlopt.measures import binary_envelope
 from pmlopt.plots import save_figure
-from pmlopt.solvers import Envelope
+from pmlopt.programs.envelope.ratio_search import Envelope
 
 EXAMPLE = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
 

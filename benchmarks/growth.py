@@ -31,7 +31,6 @@ from pmlopt import (
     MaximalLeakage,
     MutualInformation,
     Prior,
-    closed_forms,
     design,
     envelope,
     leakage_distortion,
@@ -43,6 +42,7 @@ from pmlopt import (
 from pmlopt.plots import save_figure
 from pmlopt.privacy import Requirement
 from pmlopt.queries import ModularSum, symmetric_channel
+from pmlopt.utility import utility_order
 
 BIT = float(np.log(2))
 Work: TypeAlias = Callable[[int], Callable[[], Any]]
@@ -82,7 +82,7 @@ def information(size: int) -> Callable[[], Any]:
 def worst_case(size: int) -> Callable[[], Any]:
     """The least leakage for a worst rank of N/2 + 1."""
     p, gains = instance("random", size, 1)
-    order = closed_forms.utility_order(gains)
+    order = utility_order(gains)
     return lambda: solve(worst_case_utility(p, order, size // 2 + 1))
 
 

@@ -22,9 +22,9 @@ from common import growth_figure, instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, design, solve
-from pmlopt.builders.linear import LinearDesign
-from pmlopt.certificate import certify
 from pmlopt.plots import save_figure
+from pmlopt.programs.certify import certify
+from pmlopt.programs.linear.program import LinearDesign
 
 EPSILON, GAP = 1.0, 1e-6
 OURS = {"pmlopt.solve": "auto"}

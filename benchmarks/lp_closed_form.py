@@ -16,10 +16,10 @@ from common import growth_figure, interleaved, machine, report, suite_parser
 from warm_start import programs
 
 from pmlopt import bench, solve
-from pmlopt.builders.linear import LinearDesign
 from pmlopt.instances import load_all
 from pmlopt.plots import save_figure
-from pmlopt.solvers.known import known_optimum
+from pmlopt.programs.linear.closed_form import known_optimum
+from pmlopt.programs.linear.program import LinearDesign
 
 HEAD = ("LP", "N", "closed form", "LP [ms]", "closed form [ms]", "ratio", "difference", "gap", "solver")
 LIBRARY = (

@@ -15,6 +15,7 @@ level of each matrix is recomputed: with all its columns, and with those alone t
 
 from __future__ import annotations
 
+import argparse
 import math
 import statistics
 import time

@@ -9,8 +9,8 @@ from common import FloatArray
 
 from pmlopt import ldp_level, queries, record_leakage
 from pmlopt.cli.printing import progress
+from pmlopt.programs.record_leakage import alternating_steps as steps
 from pmlopt.queries import ModularSum, Weight
-from pmlopt.solvers.records import steps
 
 BIT = math.log(2)
 

@@ -15,10 +15,10 @@ import numpy as np
 from common import growth_figure, interleaved, machine, table
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, closed_forms, design, solve
-from pmlopt.builders.linear import LinearDesign
 from pmlopt.measures import information_density
 from pmlopt.plots import save_figure
 from pmlopt.privacy import Requirement
+from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.utility import LinearUtility, hamming
 
 LARGEST = 50

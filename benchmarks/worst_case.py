@@ -39,9 +39,10 @@ from pmlopt import (
     worst_case_curve,
     worst_case_utility,
 )
-from pmlopt.builders import LeastLeakage
-from pmlopt.checks import IntArray
+from pmlopt.arrays import IntArray
 from pmlopt.plots import save_figure
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.utility import utility_order
 
 SQUARES = np.subtract.outer(np.arange(7), np.arange(7)) ** 2
 QUERY = -(SQUARES + np.tril(np.ones((7, 7)), -1)).astype(float)
@@ -105,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def sampled_worst(draws: int, rng: np.random.Generator) -> tuple[list[str], FloatArray]:
     """The least utility among the draws, for each epsilon and mechanism."""
     prior = Prior.uniform(7)
-    order = closed_forms.utility_order(QUERY)
+    order = utility_order(QUERY)
     optimal = [(point.result.value, point.result.mechanism) for point in worst_case_curve(prior, order)]
     safe = [
         (closed_forms.utility_safe_level(prior, order, h), closed_forms.utility_safe(order, h))
@@ -179,7 +180,7 @@ def draw_levels(axes: Axes, title: str, levels: FloatArray) -> None:
 def random_problem(size: int) -> tuple[Prior, IntArray]:
     """A Dirichlet prior and a random order."""
     rng = np.random.default_rng(size)
-    return Prior(rng.dirichlet(np.ones(size))), closed_forms.utility_order(rng.random((size, size)))
+    return Prior(rng.dirichlet(np.ones(size))), utility_order(rng.random((size, size)))
 
 
 def grow(size: int, time_limit: float) -> list[Any]:
@@ -219,9 +220,7 @@ def study(kind: str, count: int) -> list[Any]:
         prior = Prior(rng.dirichlet(np.full(n, float(rng.choice([0.5, 1.0, 5.0])))))
         gains = rng.random((n, m))
         if kind == "ranks":
-            program = worst_case_utility(
-                prior, closed_forms.utility_order(gains), int(rng.integers(1, m + 1))
-            )
+            program = worst_case_utility(prior, utility_order(gains), int(rng.integers(1, m + 1)))
         else:
             worst = None if kind == "expected gain" else float(gains.max(axis=1).min()) / 2
             allowed = gains >= (0.0 if worst is None else worst)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, Label
+from pmlopt.arrays import FloatArray, Label
 from pmlopt.errors import FileFormatError
 
 FORMAT = "pmlopt-mechanism"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmlopt import files
-from pmlopt.checks import SUM_TOLERANCE, FloatArray, IntArray, Label, float_array, labels_of
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, IntArray, Label, float_array, labels_of
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.prior import Prior, PriorLike, as_prior
 

@@ -11,15 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import (
-    SUM_TOLERANCE,
-    FloatArray,
-    Label,
-    common_integers,
-    float_array,
-    labels_of,
-    whole,
-)
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, common_integers, float_array, labels_of, whole
 from pmlopt.errors import PriorError
 
 SMALLEST = 1e-300

@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.certificate import Certificate, DesignCertificate, DistortionCertificate, RecordCertificate
-from pmlopt.certificate.certificate import finite
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.mechanism import Mechanism, MechanismLike
+from pmlopt.programs.design_certificate import Certificate, DesignCertificate, finite
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.tradeoff.certificate import DistortionCertificate
 
 
 class Status(StrEnum):

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, mechanisms
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import FileFormatError, InputError, PmloptError
 from pmlopt.files import MatrixFile, read_matrix, write_matrix
 from pmlopt.mechanism import Mechanism

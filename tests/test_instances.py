@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import column_oracles
 import numpy as np
 import pytest
-from least_oracle import bisected
-from oracles import FloatArray, optimum
-from robust_oracle import robust_optimum
+from oracles import columns as column_oracles
+from oracles.designs import FloatArray, optimum
+from oracles.least_leakage import bisected
+from oracles.robust_designs import robust_optimum
 
 from pmlopt import (
     LDP,
@@ -29,11 +29,13 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.builders import ColumnDesign, LeastLeakage, LinearDesign
 from pmlopt.errors import FileFormatError, InstanceError, PmloptError
 from pmlopt.instances import RELATIONS, Instance, find, library, load, load_all
 from pmlopt.instances.problems import DesignProblem, ProgramProblem, RecordLeakageProblem
 from pmlopt.privacy import Requirement
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import INFORMATIONS
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, mechanisms, pairs
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import MechanismError, PmloptError
 from pmlopt.measures import (
     information_density,

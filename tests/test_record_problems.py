@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import records_oracle
 from commands import run, write
+from oracles import records as records_oracle
 
 from pmlopt import Mechanism, Prior, queries
-from pmlopt.certificate.records import RecordCertificate
 from pmlopt.errors import InstanceError, PmloptError, SolverUnavailableError
 from pmlopt.instances import Instance, load, load_all
 from pmlopt.instances.problems import RecordLeakageProblem
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 ALL = [instance for instance in load_all() if isinstance(instance.problem, RecordLeakageProblem)]
 

@@ -2,10 +2,10 @@
 
 from pmlopt.cli import commands as commands
 from pmlopt.cli import histogram as histogram
-from pmlopt.cli import least as least
+from pmlopt.cli import least_leakage as least_leakage
 from pmlopt.cli import library as library
-from pmlopt.cli import records as records
-from pmlopt.cli import sweeps as sweeps
-from pmlopt.cli.shared import main
+from pmlopt.cli import queries as queries
+from pmlopt.cli import sweep as sweep
+from pmlopt.cli.options import main
 
 __all__ = ["main"]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pmlopt import files
+from pmlopt.cli.options import CLAIM_FAILS, PATH, Asked, Run, asks, code_of, exits, json_option, main, runs
 from pmlopt.cli.printing import (
     echo_json,
     expectation_rows,
@@ -27,11 +28,10 @@ from pmlopt.cli.printing import (
     print_verdict,
 )
 from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
-from pmlopt.cli.shared import CLAIM_FAILS, PATH, Asked, Run, asks, code_of, exits, json_option, main, runs
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.builders import Program
+    from pmlopt.program import Program
 
 
 @main.command("solve")
@@ -81,7 +81,7 @@ def design(
     letters = read_outputs(outputs) if outputs is not None else columns
 
     def declare() -> Program:
-        from pmlopt.builders import design as build
+        from pmlopt.programs.designs import design as build
 
         return build(prior, privacy, utility, letters)
 
@@ -106,7 +106,7 @@ def audit(
     mechanism_file: Path, asked: Asked, epsilon: float | None, deltas: str | None, as_json: bool
 ) -> None:
     """Recompute every leakage of MECHANISM (.csv, .json, .npz); exit 1 when the claim fails."""
-    from pmlopt.certificate.exact import holds_exactly, rows_are_exact
+    from pmlopt.exact.rationals import holds_exactly, rows_are_exact
     from pmlopt.mechanism import Mechanism
 
     asked.check()
@@ -122,7 +122,7 @@ def audit(
     exact = rows_are_exact(mechanism.matrix)
     curve = []
     if deltas is not None:
-        from pmlopt.solvers import envelope_curve
+        from pmlopt.programs.envelope.ratio_search import envelope_curve
 
         curve = envelope_curve(prior, mechanism, read_numbers(deltas, "--envelope"))
     if as_json:

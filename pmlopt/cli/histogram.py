@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from pmlopt import files
+from pmlopt.cli.options import PATH, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table
-from pmlopt.cli.shared import PATH, exits, json_option, main
 from pmlopt.errors import InputError
 
 

@@ -7,8 +7,8 @@ import sys
 
 import click
 
+from pmlopt.cli.options import CLAIM_FAILS, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, progress
-from pmlopt.cli.shared import CLAIM_FAILS, exits, json_option, main
 from pmlopt.errors import InputError
 
 

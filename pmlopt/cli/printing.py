@@ -13,13 +13,15 @@ import click
 from pmlopt import files
 
 if TYPE_CHECKING:
-    from pmlopt.certificate import DesignCertificate, DistortionCertificate, RecordCertificate
     from pmlopt.instances import Instance
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
+    from pmlopt.programs.design_certificate import DesignCertificate
+    from pmlopt.programs.envelope.ratio_search import Envelope
+    from pmlopt.programs.record_leakage.certificate import RecordCertificate
+    from pmlopt.programs.tradeoff.certificate import DistortionCertificate
     from pmlopt.result import Result
-    from pmlopt.solvers import Envelope
 
 WIDEST_TABLE = 12
 T = TypeVar("T")
@@ -87,7 +89,9 @@ def expectation_rows(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
 
 def print_result(result: Result, title: str, extra: Sequence[tuple[str, str]]) -> None:
     """The claims of a result, how it was found, and the matrix where it fits."""
-    from pmlopt.certificate import DesignCertificate, DistortionCertificate, RecordCertificate
+    from pmlopt.programs.design_certificate import DesignCertificate
+    from pmlopt.programs.record_leakage.certificate import RecordCertificate
+    from pmlopt.programs.tradeoff.certificate import DistortionCertificate
 
     certificate = result.certificate
     rows = [

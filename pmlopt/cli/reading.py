@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmlopt import files
-from pmlopt.checks import labels_of
+from pmlopt.arrays import labels_of
 from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:

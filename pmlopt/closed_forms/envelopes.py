@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, nonnegative, probability
+from pmlopt.arrays import FloatArray, nonnegative, probability
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import PriorLike, as_prior
 

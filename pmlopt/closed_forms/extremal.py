@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from pmlopt.checks import nonnegative, real, whole
+from pmlopt.arrays import nonnegative, real, whole
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import PriorLike, as_prior

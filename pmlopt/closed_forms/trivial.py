@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import float_array
+from pmlopt.arrays import float_array
 from pmlopt.errors import UtilityError
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import PriorLike, as_prior

@@ -11,7 +11,7 @@ from pmlopt.errors import InputError, InstanceError
 from pmlopt.files import read_bytes
 from pmlopt.instances.instance import Instance
 from pmlopt.instances.reading import read_instance
-from pmlopt.instances.table import Table
+from pmlopt.instances.toml_table import Table
 
 
 def library() -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import InstanceError
 from pmlopt.instances.problems import Problem, ProgramProblem
 from pmlopt.prior import Prior

@@ -10,18 +10,23 @@ from typing import Any
 import numpy as np
 
 from pmlopt import closed_forms
-from pmlopt.builders import Program, Sense, design, least_leakage, worst_case_utility
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
+from pmlopt.closed_forms.by_name import CLOSED_FORMS
 from pmlopt.errors import InstanceError, SolverUnavailableError
-from pmlopt.instances.named import CLOSED_FORMS
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
+from pmlopt.program import Program
+from pmlopt.programs.designs import design
+from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
+from pmlopt.programs.record_leakage.closed_form import is_parity, parity_error
+from pmlopt.programs.record_leakage.program import record_leakage
+from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
+from pmlopt.programs.tradeoff.relaxation import Sense
 from pmlopt.queries import Query
 from pmlopt.result import Result
-from pmlopt.solvers import distortion_leakage, leakage_distortion, record_leakage, solve
-from pmlopt.solvers.records import is_parity, parity_error
+from pmlopt.solving import solve
 from pmlopt.utility import LinearUtility, SubConvex
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.builders import Sense
-from pmlopt.checks import float_array
+from pmlopt.arrays import float_array
+from pmlopt.closed_forms.by_name import CLOSED_FORMS
 from pmlopt.errors import UtilityError
 from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
-from pmlopt.instances.named import CLOSED_FORMS
 from pmlopt.instances.problems import (
     DesignProblem,
     LeastLeakageProblem,
@@ -21,11 +20,12 @@ from pmlopt.instances.problems import (
     TradeoffProblem,
     WorstCaseProblem,
 )
-from pmlopt.instances.table import Table
+from pmlopt.instances.toml_table import Table
 from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML, Requirement, requirement_named
+from pmlopt.programs.tradeoff.relaxation import Sense
 from pmlopt.queries import (
     Explicit,
     ModularSum,
@@ -37,14 +37,7 @@ from pmlopt.queries import (
     symmetric_channel,
 )
 from pmlopt.uncertainty import REGIONS, Box, L1Ball, MinimumMass, PriorSet, Vertices
-from pmlopt.utility import (
-    INFORMATIONS,
-    LOSSES,
-    ExpectedGain,
-    ExpectedLoss,
-    LinearUtility,
-    SubConvex,
-)
+from pmlopt.utility import INFORMATIONS, LOSSES, ExpectedGain, ExpectedLoss, LinearUtility, SubConvex
 
 _NUMBER = (int, float)
 

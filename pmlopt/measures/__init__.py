@@ -13,7 +13,6 @@ from pmlopt.measures.approximate import (
     slack,
     slack_level,
 )
-from pmlopt.measures.channel import ldp_level, maximal_leakage
 from pmlopt.measures.information import channel_capacity, mutual_information
 from pmlopt.measures.leakage import (
     failure_probability,
@@ -23,6 +22,7 @@ from pmlopt.measures.leakage import (
     lip_levels,
     pointwise_leakage,
 )
+from pmlopt.measures.prior_free import ldp_level, maximal_leakage
 from pmlopt.measures.regions import privacy_region, region_boundaries
 
 __all__ = [

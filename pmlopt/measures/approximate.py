@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray, IntArray, float_array, nonnegative, probability, whole
+from pmlopt.arrays import FloatArray, IntArray, float_array, nonnegative, probability, whole
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.measures.channel import maximal_leakage
 from pmlopt.measures.leakage import leakage_level, pointwise_leakage
+from pmlopt.measures.prior_free import maximal_leakage
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.prior import Prior, PriorLike
 

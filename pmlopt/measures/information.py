@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.mechanism import MechanismLike, as_mechanism, paired
 from pmlopt.prior import PriorLike
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, nonnegative
+from pmlopt.arrays import FloatArray, nonnegative
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.logarithms import log_quotient
 from pmlopt.mechanism import MechanismLike, paired

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 
 
 def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:

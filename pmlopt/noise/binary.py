@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray, float_array, real
+from pmlopt.arrays import FloatArray, float_array, real
 from pmlopt.errors import MechanismError, PriorError, PrivacyError
 from pmlopt.mechanism import generator, letters_at
 from pmlopt.prior import Prior, PriorLike, as_prior

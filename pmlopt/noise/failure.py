@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.checks import BoolArray, FloatArray
+from pmlopt.arrays import BoolArray, FloatArray
 
 SHARP = 1e-11
 """How far above the worst prior's probability the value that is reported may be."""

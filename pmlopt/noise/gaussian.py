@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray, float_array, nonnegative, probability, real
+from pmlopt.arrays import FloatArray, float_array, nonnegative, probability, real
 from pmlopt.errors import PrivacyError
 from pmlopt.noise.binary import BinaryNoise, check_noise
 from pmlopt.noise.failure import FALLS_TO, Failure
 from pmlopt.prior import PriorLike
-from pmlopt.uncertainty.bounds import level_bound
+from pmlopt.uncertainty.sensitivity import level_bound
 
 _WIDEST = 1e150  # sigma^2 is a float
 

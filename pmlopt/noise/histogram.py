@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray, float_array, real, whole
+from pmlopt.arrays import FloatArray, float_array, real, whole
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import generator
 from pmlopt.noise.binary import check_scale

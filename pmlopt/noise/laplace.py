@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray, float_array, nonnegative, real
-from pmlopt.closed_forms.ldp import level_of_ratio, ratio_for_level
+from pmlopt.arrays import FloatArray, float_array, nonnegative, real
+from pmlopt.closed_forms.local_privacy import level_of_ratio, ratio_for_level
 from pmlopt.errors import PrivacyError
 from pmlopt.noise.binary import BinaryNoise, check_noise, check_scale
 from pmlopt.prior import PriorLike

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, nonnegative
-from pmlopt.columns import STEEPEST, Family, Staircase
+from pmlopt.arrays import FloatArray, nonnegative
+from pmlopt.backends.structured.band import Band, ratio_band
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.band import Band, ratio_band
 from pmlopt.privacy.requirement import Declared, Requirement, below
-from pmlopt.uncertainty.relaxation import two_values
+from pmlopt.uncertainty.column_families import STEEPEST, Family, Staircase
+from pmlopt.uncertainty.support_functions import two_values
 
 if TYPE_CHECKING:
     import cvxpy as cp

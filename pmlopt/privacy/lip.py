@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, nonnegative
-from pmlopt.columns import Box, Family
+from pmlopt.arrays import FloatArray, nonnegative
+from pmlopt.backends.structured.band import Band
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import lip_levels
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.band import Band
 from pmlopt.privacy.requirement import Declared, Requirement, below
-from pmlopt.uncertainty.relaxation import top_mean
+from pmlopt.uncertainty.column_families import Box, Family
+from pmlopt.uncertainty.support_functions import top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp

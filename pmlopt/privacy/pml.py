@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, nonnegative
-from pmlopt.columns import STEEPEST, Box, Family, Staircase
+from pmlopt.arrays import FloatArray, nonnegative
+from pmlopt.backends.structured.band import Band, mean_band
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.band import Band, mean_band
 from pmlopt.privacy.requirement import Declared, Requirement, below
 from pmlopt.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
-from pmlopt.uncertainty.relaxation import top_mean
+from pmlopt.uncertainty.column_families import STEEPEST, Box, Family, Staircase
+from pmlopt.uncertainty.support_functions import top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp

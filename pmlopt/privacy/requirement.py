@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pmlopt.checks import FloatArray
-from pmlopt.columns import Family
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.structured.band import Band
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.band import Band
+from pmlopt.uncertainty.column_families import Family
 from pmlopt.uncertainty.cone import Cone
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, IntArray, Label
+from pmlopt.arrays import FloatArray, IntArray, Label
 from pmlopt.errors import MechanismError
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.queries.explicit import Explicit

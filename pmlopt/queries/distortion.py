@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray, Label, float_array
+from pmlopt.arrays import FloatArray, Label, float_array
 from pmlopt.errors import UtilityError
 from pmlopt.mechanism import MechanismLike
 from pmlopt.queries.channel import record_channel

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import FloatArray, IntArray, Label
+from pmlopt.arrays import FloatArray, IntArray, Label
 from pmlopt.errors import QueryError
 from pmlopt.queries.query import LARGEST_TABLE, Query, checked_record, in_order, numbers_of
 

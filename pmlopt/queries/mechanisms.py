@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, real
+from pmlopt.arrays import FloatArray, real
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.mechanism import Mechanism
 from pmlopt.queries.query import Query, numbers_of

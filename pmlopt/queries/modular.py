@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, IntArray, Label, whole
+from pmlopt.arrays import FloatArray, IntArray, Label, whole
 from pmlopt.errors import QueryError
 from pmlopt.queries.query import Query, alphabets_of, checked_record, listed
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, IntArray, Label, whole
+from pmlopt.arrays import FloatArray, IntArray, Label, whole
 from pmlopt.errors import QueryError
 
 LARGEST_TABLE = 2**20

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import SUM_TOLERANCE, FloatArray, IntArray, float_array
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, IntArray, float_array
 from pmlopt.errors import PriorError, QueryError
 from pmlopt.queries.explicit import Explicit
 from pmlopt.queries.modular import ModularSum

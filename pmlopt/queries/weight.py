@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, IntArray, Label
+from pmlopt.arrays import FloatArray, IntArray, Label
 from pmlopt.errors import QueryError
 from pmlopt.queries.query import (
     Query,

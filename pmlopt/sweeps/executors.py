@@ -7,7 +7,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any, ParamSpec, TypeVar
 
 from pmlopt.errors import SweepError
-from pmlopt.sweeps.work import receive
+from pmlopt.sweeps.worker import receive
 
 A = ParamSpec("A")
 T = TypeVar("T")

@@ -17,9 +17,9 @@ import numpy as np
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.files import check_target, json_bytes, read_bytes, write_whole
 from pmlopt.result import Restart
-from pmlopt.sweeps.cells import COLUMNS, one_line, text_of, value_of
 from pmlopt.sweeps.grid import Points
 from pmlopt.sweeps.table import Row, check_writable, csv_line
+from pmlopt.sweeps.table_values import COLUMNS, one_line, text_of, value_of
 
 FORMAT = "pmlopt-sweep"
 _RECORD = "sweep.json"

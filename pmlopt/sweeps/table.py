@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.certificate.certificate import finite
 from pmlopt.errors import MissingExtraError, SweepError
 from pmlopt.files import ending_of, json_bytes, write_whole
-from pmlopt.sweeps.cells import COLUMNS, as_array, plain, text_of
+from pmlopt.programs.design_certificate import finite
+from pmlopt.sweeps.table_values import COLUMNS, as_array, plain, text_of
 
 ENDINGS = (".csv", ".parquet", ".json")
 FAILED = "failed"

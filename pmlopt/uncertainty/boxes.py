@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import (
+from pmlopt.arrays import (
     SUM_TOLERANCE,
     FloatArray,
     Label,

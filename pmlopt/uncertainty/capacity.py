@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 from pmlopt.measures.logarithms import log_quotient

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.uncertainty.prior_set import PriorSet
-from pmlopt.uncertainty.relaxation import Piece, largest_gains, two_values
+from pmlopt.uncertainty.support_functions import Piece, largest_gains, two_values
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from pmlopt.checks import BoolArray, FloatArray
+from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.uncertainty.vertices import Vertices
 

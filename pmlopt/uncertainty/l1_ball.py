@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.checks import FloatArray, probability, real
-from pmlopt.columns import Box, Family, Staircase
+from pmlopt.arrays import FloatArray, probability, real
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
+from pmlopt.uncertainty.column_families import Box, Family, Staircase
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Split
-from pmlopt.uncertainty.relaxation import top_mean
+from pmlopt.uncertainty.support_functions import top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import sys
 
-from pmlopt.checks import nonnegative, probability, whole
+from pmlopt.arrays import nonnegative, probability, whole
 from pmlopt.errors import PrivacyError
-from pmlopt.uncertainty.bounds import level_bound
-from pmlopt.uncertainty.radii import log_events, weissman_radius
+from pmlopt.uncertainty.confidence import log_events, weissman_radius
+from pmlopt.uncertainty.sensitivity import level_bound
 
 
 def samples_needed(size: int, epsilon: float, target: float, delta: float) -> int:

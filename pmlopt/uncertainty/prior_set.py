@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pmlopt.checks import FloatArray, Label
+from pmlopt.arrays import FloatArray, Label
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import match_labels
 from pmlopt.prior import PriorLike, as_prior

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.checks import SUM_TOLERANCE, FloatArray, common_integers, float_array
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_array
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, PriorSet, Split, check_possible
-from pmlopt.uncertainty.relaxation import Piece, best_mixture, largest_gains
+from pmlopt.uncertainty.support_functions import Piece, best_mixture, largest_gains
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -1,9 +1,10 @@
 """Utilities, each in two forms: a number on a given mechanism, and what an optimization problem needs."""
 
-from pmlopt.utility.information import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
+from pmlopt.utility.by_name import INFORMATIONS
+from pmlopt.utility.f_information import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
 from pmlopt.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility
 from pmlopt.utility.losses import LOSSES, absolute, hamming, squared
-from pmlopt.utility.named import INFORMATIONS
+from pmlopt.utility.orders import highest_threshold, utility_order
 from pmlopt.utility.subconvex import GuessingProbability, SubConvex
 from pmlopt.utility.utility import Utility
 
@@ -23,5 +24,7 @@ __all__ = [
     "Utility",
     "absolute",
     "hamming",
+    "highest_threshold",
     "squared",
+    "utility_order",
 ]

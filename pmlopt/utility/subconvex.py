@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import PriorLike, as_prior

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from strategies import MODEST, epsilons, priors
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.closed_forms import binary, high_privacy, k_singular, uniform
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level, mutual_information

@@ -14,7 +14,7 @@ from strategies import MODEST
 from pmlopt.closed_forms import parity_leakage, parity_prior
 from pmlopt.errors import InputError
 from pmlopt.measures import channel_capacity
-from pmlopt.measures.records import dataset_entropy, record_information
+from pmlopt.measures.record_information import dataset_entropy, record_information
 
 LOG2 = math.log(2)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from oracles import FloatArray
+from oracles import designs as oracles
+from oracles.designs import FloatArray
 from strategies import MODEST
 
 from pmlopt import (

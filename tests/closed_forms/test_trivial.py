@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, mechanisms, pairs
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.closed_forms import constant, deterministic
 from pmlopt.errors import UtilityError
 from pmlopt.measures import ldp_level, leakage_level, maximal_leakage, mutual_information

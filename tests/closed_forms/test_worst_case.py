@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import FloatArray, is_stochastic, random_prior
+from oracles.designs import FloatArray, is_stochastic, random_prior
 from strategies import MODEST, priors
 
 from pmlopt import Prior, leakage_level
-from pmlopt.checks import IntArray
-from pmlopt.closed_forms import support_bound, utility_order, utility_safe, utility_safe_level
-from pmlopt.closed_forms.worst_case import allowed_pairs, uniform_on
+from pmlopt.arrays import IntArray
+from pmlopt.closed_forms import support_bound, utility_safe, utility_safe_level
+from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import UtilityError
 from pmlopt.measures import leakage_parts
+from pmlopt.utility.orders import allowed_pairs, utility_order
 
 PRINTED_ORDER = [
     [7, 6, 5, 4, 3, 2, 1],

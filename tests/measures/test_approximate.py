@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from strategies import MODEST, epsilons, exact, exact_law, log_of, pairs
 
 from pmlopt import Mechanism, Prior, envelope
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     binary_envelope,

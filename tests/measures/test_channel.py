@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, exact_columns, exact_law, log_of, mechanisms, pairs
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.measures import ldp_level, maximal_leakage, pointwise_leakage
 from pmlopt.mechanism import Mechanism
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, exact, exact_law, log_of, mechanisms, pairs, priors
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.measures import information_density, leakage_level, maximal_leakage, mutual_information
 from pmlopt.mechanism import Mechanism
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, epsilons, exact, exact_law, log_of, mechanisms, pairs, priors
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     failure_probability,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from strategies import MODEST, epsilons, exact_law, log_of, pairs, priors
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level, privacy_region, region_boundaries
 from pmlopt.mechanism import Mechanism

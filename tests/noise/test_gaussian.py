@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles import FloatArray
+from oracles.designs import FloatArray
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp, ndtr

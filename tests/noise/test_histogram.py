@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import FloatArray
+from oracles.designs import FloatArray
 from scipy.special import logsumexp
 from strategies import MODEST
 

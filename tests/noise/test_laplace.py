@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oracles import FloatArray
+from oracles.designs import FloatArray
 from scipy.integrate import quad
 from scipy.special import logsumexp
 from strategies import MODEST

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles import FloatArray, violation
+from oracles import designs as oracles
+from oracles.designs import FloatArray, violation
 from scipy.optimize import linprog
 
 from pmlopt import (
@@ -25,11 +25,11 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.builders import LinearDesign
-from pmlopt.certificate import utility_bound
-from pmlopt.certificate.exact import integers, power_below
 from pmlopt.errors import PrivacyError
+from pmlopt.exact.rationals import integers, power_below
 from pmlopt.measures import slack, slack_level
+from pmlopt.programs.linear.dual_bound import utility_bound
+from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.result import DesignResult
 
 GAP = 1e-7

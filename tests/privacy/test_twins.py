@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from oracles import designs as oracles
 
 from pmlopt import LDP, LIP, PML, MaximalLeakage, Mechanism, Prior
-from pmlopt.certificate.exact import integers, power_below
 from pmlopt.errors import PrivacyError
+from pmlopt.exact.rationals import integers, power_below
 from pmlopt.privacy import Requirement
 
 ROUNDING = 1e-13

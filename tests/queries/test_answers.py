@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from queries.enumerated import Case, cases, explicit, modular_sum, quadratic, weight
+from oracles.queries import Case, cases, explicit, modular_sum, quadratic, weight
 from strategies import MODEST
 
 from pmlopt import Mechanism
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PrivacyError, QueryError
 from pmlopt.queries import (
     Explicit,

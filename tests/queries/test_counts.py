@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import example, given
-from queries.enumerated import Case, cases, explicit, logs, modular_sum, quadratic, weight
+from oracles.queries import Case, cases, explicit, logs, modular_sum, quadratic, weight
 from strategies import MODEST
 
 from pmlopt.errors import InputError, QueryError

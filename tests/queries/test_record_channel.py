@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from queries.enumerated import Case, cases, explicit, modular_sum, quadratic, weight
+from oracles.queries import Case, cases, explicit, modular_sum, quadratic, weight
 from strategies import MODEST
 
 from pmlopt import Mechanism

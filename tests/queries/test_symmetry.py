@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import FloatArray
-from queries.enumerated import cases
+from oracles.designs import FloatArray
+from oracles.queries import cases
 from strategies import MODEST
 
 from pmlopt.errors import InputError, MechanismError, PriorError, QueryError, UtilityError

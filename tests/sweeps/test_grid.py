@@ -11,9 +11,9 @@ from sweeps.programs import logged, plain
 
 from pmlopt import PML, L1Ball, Prior
 from pmlopt.errors import SweepError
-from pmlopt.sweeps import cells
+from pmlopt.sweeps import table_values as cells
+from pmlopt.sweeps.fingerprint import fingerprint, name_of
 from pmlopt.sweeps.grid import points_of
-from pmlopt.sweeps.identity import fingerprint, name_of
 
 
 def test_all_combinations_with_the_last_name_fastest() -> None:

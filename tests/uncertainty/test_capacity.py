@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import FloatArray, random_prior
+from oracles.designs import FloatArray, random_prior
+from oracles.prior_sets import KINDS, Case, Definition, ball_case, random_matrix, random_set
 from scipy.optimize import minimize
 from strategies import MODEST, mechanisms
-from uncertainty.oracle import KINDS, Case, Definition, ball_case, random_matrix, random_set
 
 from pmlopt import (
     PML,

@@ -6,19 +6,19 @@ import math
 from math import comb
 
 import numpy as np
-import oracles
 import pytest
-from column_oracles import UTILITIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import FloatArray
+from oracles import designs as oracles
+from oracles.columns import UTILITIES
+from oracles.designs import FloatArray
+from oracles.prior_sets import KINDS, Case, extreme_columns, random_set, robust_rows
 from scipy.optimize import linprog
-from uncertainty.oracle import KINDS, Case, extreme_columns, random_set, robust_rows
 
 from pmlopt import LDP, PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices, design, solve
-from pmlopt.builders.spaces import column_space
+from pmlopt.programs.subconvex.allowed_columns import column_space
 from pmlopt.uncertainty import ChoquetSet, Cone
-from pmlopt.uncertainty.relaxation import Piece, largest_gains
+from pmlopt.uncertainty.support_functions import Piece, largest_gains
 from pmlopt.utility import TotalVariation
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -278,7 +278,7 @@ def test_a_set_is_vacuous_iff_its_columns_are_those_of_ldp() -> None:
 def test_what_the_search_proves_is_above_every_column(
     kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.builders.space.LISTED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_space.LISTED", 0)
     utility, worth = UTILITIES[name]
     rng = np.random.default_rng([KINDS.index(kind), KERNELS.index(name)])
     for n in (2, 4):
@@ -300,7 +300,7 @@ def test_what_the_search_proves_is_above_every_column(
 def test_the_search_finds_the_best_of_few_columns(
     kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.builders.space.LISTED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_space.LISTED", 0)
     utility, worth = UTILITIES["mutual information"]
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     case, epsilon = random_set(kind, rng, 4), float(rng.uniform(0.3, 1.5))

@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import oracles
 import pytest
-from column_oracles import UTILITIES, best_weights, deviation
-from oracles import FloatArray
-from uncertainty.oracle import KINDS, Case, ball_case, exact, extreme_columns, hull, random_set, robust_rows
+from oracles import designs as oracles
+from oracles.columns import UTILITIES, best_weights, deviation
+from oracles.designs import FloatArray
+from oracles.prior_sets import KINDS, Case, ball_case, exact, extreme_columns, hull, random_set, robust_rows
 from uncertainty.test_l1_ball import printed_rows
 
 from pmlopt import (
@@ -33,14 +33,14 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.certificate import column_bound, utility_bound
 from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.programs.linear.dual_bound import column_bound, utility_bound
 from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import GuessingProbability, LinearUtility
 
 SUBCONVEX = ["mutual information", "guessing"]
 AnyUtility = LinearUtility | SubConvex
-NO_LIST = "pmlopt.builders.space.LISTED"
+NO_LIST = "pmlopt.programs.subconvex.column_space.LISTED"
 
 
 def linear_optimum(case: Case, epsilon: float, gains: FloatArray) -> oracles.Optimum:
@@ -303,7 +303,7 @@ def searched(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[float, Result
     """The optimum with all columns listed, and the answer of the search for them."""
     best = value(case.p, PML(0.7, over=case.priors), MutualInformation())
     monkeypatch.setattr(NO_LIST, 0)
-    monkeypatch.setattr("pmlopt.builders.columns.DECLARED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.DECLARED", 0)
     return best, solve(design(case.p, PML(0.7, over=case.priors), MutualInformation()))
 
 

@@ -7,17 +7,18 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import FloatArray
+from oracles import designs as oracles
+from oracles.designs import FloatArray
 from scipy.optimize import linprog
 from strategies import MODEST, mechanisms, priors
 
 from pmlopt import LDP, PML, ExpectedGain, L1Ball, MutualInformation, Prior, design, mutual_information, solve
-from pmlopt.certificate import holds_exactly, utility_bound
 from pmlopt.errors import PrivacyError
+from pmlopt.exact.rationals import holds_exactly
+from pmlopt.programs.linear.dual_bound import utility_bound
 
 
 def least_mean(p: FloatArray, radius: float, column: FloatArray) -> float:
@@ -126,7 +127,7 @@ def test_columns_of_the_ball_from_counts_and_from_a_list(seed: int, monkeypatch:
     prior = Prior.from_counts((rng.multinomial(200, [0.4, 0.2, 0.2, 0.1, 0.1]) + 5).tolist())
     requirement = PML(float(rng.uniform(0.05, 1.5)), over=L1Ball(prior, float(prior.pmf.min())))
     best = solve(design(prior, requirement, MutualInformation())).value
-    monkeypatch.setattr("pmlopt.builders.columns.DECLARED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.DECLARED", 0)
     counted = solve(design(prior, requirement, MutualInformation()), tolerance=1e-10)
     listed = PML(requirement.epsilon, over=L1Ball(prior.pmf, float(prior.pmf.min())))
     again = solve(design(prior.pmf, listed, MutualInformation()), tolerance=1e-10)

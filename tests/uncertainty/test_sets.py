@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import FloatArray, violation
+from oracles.designs import FloatArray, violation
+from oracles.prior_sets import KINDS, Case, Definition, ball, ball_case, exact, random_matrix, random_set
 from strategies import MODEST, mechanisms, priors
-from uncertainty.oracle import KINDS, Case, Definition, ball, ball_case, exact, random_matrix, random_set
 
 from pmlopt import PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices
-from pmlopt.certificate import holds_exactly
 from pmlopt.errors import PriorError, PrivacyError
+from pmlopt.exact.rationals import holds_exactly
 from pmlopt.uncertainty import PriorSet
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from strategies import MODEST, mechanisms, pairs, priors
 
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.measures import mutual_information
 from pmlopt.utility import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation

@@ -6,9 +6,9 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
+from oracles import designs as oracles
 
 from pmlopt import ExpectedGain, ExpectedLoss, Mechanism, Prior
 from pmlopt.errors import InputError, MechanismError, UtilityError

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import MODEST, mechanisms, pairs, priors
 
 from pmlopt import LDP, PML, Mechanism, Prior, design
-from pmlopt.checks import FloatArray
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.utility import INFORMATIONS, GuessingProbability, SubConvex
 

@@ -1,0 +1,139 @@
+"""Checks shared by everything that takes arrays, labels or numbers from a person."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmlopt.errors import InputError, PrivacyError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Label = Hashable
+
+SUM_TOLERANCE = 1e-9
+"""How far a sum of probabilities may be from one: room for rounding, not for mistakes."""
+
+
+def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]) -> FloatArray:
+    """A fresh read-only float array with `ndim` dimensions, at least one entry and no NaN or inf."""
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "iufO":
+            raise TypeError(f"{reprlib.repr(values)} are not")
+        array = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise error(f"{what} must be numbers in a regular {ndim}-dimensional array: {cause}") from None
+    if array.ndim != ndim or array.size == 0:
+        raise error(f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise error(f"{what} has the entry {array[where]} at {position(where)}: give finite numbers")
+    array.setflags(write=False)
+    return array
+
+
+def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
+    """Floats as integers over one denominator, without rounding: floats are dyadic rationals.
+
+    Examples:
+        >>> common_integers([0.5, 0.75])
+        ((2, 3), 4)
+    """
+    ratios = [float(value).as_integer_ratio() for value in values]
+    denominator = max(below for _, below in ratios)  # all are powers of two
+    return tuple(above * (denominator // below) for above, below in ratios), denominator
+
+
+def probability(delta: float) -> float:
+    """Delta, or a complaint where it is not in (0, 1)."""
+    share = real(delta, "delta", PrivacyError)
+    if not 0 < share < 1:
+        raise PrivacyError(f"delta is {share:g}: give a probability in (0, 1)")
+    return share
+
+
+def rounding_of(terms: int, size: float) -> float:
+    """What rounding may take off a sum of so many terms, given the sum of their sizes."""
+    return 16 * (terms + 8) * float(np.finfo(float).eps) * size
+
+
+def position(index: Sequence[int]) -> str:
+    """`position 3` of a vector, `row 3, column 1` of a matrix; counted from 0."""
+    if len(index) == 1:
+        return f"position {index[0]}"
+    return f"row {index[0]}, column {index[1]}"
+
+
+def labels_of(
+    labels: Iterable[Label] | None, size: int, what: str, error: type[InputError]
+) -> tuple[Label, ...]:
+    """Distinct labels as a tuple of the given size; 0, 1, 2, ... where none are given."""
+    if labels is None:
+        return tuple(range(size))
+    if isinstance(labels, str):
+        raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")
+    if not isinstance(labels, Iterable):
+        raise error(f"{what} must be a sequence of labels, not {labels!r}")
+    given = tuple(item.item() if isinstance(item, np.generic) else item for item in labels)
+    if len(given) != size:
+        raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
+    seen: set[Label] = set()
+    for label in given:
+        if not isinstance(label, Hashable):
+            raise error(f"{what}: {label!r} cannot be a label: use text or numbers")
+        if label in seen:
+            raise error(f"{what}: the label {label!r} stands twice; labels must be distinct")
+        seen.add(label)
+    return given
+
+
+def nonnegative(value: float, what: str, error: type[InputError]) -> float:
+    """A finite number of at least 0, as a float."""
+    number = real(value, what, error)
+    if number < 0:
+        raise error(f"{what} must be at least 0 nats, not {number}")
+    return number
+
+
+def real(value: Any, what: str, error: type[InputError]) -> float:
+    """A finite number, as a float."""
+    try:
+        if isinstance(value, str | bytes | bool | np.bool_):
+            raise TypeError
+        number = float(value)
+    except OverflowError:
+        raise error(f"{what} is too large for a float: give a number below 1e308") from None
+    except (TypeError, ValueError):
+        raise error(f"{what} must be a number, not {value!r}") from None
+    if not math.isfinite(number):
+        raise error(f"{what} must be a finite number, not {number}")
+    return number
+
+
+def whole(value: Any, what: str, error: type[InputError]) -> int:
+    """A whole number of at least 1, as an int."""
+    number = real(value, what, error)
+    if number != int(number) or number < 1:
+        raise error(f"{what} must be a whole number of at least 1, not {value!r}")
+    return int(number)
+
+
+def subset_sums(values: FloatArray) -> FloatArray:
+    """(2^n,) the sums over all subsets of n numbers, the subset being the index in binary.
+
+    Examples:
+        >>> subset_sums(np.array([1.0, 10.0]))
+        array([ 0.,  1., 10., 11.])
+    """
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums, sums + value])
+    return sums

@@ -1,0 +1,108 @@
+"""A linear program with one parameter in HiGHS, moved from one value to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import cvxpy as cp
+import highspy
+import numpy as np
+
+from pmlopt.arrays import BoolArray, IntArray
+from pmlopt.backends import highs
+from pmlopt.backends.outcome import Options, compiled
+from pmlopt.backends.two_sided_search import TIME
+
+NEAR = 1e-3
+"""The largest relative step of the parameter at which the last basis is a good start for the simplex."""
+
+SMALL = 1_600
+"""Variables up to which the simplex, from the last basis, is the faster method in every round."""
+
+_WAYS: Mapping[str, Mapping[str, str | int]] = {
+    "primal": {"solver": "simplex", "simplex_strategy": 4, "presolve": "choose"},
+    "interior": {"solver": "ipx", "run_crossover": "on", "presolve": "choose"},
+    "dual": {"solver": "simplex", "simplex_strategy": 1, "presolve": "off"},
+}
+
+
+class MovingProgram:
+    """Each solve starts from the basis of the one before; where a large program's parameter is far from the
+    last, it is solved by the interior point method, with crossover.
+
+    Args:
+        problem: a minimisation, an LP whose coefficients are affine in the parameter.
+        parameter: positive.
+
+    Attributes:
+        iterations: of the simplex, so far.
+        seconds: what compiling took.
+    """
+
+    def __init__(self, problem: cp.Problem, parameter: cp.Parameter) -> None:
+        self.problem, self.parameter, self.iterations = problem, parameter, 0
+        parameter.value = 1.0
+        self._ready = compiled(problem, cp.HIGHS)
+        self.seconds = self._ready.seconds
+        matrix = self._ready.data["A"].tocsc()
+        parameter.value = 0.5
+        other = problem.get_problem_data(cp.HIGHS)[0]["A"].tocsc()
+        moving = (2 * (matrix - other)).tocoo()  # affine in the parameter
+        self._rows, self._columns, self._rates = moving.row, moving.col, moving.data
+        self._still = np.asarray(matrix[self._rows, self._columns]).ravel() - self._rates
+        self._solver = highs.loaded(highs.model_of(self._ready.data), highs.limits(Options(None, 1e-10)))
+        self._last: float | None = None
+
+    def columns(self, variable: cp.Variable) -> IntArray:
+        """Where the entries of a variable are in the program."""
+        first = self._ready.data["param_prob"].var_id_to_col[variable.id]
+        return np.asarray(first + np.arange(variable.size))
+
+    def fix(self, columns: IntArray, zero: BoolArray) -> None:
+        """Which of these non-negative columns must be zero."""
+        for column, fixed in zip(columns.tolist(), zero.tolist(), strict=True):
+            self._solver.changeColBounds(column, 0.0, 0.0 if fixed else highspy.kHighsInf)
+
+    def solve(self, value: float, seconds: float | None) -> tuple[float, float]:
+        """The optimum at a value of the parameter, and its derivative there.
+
+        The problem's variables and multipliers hold the solution.
+
+        Raises:
+            ArithmeticError: HiGHS does not end at an optimum.
+        """
+        solver = self._solver
+        self.parameter.value = value
+        coefficients = self._still + value * self._rates
+        for row, column, coefficient in zip(
+            self._rows.tolist(), self._columns.tolist(), coefficients.tolist(), strict=True
+        ):
+            solver.changeCoeff(row, column, coefficient)
+        if seconds is not None:
+            solver.setOptionValue("time_limit", solver.getRunTime() + max(seconds, 0.01))
+        near = self._last is not None and abs(value / self._last - 1) <= NEAR
+        self._last = value
+        self._run(near or len(self._ready.data["c"]) <= SMALL)
+        solution = solver.getSolution()
+        duals, values = np.array(solution.row_dual), np.array(solution.col_value)
+        slope = -float((self._rates * duals[self._rows] * values[self._columns]).sum()) * self._ready.scale
+        highs.unpack(self._ready, solver)
+        return float(self.problem.objective.value), slope
+
+    def _run(self, simplex: bool) -> None:
+        """Solve, from the last basis by the simplex; where that fails, from none by every method."""
+        solver = self._solver
+        ways = [_WAYS["primal" if simplex else "interior"], *_WAYS.values()]
+        for again, way in enumerate(ways):
+            if again:
+                solver.clearSolver()
+            for option, value in way.items():
+                solver.setOptionValue(option, value)
+            solver.run()
+            self.iterations += max(solver.getInfo().simplex_iteration_count, 0)
+            status = solver.getModelStatus()
+            if status == highspy.HighsModelStatus.kOptimal:
+                return
+            if status == highspy.HighsModelStatus.kTimeLimit:
+                raise ArithmeticError(TIME)
+        raise ArithmeticError(f"HiGHS: {solver.modelStatusToString(status)}")

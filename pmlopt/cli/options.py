@@ -1,0 +1,299 @@
+"""What the commands share: the group, exit codes, and the options that several of them have."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import click
+
+from pmlopt import __version__, files
+from pmlopt.cli.printing import echo_json, print_result, status
+from pmlopt.cli.reading import read_counts, read_prior
+from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
+
+if TYPE_CHECKING:
+    from pmlopt.instances.problems import Problem
+    from pmlopt.prior import Prior
+    from pmlopt.privacy import Requirement
+    from pmlopt.program import Program
+    from pmlopt.result import DesignResult, Result
+    from pmlopt.uncertainty import PriorSet
+
+CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, CLOSED = 1, 2, 3, 70, 141
+A = ParamSpec("A")
+
+
+def exits(command: Callable[A, None]) -> Callable[A, None]:
+    """Turn pmlopt's errors into a message and an exit code."""
+
+    @wraps(command)
+    def run(*args: A.args, **kwargs: A.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except InputError as error:
+            _fail(error, BAD_INPUT)
+        except (SolverError, InfeasibleError) as error:
+            _fail(error, NOT_SOLVED)
+        except PmloptError as error:
+            _fail(error, BAD_INPUT)
+        except BrokenPipeError:  # whoever was reading the output has left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(CLOSED)
+        except Exception:  # a bug of pmlopt's must not look like a claim that fails
+            traceback.print_exc()
+            sys.exit(BUG)
+
+    return run
+
+
+def _fail(error: Exception, code: int) -> None:
+    click.echo(f"pmlopt: {error}", err=True)
+    sys.exit(code)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Design privacy mechanisms by convex optimization, with a proof of the bound."""
+
+
+PATH = click.Path(path_type=Path)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
+
+    prior_file: Path | None
+    counts_file: Path | None
+    privacy_name: str
+    slack: float | None
+    lower: float | None
+    radius: float | None
+    delta: float | None
+    region: str | None
+
+    def prior(self) -> Prior:
+        """The prior, from probabilities or counts."""
+        if (self.prior_file is None) == (self.counts_file is None):
+            raise InputError("give the prior by --prior FILE or by --counts FILE, one of them")
+        if self.counts_file is not None:
+            return read_counts(self.counts_file)
+        assert self.prior_file is not None
+        return read_prior(self.prior_file)
+
+    @property
+    def title(self) -> str:
+        """The name of the file."""
+        file = self.prior_file or self.counts_file
+        assert file is not None
+        return file.name
+
+    @property
+    def robust(self) -> bool:
+        """Whether the bound is for more priors than the given one."""
+        return self.radius is not None or self.delta is not None
+
+    def check(self) -> None:
+        """Complain of options that do not belong together."""
+        if self.lower is not None and self.privacy_name != "lip":
+            raise InputError(f"--lower belongs to --privacy lip, not to {self.privacy_name}")
+        if (self.slack is None) == (self.privacy_name == "approximate-pml"):
+            raise InputError("--privacy approximate-pml and --slack belong together: give both")
+
+    def requirement(self, epsilon: float, prior: Prior) -> Requirement:
+        """The privacy requirement."""
+        from pmlopt.privacy import PML, requirement_named
+
+        self.check()
+        priors = self.priors(prior)
+        if priors is None:
+            return requirement_named(self.privacy_name, epsilon, self.lower, self.slack)
+        if self.privacy_name != "pml":
+            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
+        return PML(epsilon, over=priors)
+
+    def priors(self, prior: Prior) -> PriorSet | None:
+        """The set of priors, if one is asked for."""
+        from pmlopt.uncertainty import REGIONS, L1Ball
+
+        if self.radius is not None and self.delta is not None:
+            raise InputError("--radius and --delta both say how large the set of priors is: give one")
+        if self.region is not None and self.delta is None:
+            raise InputError("--region is about a sample: give --delta too")
+        if self.delta is not None:
+            return REGIONS[self.region or "l1-ball"](prior, self.delta)
+        return None if self.radius is None else L1Ball(prior, self.radius)
+
+
+_ASKED_OPTIONS = (
+    click.option(
+        "--prior", "prior_file", type=PATH,
+        help="CSV with a header and two columns: letter, and count or probability.",
+    ),
+    click.option(
+        "--counts", "counts_file", type=PATH,
+        help="The same with whole counts only: the sample size counts.",
+    ),
+    click.option(
+        "--privacy", "privacy_name", default="pml", show_default=True,
+        type=click.Choice(["pml", "ldp", "lip", "maximal-leakage", "approximate-pml"]),
+    ),
+    click.option("--slack", type=float, help="Approximate PML only: what may be added to e^epsilon P(E)."),
+    click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon."),
+    click.option(
+        "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
+    ),
+    click.option(
+        "--delta", type=float,
+        help="PML only: for the true distribution, except with this probability over the sample.",
+    ),
+    click.option(
+        "--region", type=click.Choice(["l1-ball", "clopper-pearson"]),
+        help="With --delta: the set that holds the true distribution; else the l1 ball.",
+    ),
+)  # fmt: skip
+
+
+def check_distinct(targets: Sequence[Path]) -> None:
+    """Complain of two files to write that are one."""
+    if len({path.resolve() for path in targets}) < len(targets):
+        raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
+
+
+def check_drawable(path: Path) -> None:
+    """Complain of a picture that cannot be drawn, by its ending or for want of the extra."""
+    from pmlopt.plots import ENDINGS, figure_class
+
+    files.ending_of(path, ENDINGS)
+    figure_class()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
+
+    output: Path | None
+    solver: str
+    time_limit: float | None
+    tolerance: float
+    mps: Path | None
+    plot: Path | None
+    as_json: bool
+
+    def check(self) -> None:
+        """Complain of what cannot be written before any solver runs."""
+        targets = [path for path in (self.output, self.mps, self.plot) if path is not None]
+        check_distinct(targets)
+        for path in targets:
+            files.check_target(path)
+        if self.output is not None:
+            files.ending_of(self.output)
+        if self.plot is not None:
+            check_drawable(self.plot)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As `solve` takes them."""
+        return {"solver": self.solver, "time_limit": self.time_limit, "tolerance": self.tolerance}
+
+    def solve(self, declare: Callable[[], Program], start: DesignResult | None = None) -> DesignResult:
+        """Declare the program, solve it and write the files; from a result at hand, if there is one."""
+        with status("solving", self.as_json):
+            from pmlopt.solving import solve
+
+            program = declare()
+            if self.mps is not None:
+                program.write_mps(self.mps)
+            result = solve(program, warm_start=start, **self.options)
+        if self.output is not None:
+            result.save(self.output)
+        if self.plot is not None:
+            from pmlopt.plots import mechanism_figure, save_figure
+
+            save_figure(mechanism_figure(program.prior, result.mechanism), self.plot)
+        return result
+
+    def answer(self, problem: Problem) -> Result:
+        """Solve what a problem file asks, and write the files."""
+        from pmlopt.instances.problems import ProgramProblem
+
+        if isinstance(problem, ProgramProblem):
+            return self.solve(problem.program)
+        if self.mps is not None or self.plot is not None:
+            raise InputError("--mps and --plot are for mechanisms that are designed: this one is given")
+        with status("solving", self.as_json):
+            result = problem.solve(**self.options)
+        if self.output is not None:
+            result.save(self.output)
+        return result
+
+    def show(
+        self,
+        result: Result,
+        title: str,
+        rows: Sequence[tuple[str, str]] = (),
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Print the result: as a table with more rows, or as JSON with the entries of a record before it."""
+        if self.as_json:
+            echo_json({**(record or {}), **result.to_dict()})
+        else:
+            print_result(result, title, rows)
+
+
+_RUN_OPTIONS = (
+    click.option("-o", "--output", type=PATH, help="Write .csv, .json (with the certificate) or .npz."),
+    click.option(
+        "--solver",
+        default="auto",
+        show_default=True,
+        help="auto, highs, structured, clarabel, column-generation, ...",
+    ),
+    click.option("--time-limit", type=float, help="Seconds for each solver."),
+    click.option(
+        "--tolerance",
+        type=float,
+        default=1e-7,
+        show_default=True,
+        help="Largest certified gap: a share of the utility's range, or nats where a level is sought.",
+    ),
+    click.option("--mps", type=PATH, help="Write the LP in the MPS format too."),
+    click.option("--plot", type=PATH, help="Draw the mechanism: .png, .pdf or .svg."),
+    json_option,
+)
+
+
+def gathered(
+    name: str, kind: type[Any], choices: Iterable[Callable[..., Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add options to a command, and hand them over as one object under that name."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def collected(**options: Any) -> None:
+            gathered = kind(**{field.name: options.pop(field.name) for field in fields(kind)})
+            command(**{name: gathered}, **options)
+
+        for option in reversed(tuple(choices)):
+            collected = option(collected)
+        return collected
+
+    return decorate
+
+
+runs = gathered("run", Run, _RUN_OPTIONS)
+asks = gathered("asked", Asked, _ASKED_OPTIONS)
+
+
+def code_of(result: Result) -> int:
+    """A mechanism that a time limit cut short is printed and written, and is not what was asked for."""
+    return NOT_SOLVED if result.status.value == "stopped" else 0

@@ -1,0 +1,246 @@
+"""The command that audits the leakage per record."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from pmlopt import files
+from pmlopt.cli.options import (
+    CLAIM_FAILS,
+    NOT_SOLVED,
+    PATH,
+    check_drawable,
+    exits,
+    gathered,
+    json_option,
+    main,
+)
+from pmlopt.cli.printing import echo_json, nats, number, print_matrix, print_table, progress, status
+from pmlopt.cli.reading import read_numbers
+from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.queries import Query
+    from pmlopt.result import DistortionResult, RecordResult
+
+
+@dataclass(frozen=True)
+class AskedQuery:
+    """The query that a mechanism answers."""
+
+    query_name: str
+    records: int
+    modulus: int | None
+    letters: int
+
+    def query(self) -> Query:
+        """The query."""
+        from pmlopt.queries import ModularSum, Quadratic, Weight
+
+        if (self.modulus is None) == (self.query_name == "modular-sum"):
+            raise InputError("--query modular-sum and --modulus belong together: give both")
+        if self.modulus is not None:
+            return ModularSum(self.records, self.modulus, self.letters)
+        if self.letters != 2:
+            raise InputError(f"--letters belongs to --query modular-sum, not to {self.query_name}")
+        return Weight(self.records) if self.query_name == "weight" else Quadratic(self.records)
+
+
+_QUERY_OPTIONS = (
+    click.option(
+        "--query", "query_name", required=True, type=click.Choice(["modular-sum", "weight", "quadratic"]),
+        help="What it answers: a sum modulo m, the weight of binary records, or sum_{i<j} x_i x_j.",
+    ),
+    click.option("--records", type=int, required=True, help="n, the number of records."),
+    click.option("--modulus", type=int, help="m of the modular sum; 2 is the parity."),
+    click.option(
+        "--letters", type=int, default=2, show_default=True, help="Letters of a record, 0 to k - 1."
+    ),
+)  # fmt: skip
+
+
+@main.command("record-leakage")
+@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
+@gathered("asked", AskedQuery, _QUERY_OPTIONS)
+@click.option("--entropy", "entropies", required=True, help="b in nats, or several with commas between.")
+@click.option("--epsilon", type=float, help="A claimed bound on the leakage per record, in nats.")
+@click.option(
+    "--method", type=click.Choice(["exact", "alternating"]), default="exact", show_default=True,
+    help="alternating finds local optima and proves nothing.",
+)  # fmt: skip
+@click.option("--tolerance", type=float, default=1e-7, show_default=True, help="Largest gap, in nats.")
+@click.option("--time-limit", type=float, help="Seconds for each entropy.")
+@click.option("--plot", type=PATH, help="Draw the leakage over the entropy: .png, .pdf or .svg.")
+@json_option
+@exits
+def record_leakage_command(
+    mechanism_file: Path,
+    asked: AskedQuery,
+    entropies: str,
+    epsilon: float | None,
+    method: Literal["exact", "alternating"],
+    tolerance: float,
+    time_limit: float | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """What MECHANISM tells of one record an adversary who is uncertain of the dataset by an entropy.
+
+    The rows of MECHANISM are the values of the query in rising order, or all datasets in lexicographic order.
+    With --epsilon, exits with 1 when a prior leaks more, and with 3 when neither is proved.
+    """
+    from pmlopt.mechanism import Mechanism
+    from pmlopt.programs.record_leakage.program import record_leakage
+
+    _check_plot(plot)
+    wanted = read_numbers(entropies, "--entropy")
+    query, mechanism = asked.query(), Mechanism.load(mechanism_file)
+    found = [
+        record_leakage(query, mechanism, b, method, tolerance=tolerance, time_limit=time_limit)
+        for b in progress(wanted, len(wanted), "bounding")
+    ]
+    if plot is not None:
+        ordered = sorted(found, key=lambda result: result.certificate.entropy)
+        _draw(
+            plot,
+            [result.certificate.entropy for result in ordered],
+            {
+                "proved bound": [result.bound for result in ordered],
+                "worst prior found": [result.value for result in ordered],
+            },
+            "entropy of the dataset, at least [nats]",
+        )
+    if as_json:
+        echo_json([{"epsilon": epsilon, "holds": _holds(r, epsilon), **r.to_dict()} for r in found])
+    else:
+        _print(found, epsilon)
+    verdicts = [_holds(result, epsilon) for result in found] if epsilon is not None else []
+    sys.exit(CLAIM_FAILS if False in verdicts else NOT_SOLVED if None in verdicts else 0)
+
+
+@main.command("leakage-distortion")
+@gathered("asked", AskedQuery, _QUERY_OPTIONS)
+@click.option("--entropy", type=float, required=True, help="b in nats.")
+@click.option("--distortion", "distortions", help="D, or several with commas between: minimise the leakage.")
+@click.option("--leakage", "leakages", help="L in nats, or several: minimise the distortion.")
+@click.option(
+    "--method", type=click.Choice(["exact", "penalty"]), default="exact", show_default=True,
+    help="penalty is the paper's, and proves nothing.",
+)  # fmt: skip
+@click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Largest gap.")
+@click.option("--time-limit", type=float, help="Seconds for each point.")
+@click.option("-o", "--output", type=PATH, help="Write the mechanism of a single point: .csv, .json or .npz.")
+@click.option("--plot", type=PATH, help="Draw leakage over distortion: .png, .pdf or .svg.")
+@json_option
+@exits
+def leakage_distortion_command(
+    asked: AskedQuery,
+    entropy: float,
+    distortions: str | None,
+    leakages: str | None,
+    method: Literal["exact", "penalty"],
+    tolerance: float,
+    time_limit: float | None,
+    output: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Design the mechanism for a query that leaks least of a record, or distorts least, within a limit.
+
+    The distortion is the expected |y - f(x)| for a uniform dataset. Exits with 3 where a point is not proved.
+    """
+    if (distortions is None) == (leakages is None):
+        raise InputError("give --distortion or --leakage, one of them")
+    limits = read_numbers(distortions or leakages or "", "--distortion" if distortions else "--leakage")
+    if output is not None:
+        files.check_target(output)
+        files.ending_of(output)
+        if len(limits) > 1:
+            raise InputError("-o writes one mechanism: give one limit")
+    _check_plot(plot)
+    query = asked.query()
+    with status("designing", as_json):
+        import pmlopt as solvers
+
+        if method == "exact":
+            curve = solvers.leakage_distortion_curve if distortions else solvers.distortion_leakage_curve
+            points = [(limit, entropy) for limit in limits]
+            found = curve(query, points, tolerance=tolerance, time_limit=time_limit)
+        else:
+            work = solvers.leakage_distortion if distortions else solvers.distortion_leakage
+            found = [work(query, limit, entropy, "penalty", time_limit=time_limit) for limit in limits]
+    if output is not None:
+        found[0].save(output)
+    if plot is not None:
+        ordered = sorted(found, key=lambda result: result.distortion)
+        _draw(
+            plot,
+            [result.distortion for result in ordered],
+            {"mechanism": [result.leakage for result in ordered]},
+            "expected distortion",
+        )
+    if as_json:
+        echo_json([result.to_dict() for result in found])
+    else:
+        _print_tradeoff(found)
+    unproved = method == "exact" and any(result.status.value != "optimal" for result in found)
+    sys.exit(NOT_SOLVED if unproved else 0)
+
+
+def _print_tradeoff(found: Sequence[DistortionResult]) -> None:
+    rows = [
+        (
+            number(result.distortion), nats(result.leakage), number(result.bound), f"{result.gap:.1e}",
+            result.status.value, f"{result.timings.total:.2f}",
+        )
+        for result in found
+    ]  # fmt: skip
+    aim = found[0].certificate.sense
+    print_table(["distortion", "leaks at most", f"least {aim}", "gap", "status", "seconds"], rows)
+    if len(found) == 1:
+        print_matrix(found[0].mechanism)
+
+
+def _holds(result: RecordResult, epsilon: float | None) -> bool | None:
+    """Whether no record leaks more than a claim; None where there is none, or neither is proved."""
+    if epsilon is None:
+        return None
+    if result.bound <= epsilon:
+        return True
+    return False if result.value > epsilon else None
+
+
+def _print(found: Sequence[RecordResult], epsilon: float | None) -> None:
+    rows = [
+        (
+            number(result.certificate.entropy), number(result.value), nats(result.bound), f"{result.gap:.1e}",
+            str(result.record), result.status.value, f"{result.timings.total:.2f}",
+        )
+        for result in found
+    ]  # fmt: skip
+    print_table(["entropy [nats]", "leaks", "at most", "gap", "record", "status", "seconds"], rows)
+    for result in found if epsilon is not None else ():
+        verdict = {True: "holds", False: "FAILS", None: "is not decided"}[_holds(result, epsilon)]
+        click.echo(
+            f"The claim {verdict}: no record leaks more than {epsilon!r} nats at an entropy of "
+            f"{number(result.certificate.entropy)} nats or more."
+        )
+
+
+def _check_plot(plot: Path | None) -> None:
+    """Complain of what cannot be drawn before anything is solved."""
+    if plot is not None:
+        files.check_target(plot)
+        check_drawable(plot)
+
+
+def _draw(path: Path, grid: Sequence[float], curves: Mapping[str, Sequence[float]], across: str) -> None:
+    from pmlopt.plots import save_figure, utility_figure
+
+    save_figure(utility_figure(grid, curves, "leakage per record [nats]", across=across), path)

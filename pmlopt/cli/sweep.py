@@ -1,0 +1,301 @@
+"""The command that solves one design for many bounds on the leakage."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from pmlopt import files
+from pmlopt.cli.options import (
+    NOT_SOLVED,
+    PATH,
+    Asked,
+    asks,
+    check_distinct,
+    check_drawable,
+    exits,
+    gathered,
+    json_option,
+    main,
+)
+from pmlopt.cli.printing import echo_json, number, print_table
+from pmlopt.cli.reading import read_numbers, read_utility
+from pmlopt.errors import InputError, SweepStoppedError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from pmlopt.prior import Prior
+    from pmlopt.program import Program
+    from pmlopt.sweeps import Sweep
+
+UNASKED = Asked(None, None, "pml", None, None, None, None, None)
+"""What was asked where no option was given."""
+
+
+@dataclass(frozen=True)
+class DesignAt:
+    """The design that options ask for, at one epsilon: called by the workers, so it pickles.
+
+    Attributes:
+        asked: which requirement.
+        prior: of the secret.
+        utility: its name, or a gain or loss from a file.
+        outputs: their labels, where the file has them.
+    """
+
+    asked: Asked
+    prior: Prior
+    utility: Any
+    outputs: Sequence[Any] | None
+
+    def __call__(self, epsilon: float) -> Program:
+        """Declare it."""
+        from pmlopt.programs.designs import design
+
+        utility = self.utility
+        if isinstance(utility, str):
+            utility, _ = read_utility(utility, False, self.prior)
+        privacy = self.asked.requirement(epsilon, self.prior)
+        program: Program = design(self.prior, privacy, utility, self.outputs)
+        return program
+
+
+@dataclass(frozen=True)
+class ProblemAt:
+    """The design of a problem file, at another epsilon.
+
+    Attributes:
+        path: the file.
+        content: of the file, by which a sweep that was begun tells it from another.
+    """
+
+    path: Path
+    content: bytes
+
+    def __call__(self, epsilon: float) -> Program:
+        """Declare it."""
+        from pmlopt.instances import load
+        from pmlopt.instances.problems import DesignProblem
+
+        problem = load(self.path).problem
+        if not isinstance(problem, DesignProblem) or not hasattr(problem.privacy, "epsilon"):
+            raise InputError(f"{self.path}: its requirement has no epsilon to sweep over")
+        requirement: Any = problem.privacy
+        return replace(problem, privacy=replace(requirement, epsilon=epsilon)).program()
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """How to solve the points, and where the table goes."""
+
+    output: Path | None
+    mechanisms: Path | None
+    solver: str
+    time_limit: float | None
+    tolerance: float
+    chain: int
+    workers: int
+    plot: Path | None
+    as_json: bool
+
+    def check(self) -> None:
+        """Complain of what cannot be written before any solver runs."""
+        check_distinct([path for path in (self.output, self.plot) if path is not None])
+        if self.plot is not None:
+            files.check_target(self.plot)
+            check_drawable(self.plot)
+
+    def table(self, builder: Callable[..., Program], epsilons: Sequence[float]) -> Sweep:
+        """Solve every point."""
+        from pmlopt.sweeps import sweep
+
+        with _bar(self.as_json) as progress, _pool(self.workers) as executor:
+            return sweep(
+                builder,
+                {"epsilon": epsilons},
+                executor,
+                out=self.output,
+                mechanisms=self.mechanisms,
+                solver=self.solver,
+                tolerance=self.tolerance,
+                time_limit=self.time_limit,
+                chain=self.chain,
+                progress=progress,
+            )
+
+
+_SWEEP_OPTIONS = (
+    click.option(
+        "-o", "--output", type=PATH,
+        help="Write the table: .csv, .json or .parquet. After a kill, the same command goes on.",
+    ),
+    click.option("--mechanisms", type=PATH, help="A folder for the mechanisms, with their certificates."),
+    click.option("--solver", default="auto", show_default=True, help="As of pmlopt design."),
+    click.option("--time-limit", type=float, help="Seconds for each solver and point."),
+    click.option(
+        "--tolerance", type=float, default=1e-7, show_default=True,
+        help="Largest certified gap: a share of the utility's range.",
+    ),
+    click.option(
+        "--chain", type=click.IntRange(min=1), default=10, show_default=True,
+        help="Points of a chain, each of which starts where the one before it ended.",
+    ),
+    click.option(
+        "--workers", type=click.IntRange(min=1), default=1, show_default=True,
+        help="Processes that solve chains side by side; the table does not depend on it.",
+    ),
+    click.option("--plot", type=PATH, help="Draw the utility over epsilon: .png, .pdf or .svg."),
+    json_option,
+)  # fmt: skip
+
+
+@main.command("sweep")
+@click.argument("problem", required=False)
+@asks
+@click.option(
+    "--epsilon", "epsilons", required=True,
+    help="The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.",
+)  # fmt: skip
+@click.option(
+    "--utility", "utility_name",
+    help="hamming, absolute, squared (losses); mutual-information and other informations; or a CSV matrix.",
+)  # fmt: skip
+@click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
+@gathered("run", SweepRun, _SWEEP_OPTIONS)
+@exits
+def sweep_command(
+    problem: str | None,
+    asked: Asked,
+    epsilons: str,
+    utility_name: str | None,
+    minimise: bool,
+    run: SweepRun,
+) -> None:
+    """Design the optimal mechanism for each of many privacy bounds, in warm-started chains.
+
+    The prior and the utility are those of the options, or of PROBLEM: a problem file (.toml), or the id of
+    one in the library, with its epsilon replaced. Exits with 3 when a point could not be solved.
+    """
+    run.check()
+    grid = read_grid(epsilons)
+    builder: DesignAt | ProblemAt
+    if problem is None:
+        builder, utility = _asked(asked, utility_name, minimise, grid)
+    elif asked != UNASKED or utility_name is not None or minimise:
+        raise InputError(
+            f"{problem} says the prior, the requirement and the utility: leave out their options"
+        )
+    else:
+        builder, utility = _of_problem(problem)
+    builder(grid[0])  # complains of what no point could be solved with
+    try:
+        table = run.table(builder, grid)
+    except SweepStoppedError as error:
+        click.echo(f"pmlopt: {error}", err=True)
+        sys.exit(NOT_SOLVED)
+    if run.plot is not None:
+        _draw(run.plot, table, utility)
+    if run.as_json:
+        echo_json(table.to_dict())
+    else:
+        _print(table)
+    unsolved = any(row.status in ("failed", "stopped") for row in table.rows)
+    sys.exit(NOT_SOLVED if unsolved else 0)
+
+
+def read_grid(text: str) -> list[float]:
+    """Numbers with commas between, or START:STOP:COUNT.
+
+    Examples:
+        >>> read_grid("0.1,0.5"), read_grid("0:1:5")
+        ([0.1, 0.5], [0.0, 0.25, 0.5, 0.75, 1.0])
+    """
+    if ":" not in text:
+        return read_numbers(text, "--epsilon")
+    parts = text.split(":")
+    try:
+        start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
+    except (ValueError, IndexError):
+        count = 0
+    if count < 1 or len(parts) != 3:
+        raise InputError(
+            f"--epsilon {text!r}: give START:STOP:COUNT, such as 0.1:2:20, or a list with commas"
+        )
+    return [float(epsilon) for epsilon in np.linspace(start, stop, count)]
+
+
+def _asked(
+    asked: Asked, utility_name: str | None, minimise: bool, grid: Sequence[float]
+) -> tuple[DesignAt, str]:
+    if utility_name is None:
+        raise InputError("give the utility by --utility, or a problem file with everything in it")
+    prior = asked.prior()
+    for epsilon in grid:  # complains of one that cannot be, and of options that do not belong together
+        asked.requirement(epsilon, prior)
+    utility, outputs = read_utility(utility_name, minimise, prior)
+    kept = utility_name if outputs is None else utility  # named ones hold functions that do not pickle
+    return DesignAt(asked, prior, kept, outputs), Path(utility_name).stem
+
+
+def _of_problem(name: str) -> tuple[ProblemAt, str]:
+    from pmlopt.instances import find
+
+    path = find(name).path.resolve()
+    return ProblemAt(path, files.read_bytes(path)), path.stem
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[Executor | None]:
+    """Processes that start afresh; none where one worker is enough."""
+    if workers == 1:
+        yield None
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+@contextmanager
+def _bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task("solving", total=None)
+        yield lambda done, total: bar.update(line, completed=done, total=total)
+
+
+def _draw(path: Path, table: Sweep, utility: str) -> None:
+    from pmlopt.plots import save_figure, utility_figure
+
+    epsilons, values = table.column("epsilon"), table.column("value")
+    order = np.argsort(epsilons, kind="stable")
+    save_figure(utility_figure(epsilons[order].tolist(), {"optimal": values[order].tolist()}, utility), path)
+
+
+def _print(table: Sweep) -> None:
+    head = ["epsilon", "status", "value", "gap", "leaks [nats]", "solver", "warm", "seconds"]
+    print_table(head, [
+        (
+            number(row.point["epsilon"]), row.status, number(row.value),
+            "" if row.gap is None else f"{row.gap:.1e}", number(row.level), row.solver or "",
+            "yes" if row.warm_started else "", "" if row.seconds is None else f"{row.seconds:.3f}",
+        )
+        for row in table.rows
+    ])  # fmt: skip
+    for row in table.failed:
+        click.echo(f"epsilon = {number(row.point['epsilon'])}: {row.error}")

@@ -1,0 +1,96 @@
+"""A TOML table read key by key: each value checked for its kind, and no key left over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pmlopt.arrays import real
+from pmlopt.errors import InstanceError
+
+
+class Table:
+    """A TOML table that is read key by key; what is left over at the end is an error."""
+
+    def __init__(self, file: Path, name: str, data: Mapping[str, Any]) -> None:
+        self.file, self.name, self._left = file, name, dict(data)
+        self._known: list[str] = []
+
+    def take(self, key: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
+        """The value of a key, checked for its kind; an error where it is missing without a default."""
+        self._known.append(key)
+        if key not in self._left:
+            if default is ...:
+                raise self.error(key, "is missing: add it")
+            return default
+        value = self._left.pop(key)
+        if isinstance(value, bool) or not isinstance(value, kind):
+            kinds = kind if isinstance(kind, tuple) else (kind,)
+            wanted = " or ".join(
+                dict.fromkeys(_KINDS[k] for k in kinds if k is not int or float not in kinds)
+            )
+            raise self.error(key, f"is {value!r}: write {wanted}")
+        return value
+
+    def table(self, key: str) -> Table:
+        """A table under a key."""
+        return Table(self.file, self._path(key), self.take(key, dict))
+
+    def level(self, key: str) -> float:
+        """A level in nats: a number, or `{ log = "9/8" }` for the logarithm of a rational."""
+        value = self.take(key, (int, float, dict))
+        if not isinstance(value, dict):
+            return real(value, self._path(key), InstanceError)
+        inner = Table(self.file, self._path(key), value)
+        text = inner.take("log", (str, int, float))
+        inner.done()
+        try:
+            return math.log(Fraction(text))
+        except (ValueError, ZeroDivisionError, OverflowError):
+            raise inner.error("log", f'is {text!r}: write a positive rational such as "9/8"') from None
+
+    def choice(self, key: str, allowed: tuple[str, ...]) -> str:
+        """One of the allowed words."""
+        value = str(self.take(key, str))
+        if value not in allowed:
+            raise self.error(key, f"is {value!r}: write one of {', '.join(allowed)}")
+        return value
+
+    def only(self, allowed: tuple[str, ...]) -> str:
+        """The one key of a table that holds exactly one of the allowed keys."""
+        present = [key for key in self._left if key in allowed]
+        self._known.extend(allowed)
+        if len(present) != 1:
+            found = ", ".join(map(repr, self._left)) or "nothing"
+            raise self.error("", f"must hold exactly one of {', '.join(allowed)}; it holds {found}")
+        return present[0]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._left
+
+    def done(self) -> None:
+        """Raise for a key that nothing asked for."""
+        for key in self._left:
+            near = get_close_matches(key, self._known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(self._known)}"
+            raise self.error(key, f"is not a known key: {hint}")
+
+    def error(self, key: str, problem: str) -> InstanceError:
+        """An error that names the file and the key."""
+        return InstanceError(f"{self.file}: {self._path(key)} {problem}")
+
+    def _path(self, key: str) -> str:
+        return ".".join(part for part in (self.name, key) if part)
+
+
+_KINDS = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "a table",
+}

@@ -1,0 +1,143 @@
+"""The certificate: everything a claim needs, recomputed from the matrix that is returned."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pmlopt.arrays import FloatArray
+from pmlopt.exact.rationals import GRID, holds_exactly, rows_are_exact
+from pmlopt.exact.repair import Repair
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certificate(ABC):
+    """What is claimed of a mechanism, and the means to check it without the solver.
+
+    Attributes:
+        mechanism: what the claim is about.
+        value: what is optimised, recomputed, in its own units.
+        bound: what nothing under the same constraints can better: at least the value where it is maximised,
+            at most the value where it is minimised. Infinite where nothing is proved.
+        gap: |bound - value|, computed without the digits that both share.
+    """
+
+    mechanism: Mechanism
+    value: float
+    bound: float
+    gap: float
+
+    @property
+    @abstractmethod
+    def level(self) -> float:
+        """What the mechanism leaks at most, proved, in nats."""
+
+    @property
+    @abstractmethod
+    def statement(self) -> str:
+        """What is claimed of the leakage, in a few words."""
+
+    @abstractmethod
+    def verify_exact(self) -> bool:
+        """Whether the claim on the leakage holds, computed again without floating point."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DesignCertificate(Certificate):
+    """What is claimed of a mechanism that was designed for a prior and a requirement.
+
+    Attributes:
+        prior, privacy: what the claim is about, with the mechanism.
+        levels: the levels of the mechanism, recomputed, by name, in nats.
+        multipliers: (N,) the rho from which `bound` follows, or None.
+        residuals: how far each constraint is violated by the matrix, by name; 0 for those that pmlopt
+            declares, up to rounding and a margin of 2^-39. For an added constraint in small units, over
+            its largest coefficient.
+        repair: what was done to the solver's matrix.
+    """
+
+    prior: Prior
+    privacy: Requirement
+    levels: Mapping[str, float]
+    multipliers: FloatArray | None
+    residuals: Mapping[str, float]
+    repair: Repair
+
+    @property
+    def level(self) -> float:
+        """The largest of `levels`, in nats."""
+        return max(self.levels.values())
+
+    @property
+    def statement(self) -> str:
+        """Each level with its limit."""
+        limits = self.privacy.limits
+        levels = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in self.levels.items())
+        return f"{', '.join(levels)} nats"
+
+    @property
+    @abstractmethod
+    def flat(self) -> bool:
+        """Whether the utility is the same for every mechanism."""
+
+    @abstractmethod
+    def utility_record(self) -> dict[str, Any]:
+        """The utility as plain data."""
+
+    @abstractmethod
+    def bound_record(self) -> dict[str, Any]:
+        """What the bound needs besides the multipliers, as plain data."""
+
+    def verify_exact(self) -> bool:
+        """Whether the exported numbers are a mechanism that meets the requirement, as rationals.
+
+        Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
+        e^epsilon is replaced by a rational below it: True is a theorem about the numbers in the
+        matrix, with rows that sum to exactly one.
+        """
+        matrix = self.mechanism.matrix
+        return rows_are_exact(matrix) and holds_exactly(self.prior, self.privacy, matrix)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+        return {
+            "utility": self.utility_record(),
+            "privacy": {"name": self.privacy.name, "limits": self.privacy.limits, **self.privacy.details},
+            "levels": dict(self.levels),
+            "value": self.value,
+            "bound": finite(self.bound),
+            "gap": finite(self.gap),
+            "prior": {
+                "labels": list(self.prior.labels),
+                "probabilities": self.prior.probabilities.tolist(),
+                "counts": None if self.prior.counts is None else list(self.prior.counts),
+                "samples": self.prior.samples,
+            },
+            "bound_from": {
+                "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
+                **self.bound_record(),
+            },
+            "residuals": dict(self.residuals),
+            "repair": {
+                "theta": self.repair.theta,
+                "dropped_outputs": [self.mechanism.outputs[y] for y in self.repair.dropped],
+                "largest_change": self.repair.shift,
+            },
+            "denominator": GRID,
+            "verified_exactly": self.verify_exact(),
+        }
+
+
+def finite(number: float) -> float | None:
+    """The number, or None where it is infinite: JSON has no word for that."""
+    return number if math.isfinite(number) else None

@@ -1,0 +1,94 @@
+"""The main design problem: the best mechanism for a prior under a privacy requirement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from typing import overload
+
+from pmlopt.arrays import Label, labels_of, whole
+from pmlopt.errors import PrivacyError, ProgramError, UtilityError
+from pmlopt.prior import PriorLike, as_prior
+from pmlopt.privacy import Requirement
+from pmlopt.programs.linear.program import LinearDesign, linear_design
+from pmlopt.programs.subconvex.program import ColumnDesign, column_design
+from pmlopt.utility import LinearUtility, SubConvex, Utility
+
+Outputs = int | Iterable[Label] | None
+
+
+@overload
+def design(
+    prior: PriorLike, privacy: Requirement, utility: LinearUtility, outputs: Outputs = None
+) -> LinearDesign: ...
+@overload
+def design(
+    prior: PriorLike, privacy: Requirement, utility: SubConvex, outputs: Outputs = None
+) -> ColumnDesign: ...
+def design(
+    prior: PriorLike, privacy: Requirement, utility: Utility, outputs: Outputs = None
+) -> LinearDesign | ColumnDesign:
+    """Declare the design problem: the best utility over the mechanisms that meet the requirement.
+
+    With a linear utility the feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P
+    sum to one, q = p P, and the rows of the requirement, in sparse form (4 N M + M nonzeros for PML).
+
+    With a sub-convex utility it is a linear program in the weights q of extreme columns lam of mean one:
+    maximise `sum_y q[y] mu(lam_y)` subject to `sum_y q[y] lam_y = 1`. Where they are few, all are declared;
+    where they are many, a few that are known by formula, and `solve` generates the others as it needs them.
+
+    Args:
+        prior: N letters.
+        privacy: `PML`, `LDP`, `LIP` or (with a linear utility) `MaximalLeakage`.
+        utility: `ExpectedGain`, `ExpectedLoss`, `MutualInformation` or any other `SubConvex`.
+        outputs: the M outputs: their number, or their labels. Left out, they are the prior's
+            letters, or as many as a utility matrix has columns; with a sub-convex utility, as many as the
+            optimum needs, at most N (so that fewer than N cannot be asked for).
+
+    Raises:
+        PriorError, PrivacyError, UtilityError, ProgramError: an argument cannot be meant.
+
+    Source: EMP, Section II-A (the polytope M(eps, P_X), EXT Lemma 1); EXT, Theorem 6 (the LP over columns).
+
+    Examples:
+        >>> import numpy as np
+        >>> from pmlopt import ExpectedGain, MutualInformation, PML, solve
+        >>> result = solve(design([0.25] * 4, PML(np.log(2)), ExpectedGain(np.eye(4))))
+        >>> round(result.value, 9)
+        0.5
+        >>> result = solve(design([0.25] * 4, PML(np.log(2)), MutualInformation()))
+        >>> round(np.exp(result.value).item(), 9), result.mechanism.matrix.shape
+        (2.0, (4, 2))
+    """
+    known = as_prior(prior)
+    if not isinstance(privacy, Requirement):
+        raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
+    if isinstance(utility, LinearUtility):
+        return linear_design(known, privacy, utility, outputs_of(known.labels, utility.columns, outputs))
+    if not isinstance(utility, SubConvex):
+        raise UtilityError(
+            f"the utility is {utility!r}: give ExpectedGain(...), ExpectedLoss(...) or a sub-convex one "
+            "such as MutualInformation()"
+        )
+    letters = None if outputs is None else outputs_of(known.labels, None, outputs)
+    if letters is not None and len(letters) < known.size:
+        raise ProgramError(
+            f"{len(letters)} outputs are fewer than the {known.size} letters: a sub-convex utility may need "
+            "that many, and with fewer the problem is combinatorial; leave the outputs out for as few as the "
+            "optimum has"
+        )
+    return column_design(known, privacy, utility, letters)
+
+
+def outputs_of(inputs: tuple[Label, ...], columns: int | None, outputs: Outputs) -> tuple[Label, ...]:
+    """The labels of the outputs that are asked for; `columns` is how many a utility matrix fixes."""
+    if outputs is None:
+        return inputs if columns in (None, len(inputs)) else tuple(range(columns or 0))
+    if isinstance(outputs, Real):
+        return tuple(range(whole(outputs, "the number of outputs", ProgramError)))
+    if not isinstance(outputs, Iterable):
+        raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
+    letters: Sequence[Label] = outputs if isinstance(outputs, str) else tuple(outputs)
+    if not letters:
+        raise ProgramError("there are no outputs: give at least one label")
+    return labels_of(letters, len(letters), "the outputs", ProgramError)

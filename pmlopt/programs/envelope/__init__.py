@@ -1,0 +1,1 @@
+"""The leakage that no post-processing exceeds but with a given probability."""

@@ -1,0 +1,241 @@
+"""The certificate of a least leakage: a level that a mechanism has, and one that none can be below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmlopt.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.errors import MechanismError
+from pmlopt.exact.rationals import holds_exactly, rows_are_exact, snap
+from pmlopt.exact.repair import Repair
+from pmlopt.measures import leakage_level
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import PML
+from pmlopt.programs.design_certificate import DesignCertificate
+
+if TYPE_CHECKING:
+    from pmlopt.programs.least_leakage.program import Floor, LeastLeakage
+
+NOISE = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
+"""Entries of at most one of these become zero: of the one with which least leaks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """What proves that a level is too low: any numbers do, and the better ones prove more.
+
+    Attributes:
+        rows: (N,) one for each letter.
+        floor: of the floor on the expected gain; at least 0.
+    """
+
+    rows: FloatArray
+    floor: float = 0.0
+
+    def towards(self, other: Multipliers, share: float) -> Multipliers:
+        """A share of the way to others; negative shares go away from them."""
+        floor = self.floor + share * (other.floor - self.floor)
+        return Multipliers(self.rows + share * (other.rows - self.rows), max(0.0, floor))
+
+
+def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers) -> float:
+    """A PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
+
+    For any y in R^N and k >= 0 with `C = <p, y> + k c`: a mechanism with `E[g] >= c` has a column of mean
+    one, at most `e^eps` and zero outside its letters, with `<p (y + k g), lam> >= C`. For each output the
+    largest share `s = e^-eps` at which such a column exists is the root of a concave function, the sum of
+    `p (y + k g - C)` over the letters in descending order up to the mass s. The least level is -log of the
+    largest s. What rounding may have taken off the sums is allowed for.
+
+    Args:
+        prior: N letters.
+        allowed: (N, M) pairs that may occur.
+        floor: g and c, or None.
+        multipliers: y and k.
+
+    Source: WCU, eq. (10), by Farkas' lemma.
+
+    Examples:
+        >>> allowed = np.array([[True, True, False], [False, True, True], [True, False, True]])
+        >>> y = Multipliers(np.array([-1.0, 2.0, 2.0]))
+        >>> round(np.exp(least_level(Prior([0.6, 0.2, 0.2]), allowed, None, y)).item(), 9)
+        2.0
+    """
+    p, y = prior.pmf, multipliers.rows[:, None]
+    worth, least = np.broadcast_to(y, allowed.shape), float(p @ multipliers.rows)
+    size, sizes = float(p @ np.abs(multipliers.rows)), np.broadcast_to(np.abs(y), allowed.shape)
+    if floor is not None:
+        weight = max(multipliers.floor, 0.0)
+        gains = np.where(allowed, weight * floor.gains, 0.0)
+        worth, least = worth + gains, least + weight * (floor.least - floor.rounding)
+        size, sizes = size + weight * abs(floor.least), sizes + np.abs(gains)
+    order = np.argsort(np.where(allowed, -worth, np.inf), axis=0, kind="stable")
+    masses = np.where(np.take_along_axis(allowed, order, axis=0), p[order], 0.0)
+    over = np.take_along_axis(worth, order, axis=0) - least
+    # what rounding may have taken off the sums so far: each in proportion to what went into it
+    share = rounding_of(prior.size, 1.0)
+    room = share * np.cumsum(masses * (np.take_along_axis(sizes, order, axis=0) + size), axis=0)
+    return max(0.0, -math.log(min(1.0, float(_roots(masses, over, room).max()) * (1 + share))))
+
+
+def _roots(masses: FloatArray, over: FloatArray, room: FloatArray) -> FloatArray:
+    """(M,) the masses up to which the sum of `masses * over`, plus `room`, is at least 0 in each column."""
+    filled, sums = np.cumsum(masses, axis=0), np.cumsum(masses * over, axis=0)
+    negative = sums + room < 0
+    last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]
+    before = np.maximum(last - 1, 0)
+    mass, left = (
+        np.where(last == 0, 0.0, np.take_along_axis(values, before, axis=0)) for values in (filled, sums)
+    )
+    slope = -np.take_along_axis(over, last, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roots = mass + (left + np.take_along_axis(room, last, axis=0)) / slope
+    return np.asarray(np.where(negative.any(axis=0), roots[0], filled[-1]))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LevelCertificate(DesignCertificate):
+    """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
+
+    The bound is `least_level(prior, allowed, floor, multipliers)`. `verify_exact` is about the level and the
+    pairs that never occur.
+
+    Attributes:
+        allowed: (N, M) the pairs that may occur.
+        floor: on the expected utility, or None; it is met up to the rounding of the sum.
+        weight: the multiplier of the floor.
+    """
+
+    allowed: BoolArray
+    floor: Floor | None
+    weight: float
+
+    @property
+    def flat(self) -> bool:
+        return bool(self.allowed.all()) and self.floor is None
+
+    def verify_exact(self) -> bool:
+        """Whether the numbers are a mechanism of this level without a forbidden pair, as rationals."""
+        matrix = self.mechanism.matrix
+        clean = bool((matrix[~self.allowed] == 0).all())
+        return clean and rows_are_exact(matrix) and holds_exactly(self.prior, self.privacy, matrix)
+
+    def utility_record(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"kind": "least leakage", "allowed": self.allowed.tolist()}
+        if self.floor is not None:
+            what = self.floor.utility.what
+            record["expected"] = {what: self.floor.table.tolist(), "floor": self.floor.value}
+        return record
+
+    def bound_record(self) -> dict[str, Any]:
+        return {"floor": self.weight}
+
+
+def certify_level(
+    program: LeastLeakage, matrix: FloatArray, proofs: Iterable[Multipliers]
+) -> LevelCertificate:
+    """Put a matrix on the exact grid without noise, and claim the level it then has.
+
+    Args:
+        program: what was asked for.
+        matrix: (N, M) a mechanism, up to a solver's noise.
+        proofs: multipliers; the best are kept.
+
+    Raises:
+        MechanismError: the matrix is no mechanism that meets the demands even roughly.
+    """
+    prior = program.prior
+    exact = cleaned(program, matrix)
+    if exact is None:
+        raise MechanismError("the matrix does not meet the demands, not even roughly")
+    mechanism = Mechanism(exact, prior.labels, program.outputs)
+    privacy = _claim(prior, exact)
+    bound, best = max(
+        ((least_level(prior, program.allowed, program.floor, proof), proof) for proof in proofs),
+        key=lambda found: found[0],
+    )
+    value = privacy.epsilon
+    dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (exact.max(axis=0) == 0))
+    return LevelCertificate(
+        prior=prior,
+        privacy=privacy,
+        mechanism=mechanism,
+        levels=privacy.levels(prior, mechanism),
+        value=value,
+        bound=min(bound, value),
+        gap=max(0.0, value - bound),
+        multipliers=best.rows,
+        residuals={
+            "rows": float(np.abs(exact.sum(axis=1) - 1).max()),
+            "forbidden": float(exact[~program.allowed].max(initial=0.0)),
+            "expected": program.short(exact),
+        },
+        repair=Repair(exact, 0.0, tuple(int(y) for y in dropped), float(np.abs(exact - matrix).max())),
+        allowed=program.allowed,
+        floor=program.floor,
+        weight=best.floor,
+    )
+
+
+def cleaned(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
+    """The matrix without noise, on the exact grid: that which leaks least of those that meet the demands.
+
+    None where none does.
+    """
+    found = list(_versions(program, matrix))
+    return min(found, key=lambda clean: leakage_level(program.prior, clean)) if found else None
+
+
+def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
+    inside = np.where(program.allowed, np.maximum(matrix, 0.0), 0.0)
+    for noise in NOISE:
+        clean = np.where(inside > noise, inside, 0.0)
+        sums = clean.sum(axis=1, keepdims=True)
+        if np.isfinite(clean).all() and (np.abs(sums - 1) < 1e-6).all():
+            met = snap(_lifted(program, clean / sums))
+            if program.short(met) == 0:
+                yield met
+
+
+def _lifted(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
+    """The matrix with as much of each letter's best output mixed in as the floor needs.
+
+    Of the outputs that occur: a little of another one would leak much.
+    """
+    short = program.short(matrix)
+    if short == 0 or program.floor is None:
+        return matrix
+    best = best_allowed(program, matrix.max(axis=0) > 0)
+    gained = program.floor.slack(best) + short
+    theta = min(1.0, 1.01 * short / gained) if gained > 0 else 1.0
+    return (1 - theta) * matrix + theta * best
+
+
+def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> FloatArray:
+    """(N, M) each letter's allowed output with the largest gain, the first of equals.
+
+    Args:
+        program: with a floor.
+        among: (M,) the outputs to choose from where a letter has one of them.
+    """
+    assert program.floor is not None
+    usable = program.allowed & among
+    usable = np.where(usable.any(axis=1, keepdims=True), usable, program.allowed)
+    best = np.where(usable, program.floor.gains, -np.inf).argmax(axis=1)
+    matrix = np.zeros(program.allowed.shape)
+    matrix[np.arange(len(best)), best] = 1.0
+    return matrix
+
+
+def _claim(prior: Prior, matrix: FloatArray) -> PML:
+    """The PML level of a matrix on the grid, as the least float found that holds in exact arithmetic."""
+    level, step = leakage_level(prior, matrix), 1
+    while not (holds_exactly(prior, PML(level), matrix) and PML(level).holds(prior, Mechanism(matrix))):
+        level, step = level + step * math.ulp(max(level, 1e-16)), 2 * step
+    return PML(level)

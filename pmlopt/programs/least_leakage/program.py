@@ -1,0 +1,300 @@
+"""Least leakage: the smallest PML level at which a utility can be promised."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from pmlopt.arrays import BoolArray, FloatArray, Label, real, rounding_of
+from pmlopt.errors import ProgramError, UtilityError
+from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.programs.designs import Outputs, outputs_of
+from pmlopt.utility import LinearUtility
+from pmlopt.utility.linear import expectation
+from pmlopt.utility.orders import allowed_pairs
+
+MARGIN = 1e-14
+"""By how much of its range the expected utility must be above its floor, for a solver's noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """What an expected gain must reach, or an expected loss must not exceed.
+
+    It works on gains less the best that a letter can have, in units of what lies between the best constant
+    output and those: neither an offset nor a rare letter takes digits from it.
+
+    Attributes:
+        prior: N letters.
+        allowed: (N, M) pairs that may occur.
+        utility: the gain or loss.
+        table: (N, M) it on the labels.
+        value: the floor (of a loss, the ceiling), in its units.
+    """
+
+    prior: Prior
+    allowed: BoolArray
+    utility: LinearUtility
+    table: FloatArray
+    value: float
+
+    @property
+    def best(self) -> FloatArray:
+        """(N,) each letter's largest allowed gain, in the utility's units, less being better of a loss."""
+        return np.asarray(np.where(self.allowed, self._signed, -np.inf).max(axis=1))
+
+    @cached_property
+    def gains(self) -> FloatArray:
+        """(N, M) what an output gains, 0 at a letter's best and less elsewhere, over `unit`."""
+        return np.asarray((self._signed - self.best[:, None]) / self.unit)
+
+    @cached_property
+    def least(self) -> float:
+        """What the expectation of `gains` must reach: 0 is the most."""
+        terms = (-self.prior.pmf * self.best).tolist()
+        return math.fsum([self._sign * self.value, *terms]) / self.unit
+
+    @cached_property
+    def unit(self) -> float:
+        """What lies between the expectation of the best constant output and the most there is."""
+        p, short = self.prior.pmf, self.best[:, None] - self._signed
+        constants = (p @ short)[self.allowed.all(axis=0)]
+        room = (
+            float(constants.min())
+            if len(constants)
+            else float(p @ np.where(self.allowed, short, 0).max(axis=1))
+        )
+        return room or 1.0
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may have taken off `least` and an expectation of `gains`."""
+        size = float(self.prior.pmf @ np.abs(self.table).max(axis=1)) + abs(self.value)
+        digits = 8 * float(np.finfo(float).eps) * size / self.unit  # of the terms, before they cancel
+        return rounding_of(self.prior.size, 2.0 + abs(self.least)) + digits
+
+    def slack(self, matrix: FloatArray) -> float:
+        """By how much a mechanism is above, in units of `gains`; negative where it is below."""
+        return expectation(self.prior, np.where(self.allowed, self.gains, 0.0), matrix) - self.least
+
+    @property
+    def most(self) -> float:
+        """The largest expected gain that there is, or the smallest expected loss, in the utility's units."""
+        return float(self._sign * (self.prior.pmf @ self.best)) + 0.0
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.utility.maximised else -1.0
+
+    @property
+    def _signed(self) -> FloatArray:
+        return self._sign * self.table
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeastLeakage(Program):
+    """The least PML level of a mechanism that emits allowed pairs only and reaches a floor, if there is one.
+
+    `problem` is the linear program for one level: how far mechanisms of level epsilon stay short of the
+    demands. Its optimum is 0 iff there is one that meets them. `share` is the parameter e^-epsilon;
+    pairs that are not allowed have no variable. `solve` searches for the least level.
+
+    Attributes:
+        outputs: the M labels.
+        allowed: (N, M) which letters may emit which outputs.
+        floor: on the expected utility, or None.
+        share: e^-epsilon, a parameter of `problem`, 1 at first.
+
+    Source: WCU, problem (2) and eq. (10).
+
+    Examples:
+        >>> from pmlopt import worst_case_utility
+        >>> program = worst_case_utility([0.6, 0.2, 0.2], [[3, 2, 1], [1, 3, 2], [2, 1, 3]], 2)
+        >>> program.share.value = 0.5
+        >>> round(float(program.problem.solve(solver="HIGHS")), 9)  # level log 2 can be reached
+        0.0
+    """
+
+    outputs: tuple[Label, ...]
+    allowed: BoolArray
+    floor: Floor | None
+    share: cp.Parameter
+
+    @property
+    def mechanism(self) -> cp.Expression:
+        """(N, M) the matrix; zero where a pair is not allowed."""
+        entries = self.variables["entries"]
+        place = sparse.csc_array(
+            (np.ones(entries.size), (np.flatnonzero(self.allowed), np.arange(entries.size))),
+            shape=(self.allowed.size, entries.size),
+        )
+        return cp.reshape(place @ entries, self.allowed.shape, order="C")
+
+    def matrix(self, entries: FloatArray) -> FloatArray:
+        """(N, M) the matrix with these values of `variables["entries"]`."""
+        matrix = np.zeros(self.allowed.shape)
+        matrix[self.allowed] = entries
+        return matrix
+
+    def short(self, matrix: FloatArray) -> float:
+        """By how much a mechanism misses the floor, in its unit; 0 where it is met, or there is none."""
+        if self.floor is None:
+            return 0.0
+        short = -self.floor.slack(matrix)
+        return 0.0 if short <= self.floor.rounding else short
+
+
+def worst_case_utility(
+    prior: PriorLike, order: ArrayLike, threshold: int, outputs: Outputs = None
+) -> LeastLeakage:
+    """Declare the worst-case design: never an output of a rank below the threshold, at the least PML.
+
+    Args:
+        prior: N letters.
+        order: (N, M) the rank of each output for each letter, from 1 to M, the higher the better;
+            `utility_order` makes it from utilities.
+        threshold: h, from 1 to M; at 1 all is allowed and nothing leaks.
+        outputs: the M labels; left out, the prior's letters where M = N.
+
+    Raises:
+        UtilityError: the order or the threshold cannot be meant, or a letter has no output of rank h.
+        ProgramError: the outputs are not M.
+
+    Source: WCU, problem (2).
+
+    Examples:
+        >>> from pmlopt import solve
+        >>> order = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
+        >>> result = solve(worst_case_utility([0.6, 0.2, 0.2], order, 2))
+        >>> round(np.exp(result.value).item(), 9), round(np.exp(result.bound).item(), 9)
+        (2.0, 2.0)
+        >>> result.mechanism.matrix.round(9) + 0.0  # the third output is dropped (WCU, Example 1)
+        array([[0.5, 0.5, 0. ],
+               [0. , 1. , 0. ],
+               [1. , 0. , 0. ]])
+    """
+    known = as_prior(prior)
+    allowed = allowed_pairs(order, threshold)
+    if len(allowed) != known.size:
+        raise UtilityError(f"the order has {len(allowed)} rows for {known.size} letters: give one for each")
+    return _declared(known, allowed, _labels(known, allowed.shape[1], outputs), None)
+
+
+def least_leakage(
+    prior: PriorLike,
+    utility: LinearUtility,
+    *,
+    expected: float | None = None,
+    worst: float | None = None,
+    outputs: Outputs = None,
+) -> LeastLeakage:
+    """Declare the design of least PML under a floor on the expected utility, on the worst case, or on both.
+
+    Args:
+        prior: N letters.
+        utility: `ExpectedGain` or `ExpectedLoss`.
+        expected: what the expected gain must reach; the expected loss must not exceed it.
+        worst: what the gain of every pair that can occur must reach; the loss must not exceed it.
+        outputs: the M outputs, as in `design`.
+
+    Raises:
+        ProgramError: neither floor is given, or no mechanism reaches them; the message says how far one gets.
+        UtilityError: the utility is not linear, or its matrix does not fit.
+
+    Source: WCU, Section II, with the utilities themselves for their order; the floor on the expectation is
+    the trade-off of EMP, Section II-A from its other side.
+
+    Examples:
+        >>> from pmlopt import ExpectedGain, solve
+        >>> told = solve(least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5))
+        >>> round(np.exp(told.value).item(), 9)  # guessing right half the time takes log 2
+        2.0
+    """
+    known = as_prior(prior)
+    if not isinstance(utility, LinearUtility):
+        raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
+    if expected is None and worst is None:
+        raise ProgramError("no floor is given, and without one nothing leaks: give `expected` or `worst`")
+    letters = outputs_of(known.labels, utility.columns, outputs)
+    table = utility.table(known.labels, letters)
+    allowed = np.ones(table.shape, dtype=bool)
+    if worst is not None:
+        limit = real(worst, "the worst utility", ProgramError)
+        allowed = table >= limit if utility.maximised else table <= limit
+        _check_letters(known, utility, table, allowed, limit)
+    if expected is None:
+        return _declared(known, allowed, letters, None)
+    floor = Floor(known, allowed, utility, table, real(expected, "the expected utility", ProgramError))
+    if floor.least > floor.rounding:
+        raise ProgramError(
+            f"no mechanism has an expected {utility.what} of {floor.value:.12g}: "
+            f"the {'largest' if utility.maximised else 'smallest'} is {floor.most:.12g}"
+        )
+    if floor.least >= -floor.rounding:  # the most there is: each letter has its best outputs only
+        allowed = allowed & (floor.gains == 0)
+    return _declared(known, allowed, letters, floor)
+
+
+def _check_letters(
+    prior: Prior, utility: LinearUtility, table: FloatArray, allowed: BoolArray, limit: float
+) -> None:
+    empty = np.flatnonzero(~allowed.any(axis=1))
+    if len(empty):
+        x = int(empty[0])
+        best = table[x].max() if utility.maximised else table[x].min()
+        raise ProgramError(
+            f"no output has a {utility.what} of {limit:g} for the letter {prior.labels[x]!r}: the best is "
+            f"{best:g}"
+        )
+
+
+def _labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
+    letters = outputs_of(prior.labels, count, outputs)
+    if len(letters) != count:
+        raise ProgramError(f"there are {len(letters)} outputs, and the order has {count} columns")
+    return letters
+
+
+def _declared(
+    prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], floor: Floor | None
+) -> LeastLeakage:
+    n, m = allowed.shape
+    letter, output = np.nonzero(allowed)
+    k, one = len(letter), np.ones(len(letter))
+    by_letter = sparse.csr_array((one, (letter, np.arange(k))), shape=(n, k))
+    by_entry = sparse.csr_array((one, (np.arange(k), output)), shape=(k, m))
+    by_output = sparse.csr_array((prior.pmf[letter], (output, np.arange(k))), shape=(m, k))
+    entries = cp.Variable(k, nonneg=True, name="entries")
+    largest = cp.Variable(m, nonneg=True, name="column_maximum")
+    shortfall = cp.Variable(n, nonneg=True, name="shortfall")
+    share = cp.Parameter(nonneg=True, value=1.0, name="share")
+    variables = {"entries": entries, "column_maximum": largest, "shortfall": shortfall}
+    constraints = {
+        "rows": by_letter @ entries + shortfall == 1,
+        "column_maximum": entries <= by_entry @ largest,
+        "pml": share * largest <= by_output @ entries,
+    }
+    missing = cp.sum(shortfall) / n
+    if floor is not None:
+        lack = cp.Variable(nonneg=True, name="lack")
+        worth = prior.pmf[letter] * floor.gains[letter, output]
+        variables["lack"] = lack
+        margin = min(MARGIN, max(0.0, -floor.least) / 2)
+        constraints["expected"] = worth @ entries + lack >= floor.least + margin
+        missing = missing + lack
+    problem = problem_of(cp.Minimize(missing), constraints)
+    return LeastLeakage(
+        declare=Declaration(problem, variables, constraints).itself,
+        prior=prior,
+        outputs=outputs,
+        allowed=allowed,
+        floor=floor,
+        share=share,
+    )

@@ -1,0 +1,1 @@
+"""Designs with an expected gain or loss: a linear program in the mechanism."""

@@ -1,0 +1,120 @@
+"""Closed forms that are optimal for a program, found by proof: the form's own dual certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from pmlopt import closed_forms
+from pmlopt.arrays import FloatArray
+from pmlopt.closed_forms.by_requirement import forms
+from pmlopt.mechanism import Mechanism
+from pmlopt.program import Design
+from pmlopt.programs.linear.dual_bound import raw_bound, rounding_in
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.utility.linear import expectation
+
+_CLOSED = 1e-10
+"""A closed form counts as optimal when its proven gap is below this share of the gain's range."""
+
+_LARGEST_SYSTEM = 200
+"""The largest alphabet for which multipliers are fitted to a closed form."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownOptimum:
+    """A closed form that is optimal.
+
+    Attributes:
+        name: in `pmlopt.closed_forms`.
+        matrix, value: its own.
+        multipliers: (N,) those that prove it, of a linear program.
+    """
+
+    name: str
+    matrix: FloatArray
+    value: float
+    multipliers: FloatArray | None = None
+
+    @property
+    def is_start(self) -> bool:
+        """Whether the simplex gains by starting from it; a constant is too degenerate a vertex."""
+        return self.name != "constant"
+
+
+def known_optimum(program: LinearDesign) -> KnownOptimum | None:
+    """The first closed form whose utility equals a dual bound; None where none is known.
+
+    Programs with added constraints have none.
+    """
+    if program.added:
+        return None
+    prior, gains, near = program.prior, program.centred, _CLOSED * program.range
+    found = [
+        (expectation(prior, gains, matrix), name, matrix)
+        for name, matrix in _candidates(program)
+        if _feasible(program, matrix)
+    ]
+    most = max(gain for gain, _, _ in found)
+    for gain, name, matrix in found:
+        if gain < most - near:
+            continue
+        for multipliers in _multipliers(program, matrix):
+            above = raw_bound(prior, program.privacy, gains, multipliers) - gain
+            if above <= near and above + rounding_in(prior, program.privacy, gains, multipliers) <= near:
+                value = expectation(prior, program.table, matrix)
+                return KnownOptimum(name, matrix, value, multipliers)
+    return None
+
+
+def known_columns(program: ColumnDesign, bound: float) -> KnownOptimum | None:
+    """The first closed form whose sub-convex utility equals a bound on all, but for rounding; or None."""
+    prior, n = program.prior, program.prior.size
+    least = bound - max(_CLOSED * program.range, program.rounding)
+    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
+    for name, form in [*trivial, *forms(prior, program.privacy)]:
+        value = program.utility.value(prior, form.matrix)
+        if value >= least and _feasible(program, form.matrix):
+            return KnownOptimum(name, form.matrix, value)
+    return None
+
+
+def _candidates(program: LinearDesign) -> Iterator[tuple[str, FloatArray]]:
+    prior, privacy, gains = program.prior, program.privacy, program.centred
+    yield "constant", closed_forms.constant(prior, gains).matrix
+    yield "deterministic", closed_forms.deterministic(prior, gains).matrix
+    if prior.size > len(program.outputs):
+        return
+    for name, form in forms(prior, privacy):
+        yield name, _placed(program, form)
+
+
+def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
+    """The form with its columns given to the outputs that value them most: privacy has no labels."""
+    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
+    columns, outputs = linear_sum_assignment(worth, maximize=True)
+    matrix = np.zeros(program.table.shape)
+    matrix[:, outputs] = form.matrix[:, columns]
+    return matrix
+
+
+def _feasible(program: Design, matrix: FloatArray) -> bool:
+    """Within the limits up to the rounding of a formula; what is returned is repaired and checked anyway."""
+    levels = program.privacy.levels(program.prior, Mechanism(matrix))
+    return all(levels[name] <= limit + 1e-12 for name, limit in program.privacy.limits.items())
+
+
+def _multipliers(program: LinearDesign, matrix: FloatArray) -> Iterator[FloatArray]:
+    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness."""
+    gains, p = program.centred, program.prior.pmf
+    yield (matrix * gains).sum(axis=1)
+    yield gains.min(axis=1)
+    if program.prior.size <= _LARGEST_SYSTEM:
+        used = np.flatnonzero(matrix.max(axis=0) > 0)
+        joint = (p[:, None] * matrix[:, used]).T
+        joint = joint / joint.sum(axis=1, keepdims=True)
+        yield np.linalg.lstsq(joint, (joint * gains[:, used].T).sum(axis=1), rcond=None)[0]

@@ -1,0 +1,77 @@
+"""The dual bound: what no mechanism can exceed, from any multipliers at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+from pmlopt.utility import SubConvex
+
+
+def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """An upper bound on the expected gain of every mechanism that meets the requirement.
+
+    For every rho in R^N: E[g] = <p, rho> + sum_xy p[x] (g[x,y] - rho[x]) P[x,y], and the last sum
+    is at most the requirement's `relaxation` of g - rho. Under PML that is max_y CVaR_{e^-eps}(g[:,y] - rho).
+    No solver is trusted: rho may be anything, and what rounding may have taken off is added.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        gains: (N, M).
+        multipliers: (N,) rho; the multipliers of the row sums divided by p reach the optimum.
+
+    Examples:
+        >>> from pmlopt import PML
+        >>> round(utility_bound(Prior.uniform(4), PML(np.log(2)), np.eye(4), np.zeros(4)), 12)
+        0.5
+    """
+    return raw_bound(prior, privacy, gains, multipliers) + rounding_in(prior, privacy, gains, multipliers)
+
+
+def raw_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """The bound as it is computed: to steer and to compare by, not to claim."""
+    return float(prior.pmf @ multipliers) + privacy.relaxation(prior, gains - multipliers[:, None])
+
+
+def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """What rounding may have taken off the bound."""
+    # sums of N terms err by about N units in the last place of the sum of their sizes, and the
+    # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
+    sizes = np.abs(gains) + np.abs(multipliers)[:, None]
+    scale = float(prior.pmf @ np.abs(multipliers)) + privacy.relaxation(prior, sizes)
+    return rounding_of(prior.size, scale)
+
+
+def column_bound(
+    prior: Prior, privacy: Requirement, utility: SubConvex, multipliers: FloatArray, enough: float = -np.inf
+) -> float:
+    """An upper bound on a sub-convex utility of every mechanism that meets the requirement.
+
+    For every rho in R^N: `sum_y q[y] mu(lam_y) = <p, rho> + sum_y q[y] (mu(lam_y) - <p rho, lam_y>)`, and the
+    last sum is at most the largest term over the extreme columns. rho may be anything, and what rounding
+    may have taken off is added.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        utility: the sub-convex utility.
+        multipliers: (N,) rho; the multipliers of the rows over p reach the optimum.
+        enough: a bound of this much need not be lowered, which can save a search.
+
+    Raises:
+        ProgramError: there are too many extreme columns for this utility.
+
+    Source: Gilmore and Gomory, Oper. Res. 9 (1961) (pricing); EXT, Theorem 6 (the columns).
+
+    Examples:
+        >>> from pmlopt import MutualInformation, PML
+        >>> bound = column_bound(Prior.uniform(4), PML(np.log(2)), MutualInformation(), np.zeros(4))
+        >>> round(np.exp(bound).item(), 12)
+        2.0
+    """
+    from pmlopt.programs.subconvex.allowed_columns import column_space
+
+    return column_space(prior, privacy, utility).bound(multipliers, enough, None)[0]

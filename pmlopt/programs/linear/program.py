@@ -1,0 +1,208 @@
+"""Designs with a linear utility: the polytope of mechanisms in sparse form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import FloatArray, Label
+from pmlopt.backends.structured.band import Band
+from pmlopt.errors import ProgramError, UtilityError
+from pmlopt.mechanism import MechanismLike, as_mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+from pmlopt.program import Declaration, Design, problem_of
+from pmlopt.utility import LinearUtility
+from pmlopt.utility.linear import row_offsets
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearDesign(Design):
+    """A design with expected gain or loss: a linear program in the mechanism.
+
+    `variables["mechanism"]` is the (N, M) matrix, `variables["output_law"]` the (1, M) law of the
+    output, `constraints["rows"]` says that rows sum to one, and the privacy requirement brings its own.
+    Constraints of a person's own go in with `with_constraints`; `solve` then takes the program as any other.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, PML, Prior, design
+        >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> sorted(program.variables), sorted(program.constraints)
+        (['mechanism', 'output_law'], ['output_law', 'pml', 'rows'])
+    """
+
+    utility: LinearUtility
+    outputs: tuple[Label, ...]
+    table: FloatArray
+    """(N, M) the gain or loss on the labels, in the person's units."""
+    assigned: list[FloatArray] = field(default_factory=list)
+    """The (N, M) matrix that the variables hold, if there is one."""
+
+    @property
+    def range(self) -> float:
+        """The most that the choice of outputs can change the expected gain; the scale of a gap."""
+        return float(self.prior.pmf @ np.ptp(self.table, axis=1))
+
+    @property
+    def offsets(self) -> FloatArray:
+        """(N,) the least entry of each row of the table, which no choice of outputs can change.
+
+        Solvers, bounds and gaps work on the table without them: digits that all outputs share
+        would only drown those in which they differ.
+        """
+        return row_offsets(self.table)
+
+    @property
+    def gains(self) -> FloatArray:
+        """(N, M) the table with the sign that makes more better."""
+        return self.table if self.utility.maximised else -self.table
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        """(N, M) the gains less the offsets."""
+        centred = self.table - self.offsets[:, None]
+        centred = centred if self.utility.maximised else -centred
+        centred.setflags(write=False)
+        return centred
+
+    @cached_property
+    def band(self) -> Band | None:
+        """The bound on each column by itself; None where it is none, or constraints were added."""
+        return None if self.added else self.privacy.band(self.prior)
+
+    @property
+    def constant(self) -> float:
+        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
+        return float(self.prior.pmf @ self.offsets)
+
+    @property
+    def mechanism(self) -> cp.Variable:
+        """The (N, M) variable of the mechanism matrix."""
+        return self.variables["mechanism"]
+
+    def with_constraints(self, **constraints: cp.Constraint) -> LinearDesign:
+        """The same program with constraints of your own, each under a name.
+
+        Args:
+            constraints: cvxpy constraints on the program's variables, and on new ones if wanted
+                (give those finite bounds, or the optimum cannot be proved).
+
+        Raises:
+            ProgramError: a name is taken, a value is not a cvxpy constraint or not convex (DCP), or a
+                new variable is integer.
+
+        Examples:
+            >>> from pmlopt import ExpectedLoss, PML, Prior, design, solve
+            >>> program = design(Prior([0.5, 0.5]), PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
+            >>> fair = program.with_constraints(fair=program.mechanism[0, 0] <= 0.6)
+            >>> round(float(solve(fair).mechanism.matrix[0, 0]), 6)
+            0.6
+        """
+        for name, constraint in constraints.items():
+            if name in self.constraints or name in self.added:
+                raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
+            if not isinstance(constraint, cp.Constraint) or isinstance(constraint, cp.FiniteSet):
+                raise ProgramError(
+                    f"{name!r} is {constraint!r}, not a cvxpy constraint: write, for example, "
+                    "program.mechanism[0, 1] == 0"
+                )
+            empty = [parameter for parameter in constraint.parameters() if parameter.value is None]
+            if empty:
+                raise ProgramError(f"the constraint {name!r} has the parameter {empty[0]} without a value")
+            if not constraint.is_dcp():
+                raise ProgramError(f"the constraint {name!r} is not convex (not DCP): {constraint}")
+            self._check_variables(name, constraint, constraints)
+            constraint.set_label(name)
+        added = {**self.added, **constraints}
+        problem = cp.Problem(self.problem.objective, [*self.constraints.values(), *added.values()])
+        declaration = Declaration(problem, self.variables, self.constraints)
+        return replace(self, declare=declaration.itself, added=added)
+
+    def _check_variables(
+        self, name: str, constraint: cp.Constraint, beside: Mapping[str, cp.Constraint]
+    ) -> None:
+        own = {variable.id for variable in self.variables.values()}
+        others = [c for key, c in {**self.added, **beside}.items() if key != name]
+        shared = {variable.id for other in others for variable in other.variables()}
+        for variable in constraint.variables():
+            if variable.attributes["boolean"] or variable.attributes["integer"] or variable.is_complex():
+                raise ProgramError(
+                    f"the constraint {name!r} has the variable {variable.name()!r}, which is integer or "
+                    "complex: pmlopt solves and certifies convex problems in real numbers"
+                )
+        if not {variable.id for variable in constraint.variables()} & (own | shared):
+            raise ProgramError(
+                f"the constraint {name!r} is on no variable of this program (of another one?): it would "
+                "change nothing"
+            )
+
+    def assign(self, mechanism: MechanismLike) -> None:
+        """Give every variable that the program declared its value at a mechanism: a warm start."""
+        matrix = as_mechanism(mechanism).matrix
+        if matrix.shape != self.table.shape:
+            raise ProgramError(
+                f"the warm start has shape {matrix.shape}; the program needs {self.table.shape}"
+            )
+        self.assigned[:] = [matrix]
+        if "declared" in vars(self) or self.added:  # added constraints hold the variables by themselves
+            self._hand_over(self.declared)
+
+    @cached_property
+    def declared(self) -> Declaration:
+        """The cvxpy side, with the values that were assigned before it was made."""
+        made = self.declare()
+        self._hand_over(made)
+        return made
+
+    def _hand_over(self, made: Declaration) -> None:
+        for matrix in self.assigned:
+            values = {
+                "mechanism": matrix,
+                "output_law": (self.prior.pmf @ matrix)[None, :],
+                **self.privacy.auxiliary(self.prior, matrix),
+            }
+            for name, value in values.items():
+                made.variables[name].value = value
+
+
+def linear_design(
+    prior: Prior, privacy: Requirement, utility: LinearUtility, outputs: tuple[Label, ...]
+) -> LinearDesign:
+    """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
+    table = utility.table(prior.labels, outputs)
+    if np.abs(table).max() > 1e150:
+        raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
+
+    design = LinearDesign(
+        declare=lambda: _declaration(prior, privacy, utility, table),
+        prior=prior,
+        privacy=privacy,
+        utility=utility,
+        outputs=outputs,
+        table=table,
+    )
+    if design.band is None:  # solvers will ask for it anyway
+        design.declared  # noqa: B018
+    return design
+
+
+def _declaration(
+    prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray
+) -> Declaration:
+    mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
+    law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
+    declared = privacy.constraints(prior, mechanism, law)
+    constraints = {
+        "rows": cp.sum(mechanism, axis=1) == 1,
+        "output_law": prior.pmf[None, :] @ mechanism == law,
+        **declared.constraints,
+    }
+    sense = cp.Maximize if utility.maximised else cp.Minimize
+    offsets = row_offsets(table)
+    expression = utility.expression(prior, table - offsets[:, None], mechanism) + float(prior.pmf @ offsets)
+    variables = {"mechanism": mechanism, "output_law": law, **declared.variables}
+    return Declaration(problem_of(sense(expression), constraints), variables, constraints)

@@ -1,0 +1,1 @@
+"""What an answer tells of one record an adversary whose knowledge is bounded by an entropy."""

@@ -1,0 +1,94 @@
+"""Problem 1 for one record in its reduced form: the data, and which laws of (X_i, T) are allowed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.measures.logarithms import log_sum
+from pmlopt.measures.record_information import dataset_entropy, record_information, uniform_alone
+from pmlopt.programs.record_leakage.relaxation import row_space
+
+
+@dataclass(frozen=True, eq=False)
+class Adversary:
+    """`max I(A; Y)` over the laws J of (A, T) with `H(J) + <J, log c> >= b`, Y given T = t having row t of W.
+
+    Attributes:
+        rows: (T, M) W.
+        log_counts: (A, T) log c; -inf where J must be 0.
+        entropy: b, in nats, at most `log_size`.
+        log_size: log |X|, in nats.
+    """
+
+    rows: FloatArray
+    log_counts: FloatArray
+    entropy: float
+    log_size: float
+
+    @cached_property
+    def uniform(self) -> FloatArray:
+        """(A, T) the law under a uniform dataset, whose entropy is the largest."""
+        law = np.exp(self.log_counts - log_sum(self.log_counts))
+        return np.asarray(law / law.sum())
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may hide of an entropy."""
+        return rounding_of(1, max(1.0, self.log_size))
+
+    @property
+    def room(self) -> float:
+        """How far the entropy may fall below its largest value."""
+        return self.log_size - self.entropy
+
+    @property
+    def tight(self) -> bool:
+        """Whether the entropy leaves the uniform dataset alone."""
+        return uniform_alone(self.entropy, self.log_size)
+
+    @cached_property
+    def dimensions(self) -> int:
+        """How many dimensions the laws of Y given each letter have together."""
+        used = np.isfinite(self.log_counts)
+        return sum(row_space(self.rows[classes]).shape[1] - 1 for classes in used)
+
+    def allowed(self, joint: FloatArray) -> FloatArray:
+        """The law nearest to J, towards the uniform dataset, whose entropy is b, and rounding, or more."""
+        if self.tight:
+            return self.uniform
+        joint = joint / joint.sum()
+        wanted = self.entropy + self.rounding
+        have = dataset_entropy(joint, self.log_counts)
+        if have >= wanted:
+            return joint
+        share = min(1.0, (wanted - have) / max(self.log_size - have, 1e-300) * (1 + 1e-9))
+        return np.asarray((1 - share) * joint + share * self.uniform)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing can leak: all rows are one, or the record has one letter."""
+        return len(self.rows) == 1 or len(self.log_counts) == 1
+
+    def leaked(self, joint: FloatArray) -> float:
+        """I(A; Y), less what rounding may have put on it."""
+        if self.silent:
+            return 0.0
+        value = record_information(joint, self.rows)
+        return max(0.0, value - self._blur(value))
+
+    def leaked_at_most(self, joint: FloatArray) -> float:
+        """I(A; Y), and what rounding may have taken off it."""
+        if self.silent:
+            return 0.0
+        value = record_information(joint, self.rows)
+        return value + self._blur(value)
+
+    def _blur(self, value: float) -> float:
+        """I is the mean of log-ratios whose sizes have a mean of `I + sqrt(2 I)` at most."""
+        one = rounding_of(sum(self.rows.shape), 1.0)
+        return one * (value + math.sqrt(2 * max(0.0, value)) + one)

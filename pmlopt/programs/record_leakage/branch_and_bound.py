@@ -1,0 +1,214 @@
+"""Best-first branch and bound on chords: the largest leakage of one record, with its proof."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends import through_cvxpy
+from pmlopt.backends.outcome import Options
+from pmlopt.programs.record_leakage import output_cells as cells
+from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.programs.record_leakage.certificate import (
+    KindProof,
+    LeakageProof,
+    Region,
+    leakage_bound,
+    sharpened,
+)
+from pmlopt.programs.record_leakage.local_ascent import climb, starts
+from pmlopt.programs.record_leakage.output_cells import Cell
+from pmlopt.programs.record_leakage.relaxation import RecordProgram, record_program
+
+SOLVER = "CLARABEL"
+ACCURACY = Options(None, 1e-10)
+_FAINT = 1e-6
+"""Below this share one of the two bounds on a cell is left out."""
+_POLISHED = 60
+"""Iterations of the local method from the law that a node's program ends at, when it leaks more."""
+
+_LEAST = 1e-300
+
+
+@dataclass
+class Search:
+    """The search for one kind of records: the best law so far, and the regions with their bounds.
+
+    Attributes:
+        best: (A, T) a law within the entropy bound.
+        value: what it leaks.
+        nodes: how many programs were solved.
+    """
+
+    adversary: Adversary
+    best: FloatArray
+    value: float
+    regions: list[Region] = field(default_factory=list)
+    nodes: int = 0
+    compile_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    _programs: dict[tuple[int, ...], RecordProgram] = field(default_factory=dict)
+    _weights: dict[int, FloatArray] = field(default_factory=dict)
+    _heap: list[tuple[float, int]] = field(default_factory=list)
+
+    @property
+    def bound(self) -> float:
+        """What no law leaks more than."""
+        if self.adversary.silent or self.adversary.tight:
+            return self.adversary.leaked_at_most(self.best)
+        return max([self.value, *(-bound for bound, _ in self._heap)])
+
+    def run(self, target: float, tolerance: float, nodes: int, deadline: float) -> None:
+        """Split the region of the largest bound until that is near the value.
+
+        Args:
+            target: a value in hand from other records: bounds below it need not fall.
+            tolerance: how near, in nats.
+            nodes: at most so many programs.
+            deadline: of `time.perf_counter`.
+        """
+        if not self.regions:
+            self._open(cells.first_cell(self.adversary.rows, self.adversary.log_counts), -1)
+        while self.nodes < nodes and time.perf_counter() < deadline:
+            bound, place = self._heap[0]
+            if -bound <= max(self.value, target) + tolerance:
+                return
+            parts = self._parts(place)
+            if not parts:
+                return
+            heapq.heappop(self._heap)
+            for part in parts:
+                self._open(part, place)
+
+    def proof(self, record: int) -> KindProof:
+        """The proof so far, for the records of the kind of this one."""
+        return KindProof(record, self.adversary.log_counts, tuple(self.regions), self.bound)
+
+    def improve(self, joints: FloatArray, iterations: int) -> None:
+        """Climb from some laws and keep the best."""
+        climbed, values = climb(self.adversary, joints, iterations)
+        best = int(values.argmax())
+        allowed = self.adversary.allowed(climbed[best])
+        value = self.adversary.leaked(allowed)
+        if value > self.value:
+            self.best, self.value = allowed, value
+
+    def _open(self, cell: Cell, parent: int) -> None:
+        """Bound a cell, and keep it."""
+        proof, bound, joint, weights = self._solve(cell)
+        if parent >= 0:
+            above = self.regions[parent]
+            if above.bound <= bound:  # the solver says no more of a cell this small
+                proof, bound = self._tangent(cell, weights, above.proof.price)
+            if above.bound <= bound:
+                proof, bound = above.proof, above.bound
+        place = len(self.regions)
+        self.regions.append(Region(cell, proof, bound, parent))
+        heapq.heappush(self._heap, (-bound, place))
+        self._weights[place] = weights
+        if joint is not None:
+            near = self.adversary.allowed(joint)
+            if self.adversary.leaked(near) > self.value:
+                self.improve(near[None], _POLISHED)
+
+    def _solve(self, cell: Cell) -> tuple[LeakageProof, float, FloatArray | None, FloatArray]:
+        """The proof and its bound, the program's law, and the weights of the vertices, of one cell."""
+        self.nodes += 1
+        adversary = self.adversary
+        sizes = tuple(map(len, cell))
+        if sizes not in self._programs:
+            self._programs[sizes] = record_program(
+                adversary.rows, adversary.log_counts, adversary.entropy, sizes, _penalty(adversary)
+            )
+        program = self._programs[sizes]
+        program.set_cell(cell)
+        outcome = through_cvxpy.run(program.problem, SOLVER, ACCURACY, {})
+        self.compile_seconds += outcome.compile_seconds
+        self.solve_seconds += outcome.solve_seconds
+        data = (adversary.rows, adversary.log_counts, adversary.entropy, cell)
+        if outcome.state != "point":
+            plain = _plain(adversary)
+            return plain, leakage_bound(*data, plain), None, np.ones(sum(sizes))
+        proof, bound = sharpened(*data, proof_of(program))
+        weights = np.maximum(np.asarray(program.variables["weights"].value), 0.0)
+        return proof, bound, program.joint, weights
+
+    def _tangent(self, cell: Cell, weights: FloatArray, price: float) -> tuple[LeakageProof, float]:
+        """The proof that needs no multipliers of the solver, and its bound: phi by tangents in the cell."""
+        adversary = self.adversary
+        ends = np.cumsum([0, *map(len, cell)])
+        middles = [
+            (weights[a:b] + _LEAST) @ vertices / (weights[a:b] + _LEAST).sum()
+            for vertices, (a, b) in zip(cell, pairwise(ends), strict=True)
+        ]
+        law = self.best.sum(axis=0) @ adversary.rows
+        slopes = np.log(np.maximum(middles, _LEAST))
+        proof = LeakageProof(price, np.log(np.maximum(law, _LEAST)), slopes)
+        return sharpened(adversary.rows, adversary.log_counts, adversary.entropy, cell, proof)
+
+    def _parts(self, place: int) -> list[Cell]:
+        """The cells that a region is split into: at the letter whose chord lies farthest above phi."""
+        cell = self.regions[place].cell
+        ends = np.cumsum([0, *map(len, cell)])
+        shares = [self._weights[place][a:b] for a, b in pairwise(ends)]
+        gaps = [cells.bend(vertices, share) for vertices, share in zip(cell, shares, strict=True)]
+        wide = [
+            letter for letter, vertices in enumerate(cell) if np.ptp(vertices, axis=0).max() > cells.SHORTEST
+        ]
+        if not wide:
+            return []
+        letter = max(wide, key=lambda letter: (gaps[letter], np.ptp(cell[letter], axis=0).max()))
+        vertices = cell[letter]
+        # by the first cell: a simplex that has become thin remains one
+        if len(vertices) <= cells.dimension(self.regions[0].cell[letter]) + 1:
+            pieces: list[FloatArray] | None = cells.halves(vertices, shares[letter])
+        else:
+            pieces = cells.simplices(vertices)
+        return [(*cell[:letter], piece, *cell[letter + 1 :]) for piece in pieces or []]
+
+
+def search_of(adversary: Adversary, seed: int, warm: Sequence[FloatArray] = ()) -> Search:
+    """A search that holds the best of many starts of the local method, and no bound yet."""
+    search = Search(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
+    count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
+    joints = np.stack([*starts(adversary, count, seed), *map(adversary.allowed, warm)])
+    rough, values = climb(adversary, joints, 30, 1e-9)
+    search.improve(rough[np.argsort(-values)[:3]], 2_000)
+    return search
+
+
+def proof_of(program: RecordProgram) -> LeakageProof:
+    """The multipliers of a solved program, in the terms of a proof."""
+    price = max(0.0, float(program.constraints["entropy"].dual_value))
+    of_outputs, of_letters = (
+        max(0.0, float(program.constraints[name].dual_value)) for name in ("outputs", "letters")
+    )
+    share = of_outputs / (of_outputs + of_letters)
+    share = 0.0 if share < _FAINT else 1.0 if share > 1 - _FAINT else share
+    law = np.asarray(program.constraints["law"].dual_value) / max(share, _FAINT)
+    inside = np.asarray(program.constraints["inside"].dual_value) / max(share, _FAINT)
+    slopes = inside.reshape(-1, program.coordinates.shape[1]) @ program.coordinates.T
+    letters = np.asarray(program.constraints["marginal"].dual_value) / max(1 - share, _FAINT)
+    if share == 0:
+        law, slopes = np.zeros(law.shape), np.zeros(slopes.shape)
+    return LeakageProof(price, -1.0 - law, slopes, share, -1.0 - letters if share < 1 else None)
+
+
+def _plain(adversary: Adversary) -> LeakageProof:
+    """Multipliers that need no solver: a flat law of Y."""
+    outputs = adversary.rows.shape[1]
+    return LeakageProof(
+        0.0, np.full(outputs, -math.log(outputs)), np.zeros((len(adversary.log_counts), outputs))
+    )
+
+
+def _penalty(adversary: Adversary) -> float:
+    """What a nat of entropy costs that is short: more near the top, where the leakage falls steeply."""
+    return max(100.0, 10.0 / math.sqrt(max(adversary.room, 1e-12)))

@@ -1,0 +1,138 @@
+"""A local method for Problem 1: alternating maximisation in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import xlogy
+
+from pmlopt.arrays import FloatArray
+from pmlopt.measures.logarithms import log_sum
+from pmlopt.programs.record_leakage.adversary import Adversary
+
+_SMALLEST, _LARGEST = np.log(1e-9), np.log(1e9)
+"""Between these the price of the entropy is sought, as logarithms."""
+_NEAR = 0.1
+"""How far the price is sought from the last one at first."""
+_STEPS, _MET = 60, 1e-13
+"""Steps at most, and the surplus of entropy at which to stop."""
+_LEAST = 1e-300
+
+
+def climb(
+    adversary: Adversary, joints: FloatArray, iterations: int = 2_000, tolerance: float = 1e-14
+) -> tuple[FloatArray, FloatArray]:
+    """Laws that leak no less than the given ones.
+
+    `I(A; Y)` is the largest `H(A) + sum_{a,t} J(a,t) G(a,t)`, `G(a,t) = sum_y W[t,y] log psi(a|y)`, over laws
+    psi(a|y). For a fixed psi the best J within the entropy bound is known but for the price s of the entropy:
+    `J(t|a) ~ c(a,t) exp(G(a,t) / s)`, `J(a) ~ exp(s Lam_a / (1 + s))`, Lam_a the log-sum of the former; for a
+    fixed J the best psi is the posterior. Both steps can only raise I.
+
+    Args:
+        adversary: the data.
+        joints: (S, A, T) starts.
+        iterations: at most so many.
+        tolerance: the rise in nats at which to stop.
+
+    Returns:
+        (S, A, T) the laws, not yet pushed inside the entropy bound by its rounding, and (S,) their leakages.
+    """
+    shift = adversary.log_counts.max()  # large for many records, and then full of rounding
+    log_counts, entropy = adversary.log_counts - shift, adversary.entropy - shift
+    values = _information(adversary, joints)
+    guess = np.full(len(joints), np.nan)
+    for _ in range(iterations):
+        exponents = np.einsum(
+            "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), _LEAST))
+        )
+        guess, moved = _best(log_counts, exponents, entropy, guess)
+        gained = _information(adversary, moved)
+        better = gained > values
+        joints = np.where(better[:, None, None], moved, joints)
+        rise = float(np.max(gained - values, initial=0.0))
+        values = np.maximum(values, gained)
+        if rise <= tolerance:
+            break
+    return joints, values
+
+
+def starts(adversary: Adversary, count: int, seed: int) -> FloatArray:
+    """(S, A, T) laws to start from: each letter on classes of its own, at random, mixed until allowed."""
+    random = np.random.default_rng(seed)
+    used = np.isfinite(adversary.log_counts)
+    shape = (count, *used.shape)
+    concentration = 10.0 ** random.uniform(-2, 0, size=(count, 1, 1))
+    weights = random.gamma(np.broadcast_to(concentration, shape)) + _LEAST
+    classes = np.where(used, weights, 0.0)
+    classes /= classes.sum(axis=2, keepdims=True)
+    letters = random.dirichlet(np.full(len(used), 2.0), size=count)
+    joints = letters[:, :, None] * classes
+    return np.stack([adversary.allowed(joint) for joint in joints])
+
+
+def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
+    """(S, M, A) the law of A given y."""
+    outputs = joints @ adversary.rows
+    totals = outputs.sum(axis=1, keepdims=True)
+    shares = np.where(totals > 0, outputs / np.maximum(totals, _LEAST), 1 / joints.shape[1])
+    return np.asarray(shares.transpose(0, 2, 1))
+
+
+def _information(adversary: Adversary, joints: FloatArray) -> FloatArray:
+    """(S,) I(A; Y)."""
+    outputs = joints @ adversary.rows
+    letters = outputs.sum(axis=2)
+    inner = xlogy(outputs, outputs).sum(axis=(1, 2)) - xlogy(letters, letters).sum(axis=1)
+    law = outputs.sum(axis=1)
+    return np.asarray(inner - xlogy(law, law).sum(axis=1))
+
+
+def _best(
+    log_counts: FloatArray, exponents: FloatArray, entropy: float, guess: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The prices, as logarithms, at which the best laws meet the entropy, and those laws.
+
+    The entropy rises with the price: regula falsi (Illinois), from around the last price where there is one.
+    """
+
+    def surplus(log_price: FloatArray) -> FloatArray:
+        return _at(log_counts, exponents, log_price)[1] - entropy
+
+    known = ~np.isnan(guess)
+    low = np.where(known, np.maximum(guess - _NEAR, _SMALLEST), _SMALLEST)
+    high = np.where(known, np.minimum(guess + _NEAR, _LARGEST), _LARGEST)
+    low = np.where(surplus(low) >= 0, _SMALLEST, low)
+    high = np.where(surplus(high) < 0, _LARGEST, high)
+    below, above = surplus(low), surplus(high)
+    high, above = np.where(below >= 0, low, high), np.where(below >= 0, below, above)
+    side = np.zeros(len(low))
+    for _ in range(_STEPS):
+        open_ = (below < 0) & (above > _MET) & (high - low > 1e-13)
+        if not open_.any():
+            break
+        share = np.clip(above / np.maximum(above - below, _LEAST), 1e-3, 1 - 1e-3)
+        middle = high - share * (high - low)
+        found = surplus(middle)
+        up, down = open_ & (found >= 0), open_ & (found < 0)
+        below = np.where(up & (side > 0), below / 2, below)
+        above = np.where(down & (side < 0), above / 2, above)
+        high, above = np.where(up, middle, high), np.where(up, found, above)
+        low, below = np.where(down, middle, low), np.where(down, found, below)
+        side = np.where(up, 1.0, np.where(down, -1.0, side))
+    return high, _at(log_counts, exponents, high)[0]
+
+
+def _at(
+    log_counts: FloatArray, exponents: FloatArray, log_price: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The best laws at given prices, and their entropies."""
+    price = np.exp(log_price)[:, None, None]
+    peaks = np.where(np.isfinite(log_counts), exponents, -np.inf).max(axis=2, keepdims=True)
+    scores = log_counts + (exponents - peaks) / price
+    sums = log_sum(scores, axis=2)
+    letters = (peaks + price * sums) / (1 + price)
+    log_joint = letters - log_sum(letters, axis=1) + scores - sums
+    joint = np.exp(log_joint)
+    used = joint > 0
+    worth = np.where(used, np.where(used, log_counts, 0.0) - np.where(used, log_joint, 0.0), 0.0)
+    return joint, np.asarray((joint * worth).sum(axis=(1, 2)))

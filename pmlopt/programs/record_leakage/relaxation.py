@@ -1,0 +1,172 @@
+"""The relaxation of a record's largest leakage on a cell of conditional output laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+
+from pmlopt.arrays import FloatArray, IntArray
+from pmlopt.measures.record_information import negative_entropies
+from pmlopt.program import problem_of
+
+Cell = Sequence[FloatArray]
+"""For each letter a the vertices (K_a, M) of a polytope of output laws: q(y | X_i = a) lies in it."""
+
+FLAT = 1e-12
+"""Directions in which the rows of a mechanism differ by less than this are not told apart."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordProgram:
+    """The most that a record can leak while the laws of Y given its letters stay in a cell, relaxed.
+
+    `I(X_i; Y) = H(Y) + sum_a phi(J_a W)`, J the law of (X_i, T) and `phi(v) = sum_y v_y log(v_y / sum v)`,
+    which is convex: on a polytope with vertices v_k it is at most `sum_k lam_k phi(v_k)` where
+    `J_a W = sum_k lam_k v_k`. So, with the largest value that is possible:
+
+        maximise    t - short
+        subject to  t <= H(y) + sum_{a,k} lam_{a,k} phi(v_{a,k}),  t <= H(X_i),
+                    y = sum_a J_a W,  J_a W = sum_k lam_{a,k} v_{a,k},  sum J = 1,  J, lam, short >= 0,
+                    H(J) + <J, log c> + short / penalty >= entropy.
+
+    `short` keeps the program feasible where the cell holds no prior of that entropy.
+
+    Attributes:
+        problem: the cvxpy problem, with cones of the exponential kind only.
+        rows: (T, M) W.
+        log_counts: (A, T) log c; -inf for an empty cell.
+        entropy: b, what the entropy of the dataset is at least, in nats.
+        penalty: what a nat of entropy that is short costs.
+        pairs: (P, 2) letter and class of each entry of `joint`.
+        variables, constraints: by name.
+        parameters: "vertices", of all letters one under the other, and their "heights" phi.
+
+    Source: ENT, Problem 1 (Definition 2.1); the reduction to J and the relaxation are pmlopt's.
+
+    Examples:
+        >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])
+        >>> program = record_program(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, [2, 2])
+        >>> program.set_cell([rows, rows])
+        >>> value = program.problem.solve(solver="CLARABEL")  # log 2 - h(0.1), the capacity of the channel
+        >>> round(float(value), 6)
+        0.368064
+    """
+
+    problem: cp.Problem
+    rows: FloatArray
+    log_counts: FloatArray
+    entropy: float
+    penalty: float
+    pairs: IntArray
+    coordinates: FloatArray
+    sizes: tuple[int, ...]
+    variables: Mapping[str, cp.Variable]
+    constraints: Mapping[str, cp.Constraint]
+    parameters: Mapping[str, cp.Parameter]
+
+    def set_cell(self, cell: Cell) -> None:
+        """Move the program to another cell of the same sizes."""
+        rank = self.coordinates.shape[1]
+        blocks = np.zeros((len(cell) * rank, sum(self.sizes)))
+        column = 0
+        for letter, vertices in enumerate(cell):
+            part = slice(letter * rank, (letter + 1) * rank), slice(column, column + len(vertices))
+            blocks[part] = (vertices @ self.coordinates).T
+            column += len(vertices)
+        self.parameters["vertices"].value = blocks
+        self.parameters["heights"].value = negative_entropies(np.vstack(list(cell)))
+
+    @property
+    def joint(self) -> FloatArray | None:
+        """(A, T) the law J of the last solution, normalised, or None."""
+        found = self.variables["joint"].value
+        if found is None:
+            return None
+        joint = np.zeros(self.log_counts.shape)
+        joint[tuple(self.pairs.T)] = np.maximum(found, 0.0)
+        total = joint.sum()
+        return joint / total if total > 0 else None
+
+
+def record_program(
+    rows: FloatArray,
+    log_counts: FloatArray,
+    entropy: float,
+    sizes: Sequence[int],
+    penalty: float = 100.0,
+) -> RecordProgram:
+    """Declare the program for cells of given sizes.
+
+    Args:
+        rows: (T, M) the rows of the mechanism, one for each class of datasets.
+        log_counts: (A, T) the logarithm of how many datasets lie behind each letter and class.
+        entropy: b, in nats, below `log |X|`.
+        sizes: (A,) how many vertices each letter's polytope has.
+        penalty: what a nat of entropy that is short costs.
+    """
+    used = np.isfinite(log_counts)
+    pairs = np.argwhere(used)
+    letters, classes = pairs.T
+    coordinates = row_space(rows)
+    rank, count = coordinates.shape[1], len(log_counts)
+    shift = float(log_counts[used].max())
+    places = np.arange(len(pairs))
+    inner = (rows @ coordinates)[classes]
+    at = (letters[:, None] * rank + np.arange(rank)).ravel()
+    spread = sparse.csr_array(
+        (inner.ravel(), (at, np.repeat(places, rank))), shape=(count * rank, len(pairs))
+    )
+    of_letters = sparse.csr_array((np.ones(len(pairs)), (letters, places)), shape=(count, len(pairs)))
+    joint = cp.Variable(len(pairs), nonneg=True, name="joint")
+    weights = cp.Variable(sum(sizes), nonneg=True, name="weights")
+    law = cp.Variable(rows.shape[1], name="law")
+    marginal = cp.Variable(count, name="marginal")
+    leaked = cp.Variable(name="leaked")
+    short = cp.Variable(nonneg=True, name="short")
+    vertices = cp.Parameter((count * rank, sum(sizes)), name="vertices")
+    heights = cp.Parameter(sum(sizes), name="heights")
+    uncertain = cp.sum(cp.entr(joint)) + (log_counts[used] - shift) @ joint
+    constraints = {
+        "entropy": uncertain + short / penalty >= entropy - shift,
+        "inside": vertices @ weights == spread @ joint,
+        "law": law == rows[classes].T @ joint,
+        "total": cp.sum(joint) == 1,
+        "marginal": marginal == of_letters @ joint,
+        "outputs": leaked <= cp.sum(cp.entr(law)) + heights @ weights,
+        "letters": leaked <= cp.sum(cp.entr(marginal)),
+    }
+    return RecordProgram(
+        problem=problem_of(cp.Maximize(leaked - short), constraints),
+        rows=rows,
+        log_counts=log_counts,
+        entropy=entropy,
+        penalty=penalty,
+        pairs=pairs,
+        coordinates=coordinates,
+        sizes=tuple(sizes),
+        variables={
+            "joint": joint,
+            "weights": weights,
+            "law": law,
+            "marginal": marginal,
+            "leaked": leaked,
+            "short": short,
+        },
+        constraints=constraints,
+        parameters={"vertices": vertices, "heights": heights},
+    )
+
+
+def row_space(rows: FloatArray) -> FloatArray:
+    """(M, R) an orthonormal basis of the space that the rows span.
+
+    Examples:
+        >>> row_space(np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]])).shape
+        (2, 2)
+    """
+    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(basis[sizes > FLAT * sizes[0]].T)

@@ -1,0 +1,121 @@
+"""Column generation: a master over the columns known so far, and pricing for those that are missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options, Outcome, Point
+from pmlopt.backends.restricted_master import Master
+from pmlopt.privacy.requirement import MARGIN
+from pmlopt.programs.subconvex.column_batch import Batch
+from pmlopt.programs.subconvex.fewest_outputs import fewest_outputs
+from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.programs.subconvex.search_pricing import SearchPricer
+
+COLUMNS = 400
+"""Columns of a family that one round asks for."""
+
+ROUNDS = 500
+"""Rounds after which the mechanism in hand is returned with the gap that is left."""
+
+SEEDS = 3
+"""Random columns to start from, for each letter, where pricing is a search."""
+
+
+def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
+    """Solve by column generation; the master starts from the columns that the program declares.
+
+    Every round solves the master, whose value is that of a mechanism, and prices at its multipliers rho:
+    `<p, rho> + max (mu(lam) - <p rho, lam>)` bounds every mechanism. It ends at the gap that is
+    asked for, or when nothing improves any more.
+
+    Source: Gilmore and Gomory, A linear programming approach to the cutting-stock problem, Oper. Res. 9
+    (1961).
+    """
+    begin = time.perf_counter()
+    work = _Generation(program, options, begin)
+    compiled = time.perf_counter()
+    try:
+        ending = work.run()
+    except ArithmeticError as cause:  # the mechanism of the round before, and its bound, are still good
+        ending = str(cause)
+    master = work.master
+    lifts, weights = work.lifts, work.weights
+    if work.duals is not None and lifts.shape == master.lifts.shape:
+        lifts, weights = fewest_outputs(lifts, master.worths, work.duals, weights)
+    return Outcome(
+        state="point",
+        finished=ending != _TIME,
+        message=f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}",
+        iterations=master.iterations,
+        warm_started=warm,
+        compile_seconds=compiled - begin,
+        solve_seconds=time.perf_counter() - compiled,
+        found=Point(lifts * weights, work.multipliers, work.bound),
+    )
+
+
+_TIME = "time limit"
+
+
+class _Generation:
+    """The rounds of one column generation: the master, and the least bound so far with its multipliers."""
+
+    def __init__(self, program: ColumnDesign, options: Options, begin: float) -> None:
+        self.program, self.options, self.begin = program, options, begin
+        self.allowed = 0.9 * max(options.tolerance * program.range, program.rounding)
+        self.pricer = program.space.pricer()
+        self.master = Master(program.lifts, program.worths, program.range)
+        self.rounds = 0
+        if isinstance(self.pricer, SearchPricer):
+            self._add(self.pricer.seeds(SEEDS * program.prior.size))
+        self.bound, self.multipliers = program.space.closed_bound
+        self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
+        self.duals: FloatArray | None = None
+
+    def run(self) -> str:
+        """Round after round; how it ended."""
+        while True:
+            self.rounds += 1
+            self.value, self.weights, self.duals = self.master.solve()
+            self.lifts = self.master.lifts
+            if self.bound - self.value <= self.allowed:
+                return "gap reached"
+            if self._late():
+                return _TIME
+            if self.rounds > ROUNDS:
+                return "no proof within the rounds"
+            if not self._price():
+                return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
+
+    def _price(self) -> bool:
+        """Price at the master's multipliers; whether that brought columns, and is not the end."""
+        p = self.program.prior.pmf
+        assert self.duals is not None
+        rho = self.duals / p
+        base = float(p @ rho)
+        least = self.value - base + 0.5 * self.allowed
+        priced = self.pricer.price(rho, COLUMNS, least)
+        if base + priced.upper < self.bound:
+            self.bound, self.multipliers = base + priced.upper, rho
+        if self.bound - self.value <= self.allowed or priced.best <= least:
+            return False
+        return self._add(priced.columns)
+
+    def _add(self, batches: Iterable[Batch]) -> bool:
+        """Add the columns that the master does not have; whether there were any."""
+        p, grown = self.program.prior.pmf, False
+        for batch in batches:
+            fresh = self.master.unknown(batch.distinct(p).lifts(p, MARGIN))
+            if fresh.shape[1]:
+                self.master.add(fresh, self.program.utility.worths(p, fresh))
+                grown = True
+        return grown
+
+    def _late(self) -> bool:
+        limit = self.options.time_limit
+        return limit is not None and time.perf_counter() - self.begin > limit

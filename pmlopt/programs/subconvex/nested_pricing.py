@@ -1,0 +1,223 @@
+"""Pricing of columns over a set of priors where they are too many to list."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from pmlopt.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.programs.subconvex.column_batch import Batch
+from pmlopt.programs.subconvex.kernel import Kernel
+from pmlopt.programs.subconvex.listed_columns import Explicit
+from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
+from pmlopt.programs.subconvex.pricing import Priced, Pricer
+from pmlopt.uncertainty.cone import Cone
+
+ORDERS = 6
+"""Orders of the letters that are tried in a round."""
+
+CLIMBS = 30
+"""Steps of the local search from the best column."""
+
+NODES = 500
+"""Nodes of branch and bound on plateaus in one round."""
+
+CHUNK = 50
+"""Nodes after which their columns are looked at."""
+
+BEST = 50
+"""Columns of a chunk that are kept."""
+
+ALL_NODES = 3 * NODES
+"""Nodes on plateaus that a pricer has in all; past them it has the bound of the first node only."""
+
+
+class NestedPricer:
+    """Prices by columns on nested sets of letters; bounds by chords of phi.
+
+    The columns are a heuristic: the first letters of an order in the inner set, the next in the outer, and
+    then letter by letter what improves the best of them. The bound holds for every column.
+
+    Args:
+        kernel: the prior and phi.
+        cone: the columns allowed.
+    """
+
+    name: ClassVar[str] = "nested"
+
+    def __init__(self, kernel: Kernel, cone: Cone) -> None:
+        self.kernel, self.cone = kernel, cone
+        self.chords = ChordBound(kernel, cone)
+        self._rng = np.random.default_rng(0)
+
+    def seeds(self) -> list[Batch]:
+        """Columns on the nested sets of random orders: together they cover the letters."""
+        n = len(self.kernel.p)
+        return [self._explicit(*_joined([_prefixes(self._rng.permutation(n)) for _ in range(3)]))]
+
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Explicit]:
+        """The best columns found, and a bound where they are no better than `enough`; see `Pricer.price`."""
+        best, found = self.best(multipliers, most)
+        upper = np.inf if best > enough else self.bound(multipliers, enough)
+        return Priced(best, max(best, upper), [found])
+
+    def best(self, multipliers: FloatArray, most: int) -> tuple[float, Explicit]:
+        """The best columns found, and what the best is worth beyond its cost."""
+        spread = float(np.abs(multipliers - multipliers.mean()).mean())
+        shifts = spread * self._rng.normal(size=(ORDERS, len(multipliers)))
+        shifts[0] = 0.0
+        orders = [np.argsort(multipliers + shift, kind="stable") for shift in shifts]
+        inner, outer = _joined([_prefixes(order) for order in orders])
+        found = self._climbed(inner, outer, multipliers, most)
+        return float(self._values(found, multipliers).max(initial=-np.inf)), found
+
+    def valued(self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray) -> tuple[float, Explicit]:
+        """The best columns on these sets, and what the best is worth beyond its cost."""
+        columns = self._explicit(inner, outer)
+        values = self._values(columns, multipliers)
+        top = np.argsort(-values, kind="stable")[:BEST]
+        return float(values.max(initial=-np.inf)), columns[top]
+
+    def bound(self, multipliers: FloatArray, enough: float) -> float:
+        """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
+        return self.chords.upper(multipliers)
+
+    def _climbed(self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray, most: int) -> Explicit:
+        """The best of these columns, and those on the way of the local search from the first of them."""
+        parts: list[FloatArray] = []
+        last = -np.inf
+        for _ in range(CLIMBS):
+            columns = self._explicit(inner, outer)
+            values = self._values(columns, multipliers)
+            if not len(values) or values.max() <= last + 1e-12 * (1 + abs(last)):
+                break
+            last = float(values.max())
+            top = np.argsort(-values, kind="stable")[: most if not parts else 20]
+            parts.append(columns[top].entries)
+            inner, outer = _neighbours(columns.entries[:, top[0]])
+        return Explicit(np.hstack(parts)) if parts else self._explicit(inner[:0], outer[:0])
+
+    def _explicit(self, inner: BoolArray, outer: BoolArray) -> Explicit:
+        columns = self.cone.nested(inner, outer)
+        return Explicit(columns / (self.kernel.p @ columns))
+
+    def _values(self, columns: Explicit, multipliers: FloatArray) -> FloatArray:
+        return self.kernel.worth(columns.entries) - (self.kernel.p * multipliers) @ columns.entries
+
+
+class BallPricer:
+    """Prices columns over an l1 ball around the prior: exactly but for those with a plateau.
+
+    Every extreme column is one of a box or of staircases, which have pricers of their own, or has a plateau:
+    those are looked for among nested sets, and bounded by `plateau_bound`.
+
+    Args:
+        exact: the pricer of the families.
+        nested: the search.
+        plateau: the other columns.
+    """
+
+    name: ClassVar[str] = "ball"
+
+    def __init__(self, exact: Pricer, nested: NestedPricer, plateau: Plateau) -> None:
+        self.exact, self.nested, self.plateau = exact, nested, plateau
+        self.left = ALL_NODES
+
+    def seeds(self) -> list[Batch]:
+        """Columns to start from."""
+        return self.nested.seeds()
+
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Batch]:
+        """The best columns of both kinds; see `Pricer.price`.
+
+        What the bound on plateaus leaves open anyway is not worth a search for the families' bound.
+        """
+        best, found = self.nested.best(multipliers, most)
+        plateau, columns = np.inf, [found]
+        if best <= enough:
+            plateau, better, more = self._search(multipliers, enough)
+            best, columns = max(best, better), [found, more]
+        priced = self.exact.price(multipliers, most, max(enough, plateau))
+        upper = max(priced.upper, plateau, best)
+        return Priced(max(best, priced.best), upper, [*priced.columns, *columns])
+
+    def bound(self, multipliers: FloatArray, enough: float) -> float:
+        """The larger of both bounds; see `Pricer.bound`."""
+        search = PlateauSearch(self.nested.kernel, self.plateau, multipliers, enough)
+        search.run(min(NODES, self.left))
+        self.left -= search.nodes
+        return max(search.upper, self.exact.bound(multipliers, enough))
+
+    def _search(self, multipliers: FloatArray, enough: float) -> tuple[float, float, Explicit]:
+        """A bound on plateaus, infinite where one better than `enough` is found; its worth, and it."""
+        search = PlateauSearch(self.nested.kernel, self.plateau, multipliers, enough)
+        best, found = self.nested.valued(*search.guesses(), multipliers)
+        while best <= enough and not search.ended and search.nodes < min(NODES, self.left):
+            search.run(CHUNK)
+            best, found = self.nested.valued(*search.guesses(), multipliers)
+        self.left -= search.nodes
+        return (search.upper if best <= enough else np.inf), best, found
+
+
+class ChordBound:
+    """An upper bound on `mu(lam) - <p rho, lam>` over a cone: between its ends phi is below its chord.
+
+    It is far from sharp where columns take three values or more.
+
+    Args:
+        kernel: the prior and phi.
+        cone: the columns allowed.
+
+    Attributes:
+        caps: (N,) the largest entry at each letter.
+        slopes: (N,) the slopes of the chords: multipliers under which it is a bound in closed form.
+    """
+
+    def __init__(self, kernel: Kernel, cone: Cone) -> None:
+        self.kernel, self.cone = kernel, cone
+        p, phi = kernel.p, kernel.phi
+        units = np.diag(1 / p)
+        self.caps = np.array([self._most(units[:, [x]]) for x in range(len(p))])
+        floors = np.maximum(0.0, [-self._most(-units[:, [x]]) for x in range(len(p))])
+        width = np.maximum(self.caps - floors, 0.0)
+        wide = width > 1e-9 * (1 + self.caps)
+        self.slopes = np.where(wide, (phi(self.caps) - phi(floors)) / np.where(wide, width, 1.0), 0.0)
+        ends = np.where(wide, phi(floors), np.maximum(phi(floors), phi(self.caps)))
+        self._constant = float(p @ (ends - self.slopes * floors))
+
+    def upper(self, multipliers: FloatArray) -> float:
+        """The bound."""
+        return self._constant + self._most((self.slopes - multipliers)[:, None])
+
+    def _most(self, gains: FloatArray) -> float:
+        return self.cone.priors.relaxation(self.kernel.p, gains, self.cone.keep)
+
+
+def _prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
+    """The pairs of sets that are the first i letters of an order and the next j - i, for 0 <= i < j."""
+    n = len(order)
+    rank = np.empty(n, int)
+    rank[order] = np.arange(n)
+    first, last = np.triu_indices(n + 1, 1)
+    inner = rank < first[:, None]
+    return inner, (rank < last[:, None]) & ~inner
+
+
+def _neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
+    """The pairs of sets of a column, and those with one letter elsewhere, or two letters swapped."""
+    state = np.where(column >= column.max() * (1 - 1e-9), 2, np.where(column > 0, 1, 0))
+    n = len(state)
+    moved = np.repeat(state[None, :], 2 * n, axis=0)
+    moved[np.arange(n), np.arange(n)] = (state + 1) % 3
+    moved[n + np.arange(n), np.arange(n)] = (state + 2) % 3
+    one, two = np.nonzero(np.triu(state[:, None] != state[None, :]))
+    swapped = np.repeat(state[None, :], len(one), axis=0)
+    swapped[np.arange(len(one)), one], swapped[np.arange(len(one)), two] = state[two], state[one]
+    every = np.vstack([moved, swapped])
+    return every == 2, every == 1
+
+
+def _joined(pairs: list[tuple[BoolArray, BoolArray]]) -> tuple[BoolArray, BoolArray]:
+    inner, outer = zip(*pairs, strict=True)
+    return np.vstack(inner), np.vstack(outer)

@@ -1,0 +1,159 @@
+"""Designs with a sub-convex utility: a linear program in the weights of extreme columns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import FloatArray, Label, rounding_of
+from pmlopt.errors import ProgramError
+from pmlopt.mechanism import MechanismLike, paired
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+from pmlopt.privacy.requirement import MARGIN
+from pmlopt.program import Declaration, Design
+from pmlopt.programs.subconvex.allowed_columns import column_space
+from pmlopt.programs.subconvex.column_space import ColumnSpace
+from pmlopt.programs.subconvex.listed_columns import Explicit
+from pmlopt.utility import SubConvex
+
+DECLARED = 2_000
+"""Extreme columns up to which a program declares all of them."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnDesign(Design):
+    """A design with a sub-convex utility: `max sum_y q[y] mu(lam_y)`, `sum_y q[y] lam_y = 1`, `q >= 0`.
+
+    `variables["weights"]` is the (K,) law of the output over the columns of `lifts`, and
+    `constraints["rows"]` says that rows of the mechanism sum to one. Where `complete` is false the
+    columns are a start, and `solve` generates others.
+
+    Attributes:
+        lifts: (N, K) columns of mean one under the prior.
+        worths: (K,) the utility of each.
+        complete: whether every extreme column is among them.
+        space: all extreme columns, and how they are priced.
+
+    Source: EXT, Theorem 6.
+
+    Examples:
+        >>> from pmlopt import MutualInformation, PML, design
+        >>> program = design([0.5, 0.3, 0.2], PML(0.5), MutualInformation())
+        >>> program.complete, program.lifts.shape, program.problem.is_lp()
+        (True, (3, 6), True)
+    """
+
+    utility: SubConvex
+    lifts: FloatArray
+    worths: FloatArray
+    complete: bool
+    space: ColumnSpace
+
+    @property
+    def mechanism(self) -> cp.Expression:
+        """(N, K) the columns times their weights."""
+        weights = cp.reshape(self.variables["weights"], (1, len(self.worths)), order="C")
+        return cp.multiply(self.lifts, np.ones((self.prior.size, 1)) @ weights)
+
+    @cached_property
+    def range(self) -> float:
+        """The most that the choice of a mechanism can change the utility; the scale of a gap."""
+        top = min(self.space.closed_bound[0], self.space.everything)
+        return max(top - self.space.constant, 0.0)
+
+    def with_every_column(self) -> ColumnDesign:
+        """The same program with all extreme columns declared: the linear program of EXT, Theorem 6.
+
+        Raises:
+            ProgramError: there are too many to list; the message says how many.
+        """
+        p = self.prior.pmf
+        lifts = [np.ones((len(p), 1)), *(columns.lifts(p, MARGIN) for columns in self.space.every_column())]
+        return _declared(self, np.hstack(lifts), True)
+
+    def with_columns(self, lifts: FloatArray) -> ColumnDesign:
+        """The same program with more columns of mean one."""
+        return _declared(self, np.hstack([self.lifts, lifts]), self.complete)
+
+    def with_mechanism(self, mechanism: MechanismLike) -> ColumnDesign:
+        """The same program with the columns of a mechanism: a warm start.
+
+        Raises:
+            ProgramError: the mechanism does not meet the requirement.
+        """
+        p, start = paired(self.prior, mechanism)
+        if not self.privacy.holds(p, start):
+            raise ProgramError(
+                "the warm start does not meet the requirement: its levels are "
+                f"{self.privacy.levels(p, start)}, and the limits {self.privacy.limits}"
+            )
+        occurring = start.matrix[:, start.support]
+        return self.with_columns(Explicit(occurring / (p.pmf @ occurring)).lifts(p.pmf, MARGIN))
+
+    def write_mps(self, path: str | os.PathLike[str]) -> None:
+        """Write the linear program in the MPS format, where all of its columns are declared."""
+        if not self.complete:
+            raise ProgramError(
+                f"the program declares {len(self.worths)} of its extreme columns only: write "
+                "program.with_every_column() where they are few enough"
+            )
+        super().write_mps(path)
+
+    @property
+    def rounding(self) -> float:
+        """The gap that rounding and the margin of the columns may leave, a small part of the range."""
+        expected = 6 * (MARGIN * self.space.steepest + self.space.blur)
+        return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.range))
+
+    def with_constraints(self, **constraints: cp.Constraint) -> Design:
+        """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""
+        raise ProgramError(
+            "a design with a sub-convex utility takes no constraints of your own: its outputs are not known "
+            "before it is solved; use a linear utility such as ExpectedGain"
+        )
+
+
+def column_design(
+    prior: Prior, privacy: Requirement, utility: SubConvex, outputs: tuple[Label, ...] | None
+) -> ColumnDesign:
+    """Declare the linear program over columns; see `design`."""
+    utility.check(prior)
+    space = column_space(prior, privacy, utility)
+    listed = space.listed(DECLARED)
+    columns = space.starts() if listed is None else listed
+    parts = [np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)]
+    empty = ColumnDesign(
+        declare=Declaration(cp.Problem(cp.Maximize(0)), {}, {}).itself,
+        prior=prior,
+        privacy=privacy,
+        utility=utility,
+        outputs=outputs,
+        lifts=np.empty((prior.size, 0)),
+        worths=np.empty(0),
+        complete=listed is not None,
+        space=space,
+    )
+    program = _declared(empty, np.hstack(parts), listed is not None)
+    if listed is None:
+        space.pricer()  # complains where there is no way to price
+    return program
+
+
+def _declared(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:
+    worths = program.utility.worths(program.prior.pmf, lifts)
+    weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
+    rows = lifts @ weights == 1
+    rows.set_label("rows")
+    problem = cp.Problem(cp.Maximize(worths @ weights), [rows])
+    return replace(
+        program,
+        declare=Declaration(problem, {"weights": weights}, {"rows": rows}).itself,
+        lifts=lifts,
+        worths=worths,
+        complete=complete,
+    )

@@ -1,0 +1,191 @@
+"""All extreme columns: how many there are, listed without repetition, and priced from the list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.arrays import FloatArray, subset_sums
+from pmlopt.programs.subconvex.column_batch import (
+    BITS,
+    Columns,
+    joined,
+    sets_of,
+    sums_over,
+    words,
+)
+from pmlopt.programs.subconvex.kernel import Kernel
+from pmlopt.programs.subconvex.pricing import Priced
+from pmlopt.uncertainty.column_families import TIE, Box, Family, Staircase
+
+LARGEST_COUNTED = 40
+"""Letters up to which the number of extreme columns is counted; beyond, listing stops at the limit."""
+
+_SLACK = 1e-13
+
+
+def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
+    """The number of extreme columns, without listing them; None past 40 letters.
+
+    For a box it is the sum of N - 2 |S| over the sets S with p(S) within the capacity, since each extreme
+    column is a set within it and a letter that does not fit any more. The sets are counted from two
+    halves, so that N letters cost 2^(N/2). Where a set fits exactly, the columns that coincide are counted
+    as often as they occur.
+
+    Examples:
+        >>> count_vertices(np.full(4, 0.25), [Box(0.0, 1.6)])  # two letters of 0.25 fit, a third not
+        12
+    """
+    if len(p) > LARGEST_COUNTED:
+        return None
+    return sum(_count(p, family) for family in families)
+
+
+def _count(p: FloatArray, family: Family) -> int:
+    n = len(p)
+    if family.constant:
+        return 1
+    left, right = p[: n // 2], p[n // 2 :]
+    masses, sizes = subset_sums(left), subset_sums(np.ones(len(left)))
+    order = np.argsort(subset_sums(right))
+    others = subset_sums(right)[order]
+    filled = np.concatenate([[0.0], np.cumsum(subset_sums(np.ones(len(right)))[order])])
+    strict = isinstance(family, Staircase)
+    room = family.capacity * (1 - _SLACK if strict else 1 + _SLACK) - masses
+    fitting = np.searchsorted(others, room, side="left" if strict else "right")
+    if strict:
+        return int(fitting.sum()) - 1  # all but the empty set
+    return round(float(((n - 2 * sizes) * fitting - 2 * filled[fitting]).sum()))
+
+
+def vertices(p: FloatArray, families: Sequence[Family], limit: int) -> list[Columns] | None:
+    """Every extreme column, each once, by family; None where there are more than `limit`.
+
+    Examples:
+        >>> [columns] = vertices(np.full(4, 0.25), [Box(0.0, 2.0)], 100)
+        >>> columns.lifts(np.full(4, 0.25)).T.tolist()[:2], len(columns)
+        ([[2.0, 2.0, 0.0, 0.0], [2.0, 0.0, 2.0, 0.0]], 6)
+    """
+    listed = []
+    for family in families:
+        if family.constant:
+            continue
+        found = _box(p, family, limit) if isinstance(family, Box) else _stairs(p, family, limit)
+        if found is None:
+            return None
+        limit -= len(found)
+        if len(found):
+            listed.append(found)
+    return listed
+
+
+def _box(p: FloatArray, box: Box, limit: int) -> Columns | None:
+    """Letter by letter, the largest first: out, in, or between; a partial column that cannot end is left."""
+    n, most = len(p), box.capacity * (1 + _SLACK)
+    least = box.capacity * (1 - _SLACK)
+    order = np.argsort(-p, kind="stable")
+    suffix = np.append(np.cumsum(p[order][::-1])[::-1], 0.0)
+    sets = np.zeros((1, -(-n // BITS)), np.uint16)
+    mass, between = np.zeros(1), np.full(1, -1)
+    for place, letter in enumerate(order):
+        fits, free = np.flatnonzero(mass + p[letter] <= most), np.flatnonzero(between < 0)
+        joined = sets[fits]
+        joined[:, letter // BITS] |= np.uint16(1 << letter % BITS)
+        sets = np.concatenate([sets, joined, sets[free]])
+        mass = np.concatenate([mass, mass[fits] + p[letter], mass[free]])
+        between = np.concatenate([between, between[fits], np.full(len(free), letter)])
+        room = np.where(between >= 0, p[between], 0.0)
+        alive = np.flatnonzero(mass + room + suffix[place + 1] >= least)
+        if len(alive) > 4 * limit:
+            return None
+        sets, mass, between = sets[alive], mass[alive], between[alive]
+    if len(mass) > limit:
+        return None
+    return _distinct(Columns(box, sets_of(sets, n), between), mass, p)
+
+
+def _distinct(columns: Columns, mass: FloatArray, p: FloatArray) -> Columns:
+    """Only the columns that fit exactly can coincide: those are put into one form and listed once."""
+    room = np.where(columns.between >= 0, p[columns.between], 0.0)
+    capacity = columns.family.capacity
+    exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE
+    if not exact.any():
+        return columns
+    tied = columns[exact].distinct(p)
+    return joined([tied, columns[~exact]])
+
+
+def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
+    """Every set whose mass leaves room below, but the empty one."""
+    n = len(p)
+    if 2**n > 4 * limit:
+        return None
+    index = np.arange(1, 2**n - 1)
+    index = index[subset_sums(p)[1:-1] < family.capacity * (1 - _SLACK)]
+    if len(index) > limit:
+        return None
+    high = (index[:, None] >> np.arange(n)) & 1 == 1
+    return Columns(family, high, np.full(len(index), -1))
+
+
+class VertexPricer:
+    """Prices from the list of all extreme columns: exact, for any utility.
+
+    Args:
+        p: (N,) the prior.
+        listed: all extreme columns, by family.
+        worths: the utility's kernel, or a function from (N, K) columns of mean one to (K,) worths.
+    """
+
+    name: ClassVar[str] = "vertices"
+
+    def __init__(
+        self, p: FloatArray, listed: Sequence[Columns], worths: Kernel | Callable[[FloatArray], FloatArray]
+    ) -> None:
+        self.p, self.listed = p, listed
+        self.parts = [ListedColumns(p, columns, worths) for columns in listed]
+
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
+        """The best columns of the list; see `Pricer.price`."""
+        best, found = -np.inf, []
+        for part, columns in zip(self.parts, self.listed, strict=True):
+            values = part.reduced(self.p * multipliers)
+            count = min(most, len(values))
+            top = np.argpartition(-values, count - 1)[:count]
+            top = top[np.argsort(-values[top], kind="stable")]
+            best = max(best, float(values[top[0]]))
+            found.append(columns[top])
+        return Priced(best, best, found)
+
+    def bound(self, multipliers: FloatArray, enough: float) -> float:
+        """The best column's; see `Pricer.bound`."""
+        return self.price(multipliers, 1, enough).upper
+
+
+class ListedColumns:
+    """The columns of one family as arrays: lam = low + step on S + extra at f."""
+
+    def __init__(
+        self, p: FloatArray, columns: Columns, worths: Kernel | Callable[[FloatArray], FloatArray]
+    ) -> None:
+        self.sets: NDArray[np.uint16] = words(columns.high)
+        self.letter = np.where(columns.between >= 0, columns.between, 0)
+        room = np.where(columns.between >= 0, p[self.letter], 0.0)
+        mass = sums_over(self.sets, p)
+        self.low, self.step, self.extra = columns.family.fill(mass, room)
+        if isinstance(worths, Kernel):
+            self.worth = worths.worth_of(mass, room, self.low, self.step, self.extra)
+            return
+        parts = [slice(start, start + _CHUNK) for start in range(0, len(columns), _CHUNK)]
+        self.worth = np.concatenate([worths(columns[part].lifts(p)) for part in parts])
+
+    def reduced(self, costs: FloatArray) -> FloatArray:
+        """(K,) worth less cost, the cost of a letter being p[x] rho[x]."""
+        spent = self.low * costs.sum() + self.step * sums_over(self.sets, costs)
+        return np.asarray(self.worth - spent - self.extra * costs[self.letter])
+
+
+_CHUNK = 50_000

@@ -1,0 +1,136 @@
+"""What a worker does: build the program of one point, solve it, and say what came of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pmlopt.backends.threads import one_thread
+from pmlopt.errors import InputError, SolverError
+from pmlopt.mechanism import Mechanism
+from pmlopt.program import Program
+from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.result import DesignResult, Restart
+from pmlopt.solving import solve
+from pmlopt.sweeps.table import FAILED
+from pmlopt.sweeps.table_values import one_line
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One point to solve.
+
+    Attributes:
+        builder: of the program.
+        point: what it is called with.
+        restart: what the point before in the chain left.
+        options: of `pmlopt.solve`.
+        keeps: whether the mechanism is wanted.
+    """
+
+    builder: Callable[..., Program]
+    point: Mapping[str, Any]
+    restart: Restart | None
+    options: Mapping[str, Any]
+    keeps: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What came of it: plain data, which pickle.
+
+    Attributes:
+        entries: the cells of the row, by column.
+        restart: for the next point of the chain; None where this one failed.
+        mechanism: with its certificate and the solver's record, where it is wanted and there is one.
+    """
+
+    entries: Mapping[str, Any]
+    restart: Restart | None = None
+    mechanism: tuple[Mechanism, Mapping[str, Any]] | None = None
+
+
+def receive(*_: Any) -> None:
+    """Nothing: whoever can run it has got the arguments."""
+
+
+def work(task: Task) -> Answer:
+    """Solve one point. Whatever goes wrong with it is an answer too; only an interrupt is raised."""
+    with _alone():
+        begin = time.perf_counter()
+        result: DesignResult | None = None
+        error: BaseException | None = None
+        try:
+            result = _solved(task.builder(**task.point), task)
+        except KeyboardInterrupt:
+            raise
+        except SolverError as cause:
+            result, error = cause.result, cause
+        except BaseException as cause:  # solvers written in Rust panic past Exception
+            error = cause
+        return _answer(task, result, error, time.perf_counter() - begin)
+
+
+def failure(error: BaseException, seconds: float | None = None) -> dict[str, Any]:
+    """The cells of a point that has nothing but an error."""
+    return {
+        "status": FAILED,
+        "seconds": seconds,
+        "error": one_line(f"{type(error).__name__}: {error}"),
+    }
+
+
+def _solved(program: Program, task: Task) -> DesignResult:
+    if task.restart is not None and _fits(program, task.restart):
+        try:
+            return solve(program, warm_start=task.restart, **task.options)
+        except InputError:  # it does not meet what this program asks: without it, then
+            pass
+    return solve(program, **task.options)
+
+
+def _fits(program: Program, restart: Restart) -> bool:
+    """Whether a start has the shape of the program's mechanisms; designs by columns take any columns."""
+    if not isinstance(program, Program):  # `solve` complains
+        return False
+    rows, columns = restart.matrix.shape
+    fits = program.outputs is None or isinstance(program, ColumnDesign) or columns == len(program.outputs)
+    return bool(fits and rows == program.prior.size)
+
+
+def _answer(task: Task, result: DesignResult | None, error: BaseException | None, seconds: float) -> Answer:
+    entries: dict[str, Any] = {} if error is None else failure(error)
+    if result is None:
+        return Answer({**entries, "seconds": seconds})
+    found = {
+        "status": result.status.value,
+        "value": float(result.value),
+        "bound": float(result.bound),
+        "gap": float(result.gap),
+        "level": float(result.level),
+        "solver": result.solver,
+        "iterations": None if result.iterations is None else int(result.iterations),
+        "warm_started": bool(result.warm_started),
+    }
+    kept = None
+    if task.keeps:
+        record = {key: item for key, item in result.to_dict().items() if key != "mechanism"}
+        kept = result.mechanism, record
+    return Answer({**found, **entries, "seconds": seconds}, result.restart if error is None else None, kept)
+
+
+_TURN = threading.Lock()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One point at a time in a process, and one thread for linear algebra.
+
+    cvxpy numbers its variables by a counter that threads would tear.
+    """
+    with _TURN, one_thread():
+        yield

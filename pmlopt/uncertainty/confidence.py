@@ -1,0 +1,235 @@
+"""How far the true distribution may be from a sample's: sets of priors that hold it with confidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from pmlopt.arrays import BoolArray, FloatArray, Label, probability, real, subset_sums, whole
+from pmlopt.errors import PriorError, PrivacyError
+from pmlopt.prior import Prior, PriorLike, as_prior, counted
+from pmlopt.uncertainty.boxes import Box
+from pmlopt.uncertainty.l1_ball import L1Ball
+from pmlopt.uncertainty.prior_set import PriorSet
+
+LARGEST_BALANCED = 20
+"""Letters up to which `balance` looks at every event."""
+
+OUTWARD = 1e-9
+"""By this share an end of an interval is moved outward, for rounding."""
+
+STEPS = 64
+"""Steps of the search for an end."""
+
+
+def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
+    """The l1 distance that the empirical distribution exceeds with probability at most delta.
+
+    `2 sqrt((log(2^N - 2) - log delta) / (m phi(kappa)))`, at most 2, with
+    `phi(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every distribution:
+    `sqrt(2/m (log(2^N - 2) - log delta))`.
+
+    Args:
+        samples: m, independent draws.
+        size: N, the number of letters.
+        delta: in (0, 1).
+        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+
+    Returns:
+        A radius in [0, 2]; 0 for one letter, which has one distribution only.
+
+    Raises:
+        PrivacyError: samples or size is not a whole number of at least 1, delta is outside (0, 1), or kappa
+            outside (0, 1/2].
+
+    Source: EMP, Theorem 2 and eq. (7) (whose root belongs over the logarithm too); Weissman et al.,
+    Inequalities for the L1 deviation of the empirical distribution, HPL-2003-97.
+
+    Examples:
+        >>> round(weissman_radius(1000, 2, 0.01) ** 2, 12) == round(2 / 1000 * math.log(200), 12)
+        True
+    """
+    draws = whole(samples, "the number of samples", PrivacyError)
+    letters = whole(size, "the size of the alphabet", PrivacyError)
+    terms = log_events(letters) - math.log(probability(delta))
+    return min(2.0, 2 * math.sqrt(max(0.0, terms) / draws / phi(kappa)))
+
+
+def phi(kappa: float) -> float:
+    """`log((1 - k) / k) / (1 - 2 k)`, decreasing on (0, 1/2] to its least value 2 (EMP, Section II-B).
+
+    Raises:
+        PrivacyError: kappa is outside (0, 1/2].
+
+    Examples:
+        >>> phi(0.5), round(phi(0.25), 12) == round(2 * math.log(3), 12)
+        (2.0, True)
+    """
+    k = real(kappa, "kappa", PrivacyError)
+    if not 0 < k <= 0.5:
+        raise PrivacyError(f"kappa is {k:g}: give one in (0, 1/2]")
+    gap = 1 - 2 * k
+    if k < 0.1:
+        return (math.log1p(-k) - math.log(k)) / gap
+    # log((1 - k) / k) = 2 artanh(1 - 2 k)
+    return 2 * math.atanh(gap) / gap if gap > 1e-8 else 2.0
+
+
+def balance(prior: PriorLike) -> float:
+    """kappa, `max_A min(p(A), 1 - p(A))` over the events A: how evenly a distribution can be halved.
+
+    Exact up to 20 letters, and for any number where one letter has half the mass or more; else the upper
+    bound 1/2, which is safe in `weissman_radius`. One letter cannot be halved: 0.
+
+    Args:
+        prior: N letters.
+
+    Source: EMP, Section II-B.
+
+    Examples:
+        >>> balance([0.5, 0.3, 0.2]), round(balance([0.6, 0.3, 0.1]), 12)
+        (0.5, 0.4)
+    """
+    p = as_prior(prior).pmf
+    largest = int(p.argmax())
+    if p[largest] >= 0.5:
+        return float(np.delete(p, largest).sum())
+    if len(p) > LARGEST_BALANCED:
+        return 0.5
+    masses = subset_sums(p)
+    return min(0.5, float(np.minimum(masses, masses.max() - masses).max()))
+
+
+def confidence_ball(prior: Prior, delta: float) -> L1Ball:
+    """The l1 ball around an empirical distribution that holds the true one except with probability delta.
+
+    Args:
+        prior: from the counts of a sample on letters that were fixed before it, without pseudo-counts.
+        delta: in (0, 1), over the sample.
+
+    Raises:
+        PriorError: the prior has no sample size.
+        PrivacyError: delta is outside (0, 1).
+
+    Source: EMP, eq. (7) (`weissman_radius`).
+
+    Examples:
+        >>> ball = confidence_ball(Prior.from_counts({"a": 700, "b": 300}), 0.01)
+        >>> ball.radius == weissman_radius(1000, 2, 0.01), ball.delta
+        (True, 0.01)
+    """
+    return L1Ball(prior, weissman_radius(_sample_size(prior), prior.size, delta), delta)
+
+
+def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: float) -> Box:
+    """Clopper-Pearson intervals that hold every letter's true probability at once, except with delta.
+
+    For two letters it is the one exact interval at delta; for N > 2 each has delta / N (Bonferroni). A letter
+    that was not seen has the lower bound 0; the prior of the design can then be any on the same letters.
+
+    Args:
+        counts: of a sample on letters that were fixed before it, without pseudo-counts: a mapping from label
+            to count, N counts (0 for letters that were not seen), or a prior made from counts.
+        delta: in (0, 1), over the sample.
+
+    Raises:
+        PriorError: the prior was not made from counts, a count is negative or not a whole number, all are
+            0, or they are too large for floats.
+        PrivacyError: delta is outside (0, 1).
+
+    Source: Clopper and Pearson, Biometrika 26 (1934).
+
+    Examples:
+        >>> confidence_box(Prior.from_counts([5, 5]), 0.05).lower.round(4)
+        array([0.1871, 0.1871])
+        >>> confidence_box({"seen": 10, "unseen": 0}, 0.05).upper.round(4)
+        array([1.    , 0.3085])
+    """
+    labels, seen = _counts_of(counts)
+    share, size = probability(delta), len(seen)
+    if size == 1:
+        return Box([1.0], [1.0], share, labels)
+    lower, upper = _intervals(seen, share / 2 if size == 2 else share / (2 * size))
+    return Box(lower, upper, share, labels)
+
+
+def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
+    """(N,) lower and upper bounds, each wrong with probability `tail` at most, rounded outward.
+
+    They are looked for by the binomial's tails: SciPy's inverse of them can be far off in large samples.
+    """
+    from scipy.special import betainc, betaincc
+
+    draws = sum(counts)
+    try:
+        k, rest = np.array([[count, draws - count] for count in counts], dtype=float).T
+        shares, start = k / float(draws), np.maximum(k, 0.5) / float(draws)
+    except OverflowError:
+        raise PriorError("the counts are too large for floats: give whole numbers below 1e308") from None
+    lower = _moved(shares, np.full(len(k), -750.0), lambda end: betainc(k, rest + 1, end) <= tail)
+    upper = _moved(start, 1 - np.log(start), lambda end: betaincc(k + 1, rest, end) <= tail)
+    return lower * (1 - OUTWARD), np.minimum(upper * (1 + OUTWARD), 1.0)
+
+
+def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]) -> FloatArray:
+    """(N,) the nearest ends that are right, at most 1, by bisection of their logarithms.
+
+    Args:
+        start: (N,) where the ends are too near.
+        furthest: (N,) what to add to the logarithms of the starts for ends that are right for sure.
+        right: whether each end is.
+    """
+    near, far = np.zeros(len(start)), furthest
+    for _ in range(STEPS):
+        middle = (near + far) / 2
+        enough = right(np.minimum(start * np.exp(middle), 1.0))
+        near, far = np.where(enough, near, middle), np.where(enough, middle, far)
+    return np.minimum(start * np.exp(far), 1.0)
+
+
+REGIONS: Mapping[str, Callable[[Prior, float], PriorSet]] = {
+    "l1-ball": confidence_ball,
+    "clopper-pearson": confidence_box,
+}
+"""The sets that hold the true distribution with confidence, by name."""
+
+
+def log_events(size: int) -> float:
+    """log(2^N - 2), the logarithm of the number of events between none and all; -inf for one letter.
+
+    Examples:
+        >>> log_events(2) == math.log(2), round(log_events(2000) / math.log(2), 9)
+        (True, 2000.0)
+    """
+    if size == 1:
+        return -math.inf
+    return size * math.log(2) + math.log1p(-(2.0 ** (1 - size)))
+
+
+def _counts_of(
+    counts: Prior | Mapping[Label, int] | Sequence[int],
+) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+    """The labels and counts of a sample."""
+    if isinstance(counts, Prior):
+        _sample_size(counts)
+        if counts.counts is None:
+            raise PriorError(
+                "the prior has a sample size and no counts: make it by Prior.from_counts or "
+                "Prior.from_samples"
+            )
+        return counts.labels, counts.counts
+    labels, seen = counted(counts)
+    if not any(seen):
+        raise PriorError("the counts are all 0: without a sample nothing is known, take AllPriors")
+    return labels, seen
+
+
+def _sample_size(prior: Prior) -> int:
+    if not isinstance(prior, Prior) or prior.samples is None:
+        raise PriorError(
+            "the prior has no sample size, so nothing is known of its error: make it by Prior.from_counts or "
+            "Prior.from_samples, or say Prior(..., samples=m)"
+        )
+    return prior.samples

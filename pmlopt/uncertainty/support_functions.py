@@ -1,0 +1,239 @@
+"""The support functions of bounds: by sorting, or by two nested searches in one dimension each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+
+_STEPS = 200
+"""Steps after which a search ends with the bound in hand; a dozen are usual."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """The function `sum_x (a[x] + theta weights[x])^+ + theta (rate - sum(weights))` of theta.
+
+    Computed as `sum_x a[x] + theta rate` plus the negative parts: nothing large cancels at a large theta.
+
+    Attributes:
+        weights: (N,), or None for weights so large that no term is negative: `sum_x a[x] + theta rate`.
+        rate: a number.
+    """
+
+    weights: FloatArray | None
+    rate: float
+
+    def at(self, costs: FloatArray, theta: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+        """(M,) values less theta keep and (M,) slopes, for the columns of costs."""
+        rate = self.rate - keep
+        values = costs.sum(axis=0) + theta * rate
+        if self.weights is None:
+            return values, np.full(len(theta), rate)
+        inner = costs + self.weights[:, None] * theta
+        negative = inner < 0
+        return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
+
+
+def largest_gains(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+    """(M,) max `<p g, v>` over v >= 0, `<p, v> = 1`, `keep max v <= min_Q <Q, v>`, for each column g.
+
+    It is the least tau for which `<p (g - tau), v> <= 0` on all such v, and by duality
+    `max_v <a, v> <= min_{theta >= 0} max_i piece_i(a, theta) - theta keep` for v with entries up to one.
+    Every tau at which the right side is at most 0 is a bound: nothing rests on how the searches ended.
+
+    Args:
+        pieces: convex functions of theta whose largest is `min_Q sum_x (a[x] + theta Q[x])^+`.
+        p: (N,).
+        gains: (N, M).
+        keep: in (0, 1].
+
+    Examples:
+        >>> uniform = (Piece(np.full(4, 0.25), 1.0),)  # one prior: the mean over the largest half
+        >>> largest_gains(uniform, np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5).round(9)
+        array([3.])
+    """
+    means, tops = p @ gains, gains.max(axis=0)
+    if keep >= 1:
+        return means
+
+    def excess(tau: FloatArray) -> FloatArray:
+        costs = p[:, None] * (gains - tau)
+        value, theta = _least(pieces, costs, keep)
+        return value + _rounding(costs, theta)
+
+    return _root(excess, means, tops)
+
+
+def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float, known: FloatArray) -> float:
+    """The largest over columns g of the same maximum, for the convex hull of the (K, N) laws.
+
+    Here theta has a coordinate for each law, and a linear program finds it: `min tau` subject to
+    `sum_x (p (g - tau) + theta laws)^+ <= keep sum(theta)`. Columns whose `known` (M,) bound is below what
+    others reach are left out. Nothing rests on the program: only its theta is used, and any would do.
+    """
+    if len(laws) == 1:
+        return float(known.max())
+    reached = -np.inf
+    for column in np.argsort(-known, kind="stable"):
+        if known[column] <= reached:
+            break
+        gain = gains[:, [column]]
+        fixed = _Fixed(_mixture(laws, p, gain[:, 0], keep), laws, p[:, None], gain, keep)
+        bound = _root(fixed.excess, p @ gain, known[[column]])
+        reached = max(reached, float(bound[0]))
+    return reached
+
+
+@dataclass(frozen=True, eq=False)
+class _Fixed:
+    """One column of gains under one mixture of the laws."""
+
+    theta: FloatArray
+    laws: FloatArray
+    weights: FloatArray
+    gain: FloatArray
+    keep: float
+
+    def excess(self, tau: FloatArray) -> FloatArray:
+        costs, total = self.weights * (self.gain - tau), float(self.theta.sum())
+        value = np.maximum(costs + (self.theta @ self.laws)[:, None], 0.0).sum(axis=0) - total * self.keep
+        return np.asarray(value + _rounding(costs, np.array([total])))
+
+
+def _mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+    """(K,) the theta of the least tau, by a linear program in (tau, theta, the positive parts)."""
+    from scipy.optimize import linprog
+
+    k, n = laws.shape
+    costs = np.concatenate([[1.0], np.zeros(k + n)])
+    parts = np.hstack([-p[:, None], laws.T, -np.eye(n)])
+    total = np.concatenate([[0.0], np.full(k, -keep), np.ones(n)])
+    answer = linprog(
+        costs,
+        A_ub=np.vstack([parts, total]),
+        b_ub=np.append(-p * gains, 0.0),
+        bounds=[(None, None)] + [(0, None)] * (k + n),
+        method="highs",
+    )
+    return np.zeros(k) if answer.x is None else np.asarray(np.maximum(answer.x[1 : 1 + k], 0.0))
+
+
+def _rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
+    """What rounding may take off a sum of N terms of these costs and this theta."""
+    return np.asarray(rounding_of(len(costs), 1.0) / 16 * (np.abs(costs).sum(axis=0) + theta))
+
+
+def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+    """(M,) the zeros of decreasing functions that are positive at `low`, approached from the right.
+
+    Regula falsi with halved weights (Illinois); ends at a relative width of 1e-15, or where nothing moves.
+    """
+    at_low, at_high = function(low), function(high)
+    high = np.where(at_low <= 0, low, high)
+    side = np.zeros(len(low))
+    size = np.abs(low) + np.abs(high)
+    for _ in range(_STEPS):
+        open_ = (high - low > 4e-16 * size) & (at_low > 0) & (at_high < 0)
+        if not open_.any():
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = low + (high - low) * at_low / (at_low - at_high)
+        middle = np.where(open_ & (middle > low) & (middle < high), middle, (low + high) / 2)
+        value = function(middle)
+        above = value > 0
+        at_high = np.where(open_ & above & (side > 0), at_high / 2, at_high)
+        at_low = np.where(open_ & ~above & (side < 0), at_low / 2, at_low)
+        low, at_low = np.where(open_ & above, middle, low), np.where(open_ & above, value, at_low)
+        high, at_high = np.where(open_ & ~above, middle, high), np.where(open_ & ~above, value, at_high)
+        side = np.where(above, 1.0, -1.0)
+    return high
+
+
+def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+    """(M,) min over theta >= 0 of the largest piece less theta keep, and the (M,) theta where it is.
+
+    Cutting planes on an interval: the next theta is where the lines at its ends cross.
+    """
+
+    def at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values, slopes = zip(*(piece.at(costs, theta, keep) for piece in pieces), strict=True)
+        stacked, rates = np.array(values), np.array(slopes)
+        largest = stacked.max(axis=0)
+        return largest, np.where(stacked >= largest, rates, -np.inf).max(axis=0)
+
+    left = np.zeros(costs.shape[1])
+    right = np.maximum(-costs, 0.0).sum(axis=0) / (1 - keep) * (1 + 1e-9)
+    (f_left, d_left), (f_right, d_right) = at(left), at(right)
+    best = np.where(f_right < f_left, right, left)
+    lowest = np.minimum(f_left, f_right)
+    size = np.abs(costs).sum(axis=0)
+    for _ in range(_STEPS):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            theta = (f_left - f_right + d_right * right - d_left * left) / (d_right - d_left)
+            promised = f_left + d_left * (theta - left)
+        open_ = (d_left < 0) & (d_right > 0) & (theta > left) & (theta < right)
+        open_ &= lowest - promised > 1e-16 * size
+        if not open_.any():
+            break
+        theta = np.where(open_, theta, left)
+        value, slope = at(theta)
+        better = open_ & (value < lowest)
+        best, lowest = np.where(better, theta, best), np.where(better, value, lowest)
+        falls = open_ & (slope < 0)
+        rises = open_ & ~falls
+        left, f_left, d_left = (np.where(falls, new, old) for new, old in
+                                ((theta, left), (value, f_left), (slope, d_left)))  # fmt: skip
+        right, f_right, d_right = (np.where(rises, new, old) for new, old in
+                                   ((theta, right), (value, f_right), (slope, d_right)))  # fmt: skip
+    return lowest, best
+
+
+def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
+    """(M,) the mean of each column over its largest `mass` under `weights`: CVaR, a fractional knapsack.
+
+    Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`, which is at least the mean for every c and equal
+    to it where the largest entries have filled the mass. A c that is large by itself drowns digits of
+    the sum, so a few units in its last place are added; what is left is the rounding of the sum itself,
+    which the caller allows for.
+
+    Args:
+        weights: (N,) the prior.
+        values: (N, M).
+        mass: in (0, 1].
+
+    Examples:
+        >>> top_mean(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5).round(12)
+        array([2.5])
+    """
+    order = np.argsort(-values, axis=0, kind="stable")
+    filled = np.cumsum(weights[order], axis=0)
+    last = np.minimum((filled < mass).sum(axis=0), len(weights) - 1)
+    edge = np.take_along_axis(values, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
+    rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
+    return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
+
+
+def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
+    """Max `<p g, v>` over columns v with `<p, v> = 1` and `keep max v <= min v`, and over columns g.
+
+    The extreme columns take two values, high on the k letters of largest gain: the best k.
+
+    Args:
+        p: (N,).
+        gains: (N, M) the columns g.
+        keep: in [0, 1].
+
+    Examples:
+        >>> round(two_values(np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
+        2.2
+    """
+    order = np.argsort(-gains, axis=0, kind="stable")
+    weights = p[order]
+    worth = weights * np.take_along_axis(gains, order, axis=0)
+    mass = keep + (1 - keep) * np.cumsum(weights, axis=0)
+    total = keep * worth.sum(axis=0) + (1 - keep) * np.cumsum(worth, axis=0)
+    return max(float((total / mass).max()), float((p @ gains).max()))

@@ -1,0 +1,902 @@
+"""The least leakage: against the paper, bisection and closed forms, at hard scales, and its curve."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray, exact_prior, is_stochastic, meets, random_prior
+from oracles.least_leakage import bisected, feasible
+from strategies import priors
+
+from pmlopt import (
+    PML,
+    ExpectedGain,
+    ExpectedLoss,
+    Mechanism,
+    MutualInformation,
+    Prior,
+    Result,
+    Status,
+    best_worst_case,
+    design,
+    leakage_level,
+    least_leakage,
+    solve,
+    worst_case_curve,
+    worst_case_utility,
+)
+from pmlopt.arrays import BoolArray, IntArray
+from pmlopt.closed_forms import support_bound, utility_safe, utility_safe_level
+from pmlopt.errors import (
+    InputError,
+    MechanismError,
+    PrivacyError,
+    ProgramError,
+    SolverError,
+    SolverUnavailableError,
+    UtilityError,
+)
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.utility import absolute
+from pmlopt.utility.orders import highest_threshold, utility_order
+
+EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
+"""WCU, eq. (8)."""
+
+ROTATED = [[4, 3, 2, 1], [1, 4, 3, 2], [2, 1, 4, 3], [3, 2, 1, 4]]
+"""WCU, eq. (13)."""
+
+SMALLEST = [round(0.02 * step, 2) for step in range(1, 11)]
+"""p_min in WCU, Figs. 2 and 3."""
+
+
+def one_low(smallest: float) -> list[float]:
+    return [smallest] + [(1 - smallest) / 3] * 3
+
+
+def three_low(smallest: float) -> list[float]:
+    return [smallest] * 3 + [1 - 3 * smallest]
+
+
+def counting_order() -> IntArray:
+    x, y = np.indices((7, 7))
+    return utility_order(-((x - y) ** 2) - (y < x))
+
+
+def programs_in(result: Result) -> int:
+    """How many linear programs the reason tells of."""
+    found = re.search(r"after (\d+) linear programs", result.reason)
+    assert found is not None
+    return int(found.group(1))
+
+
+def assert_proved(program: LeastLeakage, result: Result, gap: float = 1e-9) -> None:
+    """All that a result claims of itself, and holds in exact arithmetic."""
+    matrix = result.mechanism.matrix
+    assert result.status is Status.OPTIMAL
+    assert result.solver == "level-search"
+    assert result.certificate.verify_exact()
+    assert is_stochastic(matrix)
+    assert meets(program.prior, PML(result.value), matrix)
+    assert (matrix[~program.allowed] == 0).all()
+    assert result.bound <= result.value <= result.bound + gap
+    assert result.gap == result.value - result.bound
+    # the value is what holds in exact arithmetic: a few units in the last place above the floats' level
+    assert result.level <= result.value <= result.level + 4e-15
+    assert result.level == leakage_level(program.prior, result.mechanism)
+    law = program.prior.pmf @ matrix
+    assert not ((law > 0) & (law < 1e-12)).any()
+
+
+def close_to(least: float) -> Any:
+    """What bisection says: its programs are exact to 1e-10 in the share e^-level."""
+    return pytest.approx(least, abs=1e-8 + 1e-9 * math.exp(least))
+
+
+def random_ranks(seed: int) -> tuple[Prior, FloatArray, int]:
+    """Orders by turns: all different, grouped ties, any ranks at all, ties in turn."""
+    rng = np.random.default_rng([901, seed])
+    n, m = (int(size) for size in rng.integers(2, 10, 2))
+    prior = Prior(random_prior(rng, n, (0.3, 1.0, 10.0)[seed % 3]))
+    order = [
+        lambda: utility_order(rng.random((n, m))),
+        lambda: utility_order(rng.integers(0, 3, (n, m)), "grouped"),
+        lambda: rng.integers(1, m + 1, (n, m)),
+        lambda: utility_order(rng.integers(0, 4, (n, m))),
+    ][seed % 4]()
+    return prior, np.asarray(order, dtype=float), int(rng.integers(1, highest_threshold(order) + 1))
+
+
+# ---------------------------------------------------------------- the paper
+
+
+@pytest.mark.parametrize(
+    "p", [[0.6, 0.2, 0.2], [0.5, 0.25, 0.25], [0.7, 0.25, 0.05], [0.55, 0.05, 0.4], [0.98, 0.01, 0.01]]
+)
+def test_example_1_with_a_heavy_letter_drops_the_third_output(p: list[float]) -> None:
+    program = worst_case_utility(p, EXAMPLE, 2)
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(math.log(2), abs=1e-9)
+    printed = np.array([[(1 - 2 * p[2]) / (2 * p[0]), (1 - 2 * p[1]) / (2 * p[0]), 0], [0, 1, 0], [1, 0, 0]])
+    assert leakage_level(p, printed) == pytest.approx(math.log(2), abs=1e-12)
+    assert solve(program, warm_start=printed).value == pytest.approx(math.log(2), abs=1e-12)
+    if p[1] + p[2] < 0.5:
+        assert result.mechanism.matrix[:, 2].tolist() == [0, 0, 0]
+        assert result.closed_form is None
+        assert result.value < utility_safe_level(p, EXAMPLE, 2)
+
+
+@pytest.mark.parametrize("p", [[0.5, 0.25, 0.25], [0.4, 0.3, 0.3], [0.45, 0.15, 0.4], [1 / 3, 1 / 3, 1 / 3]])
+def test_example_1_without_one_is_the_closed_form(p: list[float]) -> None:
+    program = worst_case_utility(p, EXAMPLE, 2)
+    level = -math.log(p[1] + p[2])
+    for start in (None, False):
+        result = solve(program, warm_start=start)
+        assert_proved(program, result)
+        assert result.value == pytest.approx(level, abs=1e-9)
+        assert result.closed_form is not None
+        assert result.closed_form.name == "utility_safe"
+        assert result.closed_form.value == pytest.approx(level, abs=1e-12)
+        assert result.closed_form.difference == result.value - result.closed_form.value
+
+
+@pytest.mark.parametrize("smallest", SMALLEST)
+@pytest.mark.parametrize("h", [2, 3])
+def test_figure_2_the_closed_form_is_optimal(smallest: float, h: int) -> None:
+    prior = one_low(smallest)
+    program = worst_case_utility(prior, ROTATED, h)
+    for start in (None, False):
+        result = solve(program, warm_start=start)
+        assert_proved(program, result)
+        assert result.value == pytest.approx(utility_safe_level(prior, ROTATED, h), abs=1e-8)
+        assert result.closed_form is not None
+
+
+@pytest.mark.parametrize("smallest", SMALLEST)
+def test_figure_3_the_closed_form_is_optimal_at_3_and_not_at_2(smallest: float) -> None:
+    prior = three_low(smallest)
+    program = worst_case_utility(prior, ROTATED, 3)
+    result = solve(program, warm_start=False)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(utility_safe_level(prior, ROTATED, 3), abs=1e-8)
+    program = worst_case_utility(prior, ROTATED, 2)
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value < utility_safe_level(prior, ROTATED, 2) - 0.1
+    assert result.value == pytest.approx(math.log(1.5), abs=1e-9)
+    assert result.closed_form is None
+    assert (result.mechanism.matrix.max(axis=0) == 0).sum() == 1
+
+
+@pytest.mark.parametrize("smallest", [0.215, 2 / 9, 0.23, 0.24, 0.25])
+def test_past_two_ninths_the_form_is_as_good(smallest: float) -> None:
+    prior = three_low(smallest)
+    program = worst_case_utility(prior, ROTATED, 2)
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == close_to(bisected(np.array(prior), program.allowed))
+    assert result.value == pytest.approx(min(math.log(1.5), utility_safe_level(prior, ROTATED, 2)), abs=1e-9)
+
+
+def test_the_counting_query_leaks_less_than_the_form() -> None:
+    order, prior = counting_order(), Prior.uniform(7)
+    levels = []
+    for h in range(1, 8):
+        program = worst_case_utility(prior, order, h)
+        result = solve(program)
+        assert_proved(program, result)
+        assert result.value == close_to(bisected(prior.pmf, program.allowed))
+        assert result.value <= utility_safe_level(prior, order, h) + 1e-12
+        levels.append(math.exp(result.value))
+    assert levels == pytest.approx([1, 1, 1, 1, 2, 3.5, 7], abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("level", "below"), [(math.log(2), 4), (math.log(3.5), 5), (math.log(7), 6)], ids=["2", "3.5", "7"]
+)
+def test_the_counting_query_switches_at_its_levels(level: float, below: int) -> None:
+    order, prior = counting_order(), Prior.uniform(7)
+    for epsilon, threshold in ((level - 1e-6, below), (level + 1e-6, below + 1)):
+        best = best_worst_case(prior, order, epsilon)
+        assert best.threshold == threshold
+        assert best.result.value <= epsilon
+        if threshold < 7:
+            assert best.proved
+            assert epsilon < best.next_bound
+    assert best_worst_case(prior, order, 0.0).threshold == 4
+    top = best_worst_case(prior, order, 99.0)
+    assert (top.threshold, top.proved, top.next_bound) == (7, True, math.inf)
+
+
+# ---------------------------------------------------------------- random orders
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_orders_are_optimal(seed: int) -> None:
+    prior, order, h = random_ranks(seed)
+    m = order.shape[1]
+    program = worst_case_utility(prior, order, h, m)
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == close_to(bisected(prior.pmf, program.allowed))
+    assert result.value <= leakage_level(prior, utility_safe(order, h)) + 1e-15
+    assert result.bound >= support_bound(prior, order, h) - 1e-12
+    assert result.value >= support_bound(prior, order, h) - 1e-12
+    cold = solve(program, warm_start=False)
+    assert_proved(program, cold)
+    assert cold.value == pytest.approx(result.value, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_patterns_are_optimal(seed: int) -> None:
+    rng = np.random.default_rng([903, seed])
+    n, m = (int(size) for size in rng.integers(2, 10, 2))
+    prior = Prior(random_prior(rng, n, 0.3 if seed % 2 else 2.0))
+    allowed = rng.random((n, m)) < (0.2, 0.5)[seed % 2]
+    allowed[np.arange(n), rng.integers(0, m, n)] = True
+    program = worst_case_utility(prior, np.where(allowed, m, 1), m, m)
+    assert np.array_equal(program.allowed, allowed)
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == close_to(bisected(prior.pmf, allowed))
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.0, 10.0])
+@pytest.mark.parametrize("h", [10, 16, 19])
+def test_twenty_letters_take_few_linear_programs(spread: float, h: int) -> None:
+    rng = np.random.default_rng([904, h])
+    prior = Prior(random_prior(rng, 20, spread))
+    program = worst_case_utility(prior, utility_order(rng.random((20, 20))), h)
+    for start in (None, False):
+        result = solve(program, warm_start=start)
+        assert_proved(program, result)
+        assert programs_in(result) <= 15
+
+
+def twenty_letters(seed: int) -> tuple[Prior, FloatArray]:
+    """A prior and gains."""
+    rng = np.random.default_rng([920, seed])
+    return Prior(random_prior(rng, 20, (0.3, 1.0, 10.0)[seed % 3])), rng.normal(size=(20, 20))
+
+
+@pytest.mark.parametrize(("seed", "h"), [(0, 14), (1, 18), (9, 18), (33, 18)])
+def test_no_order_of_twenty_letters_takes_many_linear_programs(seed: int, h: int) -> None:
+    prior, gains = twenty_letters(seed)
+    assert programs_in(solve(worst_case_utility(prior, utility_order(gains), h))) <= 15
+
+
+@pytest.mark.parametrize(("seed", "share"), [(0, 0.5), (1, 0.2), (13, 0.8), (11, 0.8)])
+def test_no_floor_of_twenty_letters_takes_many_linear_programs(seed: int, share: float) -> None:
+    prior, gains = twenty_letters(seed)
+    result = solve(least_leakage(prior, ExpectedGain(gains), expected=floor_at(prior, gains, share)))
+    assert result.status is Status.OPTIMAL
+    assert programs_in(result) <= 20
+
+
+# ---------------------------------------------------------------- floors on the utility
+
+
+def floor_at(prior: Prior, gains: FloatArray, share: float, allowed: BoolArray | None = None) -> float:
+    """A share of the way from the best constant's gain, or the least there is, to the largest."""
+    can = np.ones(gains.shape, dtype=bool) if allowed is None else allowed
+    best = float(prior.pmf @ np.where(can, gains, -np.inf).max(axis=1))
+    worst = float(prior.pmf @ np.where(can, gains, np.inf).min(axis=1))
+    low = max([worst, *(prior.pmf @ gains)[can.all(axis=0)].tolist()])
+    return float(low + share * (best - low))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_floors_are_met_at_the_least_level(seed: int) -> None:
+    rng = np.random.default_rng([906, seed])
+    n, m = (int(size) for size in rng.integers(2, 8, 2))
+    prior = Prior(random_prior(rng, n, (1.0, 3.0, 10.0)[seed % 3]))
+    gains = rng.normal(size=(n, m)) * 10.0 ** int(rng.integers(-6, 7))
+    allowed = np.ones((n, m), dtype=bool)
+    sign, utility = (1, ExpectedGain(gains)) if seed % 2 else (-1, ExpectedLoss(-gains))
+    worst = expected = None
+    kind = ("expected", "worst", "both")[seed // 2 % 3]
+    if kind != "expected":
+        at_most = float(gains.max(axis=1).min())
+        limit = float(rng.choice(gains[gains <= at_most]))
+        allowed, worst = gains >= limit, sign * limit
+    if kind != "worst":
+        expected = sign * floor_at(prior, gains, float(rng.choice([0.05, 0.3, 0.6, 0.9])), allowed)
+    program = least_leakage(prior, utility, expected=expected, worst=worst, outputs=m)
+    assert (program.allowed <= allowed).all()  # at the maximum only the best outputs are left
+    result = solve(program)
+    assert_proved(program, result, 1e-7)
+    if expected is None:
+        assert program.floor is None
+        assert result.value == close_to(bisected(prior.pmf, allowed))
+        return
+    scaled = gains / np.abs(gains).max()
+    least = bisected(prior.pmf, allowed, scaled, sign * expected / float(np.abs(gains).max()))
+    assert result.value == pytest.approx(least, abs=1e-7)
+    reached = float(prior.pmf @ (gains * result.mechanism.matrix).sum(axis=1))
+    assert reached >= sign * expected - 1e-12 * np.ptp(gains)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_the_trade_off_is_the_same_from_both_sides(seed: int) -> None:
+    rng = np.random.default_rng([907, seed])
+    n = int(rng.integers(2, 7))
+    prior = Prior(random_prior(rng, n, 5.0))
+    table = rng.random((n, n)) if seed % 2 else 1 - np.eye(n)
+    utility: ExpectedGain | ExpectedLoss = ExpectedGain(table) if seed % 4 == 1 else ExpectedLoss(table)
+    levels = np.linspace(0.15, 0.9, 4) * prior.max_leakage
+    for epsilon in levels:
+        before, best = (
+            solve(design(prior, PML(level), utility), tolerance=1e-10) for level in (epsilon - 1e-4, epsilon)
+        )
+        least = solve(least_leakage(prior, utility, expected=best.value))
+        assert least.value <= epsilon + 1e-7
+        if abs(best.value - before.value) > 1e-6:  # on a plateau the level comes back as its left end
+            assert least.value == pytest.approx(epsilon, abs=1e-7)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+def test_guessing_right_takes_the_logarithm_of_how_much_better(n: int, share: float) -> None:
+    right = (1 + share * (n - 1)) / n
+    program = least_leakage(Prior.uniform(n), ExpectedGain(np.eye(n)), expected=right)
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(math.log(n * right), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_floor_at_the_maximum_leaves_the_best_outputs(seed: int) -> None:
+    rng = np.random.default_rng([908, seed])
+    n, m = (int(size) for size in rng.integers(2, 7, 2))
+    prior, gains = Prior(random_prior(rng, n)), rng.normal(size=(n, m))
+    best = np.eye(m)[gains.argmax(axis=1)]
+    most = ExpectedGain(gains).value(prior, Mechanism(best, prior.labels))
+    for program in (
+        least_leakage(prior, ExpectedGain(gains), expected=most, outputs=m),
+        least_leakage(prior, ExpectedLoss(-gains), expected=-most, outputs=m),
+    ):
+        result = solve(program)
+        assert_proved(program, result)
+        assert result.value == pytest.approx(leakage_level(prior, best), abs=1e-9)
+        assert result.mechanism.matrix.tolist() == best.tolist()
+
+
+def test_a_floor_at_the_maximum_with_several_best_outputs_chooses_among_them() -> None:
+    gains = [[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0]]
+    result = solve(least_leakage([0.2, 0.3, 0.5], ExpectedGain(gains), expected=1.0))
+    assert result.value == 0
+    assert result.mechanism.matrix.tolist() == [[0, 1, 0]] * 3
+
+
+@pytest.mark.parametrize("below", [0.0, 1e-12, 1e-3, 0.2, 100.0])
+def test_a_floor_that_a_constant_reaches_takes_no_leakage(below: float) -> None:
+    prior, gains = [0.2, 0.3, 0.5], np.eye(3)
+    program = least_leakage(prior, ExpectedGain(gains), expected=0.5 - below)
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("utility", "floor", "reached"),
+    [
+        (ExpectedGain(np.eye(3)), 1.001, "expected gain of 1.001: the largest is 1"),
+        (ExpectedGain([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 4.0]]), 3.5, "the largest is 3.3"),
+        (ExpectedLoss(1 - np.eye(3)), -0.01, "expected loss of -0.01: the smallest is 0"),
+        (ExpectedLoss([[2.0, 5.0, 5.0], [5.0, 3.0, 5.0], [5.0, 5.0, 4.0]]), 3.0, "the smallest is 3.3"),
+    ],
+)
+def test_floors_out_of_reach_are_refused_with_what_is_reached(
+    utility: ExpectedGain | ExpectedLoss, floor: float, reached: str
+) -> None:
+    with pytest.raises(ProgramError, match=re.escape(reached)):
+        least_leakage([0.2, 0.3, 0.5], utility, expected=floor)
+
+
+def test_both_floors_count_what_the_worst_case_leaves() -> None:
+    gains = ExpectedGain([[1.0, 0.0], [0.5, 1.0]])
+    with pytest.raises(ProgramError, match=r"the largest is 1$"):
+        least_leakage([0.5, 0.5], gains, expected=1.5, worst=0.5)
+    with pytest.raises(ProgramError, match=r"no output has a gain of 1\.5 for the letter 0: the best is 1"):
+        least_leakage([0.5, 0.5], gains, expected=0.5, worst=1.5)
+    with pytest.raises(ProgramError, match="no output has a loss of -2 for the letter 'b': the best is -1"):
+        least_leakage(Prior([0.5, 0.5], ["a", "b"]), ExpectedLoss([[-3.0, 0.0], [-1.0, 0.0]]), worst=-2)
+
+
+@pytest.mark.parametrize(
+    ("utility", "floors", "error", "message"),
+    [
+        (ExpectedGain(np.eye(2)), {}, ProgramError, "no floor is given"),
+        (ExpectedGain(np.eye(2)), {"expected": math.nan}, ProgramError, "finite"),
+        (ExpectedGain(np.eye(2)), {"worst": math.inf}, ProgramError, "finite"),
+        (ExpectedGain(np.eye(2)), {"expected": "0.5"}, ProgramError, "number"),
+        (ExpectedGain(np.eye(3)), {"expected": 0.5}, UtilityError, "shape"),
+        (MutualInformation(), {"expected": 0.5}, UtilityError, "give ExpectedGain"),
+        (None, {"worst": 0.5}, UtilityError, "give ExpectedGain"),
+        (ExpectedGain(np.eye(2)), {"expected": 0.5, "outputs": ["a", "a"]}, ProgramError, "twice"),
+    ],
+)
+def test_demands_that_cannot_be_meant_are_refused(
+    utility: Any, floors: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        least_leakage([0.5, 0.5], utility, **floors)
+
+
+def test_a_utility_that_nothing_changes_takes_no_leakage() -> None:
+    program = least_leakage([0.3, 0.7], ExpectedGain([[2.0, 2.0], [1.0, 1.0]]), expected=1.3)
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == 0
+
+
+def test_a_function_of_the_labels_is_a_utility() -> None:
+    prior = Prior.uniform(4, [1, 2, 4, 8])
+    program = least_leakage(prior, ExpectedLoss(absolute), worst=2, expected=1.0, outputs=[1, 4, 6])
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.mechanism.inputs == (1, 2, 4, 8)
+    assert result.mechanism.outputs == (1, 4, 6)
+    assert program.allowed.tolist() == [[True, False, False], [True, True, False], [False, True, True],
+                                        [False, False, True]]  # fmt: skip
+
+
+# ---------------------------------------------------------------- hard scales
+
+
+@pytest.mark.parametrize("rare", [1e-6, 1e-9])
+@pytest.mark.parametrize("h", [1, 2, 3, 4])
+def test_rare_letters_in_the_worst_case(rare: float, h: int) -> None:
+    rng = np.random.default_rng([909, h])
+    rest = rng.dirichlet(np.ones(3))
+    prior = Prior([rare, *(rest * (1 - rare))])
+    program = worst_case_utility(prior, utility_order(rng.random((4, 4))), h)
+    for start in (None, False):
+        result = solve(program, warm_start=start)
+        assert_proved(program, result)
+
+
+@settings(max_examples=60, deadline=None)
+@given(priors(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_any_prior_with_rare_letters_is_solved_in_the_worst_case(
+    prior: FloatArray, outputs: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    order = utility_order(rng.integers(0, 4, (len(prior), outputs)), ("first", "grouped")[seed % 2])
+    h = int(rng.integers(1, outputs + 1))
+    program = worst_case_utility(prior, order, h, outputs)
+    assert_proved(program, solve(program))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("rare", [1e-2, 1e-3, 1e-4, 1e-6])
+def test_a_floor_about_a_rare_letter_is_proved(rare: float, share: float) -> None:
+    # the letter of mass r must be told with probability f: the best level is -log(r (2 - f))
+    program = least_leakage([rare, 1 - rare], ExpectedGain(np.eye(2)), expected=1 - rare + share * rare)
+    result = solve(program)
+    assert result.value == pytest.approx(-math.log(rare * (2 - share)), abs=1e-7)
+    assert_proved(program, result, 1e-7)
+
+
+def offset_case(offset: float, scale: float, prior: list[float]) -> tuple[ExpectedGain, list[float]]:
+    """Gains of guessing right, shifted; and the expectations of the constants as pmlopt tells them."""
+    n = len(prior)
+    gains = ExpectedGain(offset + scale * np.eye(n))
+    return gains, [gains.value(prior, np.eye(n)[[y] * n]) for y in range(n)]
+
+
+RARE_GAINS = [[3.0, 0.0, 0.0, 2.0], [3.0, 0.0, 3.0, 3.0], [1.0, 2.0, 0.0, 2.0]]
+
+
+@pytest.mark.parametrize("rare", [1e-4, 1e-5, 1e-6, 1e-7])
+def test_a_search_that_creeps_goes_halfway(rare: float) -> None:
+    # the first tangents of these come down to the level from one side only, ever more slowly
+    prior = [0.4, 0.6 - rare, rare]
+    gains = np.array(RARE_GAINS)
+    constant = float((prior @ gains).max())
+    best = float(prior @ gains.max(axis=1))
+    result = solve(least_leakage(prior, ExpectedGain(gains), expected=(constant + best) / 2))
+    assert result.status is Status.OPTIMAL
+    # one output that half of all may emit: log(1 / 0.6), less what the rare letter is worth
+    assert result.value == pytest.approx(-math.log(0.6), abs=2 * rare)
+
+
+@pytest.mark.parametrize("rare", [1e-6, 1e-7, 1e-8, 1e-9])
+def test_a_letter_that_alone_can_gain_bounds_the_level(rare: float) -> None:
+    # as above with f = 1/2: the best level is -log(r (2 - f)), as far as the floor has digits of r
+    prior = [0.5, 0.5 - rare, rare]
+    gains = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    result = solve(least_leakage(prior, ExpectedGain(gains), expected=1 - rare / 2))
+    digits = 1e-9 + 1e-15 / rare
+    assert result.gap <= 1e-4
+    assert result.bound - digits <= -math.log(1.5 * rare) <= result.value + digits
+
+
+@pytest.mark.parametrize(
+    ("offset", "scale", "prior"),
+    [
+        (0.0, 1.0, [0.3, 0.7]),
+        (100.0, 1.0, [0.1, 0.2, 0.3, 0.4]),
+        (100.0, 0.01, [0.3, 0.7]),
+        (1000.0, 0.1, [0.1, 0.2, 0.3, 0.4]),
+        (10_000.0, 0.001, [0.3, 0.7]),
+    ],
+)
+def test_what_a_constant_reaches_takes_no_leakage_with_an_offset_too(
+    offset: float, scale: float, prior: list[float]
+) -> None:
+    gains, constants = offset_case(offset, scale, prior)
+    result = solve(least_leakage(prior, gains, expected=max(constants)))
+    assert result.value == pytest.approx(0, abs=1e-9)
+    assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+def test_no_bound_is_above_a_constant_that_reaches_the_floor_in_exact_arithmetic(
+    seed: int, offset: float
+) -> None:
+    rng = np.random.default_rng([910, seed])
+    n, m = (int(size) for size in rng.integers(2, 6, 2))
+    prior = Prior(random_prior(rng, n))
+    gains = rng.normal(size=(n, m)) * 1e-3 + offset
+    p = exact_prior(prior)
+    most = max(
+        sum((a * Fraction(value) for a, value in zip(p, column, strict=True)), Fraction(0))
+        for column in gains.T.tolist()
+    )
+    floor = float(most)
+    while Fraction(floor) > most:
+        floor = math.nextafter(floor, -math.inf)
+    assert solve(least_leakage(prior, ExpectedGain(gains), expected=floor, outputs=m)).bound <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("offset", "scale", "prior"),
+    [(0.0, 1.0, [0.3, 0.7]), (1000.0, 0.1, [0.1, 0.2, 0.3, 0.4]), (1e6, 0.01, [0.1, 0.2, 0.3, 0.4])],
+)
+def test_what_is_reached_is_not_refused_with_an_offset_too(
+    offset: float, scale: float, prior: list[float]
+) -> None:
+    gains, _ = offset_case(offset, scale, prior)
+    most = gains.value(prior, np.eye(len(prior)))
+    result = solve(least_leakage(prior, gains, expected=most))
+    assert result.value == pytest.approx(-math.log(min(prior)), abs=1e-9)
+
+
+def test_what_is_refused_is_told_with_its_digits() -> None:
+    with pytest.raises(ProgramError) as refused:
+        least_leakage([0.5, 0.5], ExpectedGain(1000 + 0.001 * np.eye(2)), expected=1000.002)
+    assert "gain of 1000.002: the largest is 1000.001" in str(refused.value)
+
+
+# ---------------------------------------------------------------- edges
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 5])
+def test_one_letter_has_nothing_to_leak(outputs: int) -> None:
+    order = utility_order(np.random.default_rng(1).random((1, outputs)))
+    for h in range(1, outputs + 1):
+        program = worst_case_utility([1.0], order, h, outputs)
+        result = solve(program, warm_start=False)
+        assert_proved(program, result)
+        assert (result.value, result.bound) == (0, 0)
+    program = least_leakage([1.0], ExpectedGain(order.astype(float)), expected=outputs, outputs=outputs)
+    assert solve(program).value == 0
+
+
+@pytest.mark.parametrize("letters", [1, 2, 5])
+def test_one_output_leaks_nothing(letters: int) -> None:
+    program = worst_case_utility(Prior.uniform(letters), np.ones((letters, 1)), 1, ["only"])
+    for start in (None, False):
+        result = solve(program, warm_start=start)
+        assert_proved(program, result)
+        assert result.value == 0
+        assert result.mechanism.matrix.tolist() == [[1.0]] * letters
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_lowest_threshold_demands_nothing_and_the_highest_everything(seed: int) -> None:
+    rng = np.random.default_rng([911, seed])
+    n, m = (int(size) for size in rng.integers(2, 8, 2))
+    prior, order = Prior(random_prior(rng, n)), utility_order(rng.random((n, m)))
+    lowest, highest = worst_case_utility(prior, order, 1, m), worst_case_utility(prior, order, m, m)
+    free, told = solve(lowest), solve(highest, warm_start=False)
+    assert_proved(lowest, free)
+    assert_proved(highest, told)
+    assert free.value == 0
+    assert told.mechanism.matrix.tolist() == (order == m).astype(float).tolist()
+    assert told.value == pytest.approx(leakage_level(prior, told.mechanism), abs=1e-14)
+
+
+@pytest.mark.parametrize("h", [0, -1, 4, 1.5, "2", None])
+def test_thresholds_that_cannot_be_meant_are_refused(h: Any) -> None:
+    with pytest.raises(UtilityError, match="threshold"):
+        worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, h)
+
+
+def test_orders_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(UtilityError, match="row 1 of the order has no rank of 3 or more"):
+        worst_case_utility([0.6, 0.2, 0.2], [[3, 2, 1], [2, 2, 2], [2, 1, 3]], 3)
+    with pytest.raises(UtilityError, match="3 rows for 2 letters"):
+        worst_case_utility([0.5, 0.5], EXAMPLE, 2)
+    with pytest.raises(ProgramError, match="outputs"):
+        worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2, ["a", "b"])
+
+
+def test_repeated_rows_and_columns_are_no_obstacle() -> None:
+    order = np.array([[3, 2, 1], [3, 2, 1], [1, 2, 3], [1, 2, 3]])
+    program = worst_case_utility([0.1, 0.2, 0.3, 0.4], order, 3, 3)
+    result = solve(program, warm_start=False)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(-math.log(0.3), abs=1e-9)
+    assert solve(worst_case_utility([0.1, 0.2, 0.3, 0.4], order, 2, 3)).value == 0
+    grouped = [[4, 4, 1, 2], [1, 2, 4, 4]]
+    program = worst_case_utility([0.3, 0.7], grouped, 4, 4)
+    result = solve(program, warm_start=False)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(-math.log(0.3), abs=1e-9)
+
+
+def test_labels_are_kept() -> None:
+    prior = Prior([0.6, 0.2, 0.2], ["a", "b", "c"])
+    result = solve(worst_case_utility(prior, EXAMPLE, 2))
+    assert result.mechanism.inputs == result.mechanism.outputs == ("a", "b", "c")
+    result = solve(worst_case_utility(prior, EXAMPLE, 2, ["x", "y", "z"]), warm_start=False)
+    assert result.mechanism.inputs == ("a", "b", "c")
+    assert result.mechanism.outputs == ("x", "y", "z")
+    assert result.to_dict()["mechanism"]["outputs"] == ["x", "y", "z"]
+    assert solve(worst_case_utility(prior, EXAMPLE, 2), warm_start=result.mechanism.matrix).warm_started
+    assert result.certificate.repair.dropped == () or result.certificate.to_dict()["repair"][
+        "dropped_outputs"
+    ] == ["z"]
+
+
+def test_solving_twice_gives_the_same_numbers() -> None:
+    prior, order, h = random_ranks(84)
+    first, again = (solve(worst_case_utility(prior, order, h, order.shape[1])) for _ in range(2))
+    program = worst_case_utility(prior, order, h, order.shape[1])
+    for result in (again, solve(program), solve(program)):
+        assert np.array_equal(first.mechanism.matrix, result.mechanism.matrix)
+        assert (first.value, first.bound, first.iterations) == (result.value, result.bound, result.iterations)
+
+
+# ---------------------------------------------------------------- how it is asked for
+
+
+def test_a_start_within_the_demands_is_used() -> None:
+    prior = Prior([0.6, 0.2, 0.2], ["a", "b", "c"])
+    program = worst_case_utility(prior, EXAMPLE, 2)
+    best = solve(program)
+    stricter = solve(worst_case_utility(prior, EXAMPLE, 3))
+    for start in (best, best.mechanism, best.mechanism.matrix, best.mechanism.matrix.tolist(), stricter):
+        result = solve(program, warm_start=start)
+        assert_proved(program, result)
+        assert result.warm_started
+        assert result.value == pytest.approx(math.log(2), abs=1e-9)
+    assert programs_in(solve(program, warm_start=best)) <= programs_in(solve(program, warm_start=False))
+    assert not solve(program, warm_start=False).warm_started
+
+
+def starts() -> Iterable[tuple[Any, type[Exception], str]]:
+    swapped = Mechanism(np.eye(3), ["b", "a", "c"], ["a", "b", "c"])
+    yield np.full((3, 2), 0.5), ProgramError, r"shape \(3, 2\); the program needs \(3, 3\)"
+    yield np.eye(2), MechanismError, "3 letters and the mechanism 2"
+    yield np.full((3, 3), 1 / 3), ProgramError, "emits output 2 for letter 0, which is not allowed"
+    yield np.full((3, 3), 0.5), MechanismError, "sums to 1.5"
+    yield np.full((3, 3), np.nan), MechanismError, "nan"
+    yield swapped, MechanismError, "another order"
+    yield "closed form", MechanismError, "numbers"
+
+
+@pytest.mark.parametrize(("start", "error", "message"), list(starts()))
+def test_starts_that_miss_the_demands_are_refused(start: Any, error: type[Exception], message: str) -> None:
+    program = worst_case_utility(Prior([0.6, 0.2, 0.2], ["a", "b", "c"]), EXAMPLE, 2)
+    with pytest.raises(error, match=message):
+        solve(program, warm_start=start)
+
+
+def test_a_start_below_the_floor_is_refused() -> None:
+    program = least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5)
+    with pytest.raises(ProgramError, match=r"misses the expected utility by 0\.25$"):
+        solve(program, warm_start=np.full((4, 4), 0.25))
+    assert solve(program, warm_start=np.eye(4)).value == pytest.approx(math.log(2), abs=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["highs", "clarabel", "column-generation", "magic", ""])
+def test_other_solvers_are_refused(solver: str) -> None:
+    with pytest.raises(SolverUnavailableError, match="level-search"):
+        solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), solver)
+
+
+@pytest.mark.parametrize("solver", ["auto", "AUTO", "level-search", "Level-Search"])
+def test_its_own_names_are_taken(solver: str) -> None:
+    result = solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), solver)
+    assert result.solver == "level-search"
+    assert result.attempts == ()
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1e-6, 1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("floored", [False, True])
+def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> None:
+    rng = np.random.default_rng(912)
+    prior, gains = Prior(random_prior(rng, 12)), rng.random((12, 12))
+    if floored:
+        program = least_leakage(prior, ExpectedGain(gains), expected=floor_at(prior, gains, 0.6))
+    else:
+        program = worst_case_utility(prior, utility_order(gains), 9)
+    result = solve(program, time_limit=seconds)
+    assert result.status in (Status.OPTIMAL, Status.STOPPED)
+    assert result.certificate.verify_exact()
+    assert result.bound <= result.value
+    assert (result.mechanism.matrix[~program.allowed] == 0).all()
+    with suppress(SolverError):  # without a start there may be no mechanism in time
+        cold = solve(program, time_limit=seconds, warm_start=False)
+        assert cold.certificate.verify_exact()
+        assert cold.bound <= cold.value
+    if seconds < 1e-5:
+        with pytest.raises(SolverError, match="Allow more time"):
+            solve(program, time_limit=seconds, warm_start=False)
+
+
+@pytest.mark.parametrize("limits", [{"time_limit": -1.0}, {"tolerance": 0.0}, {"tolerance": math.nan}])
+def test_limits_that_cannot_be_meant_are_refused(limits: dict[str, float]) -> None:
+    with pytest.raises(InputError):
+        solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), **limits)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
+def test_the_gap_is_within_the_tolerance(tolerance: float) -> None:
+    prior, order, h = random_ranks(84)
+    result = solve(worst_case_utility(prior, order, h, order.shape[1]), tolerance=tolerance)
+    assert result.status is Status.OPTIMAL
+    assert result.gap <= tolerance
+
+
+def test_a_tolerance_finer_than_floats_is_an_honest_gap() -> None:
+    prior, order, h = random_ranks(84)
+    result = solve(worst_case_utility(prior, order, h, order.shape[1]), tolerance=1e-16)
+    assert result.status in (Status.OPTIMAL, Status.UNPROVED)
+    assert result.gap <= 1e-9
+
+
+# ---------------------------------------------------------------- the curve
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_curve_is_every_single_solve(seed: int) -> None:
+    rng = np.random.default_rng([913, seed])
+    n = int(rng.integers(2, 9))
+    prior = Prior(random_prior(rng, n, 0.5), [f"letter {x}" for x in range(n)])
+    order = utility_order(rng.integers(0, n, (n, n)), ("first", "grouped")[seed % 2])
+    points = worst_case_curve(prior, order)
+    assert [point.threshold for point in points] == list(range(1, highest_threshold(order) + 1))
+    for point in points:
+        program = worst_case_utility(prior, order, point.threshold)
+        assert_proved(program, point.result)
+        assert point.result.value == pytest.approx(solve(program).value, abs=2e-9)
+    assert points[0].result.value == 0
+    assert all(b.result.value >= a.result.value for a, b in itertools.pairwise(points))
+    for epsilon in [0.0, *(point.result.value + step for point in points for step in (-1e-6, 0.0, 1e-6))]:
+        if epsilon < 0:
+            continue
+        best = best_worst_case(prior, order, epsilon)
+        scan = [point for point in points if point.result.value <= epsilon + 2e-9]
+        sure = [point for point in points if point.result.value <= epsilon - 2e-9 or point.threshold == 1]
+        assert sure[-1].threshold <= best.threshold <= scan[-1].threshold
+        assert best.result.value <= epsilon
+        assert best.proved == (best.next_bound > epsilon)
+        if best.threshold < len(points):
+            following = points[best.threshold].result
+            assert best.next_bound == pytest.approx(following.bound, abs=2e-9)
+        else:
+            assert best.next_bound == math.inf
+
+
+def test_a_curve_of_some_thresholds() -> None:
+    prior = [0.6, 0.2, 0.2]
+    points = worst_case_curve(prior, EXAMPLE, [3, 1, 3])
+    assert [point.threshold for point in points] == [1, 3]
+    assert [math.exp(point.result.value) for point in points] == pytest.approx([1, 5], abs=1e-8)
+    assert [p.threshold for p in worst_case_curve(prior, EXAMPLE, iter([2]))] == [2]
+    assert worst_case_curve(prior, EXAMPLE, []) == []
+    assert [p.threshold for p in worst_case_curve(prior, EXAMPLE, np.array([2, 1]))] == [1, 2]
+    for wrong in ([0], [4], [1.5]):
+        with pytest.raises(UtilityError, match="threshold"):
+            worst_case_curve(prior, EXAMPLE, wrong)  # type: ignore[arg-type]
+    loose = worst_case_curve(prior, EXAMPLE, tolerance=1e-2)
+    assert all(point.result.gap <= 1e-2 for point in loose)
+
+
+def test_ends_of_the_search() -> None:
+    prior = [0.6, 0.2, 0.2]
+    none = best_worst_case(prior, EXAMPLE, 0.0)
+    assert (none.threshold, none.result.value, none.proved) == (1, 0, True)
+    assert math.exp(none.next_bound) == pytest.approx(2, abs=1e-8)
+    tied = best_worst_case(prior, [[2, 2, 2], [3, 3, 3], [3, 2, 3]], 50.0)
+    assert (tied.threshold, tied.proved) == (2, True)
+    for wrong in (-0.1, math.nan, "one"):
+        with pytest.raises(PrivacyError):
+            best_worst_case(prior, EXAMPLE, wrong)  # type: ignore[arg-type]
+    with pytest.raises(UtilityError):
+        best_worst_case(prior, [[4, 1, 1]] * 3, 1.0)
+    assert highest_threshold([[3, 2, 1], [2, 2, 2]]) == 2
+
+
+def test_a_level_too_close_to_tell_is_not_called_proved() -> None:
+    best = best_worst_case([0.6, 0.2, 0.2], EXAMPLE, math.log(2), tolerance=1e-7)
+    if best.threshold == 1:
+        assert not best.proved
+        assert best.next_bound <= math.log(2)
+    else:
+        assert best.result.value <= math.log(2)
+
+
+# ---------------------------------------------------------------- the program
+
+
+def declared() -> list[LeastLeakage]:
+    p, table = [0.1, 0.2, 0.3, 0.4], [[0.9, 0.2, 0.4], [0.1, 0.8, 0.5], [0.3, 0.6, 0.9], [0.5, 0.4, 0.7]]
+    return [
+        worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2),
+        worst_case_utility(Prior.uniform(7), counting_order(), 5),
+        least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5),
+        least_leakage(p, ExpectedLoss(table), expected=0.35, outputs=3),
+        least_leakage(p, ExpectedGain(table), expected=0.75, worst=0.35, outputs=3),
+    ]
+
+
+@pytest.mark.parametrize("program", declared(), ids=["example", "counting", "gain", "loss", "both"])
+def test_the_program_is_a_parametrised_linear_program(program: LeastLeakage) -> None:
+    n, m = program.allowed.shape
+    assert program.problem.is_dcp(dpp=True)
+    assert program.problem.is_lp()
+    assert program.mechanism.shape == (n, m)
+    assert program.variables["entries"].shape == (program.allowed.sum(),)
+    assert program.share.value == 1
+    text = str(program)
+    assert "column_maximum" in text
+    assert "pml" in text
+    assert ("expected" in program.constraints) == (program.floor is not None)
+
+
+@pytest.mark.parametrize("program", declared(), ids=["example", "counting", "gain", "loss", "both"])
+def test_its_optimum_is_zero_where_the_level_can_be_reached(program: LeastLeakage) -> None:
+    result = solve(program)
+    p = program.prior.pmf
+    for step in (-0.5, -0.05, -1e-3, 1e-3, 0.05, 0.5):
+        level = result.value + step
+        if level < 0:
+            continue
+        program.share.value = math.exp(-level)
+        missing = float(program.problem.solve(solver=cp.HIGHS))
+        assert (missing <= 1e-7) == (step > 0)
+        if program.floor is None:
+            assert feasible(p, program.allowed, level) == (step > 0)
+        else:
+            least = program.floor.least
+            assert feasible(p, program.allowed, level, program.floor.gains, least) == (step > 0)
+        if step > 0:
+            matrix = np.asarray(program.mechanism.value)
+            assert matrix == pytest.approx(program.matrix(program.variables["entries"].value))
+            assert leakage_level(program.prior, np.maximum(matrix, 0)) <= level + 1e-6
+    again = solve(program)  # the share that was left in the parameter changes nothing
+    assert again.value == result.value
+
+
+def test_the_program_is_written_in_the_mps_format(tmp_path: Any) -> None:
+    program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
+    program.write_mps(tmp_path / "least.mps")
+    assert "entries(5)" in (tmp_path / "least.mps").read_text()

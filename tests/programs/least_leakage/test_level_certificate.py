@@ -1,0 +1,317 @@
+"""The proof of a least level: from any multipliers, against bisection and exact arithmetic."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray, exact_prior, is_stochastic, meets, random_prior
+from oracles.least_leakage import bisected
+
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, least_leakage, solve, worst_case_utility
+from pmlopt.closed_forms import support_bound, utility_safe
+from pmlopt.closed_forms.worst_case import uniform_on
+from pmlopt.errors import MechanismError
+from pmlopt.exact.rationals import snap
+from pmlopt.programs.least_leakage.certificate import (
+    LevelCertificate,
+    Multipliers,
+    certify_level,
+    least_level,
+)
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.utility.orders import utility_order
+
+EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
+"""WCU, eq. (8)."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A program, and its least level by bisection."""
+
+    program: LeastLeakage
+    least: float
+
+    def proved(self, rows: FloatArray, floor: float = 0.0) -> float:
+        program = self.program
+        return least_level(program.prior, program.allowed, program.floor, Multipliers(rows, floor))
+
+
+def instance(seed: int) -> Instance:
+    """By turns with ranks, with an expected gain, with an expected loss, with both."""
+    rng = np.random.default_rng([33, seed])
+    n, m = (int(size) for size in rng.integers(2, 6, 2))
+    prior = Prior(random_prior(rng, n))
+    table = rng.normal(size=(n, m))
+    if seed % 4 == 0:
+        order = utility_order(np.round(table), "grouped")
+        program = worst_case_utility(prior, order, int(rng.integers(1, order.max(axis=1).min() + 1)), m)
+    else:
+        gains = table if seed % 4 == 1 else -table
+        worst = float(gains.max(axis=1).min()) - rng.random() if seed % 4 == 3 else -9.0
+        allowed = gains >= worst
+        best = float(prior.pmf @ np.where(allowed, gains, -9.0).max(axis=1))
+        least = float(prior.pmf @ np.where(allowed, gains, 9.0).min(axis=1))
+        floor = least + (best - least) * rng.uniform(0.5, 0.95)
+        sign = 1 if seed % 4 == 1 else -1
+        utility = ExpectedGain(table) if seed % 4 == 1 else ExpectedLoss(table)
+        program = least_leakage(
+            prior, utility, expected=sign * floor, worst=sign * worst if seed % 4 == 3 else None, outputs=m
+        )
+    floored = program.floor
+    if floored is None:
+        return Instance(program, bisected(prior.pmf, program.allowed))
+    least = floored.least
+    return Instance(program, bisected(prior.pmf, program.allowed, floored.gains, least))
+
+
+INSTANCES = [instance(seed) for seed in range(24)]
+SIZES = st.sampled_from([0.0, 1e-300, 1e-12, 1e-3, 1.0, 1e3, 1e12, 1e100])
+
+
+def exact_share(program: LeastLeakage, multipliers: Multipliers) -> Fraction:
+    """The largest share e^-eps at which some column could exist, as a rational: `least_level`, literally."""
+    p = exact_prior(program.prior)
+    y, k = [Fraction(value) for value in multipliers.rows.tolist()], Fraction(multipliers.floor)
+    target = sum((a * b for a, b in zip(p, y, strict=True)), Fraction(0))
+    worth = [[value] * len(program.outputs) for value in y]
+    if program.floor is not None:
+        sign = 1 if program.floor.utility.maximised else -1
+        gains = [[sign * Fraction(value) for value in row] for row in program.floor.table.tolist()]
+        target += k * sign * Fraction(program.floor.value)
+        worth = [[value + k * gain for gain in row] for value, row in zip(y, gains, strict=True)]
+    return max(
+        _root([(p[x], worth[x][j] - target) for x in np.flatnonzero(column)])
+        for j, column in enumerate(program.allowed.T)
+    )
+
+
+def _root(terms: list[tuple[Fraction, Fraction]]) -> Fraction:
+    """The largest s at which the best p-mass s of the terms sums to at least 0."""
+    mass = total = Fraction(0)
+    for weight, over in sorted(terms, key=lambda term: -term[1]):
+        if total + weight * over < 0:
+            return mass + total / -over
+        mass, total = mass + weight, total + weight * over
+    return mass
+
+
+def as_declared(program: LeastLeakage, multipliers: Multipliers) -> Multipliers:
+    """Multipliers for the gains as they are: `least_level` takes the best from each row, over a unit."""
+    if program.floor is None:
+        return multipliers
+    floor = program.floor
+    gains = floor.table if floor.utility.maximised else -floor.table
+    weight = multipliers.floor / floor.unit
+    best = np.where(program.allowed, gains, -np.inf).max(axis=1)
+    return Multipliers(multipliers.rows - weight * best, weight)
+
+
+# ---------------------------------------------------------------- any multipliers
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(INSTANCES) - 1), st.integers(0, 2**32 - 1), SIZES, SIZES)
+def test_any_multipliers_prove_no_more_than_is_true(
+    place: int, seed: int, size: float, weight: float
+) -> None:
+    given_, rng = INSTANCES[place], np.random.default_rng(seed)
+    rows = size * rng.normal(size=given_.program.prior.size)
+    for y in (rows, np.abs(rows), -np.abs(rows), size * np.ones_like(rows)):
+        level = given_.proved(y, weight * float(rng.random()))
+        assert 0 <= level <= given_.least + 1e-8
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(INSTANCES) - 1), st.integers(0, 2**32 - 1), st.floats(-1e-3, 1e-3))
+def test_near_the_best_multipliers_it_is_true_and_sharp(place: int, seed: int, size: float) -> None:
+    given_, rng = INSTANCES[place], np.random.default_rng(seed)
+    best = solve(given_.program).certificate
+    assert isinstance(best, LevelCertificate)
+    assert best.multipliers is not None
+    assert given_.proved(best.multipliers, best.weight) == pytest.approx(given_.least, abs=1e-8)
+    near = best.multipliers * (1 + size * rng.normal(size=len(best.multipliers)))
+    assert given_.proved(near, best.weight * (1 + size)) <= given_.least + 1e-8
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, len(INSTANCES) - 1), st.integers(0, 2**32 - 1), st.sampled_from([1e-6, 1.0, 1e6]))
+def test_it_is_at_most_what_rationals_say(place: int, seed: int, size: float) -> None:
+    given_, rng = INSTANCES[place], np.random.default_rng(seed)
+    multipliers = Multipliers(size * rng.normal(size=given_.program.prior.size), size * float(rng.random()))
+    share = exact_share(given_.program, as_declared(given_.program, multipliers))
+    level = given_.proved(multipliers.rows, multipliers.floor)
+    assert level <= -math.log(min(1.0, float(share))) + 1e-15
+    assert level == pytest.approx(-math.log(min(1.0, float(share))), abs=1e-7)
+
+
+@pytest.mark.parametrize("place", range(len(INSTANCES)))
+def test_scaling_all_multipliers_changes_nothing(place: int) -> None:
+    given_ = INSTANCES[place]
+    best = solve(given_.program).certificate
+    assert isinstance(best, LevelCertificate)
+    assert best.multipliers is not None
+    for factor in (1e-200, 1e-9, 7.0, 1e9, 1e200):
+        again = given_.proved(factor * best.multipliers, factor * best.weight)
+        assert again == pytest.approx(best.bound, abs=1e-9)
+
+
+@pytest.mark.parametrize("place", range(len(INSTANCES)))
+def test_nothing_proves_nothing(place: int) -> None:
+    given_ = INSTANCES[place]
+    nothing = np.zeros(given_.program.prior.size)
+    assert given_.proved(nothing) <= given_.least
+    assert given_.proved(nothing, -5.0) == given_.proved(nothing)  # no floor has a negative multiplier
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_units_prove_the_support_bound(seed: int) -> None:
+    rng = np.random.default_rng([34, seed])
+    n, m = (int(size) for size in rng.integers(2, 7, 2))
+    prior, order = Prior(random_prior(rng, n, 0.5)), utility_order(rng.normal(size=(n, m)))
+    for h in range(1, m + 1):
+        levels = [least_level(prior, order >= h, None, Multipliers(row)) for row in np.eye(n)]
+        masses = prior.pmf @ (order >= h)
+        each = [-math.log(min(1.0, masses[order[x] >= h].max())) for x in range(n)]
+        assert levels == pytest.approx(each, abs=1e-12)
+        assert max(levels) == pytest.approx(support_bound(prior, order, h), abs=1e-12)
+        assert max(levels) <= support_bound(prior, order, h)
+
+
+def test_multipliers_move_towards_others() -> None:
+    here, there = Multipliers(np.array([0.0, 1.0]), 1.0), Multipliers(np.array([2.0, 1.0]), 3.0)
+    half = here.towards(there, 0.5)
+    assert half.rows.tolist() == [1.0, 1.0]
+    assert half.floor == 2.0
+    away = here.towards(there, -1.0)
+    assert away.rows.tolist() == [-2.0, 1.0]
+    assert away.floor == 0.0
+
+
+# ---------------------------------------------------------------- certificates
+
+
+@pytest.mark.parametrize("place", range(len(INSTANCES)))
+def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
+    program = INSTANCES[place].program
+    result = solve(program)
+    matrix = result.mechanism.matrix
+    assert result.certificate.verify_exact()
+    assert is_stochastic(matrix)
+    assert meets(program.prior, PML(result.value), matrix)
+    assert (matrix[~program.allowed] == 0).all()
+    assert result.bound <= result.value
+    certificate = result.certificate
+    assert isinstance(certificate, LevelCertificate)
+    assert certificate.multipliers is not None
+    proof = as_declared(program, Multipliers(certificate.multipliers, certificate.weight))
+    assert result.bound <= -math.log(min(1.0, float(exact_share(program, proof)))) + 1e-13
+    if program.floor is not None:
+        sign = 1 if program.floor.utility.maximised else -1
+        p = exact_prior(program.prior)
+        mean = sum(
+            a * Fraction(f) * Fraction(v)
+            for a, gains, row in zip(p, program.floor.table.tolist(), matrix.tolist(), strict=True)
+            for f, v in zip(gains, row, strict=True)
+        )
+        assert float(sign * (mean - Fraction(program.floor.value))) >= -1e-12 * program.floor.unit
+
+
+def test_a_forbidden_pair_or_a_lower_level_is_no_certificate() -> None:
+    program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
+    proof = Multipliers(np.array([-1.0, 2.0, 2.0]))
+    good = certify_level(program, utility_safe(EXAMPLE, 2).matrix, [proof])
+    assert good.verify_exact()
+    assert good.value == pytest.approx(math.log(2.5), abs=1e-15)
+    assert math.exp(good.bound) == pytest.approx(2.0, abs=1e-9)
+    assert good.gap == pytest.approx(math.log(2.5 / 2), abs=1e-9)
+    from dataclasses import replace
+
+    assert not replace(good, privacy=PML(good.value - 1e-9)).verify_exact()
+    assert not replace(good, allowed=good.mechanism.matrix == 0).verify_exact()
+
+
+def test_the_best_of_several_proofs_is_kept() -> None:
+    program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
+    proofs = [Multipliers(np.zeros(3)), Multipliers(np.array([-1.0, 2.0, 2.0])), Multipliers(np.ones(3))]
+    matrix = utility_safe(EXAMPLE, 2).matrix
+    certificate = certify_level(program, matrix, proofs)
+    assert certificate.multipliers is proofs[1].rows
+
+
+@pytest.mark.parametrize("noise", [1e-16, 1e-13, 1e-11, 1e-9])
+def test_noise_on_forbidden_and_dropped_pairs_is_removed(noise: float) -> None:
+    prior = Prior([0.6, 0.2, 0.2])
+    program = worst_case_utility(prior, EXAMPLE, 2)
+    printed = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    certificate = certify_level(program, printed + noise, [Multipliers(np.array([-1.0, 2.0, 2.0]))])
+    assert certificate.value == pytest.approx(math.log(2), abs=1e-8)
+    assert certificate.verify_exact()
+    assert certificate.mechanism.matrix[:, 2].tolist() == [0, 0, 0]
+    assert certificate.repair.dropped == (2,)
+    assert certificate.residuals["forbidden"] == 0
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [np.zeros((3, 3)), np.full((3, 3), 0.2), np.full((3, 3), np.nan), -np.eye(3), np.ones((3, 3))],
+    ids=["zero", "short", "nan", "negative", "long"],
+)
+def test_what_is_no_mechanism_is_refused(matrix: FloatArray) -> None:
+    program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
+    with pytest.raises(MechanismError, match="not even roughly"):
+        certify_level(program, matrix, [Multipliers(np.ones(3))])
+
+
+def test_a_matrix_below_the_floor_is_lifted_or_refused() -> None:
+    program = least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5)
+    proof = [Multipliers(np.zeros(4), 1.0)]
+    lifted = certify_level(program, uniform_on(program.allowed).matrix, proof)
+    gain = float((0.25 * np.diag(lifted.mechanism.matrix)).sum())
+    assert gain >= 0.5 - 1e-14
+    assert lifted.residuals["expected"] == 0
+    assert lifted.value >= math.log(2) - 1e-12
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_its_record_has_all_that_the_claims_need(place: int, tmp_path: Path) -> None:
+    program = INSTANCES[place].program
+    result = solve(program)
+    record = json.loads(json.dumps(result.certificate.to_dict()))
+    utility, source = record["utility"], record["bound_from"]
+    assert utility["kind"] == "least leakage"
+    assert utility["allowed"] == program.allowed.tolist()
+    floor = program.floor
+    assert ("expected" in utility) == (floor is not None)
+    if floor is not None:
+        assert utility["expected"] == {floor.utility.what: floor.table.tolist(), "floor": floor.value}
+    again = least_level(
+        Prior(record["prior"]["probabilities"]),
+        np.array(utility["allowed"]),
+        floor,
+        Multipliers(np.array(source["multipliers"]), source["floor"]),
+    )
+    assert min(again, record["value"]) == record["bound"]
+    assert record["verified_exactly"] is True
+    assert record["privacy"]["limits"] == {"pml": record["value"]}
+    for name in ("least.json", "least.npz", "least.csv"):
+        result.save(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 0
+    saved = json.loads((tmp_path / "least.json").read_text())["metadata"]["certificate"]
+    assert saved == record
+
+
+def test_flat_is_what_demands_nothing() -> None:
+    free = solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 1)).certificate
+    bound = solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)).certificate
+    floored = solve(least_leakage([0.5, 0.5], ExpectedGain(np.eye(2)), expected=0.1)).certificate
+    assert (free.flat, bound.flat, floored.flat) == (True, False, False)
+    assert is_stochastic(snap(free.mechanism.matrix))

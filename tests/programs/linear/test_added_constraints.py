@@ -1,0 +1,235 @@
+"""The dual bound with constraints of a person's own: valid for any multipliers, tight at the optimum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracles import designs as oracles
+
+from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Status, design, solve
+from pmlopt.errors import SolverError
+from pmlopt.privacy import Requirement
+from pmlopt.programs.certify import certify
+from pmlopt.programs.linear.added_constraints import lagrangian
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.linear.dual_bound import utility_bound
+from pmlopt.programs.linear.program import LinearDesign
+
+REQUIREMENTS: list[Requirement] = [PML(0.4), LDP(0.6), MaximalLeakage(0.3)]
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def bound_at(program: LinearDesign, matrix: oracles.FloatArray, multipliers: oracles.FloatArray) -> float:
+    """The bound with the multipliers that the added constraints hold."""
+    program.assign(matrix)
+    gains, constant = lagrangian(program)
+    rho = multipliers - program.offsets  # the program's gains are without them
+    return program.constant + constant + utility_bound(program.prior, program.privacy, gains, rho)
+
+
+def floor_rows(
+    case: oracles.Case, second: oracles.FloatArray, floor: float
+) -> tuple[oracles.FloatArray, ...]:
+    """`E[second] >= floor` as a row for the reference."""
+    return -(case.prior.pmf[:, None] * second).ravel()[None, :], np.array([-floor])
+
+
+def with_floor(program: LinearDesign, second: oracles.FloatArray, floor: float) -> LinearDesign:
+    weighted = program.prior.pmf[:, None] * second
+    return program.with_constraints(floor=cp.sum(cp.multiply(weighted, program.mechanism)) >= floor)
+
+
+@pytest.mark.parametrize("privacy", REQUIREMENTS)
+@settings(max_examples=10, deadline=None)
+@given(case=oracles.cases(max_size=5))
+def test_a_floor_on_another_gain_is_in_the_bound(privacy: Requirement, case: oracles.Case) -> None:
+    second = case.rng.normal(size=case.gains.shape)
+    p = case.prior.pmf
+    best, least = (oracles.optimum(p, privacy, g).value for g in (second, np.zeros_like(second)))
+    floor = best - 0.1 * abs(best - least) - 1e-3
+    expected = oracles.optimum(p, privacy, case.gains, *floor_rows(case, second, floor)).value
+    program = with_floor(design(case.prior, privacy, ExpectedGain(case.gains)), second, floor)
+    result = solve(program)
+    assert result.value == pytest.approx(expected, abs=1e-6)
+    assert result.bound >= expected - 1e-9
+    assert result.gap <= 1e-6
+    assert result.certificate.residuals["floor"] <= 1e-6
+
+
+@settings(max_examples=15, deadline=None)
+@given(case=oracles.cases(max_size=5))
+def test_an_equality_is_in_the_bound(case: oracles.Case) -> None:
+    share = float((case.prior.pmf @ case.matrix)[0])
+    row = np.zeros(case.gains.shape)
+    row[:, 0] = case.prior.pmf
+    rows, right = np.vstack([row.ravel(), -row.ravel()]), np.array([share, -share])
+    expected = oracles.optimum(case.prior.pmf, PML(0.4), case.gains, rows, right).value
+    program = design(case.prior, PML(0.4), ExpectedGain(case.gains))
+    result = solve(program.with_constraints(share=program.variables["output_law"][0, 0] == share))
+    assert result.value == pytest.approx(expected, abs=1e-6)
+    assert result.bound >= expected - 1e-9
+    assert result.gap <= 1e-6
+
+
+@settings(max_examples=10, deadline=None)
+@given(case=oracles.cases(max_size=4), losing=st.booleans())
+def test_a_norm_is_in_the_bound(case: oracles.Case, losing: bool) -> None:
+    privacy, target, radius = PML(0.4), np.full(case.gains.shape, 1 / case.gains.shape[1]), 0.3
+    utility = ExpectedLoss(case.gains) if losing else ExpectedGain(case.gains)
+    program = design(case.prior, privacy, utility)
+    result = solve(program.with_constraints(near=cp.norm(program.mechanism - target, "fro") <= radius))
+    assert result.gap <= 1e-5
+    sign = -1 if losing else 1
+    # random mechanisms inside both bounds, and the best without the norm moved inside
+    best = oracles.optimum(case.prior.pmf, privacy, sign * case.gains)
+    loose = [best.matrix, *case.rng.dirichlet(np.ones(case.gains.shape[1]), (20, len(target)))]
+    for matrix in loose:
+        inside = target + min(1.0, 0.3 / float(np.linalg.norm(matrix - target))) * (matrix - target)
+        level = max(oracles.levels_of("pml", case.prior, inside)["pml"], 1e-12)
+        inside = target + min(1.0, math.expm1(0.4) / math.expm1(level)) * 0.5 * (inside - target)
+        assert oracles.levels_of("pml", case.prior, inside)["pml"] <= 0.4
+        assert sign * float((case.prior.pmf[:, None] * case.gains * inside).sum()) <= sign * result.bound
+    assert sign * result.bound <= best.value + 1e-6
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases(max_size=5), spread=st.sampled_from([0.0, 0.01, 1.0, 100.0]))
+def test_any_multipliers_of_the_added_constraints_bound_the_optimum(
+    case: oracles.Case, spread: float
+) -> None:
+    second, p = case.rng.normal(size=case.gains.shape), case.prior.pmf
+    floor = oracles.optimum(p, PML(0.4), second).value - 0.05
+    rows, right = floor_rows(case, second, floor)
+    best = oracles.optimum(p, PML(0.4), case.gains, rows, right)
+    program = with_floor(design(case.prior, PML(0.4), ExpectedGain(case.gains)), second, floor)
+    radius = float(np.linalg.norm(best.matrix)) + 1e-9
+    program = program.with_constraints(
+        size=cp.norm(program.mechanism, "fro") <= radius,
+        law=program.variables["output_law"] == (p @ best.matrix)[None, :],
+    )
+    for constraint in program.added.values():
+        shape = constraint.dual_variables[0].shape
+        constraint.dual_variables[0].save_value(spread * case.rng.normal(size=shape))
+    rho = best.multipliers + spread * case.rng.normal(size=len(p))
+    assert bound_at(program, case.matrix, rho) >= best.value - 1e-8
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds)
+def test_variables_with_bounds_are_in_the_bound(seed: int) -> None:
+    case = oracles.random_case(np.random.default_rng(seed), 4, 3)
+    second, privacy = case.rng.normal(size=(4, 3)), PML(0.4)
+    assume(oracles.optimum(case.prior.pmf, privacy, second).value > 0.13)
+    rows, right = floor_rows(case, second, 0.125)
+    expected = oracles.optimum(case.prior.pmf, privacy, case.gains, rows, right).value
+    program = design(case.prior, privacy, ExpectedGain(case.gains))
+    extra = cp.Variable(name="extra", bounds=[0, 0.25])
+    weighted = case.prior.pmf[:, None] * second
+    result = solve(
+        program.with_constraints(
+            below=extra <= cp.sum(cp.multiply(weighted, program.mechanism)), above=extra >= 0.125
+        )
+    )
+    assert result.value == pytest.approx(expected, abs=1e-6)
+    assert result.bound >= expected - 1e-9
+    assert result.gap <= 1e-6
+
+
+def binary() -> LinearDesign:
+    return design([0.5, 0.5], PML(0.4), ExpectedLoss([[0, 1], [1, 0]]))
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_variable_without_bounds_proves_nothing(shape: tuple[int, ...]) -> None:
+    program = binary()
+    free = cp.Variable(shape, name="free")
+    program = program.with_constraints(tied=program.mechanism[0, 0] + free <= 0.6)
+    program.assign(np.full((2, 2), 0.5))
+    free.value = np.zeros(shape)
+    program.added["tied"].dual_variables[0].save_value(np.full(shape, 0.1))
+    assert lagrangian(program)[1] == math.inf
+
+
+def test_a_cone_proves_nothing_and_says_so() -> None:
+    program = binary()
+    program = program.with_constraints(
+        cone=cp.SOC(cp.Constant(0.9), cp.reshape(program.mechanism, (4,), order="F") - 0.4)
+    )
+    program.assign(np.full((2, 2), 0.5))
+    assert lagrangian(program)[1] == math.inf
+    assert certify(program, np.full((2, 2), 0.5), np.zeros(2)).bound == -math.inf
+    result = solve(program)
+    assert result.status is Status.UNPROVED
+    assert result.bound == -math.inf
+    assert result.certificate.verify_exact()
+    assert result.to_dict()["bound"] is None
+
+
+def test_constraints_without_multipliers_prove_nothing() -> None:
+    program = binary()
+    program = program.with_constraints(cap=program.mechanism[0, 0] <= 0.55)
+    program.assign(np.full((2, 2), 0.5))
+    assert lagrangian(program)[1] == math.inf
+
+
+def test_without_added_constraints_the_gains_are_the_programs() -> None:
+    program = binary()
+    program.assign(np.full((2, 2), 0.5))
+    gains, constant = lagrangian(program)
+    assert np.array_equal(gains, program.gains)
+    assert constant == 0
+
+
+@pytest.mark.parametrize("atom", [lambda p: cp.norm(p[:, 0], "inf"), lambda p: cp.norm_inf(p)])
+def test_atoms_without_a_gradient_leave_the_optimum_unproved(
+    atom: Callable[[cp.Variable], cp.Expression],
+) -> None:
+    program = design([0.5, 0.3, 0.2], PML(0.6), ExpectedGain(np.eye(3)))
+    result = solve(program.with_constraints(cap=atom(program.mechanism) <= 0.6))
+    assert result.status is Status.UNPROVED
+    assert result.gap == math.inf
+    assert result.mechanism.matrix[:, 0].max() <= 0.6 + 1e-6
+    assert result.certificate.verify_exact()
+
+
+@pytest.mark.parametrize("solver", ["auto", "clarabel", "scs"])
+def test_a_constraint_in_small_units_is_kept_or_said_to_be_broken(solver: str) -> None:
+    program = design([0.5, 0.3, 0.2], PML(0.6), ExpectedGain(np.eye(3)))
+    for unit in (1e-9, 1e-13):
+        capped = program.with_constraints(cap=unit * program.mechanism[0, 0] <= unit / 10)
+        try:
+            result = solve(capped, solver, tolerance=1e-5)
+        except SolverError:
+            continue
+        assert result.mechanism.matrix[0, 0] <= 0.1 + 1e-5
+
+
+def test_the_bound_can_be_computed_again_from_the_certificate() -> None:
+    program = design([0.4, 0.3, 0.2, 0.1], PML(0.5), ExpectedGain(np.eye(4)))
+    certificate = solve(program.with_constraints(cap=program.mechanism[0, 0] <= 0.3)).certificate
+    assert isinstance(certificate, LinearCertificate)
+    assert certificate.multipliers is not None
+    again = certificate.constant + utility_bound(
+        certificate.prior, certificate.privacy, certificate.gains, certificate.multipliers
+    )
+    assert again == certificate.bound
+    assert certificate.gap < 1e-9
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9, 1e12])
+def test_digits_that_cancel_in_a_constraint_do_not_break_the_bound(offset: float) -> None:
+    prior, limit = Prior([0.4, 0.3, 0.2, 0.1]), 1.2
+    program = design(prior, PML(0.5), ExpectedGain(np.eye(4)))
+    trace = cp.trace(program.mechanism)
+    plain = solve(program.with_constraints(cap=trace <= limit))
+    added = program.with_constraints(cap=trace + offset <= offset + limit)
+    solve(added, tolerance=1e-2)
+    certificate = certify(added, np.full((4, 4), 0.25), plain.certificate.multipliers)
+    assert certificate.bound >= plain.value

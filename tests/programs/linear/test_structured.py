@@ -1,0 +1,346 @@
+"""The structured interior point by itself, and what `solve` does where it fails."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import designs as oracles
+from oracles.bands import FLOORED, KINDS, Bounded, bounded, least_cost
+
+from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
+from pmlopt.backends.outcome import Options
+from pmlopt.backends.structured.newton import Newton
+from pmlopt.errors import SolverError
+from pmlopt.programs.linear import structured
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.linear.structured import task_of
+from pmlopt.result import Restart
+
+Generator = np.random.Generator
+
+
+def some_prior(rng: Generator, n: int) -> Prior:
+    """Uniform, spread, halving from letter to letter, or with a letter of 1e-9."""
+    kind = rng.integers(4)
+    weights = (np.ones(n), rng.dirichlet(np.ones(n)) + 1e-3, 0.5 ** np.arange(n), np.ones(n))[kind]
+    if kind == 3 and n > 1:
+        weights[rng.integers(n)] = 1e-9
+    return Prior(weights / weights.sum())
+
+
+def some_table(rng: Generator, n: int, m: int) -> oracles.FloatArray:
+    """Random, of any unit, far from zero, tied, flat, with equal columns, Hamming, or ordered."""
+    plain = rng.random((n, m))
+    tables = (
+        plain,
+        plain * 1e9,
+        plain * 1e-9,
+        plain + 1e6 * rng.normal(size=(n, 1)),
+        np.full((n, m), 3.0),
+        rng.integers(0, 3, (n, m)) * 1.0,
+        plain[:, rng.integers(0, m, m)],
+        1 - np.eye(n, m),
+        np.abs(np.subtract.outer(np.arange(n), np.arange(m))) * 1.0,
+    )
+    return np.asarray(tables[rng.integers(len(tables))])
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A banded design, and its parts."""
+
+    bound: Bounded
+    epsilon: float
+    lower: float
+    table: oracles.FloatArray
+    maximised: bool
+
+    @property
+    def program(self) -> LinearDesign:
+        utility = (ExpectedGain if self.maximised else ExpectedLoss)(self.table)
+        return design(self.bound.prior, self.bound.at(self.epsilon, self.lower), utility)
+
+    @property
+    def unit(self) -> float:
+        """The range of the utility: what a gap is a share of."""
+        return float(self.bound.prior.pmf @ np.ptp(self.table, axis=1))
+
+    def optimum(self) -> float:
+        """By the dense LP in units of one; the common part of each row goes round the LP."""
+        offsets = self.table.min(axis=1)
+        costs = self.bound.prior.pmf[:, None] * (self.table - offsets[:, None])
+        largest = float(costs.max()) or 1.0
+        sign = -1 if self.maximised else 1
+        least = least_cost(self.bound.shape, sign * costs / largest, self.epsilon, self.lower)
+        return sign * largest * least + float(self.bound.prior.pmf @ offsets)
+
+
+def instance(kind: str, seed: int) -> Instance:
+    rng = np.random.default_rng([70, KINDS.index(kind), seed])
+    n, m = (int(count) for count in rng.integers(1, 13, 2))
+    m += n == m
+    prior = some_prior(rng, n)
+    if prior.size == 1 and kind in ("pml", "lip"):  # a letter alone leaks nothing, whatever the level
+        prior = Prior.uniform(2)
+    n = prior.size
+    top = 1.1 * max(prior.max_leakage, 1.0)
+    levels = (1e-6, rng.uniform(0.01, 1.0), rng.uniform(0.01, top), top)
+    return Instance(
+        bounded(kind, prior, rng),
+        float(levels[seed % 4]),
+        float(rng.choice([1e-3, 0.5, 2.0])),
+        some_table(rng, n, m),
+        bool(rng.integers(2)),
+    )
+
+
+def assert_proved(case: Instance, result: Result) -> None:
+    """What a result claims, beside the reference optimum."""
+    prior, matrix = case.bound.prior, result.mechanism.matrix
+    assert result.status is Status.OPTIMAL
+    assert result.solver == "structured"
+    assert_certified(case, result)
+    assert result.gap <= 1e-7 * case.unit or result.gap <= case.program.rounding
+    rounding = 1e-13 * float(np.abs(case.table).max())
+    assert result.value == pytest.approx(case.optimum(), abs=1e-7 * case.unit + rounding)
+    assert result.value == pytest.approx(float((prior.pmf[:, None] * case.table * matrix).sum()), rel=1e-12)
+
+
+def assert_certified(case: Instance, result: Result) -> None:
+    """What holds of any result, proved or not."""
+    privacy = case.bound.at(case.epsilon, case.lower)
+    assert result.certificate.verify_exact()
+    assert oracles.is_stochastic(result.mechanism.matrix)
+    assert privacy.holds(case.bound.prior, result.mechanism)
+    assert result.level <= max(privacy.limits.values())
+    ahead = result.bound - result.value
+    assert (ahead if case.maximised else -ahead) >= 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(20))
+def test_random_instances_reach_the_reference_optimum(kind: str, seed: int) -> None:
+    case = instance(kind, seed)
+    assert_proved(case, solve(case.program, "structured"))
+
+
+def test_the_random_instances_are_of_all_kinds() -> None:
+    cases = [instance(kind, seed) for kind in KINDS for seed in range(20)]
+    sizes = {case.table.shape for case in cases}
+    assert {n for n, _ in sizes} == set(range(1, 13))
+    assert {m for _, m in sizes} >= set(range(1, 13))
+    assert sum(n > m for n, m in sizes) > 20 < sum(n < m for n, m in sizes)
+    assert sum(case.unit == 0 for case in cases) >= 5
+    assert sum(float(case.bound.prior.pmf.min()) < 1e-8 for case in cases) >= 20
+    assert {round(math.log10(float(np.abs(case.table).max()))) for case in cases} >= {-9, 0, 6, 9}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_middling_instances_reach_what_clarabel_reaches(kind: str) -> None:
+    rng = np.random.default_rng(71)
+    prior = Prior(oracles.random_prior(rng, 60))
+    privacy = bounded(kind, prior, rng).at(1.0)
+    program = design(prior, privacy, ExpectedGain(rng.random((60, 12))))
+    found, other = solve(program, "structured"), solve(program, "clarabel", tolerance=1e-6)
+    assert found.value == pytest.approx(other.value, abs=1e-6 * program.range)
+    assert found.gap <= 1e-7 * program.range
+    assert found.certificate.verify_exact()
+    assert found.iterations is not None
+    assert found.iterations < 60
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_proved_is_certified_still(kind: str) -> None:
+    case = instance(kind, 1)
+    while case.unit == 0:
+        case = instance(kind, 5)
+    with pytest.raises(SolverError, match="structured") as caught:
+        solve(case.program, "structured", tolerance=1e-300)
+    result = caught.value.result
+    assert isinstance(result, Result)
+    assert result.status is Status.STOPPED
+    assert_certified(case, result)
+    assert result.gap < 1e-6 * case.unit
+
+
+@pytest.mark.parametrize("kind", FLOORED)
+@pytest.mark.parametrize("share", [1e-5, 1 - 1e-9])
+def test_sets_that_are_all_but_one_law_or_all_laws(kind: str, share: float) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng([76, seed])
+        prior = Prior(oracles.random_prior(rng, 7))
+        case = Instance(bounded(kind, prior, rng, share), 1.0, 1.0, rng.random((7, 5)), maximised=True)
+        assert_proved(case, solve(case.program, "structured"))
+
+
+def test_scaling_the_gains_scales_the_value() -> None:
+    rng = np.random.default_rng(72)
+    prior, table = Prior(oracles.random_prior(rng, 7)), rng.random((7, 5))
+    one = solve(design(prior, LDP(0.8), ExpectedGain(table)), "structured")
+    for unit in (2.0**40, 2.0**-40):
+        other = solve(design(prior, LDP(0.8), ExpectedGain(unit * table)), "structured")
+        assert other.value == one.value * unit
+        assert other.iterations == one.iterations
+
+
+def test_a_loss_is_a_gain_of_the_other_sign() -> None:
+    rng = np.random.default_rng(73)
+    prior, table = Prior(oracles.random_prior(rng, 6)), rng.random((6, 6))
+    gain = solve(design(prior, PML(0.8), ExpectedGain(table)), "structured")
+    loss = solve(design(prior, PML(0.8), ExpectedLoss(-table)), "structured")
+    assert loss.value == pytest.approx(-gain.value, abs=1e-9)
+    assert loss.bound <= loss.value
+    assert gain.value <= gain.bound
+
+
+def test_solving_twice_gives_the_same_numbers() -> None:
+    case = instance("ball", 2)
+    first, second = (solve(case.program, "structured") for _ in range(2))
+    assert np.array_equal(first.mechanism.matrix, second.mechanism.matrix)
+    assert first.gap == second.gap
+
+
+# ---------------------------------------------------------------- where it fails
+
+
+def large(n: int = 31) -> LinearDesign:
+    """A design that `auto` hands to the structured method first."""
+    rng = np.random.default_rng(74)
+    return design(Prior(oracles.random_prior(rng, n)), PML(1.0), ExpectedGain(rng.random((n, n))))
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    expected = solve(large(), "structured").value
+    made = []
+
+    class Failing(Newton):
+        def __init__(self, *arguments: Any) -> None:
+            made.append(1)
+            if len(made) > after:
+                raise ArithmeticError("of no use")
+            super().__init__(*arguments)
+
+    monkeypatch.setattr("pmlopt.backends.structured.interior_point.Newton", Failing)
+    result = solve(large())
+    assert len(made) == after + 1
+    assert result.status is Status.OPTIMAL
+    assert result.solver == "clarabel"
+    assert result.value == pytest.approx(expected, abs=1e-6)
+    (line,) = result.attempts
+    assert line.startswith("structured: numerical trouble: of no use, certified gap")
+
+
+@pytest.mark.parametrize("after", [0, 4])
+def test_by_name_alone_numerical_trouble_leaves_the_best_point(
+    monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    program = large(8)
+    expected = solve(program, "structured").value
+    made = []
+
+    class Failing(Newton):
+        def __init__(self, *arguments: Any) -> None:
+            made.append(1)
+            if len(made) > after:
+                raise FloatingPointError("of no use")
+            super().__init__(*arguments)
+
+    monkeypatch.setattr("pmlopt.backends.structured.interior_point.Newton", Failing)
+    with pytest.raises(SolverError, match="of no use") as caught:
+        solve(program, "structured")
+    result = caught.value.result
+    assert isinstance(result, Result)
+    assert result.iterations == after
+    assert result.certificate.verify_exact()
+    assert result.value <= expected + 1e-6 <= result.bound + 2e-6
+
+
+@pytest.mark.parametrize("n", [8, 100])
+def test_a_time_limit_leaves_an_honest_result(n: int) -> None:
+    program = large(n)
+    expected = solve(program, "structured").value
+    begin = time.perf_counter()
+    with pytest.raises(SolverError, match="time limit") as caught:
+        solve(program, "structured", time_limit=1e-9)
+    assert time.perf_counter() - begin < 5
+    result = caught.value.result
+    assert isinstance(result, Result)
+    assert result.status is Status.STOPPED
+    assert result.iterations == 0
+    assert result.certificate.verify_exact()
+    assert result.value <= expected + 1e-6 <= result.bound + 2e-6
+
+
+def test_an_ample_time_limit_changes_nothing() -> None:
+    program = large(20)
+    free, limited = solve(program, "structured"), solve(program, "structured", time_limit=1e6)
+    assert np.array_equal(free.mechanism.matrix, limited.mechanism.matrix)
+
+
+def test_the_outcome_tells_what_was_done() -> None:
+    program = large(10)
+    task = task_of(program)
+    assert task is not None
+    outcome = structured.run(program, task, Options(None, 1e-7))
+    assert outcome.finished
+    assert outcome.state == "point"
+    assert outcome.iterations is not None
+    assert 1 < outcome.iterations < 40
+    assert not outcome.warm_started
+    assert outcome.found is not None
+    assert outcome.found.matrix.sum(axis=1) == pytest.approx(1.0, abs=1e-9)
+    assert "tolerance" in outcome.message
+
+
+# ---------------------------------------------------------------- starts
+
+
+def near(kind: str, shift: float) -> LinearDesign:
+    """Programs of one shape whose gains and levels differ by so much."""
+    rng = np.random.default_rng([75, KINDS.index(kind)])
+    prior = Prior(oracles.random_prior(rng, 8))
+    privacy = bounded(kind, prior, rng).at(0.8 + shift)
+    gains, change = rng.random((8, 6)), rng.normal(size=(8, 6))
+    return design(prior, privacy, ExpectedGain(gains + shift * change))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shift", [0.01, 0.5])
+def test_a_neighbours_end_leads_to_the_optimum(kind: str, shift: float) -> None:
+    start = solve(near(kind, shift), "structured").restart
+    program = near(kind, 0.0)
+    cold, warm = solve(program, "structured"), solve(program, "structured", warm_start=start)
+    assert not cold.warm_started
+    assert warm.status is Status.OPTIMAL
+    assert warm.certificate.verify_exact()
+    assert warm.value == pytest.approx(cold.value, abs=2e-7 * program.range)
+
+
+def test_an_end_of_another_kind_of_requirement_is_only_a_start() -> None:
+    start = solve(near("lip", 0.0), "structured").restart
+    for kind in ("pml", "ldp", "ball", "mass"):
+        program = near(kind, 0.0)
+        warm = solve(program, "structured", warm_start=start)
+        assert warm.status is Status.OPTIMAL
+        assert warm.value == pytest.approx(solve(program, "structured").value, abs=2e-7 * program.range)
+
+
+@pytest.mark.parametrize("name", ["halfway", "rows", "means"])
+def test_a_start_that_does_not_fit_is_left_aside(name: str) -> None:
+    program = near("pml", 0.0)
+    arrays = solve(program, "structured").restart.arrays
+    array = np.asarray(arrays[name])
+    missing = {key: value for key, value in arrays.items() if key != name}
+    wrong = [array[:-1], array[:0], array[None], array[0], array * np.nan, array + np.inf]
+    cold = solve(program, "structured")
+    for given in [missing, *({**arrays, name: other} for other in wrong)]:
+        result = solve(program, "structured", warm_start=Restart("structured", given))
+        assert result.status is Status.OPTIMAL
+        assert not result.warm_started
+        assert np.array_equal(result.mechanism.matrix, cold.mechanism.matrix)

@@ -1,0 +1,239 @@
+"""ENT's alternating method: its steps against their cvxpy forms, the gradient, the whole against a bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.designs import FloatArray
+from strategies import MODEST
+
+from pmlopt import queries, record_leakage
+from pmlopt.errors import PrivacyError, QueryError
+from pmlopt.measures import channel_capacity
+from pmlopt.programs.record_leakage.alternating_steps import (
+    best_units,
+    conditional_gradient,
+    conditional_step,
+    divergences,
+    entropies,
+    information,
+    marginal_step,
+    outputs,
+    project_to_entropy,
+    project_to_simplex,
+)
+from pmlopt.programs.record_leakage.step_programs import entropy_program, marginal_program, simplex_program
+
+PRECISE = {"solver": "CLARABEL", "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+SEEDS = st.integers(0, 10_000)
+
+
+def case(seed: int, letters: int = 3, others: int = 5, answers: int = 3) -> tuple[FloatArray, ...]:
+    """A law of the record, conditionals, and a channel, all positive."""
+    random = np.random.default_rng(seed)
+    return (
+        random.dirichlet(np.full(letters, 2.0)),
+        random.dirichlet(np.full(others, 0.7), size=letters),
+        random.dirichlet(np.full(answers, 0.7), size=(letters, others)),
+    )
+
+
+def leaked(joint: FloatArray, channel: FloatArray) -> float:
+    """I(X_i; Y) from a joint of any total, by its definition."""
+    table = np.einsum("ar,arm->am", joint, channel)
+    alone = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return float((table * np.log(table / alone)).sum())
+
+
+@MODEST
+@given(SEEDS)
+def test_the_gradient_is_that_of_finite_differences_with_the_rows_kept_laws(seed: int) -> None:
+    p, rows, channel = case(seed)
+    gradient = conditional_gradient(p, outputs(rows, channel), channel)
+    random = np.random.default_rng(seed + 1)
+    change = random.normal(size=rows.shape)
+    direction = rows * (change - (rows * change).sum(axis=1, keepdims=True))
+    step = 1e-5  # relative to each entry
+    up, down = (leaked(p[:, None] * (rows + s * direction), channel) for s in (step, -step))
+    assert (up - down) / (2 * step) == pytest.approx(float((gradient * direction).sum()), rel=1e-5, abs=1e-7)
+
+
+def test_the_printed_gradient_is_not_that_of_finite_differences() -> None:
+    p, rows, channel = case(3)
+    laws = outputs(rows, channel)
+    mean = p @ laws
+    more = p[:, None] - p[:, None] ** 2 * np.einsum("am,arm->ar", laws / mean, channel)
+    printed = conditional_gradient(p, laws, channel) + more
+    direction = np.zeros(rows.shape)
+    direction[0, :2] = 1.0, -1.0
+    step = 1e-6
+    up, down = (leaked(p[:, None] * (rows + s * direction), channel) for s in (step, -step))
+    found = (up - down) / (2 * step)
+    assert abs(found - float((printed * direction).sum())) > 1e-3
+    assert found == pytest.approx(float(((printed - more) * direction).sum()), abs=1e-7)
+
+
+@MODEST
+@given(SEEDS)
+def test_the_divergences_are_the_gradient_of_the_marginal(seed: int) -> None:
+    p, rows, channel = case(seed)
+    laws = outputs(rows, channel)
+    direction = np.array([1.0, -1.0, 0.0])
+    up, down = (information(p + s * direction, laws) for s in (1e-6, -1e-6))
+    assert (up - down) / 2e-6 == pytest.approx(float(divergences(p, laws) @ direction), abs=1e-6)
+
+
+@MODEST
+@given(SEEDS, st.floats(0.05, 0.98))
+def test_the_marginal_step_is_the_convex_optimum(seed: int, share: float) -> None:
+    p, rows, channel = case(seed)
+    laws, inner = outputs(rows, channel), entropies(rows)
+    least = share * (float(entropies(p)) + float(p @ inner))
+    law = marginal_step(p, laws, inner, least, tolerance=1e-12, iterations=100_000)
+    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    assert float(entropies(law) + law @ inner) >= least - 1e-12
+    best = float(marginal_program(laws, inner, least).problem.solve(**PRECISE))
+    assert information(law, laws) <= best + 1e-7
+    assert information(law, laws) == pytest.approx(best, abs=2e-6)
+
+
+def test_without_entropy_the_marginal_step_is_blahut_arimoto() -> None:
+    for seed in range(5):
+        p, rows, channel = case(seed)
+        laws = outputs(rows, channel)
+        law = marginal_step(p, laws, entropies(rows), 0.0, tolerance=1e-13, iterations=100_000)
+        lower, upper = channel_capacity(laws)
+        assert lower - 1e-8 <= information(law, laws) <= upper + 1e-12
+
+
+@MODEST
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=8))
+def test_the_projection_on_the_simplex_is_the_nearest_law(values: list[float]) -> None:
+    vector = np.array(values)
+    law = project_to_simplex(vector)
+    assert law.min() >= 0
+    assert law.sum() == pytest.approx(1.0, abs=1e-12)
+    # the nearest law: (v - w) @ (u - w) <= 0 for every law u, so at every unit vector
+    away = vector - law
+    assert float(away.max()) <= float(away @ law) + 1e-9
+    program = simplex_program(vector)
+    program.problem.solve(**PRECISE)
+    assert law == pytest.approx(program.law.value, abs=1e-4)
+
+
+@MODEST
+@given(SEEDS, st.integers(2, 8), st.floats(0.01, 0.99))
+def test_the_projection_on_the_entropy_is_the_best_law_of_that_entropy(
+    seed: int, size: int, share: float
+) -> None:
+    vector = np.random.default_rng(seed).normal(size=size)
+    wanted = share * math.log(size)
+    law = project_to_entropy(vector, wanted)
+    assert float(entropies(law)) == pytest.approx(wanted, abs=1e-9)
+    assert float(entropies(law)) >= wanted
+    best = float(entropy_program(vector, wanted).problem.solve(**PRECISE))
+    assert float(vector @ law) == pytest.approx(best, abs=1e-6)
+
+
+def test_the_projection_on_the_entropy_keeps_a_law_that_has_it_and_stops_at_ties() -> None:
+    law = np.array([0.5, 0.25, 0.25])
+    assert project_to_entropy(law, float(entropies(law))) is law
+    tied = project_to_entropy(np.array([2.0, 2.0, 0.0]), 0.1)
+    assert tied == pytest.approx([0.5, 0.5, 0.0], abs=1e-9)
+    assert project_to_entropy(np.zeros(4), 0.3).tolist() == [0.25] * 4
+    assert project_to_entropy(np.array([1.0, 0.0]), math.log(2)).tolist() == [0.5, 0.5]
+    assert project_to_entropy(np.array([1.0]), 0.0).tolist() == [1.0]
+
+
+@MODEST
+@given(SEEDS, st.floats(0.1, 1.0), st.sampled_from([1.0, 100.0]))
+def test_the_conditional_step_keeps_the_entropy_and_never_leaks_less(
+    seed: int, share: float, step: float
+) -> None:
+    p, rows, channel = case(seed)
+    most = float(entropies(p)) + float(p @ entropies(rows))
+    least = float(entropies(p)) + share * (most - float(entropies(p)))
+    moved = conditional_step(p, rows, channel, least, step=step)
+    assert moved.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-9)
+    assert float(entropies(p)) + float(p @ entropies(moved)) >= least - 1e-9
+    before, after = (information(p, outputs(r, channel)) for r in (rows, moved))
+    assert after >= before - 1e-12
+
+
+def test_a_letter_that_never_occurs_gets_a_unit_vector() -> None:
+    _, rows, channel = case(1)
+    p = np.array([0.5, 0.5, 0.0])
+    moved = conditional_step(p, rows, channel, 1.2)
+    assert sorted(moved[2].tolist()) == [0, 0, 0, 0, 1]
+
+
+@MODEST
+@given(SEEDS)
+def test_the_best_units_are_the_best_of_all(seed: int) -> None:
+    p, _, channel = case(seed, others=4)
+    found = information(p, outputs(best_units(p, channel), channel))
+    picks = np.indices((4, 4, 4)).reshape(3, -1).T
+    every = [information(p, channel[np.arange(3), pick]) for pick in picks]
+    assert found == pytest.approx(max(every), abs=1e-12)
+
+
+def test_past_the_combinations_the_units_go_row_by_row() -> None:
+    p, _, channel = case(5, letters=3, others=70)
+    found = information(p, outputs(best_units(p, channel), channel))
+    for k in range(3):  # no single row can do better
+        units = best_units(p, channel)
+        for place in range(70):
+            units[k] = np.eye(70)[place]
+            assert information(p, outputs(units, channel)) <= found + 1e-12
+
+
+@pytest.mark.parametrize("entropy", [0.0, 1.0, 1.9, 2.05])
+def test_it_never_exceeds_the_certified_bound(entropy: float) -> None:
+    query = queries.Quadratic(3)
+    mechanism = queries.laplace(query, 1.0)
+    rough = record_leakage(query, mechanism, entropy, "alternating", restarts=4)
+    proved = record_leakage(query, mechanism, entropy)
+    assert rough.value <= proved.bound
+    assert rough.status.value == "unproved"
+    assert (rough.bound, rough.gap) == (math.inf, math.inf)
+    assert not rough.certificate.verify_exact()
+    prior = rough.certificate.prior()
+    assert float(entropies(prior.ravel())) >= entropy - 1e-9
+
+
+def test_table_3_is_a_local_optimum() -> None:
+    parity = queries.ModularSum(4, 2)
+    mechanism = queries.laplace(parity, 1.0)
+    rough = record_leakage(parity, mechanism, 2.0, "alternating", restarts=2)
+    assert rough.value < 0.07  # the capacity, which a prior of entropy 3 log 2 reaches, is 0.0795415
+    assert record_leakage(parity, mechanism, 2.0).value == pytest.approx(0.0795415, abs=1e-7)
+
+
+def test_the_same_seed_gives_the_same_and_more_starts_give_no_less() -> None:
+    query = queries.ModularSum(3, 2)
+    mechanism = queries.symmetric_channel(query, 0.2)
+    once, again = (record_leakage(query, mechanism, 1.5, "alternating", restarts=2) for _ in range(2))
+    assert once.value == again.value
+    assert once.joint.tolist() == again.joint.tolist()
+    assert record_leakage(query, mechanism, 1.5, "alternating", restarts=3).value >= once.value
+
+
+def test_it_takes_alphabets_of_any_size() -> None:
+    query = queries.Explicit([[0, 1, 2], [2, 0, 1]])
+    rough = record_leakage(query, np.eye(3), 0.5, "alternating", restarts=4)
+    assert rough.value <= record_leakage(query, np.eye(3), 0.5).bound
+    assert rough.joint.shape == (query.alphabets[rough.record], 3)
+
+
+def test_it_refuses_what_it_cannot_list() -> None:
+    parity = queries.ModularSum(15, 2)
+    with pytest.raises(QueryError, match="use the exact method"):
+        record_leakage(parity, np.eye(2), 1.0, "alternating")
+    with pytest.raises(PrivacyError, match="number of restarts"):
+        record_leakage(queries.ModularSum(2, 2), np.eye(2), 1.0, "alternating", restarts=0)
+    with pytest.raises(PrivacyError, match="write exact or alternating"):
+        record_leakage(queries.ModularSum(2, 2), np.eye(2), 1.0, "guess")  # type: ignore[arg-type]

@@ -1,0 +1,265 @@
+"""Proofs of a bound on the leakage per record: valid whatever the multipliers, and hard to forge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import records as oracle
+from oracles.designs import FloatArray
+
+from pmlopt import record_leakage
+from pmlopt.measures.record_information import dataset_entropy, record_information
+from pmlopt.programs.record_leakage.certificate import (
+    KindProof,
+    LeakageProof,
+    RecordCertificate,
+    Region,
+    leakage_bound,
+    sharpened,
+)
+from pmlopt.queries import Explicit, ModularSum, Weight
+
+ROWS = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])
+
+
+def solved(entropy: float = 1.9) -> RecordCertificate:
+    return record_leakage(Weight(3), ROWS, entropy, tolerance=1e-4).certificate
+
+
+@pytest.fixture(scope="module")
+def certificate() -> RecordCertificate:
+    return solved()
+
+
+def with_regions(
+    certificate: RecordCertificate, regions: tuple[Region, ...], **changes: Any
+) -> RecordCertificate:
+    kind = replace(certificate.proofs[0], regions=regions, **changes)
+    return replace(certificate, proofs=(kind, *certificate.proofs[1:]))
+
+
+def leaves(kind: KindProof) -> list[int]:
+    split = {region.parent for region in kind.regions}
+    return [place for place in range(len(kind.regions)) if place not in split]
+
+
+def test_what_was_solved_is_proved(certificate: RecordCertificate) -> None:
+    assert len(certificate.proofs[0].regions) > 10
+    assert certificate.verify_exact()
+    assert certificate.level == certificate.bound
+    assert f"{certificate.bound:.9g}" in certificate.statement
+
+
+def test_a_value_that_is_too_large(certificate: RecordCertificate) -> None:
+    raised = certificate.value + 1e-6
+    assert raised < certificate.bound
+    assert not replace(certificate, value=raised).verify_exact()
+    assert not replace(certificate, value=certificate.value * (1 + 1e-12)).verify_exact()
+
+
+def test_a_bound_that_is_too_small(certificate: RecordCertificate) -> None:
+    assert not replace(certificate, bound=certificate.value - 1e-6).verify_exact()
+    assert not replace(certificate, bound=certificate.value).verify_exact()
+    largest = max(certificate.proofs[0].regions[place].bound for place in leaves(certificate.proofs[0]))
+    assert not replace(certificate, bound=largest - 1e-9).verify_exact()
+    assert replace(certificate, bound=certificate.bound + 1e-3).verify_exact()
+
+
+def test_a_bound_at_the_largest_entropy_that_is_too_small() -> None:
+    top = Weight(3).log_size
+    certificate = record_leakage(Weight(3), ROWS, top).certificate
+    assert certificate.verify_exact()
+    assert not replace(certificate, bound=certificate.value * (1 - 1e-6)).verify_exact()
+    lower = replace(certificate, value=0.0, bound=certificate.value * (1 - 1e-6))
+    assert not lower.verify_exact()
+    assert not replace(certificate, entropy=top - 0.1).verify_exact()
+    assert not replace(certificate, entropy=top * (1 + 1e-12)).verify_exact()
+
+
+def test_a_region_that_is_missing(certificate: RecordCertificate) -> None:
+    regions = certificate.proofs[0].regions
+    for place in (0, 1, 2, len(regions) // 2, len(regions) - 1):
+        assert not with_regions(certificate, regions[:place] + regions[place + 1 :]).verify_exact()
+    for count in (1, 2, len(regions) - 1):
+        assert not with_regions(certificate, regions[:count]).verify_exact()
+    assert not with_regions(certificate, ()).verify_exact()
+    second = replace(regions[0], bound=0.0)
+    assert not with_regions(certificate, (*regions, second)).verify_exact()
+
+
+@pytest.mark.parametrize("step", [1e-9, 1e-6, 1e-3])
+def test_a_cell_that_was_moved(certificate: RecordCertificate, step: float) -> None:
+    regions = certificate.proofs[0].regions
+    for place in (0, 1, leaves(certificate.proofs[0])[0], leaves(certificate.proofs[0])[-1]):
+        for letter in (0, 1):
+            cell = list(regions[place].cell)
+            middle = cell[letter].mean(axis=0)
+            cell[letter] = cell[letter] + step * (middle - cell[letter])
+            moved = replace(regions[place], cell=tuple(cell))
+            forged = (*regions[:place], moved, *regions[place + 1 :])
+            assert not with_regions(certificate, forged).verify_exact()
+
+
+def test_multipliers_that_were_changed(certificate: RecordCertificate) -> None:
+    """The bound of a leaf follows from its multipliers: others may prove less."""
+    kind = certificate.proofs[0]
+    place = max(leaves(kind), key=lambda at: kind.regions[at].bound)
+    region = kind.regions[place]
+    for proof in (
+        replace(region.proof, price=region.proof.price * 2),
+        replace(region.proof, log_law=region.proof.log_law[::-1] + np.array([0.0, 1.0])),
+        replace(region.proof, slopes=region.proof.slopes + np.array([[1.0, -1.0], [0.0, 0.0]])),
+    ):
+        forged = (*kind.regions[:place], replace(region, proof=proof), *kind.regions[place + 1 :])
+        assert not with_regions(certificate, forged).verify_exact()
+
+
+def test_a_prior_of_too_little_entropy(certificate: RecordCertificate) -> None:
+    other = solved(1.5)
+    assert other.value > certificate.value
+    assert not replace(certificate, joint=other.joint).verify_exact()
+
+
+def test_a_joint_that_is_no_law(certificate: RecordCertificate) -> None:
+    nudged = certificate.joint.copy()
+    nudged[0, 0] = -nudged[0, 0]
+    empty = certificate.joint.copy()
+    empty[0, -1] = 0.01  # no dataset has a zero there and weight three
+    for joint in (nudged, empty, np.zeros_like(nudged)):
+        assert not replace(certificate, joint=joint).verify_exact()
+
+
+def test_an_entropy_that_was_changed(certificate: RecordCertificate) -> None:
+    for entropy in (certificate.entropy + 1e-6, 2.0, certificate.entropy - 0.05, 0.0):
+        assert not replace(certificate, entropy=entropy).verify_exact()
+
+
+def test_counts_that_were_changed(certificate: RecordCertificate) -> None:
+    kind = certificate.proofs[0]
+    fewer = np.where(np.isfinite(kind.log_counts), 0.0, -np.inf)
+    assert not with_regions(certificate, kind.regions, log_counts=fewer).verify_exact()
+
+
+def test_every_kind_of_records_needs_a_proof() -> None:
+    query = ModularSum(2, 2, [2, 3])
+    certificate = record_leakage(query, ROWS[[0, 3]], 1.5, tolerance=1e-4).certificate
+    assert certificate.verify_exact()
+    assert [kind.record for kind in certificate.proofs] == [0, 1]
+    for proofs in ((), certificate.proofs[:1], certificate.proofs[1:], (certificate.proofs[0],) * 2):
+        assert not replace(certificate, proofs=proofs).verify_exact()
+
+
+def test_simplices_that_overlap_cover_nothing() -> None:
+    """Two triangles of a parallelogram, one of them twice: the areas add up, a half is left open."""
+    corner, u, v = np.array([0.1, 0.2, 0.7]), np.array([0.4, 0.0, -0.4]), np.array([0.0, 0.2, -0.2])
+    rows = np.array([corner, corner + u, corner + v, corner + u + v])
+    query = Explicit([[0, 1, 2, 3], [0, 1, 2, 3]])
+    certificate = record_leakage(query, rows, 1.8, tolerance=1e-2).certificate
+    assert certificate.verify_exact()
+    kind = next(kind for kind in certificate.proofs if len(kind.regions) > 1)
+    split = [place for place, region in enumerate(kind.regions) if len(region.cell[0]) == 4]
+    children = [
+        place
+        for place, region in enumerate(kind.regions)
+        if region.parent in split and len(region.cell[0]) == 3
+    ]
+    first, second = children[:2]
+    regions = list(kind.regions)
+    regions[second] = replace(
+        regions[second],
+        cell=(regions[first].cell[0], *regions[second].cell[1:]),
+        parent=regions[first].parent,
+    )
+    proofs = tuple(
+        replace(kind, regions=tuple(regions)) if other is kind else other for other in certificate.proofs
+    )
+    assert not replace(certificate, proofs=proofs).verify_exact()
+
+
+def test_plain_data_of_a_proof(certificate: RecordCertificate) -> None:
+    record = certificate.to_dict()
+    assert record["entropy"] == 1.9
+    assert record["gap"] == certificate.gap
+    assert np.array(record["prior"]).shape == (2, 2, 2)
+    assert record["bound_from"][0]["regions"] == len(certificate.proofs[0].regions)
+
+
+# the bound, whatever the multipliers
+
+
+def around(random: np.random.Generator, law: FloatArray, width: float) -> FloatArray:
+    """Vertices of a simplex, in the laws of its size, with a law somewhere inside."""
+    weights = random.dirichlet(np.ones(len(law)))
+    ends = (1 - width) * law + width * random.dirichlet(np.ones(len(law)), size=len(law))
+    last = (law - weights[:-1] @ ends[:-1]) / weights[-1]
+    ends[-1] = last
+    return ends if last.min() >= 0 else np.vstack([law, ends[:-1]])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    letters=st.integers(2, 3),
+    outputs=st.integers(2, 3),
+    log_price=st.floats(-8, 8),
+    width=st.floats(0.0, 1.0),
+    scale=st.floats(0.0, 5.0),
+)
+def test_random_multipliers_bound_every_prior_in_the_cell(
+    seed: int, letters: int, outputs: int, log_price: float, width: float, scale: float
+) -> None:
+    random = np.random.default_rng(seed)
+    rows = random.dirichlet(np.full(outputs, 0.7), size=4)
+    log_counts = np.log(random.integers(1, 50, size=(letters, 4)))
+    joint = random.dirichlet(np.full(4 * letters, 0.5)).reshape(letters, 4)
+    laws = joint @ rows / joint.sum(axis=1, keepdims=True)
+    cell = tuple(around(random, law, width) for law in laws)
+    entropy = dataset_entropy(joint, log_counts)
+    leaked = record_information(joint, rows)
+    plain = LeakageProof(
+        float(np.exp(log_price)),
+        scale * random.normal(size=outputs),
+        scale * random.normal(size=(letters, outputs)),
+    )
+    tangent = LeakageProof(plain.price, np.log(joint.sum(axis=0) @ rows), np.log(laws))
+    mixed = replace(plain, share=float(random.random()), log_letters=scale * random.normal(size=letters))
+    alone = replace(plain, share=0.0, log_letters=np.log(joint.sum(axis=1)))
+    for proof in (plain, tangent, replace(plain, price=0.0), mixed, alone):
+        bound = leakage_bound(rows, log_counts, entropy, cell, proof)
+        assert bound >= leaked - 1e-15
+        better, sharper = sharpened(rows, log_counts, entropy, cell, proof)
+        assert bound >= sharper >= leaked - 1e-15
+        assert leakage_bound(rows, log_counts, entropy, cell, better) == sharper
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_in_decimals_is_no_larger(seed: int) -> None:
+    """Every region's own bound contains what rounding takes off, so that exact arithmetic agrees."""
+    random = np.random.default_rng(seed)
+    rows = random.dirichlet([0.3, 0.3, 0.3], size=3)
+    query = Explicit([[0, 1], [1, 2]])
+    certificate = record_leakage(query, rows, 1.0, tolerance=1e-4).certificate
+    for kind in certificate.proofs:
+        for region in kind.regions:
+            data = (rows_of(certificate), kind.log_counts, 1.0, region.cell)
+            assert leakage_bound(*data, region.proof) <= region.bound + 1e-12
+    assert replace(certificate, bound=max(kind.bound for kind in certificate.proofs)).verify_exact()
+
+
+def rows_of(certificate: RecordCertificate) -> FloatArray:
+    return certificate.channel.rows
+
+
+def test_the_joint_and_the_prior_of_all_datasets_agree(certificate: RecordCertificate) -> None:
+    p = certificate.prior().ravel()
+    data = oracle.datasets((2, 2, 2), ROWS[Weight(3).table().ravel()])
+    counts = certificate.channel.log_counts(certificate.record)
+    assert oracle.entropy(p) == pytest.approx(dataset_entropy(certificate.joint, counts), abs=1e-13)
+    assert oracle.information(data, 0, p) == pytest.approx(
+        record_information(certificate.joint, certificate.channel.rows), abs=1e-14
+    )

@@ -1,0 +1,645 @@
+"""The largest leakage of a record: tables, closed forms and a search over all datasets against the result."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import records as oracle
+from oracles.designs import FloatArray
+from scipy.optimize import brentq
+
+from pmlopt import Status, record_leakage, record_leakage_curve
+from pmlopt.errors import InputError, MechanismError, PrivacyError, QueryError
+from pmlopt.queries import (
+    Explicit,
+    ModularSum,
+    Quadratic,
+    Query,
+    Weight,
+    exponential,
+    laplace,
+    symmetric_channel,
+)
+from pmlopt.result import RecordResult
+
+LOG2 = math.log(2)
+PARITY = ModularSum(4, 2)
+LAPLACE = laplace(PARITY, 1.0)
+WEIGHT = Weight(3)
+NOISY_WEIGHT = laplace(WEIGHT, 1.0)
+
+
+def by_dataset(query: Query, rows: FloatArray) -> oracle.Datasets:
+    """The rows of all datasets, from q(y|f(x)) or from q(y|x)."""
+    size = math.prod(query.alphabets)
+    full = rows if len(rows) == size else rows[query.table().ravel()]
+    return oracle.datasets(query.alphabets, full)
+
+
+def check(result: RecordResult, data: oracle.Datasets, least: float, tolerance: float = 1e-7) -> None:
+    """The prior keeps the entropy and leaks the value; the bound is proved, and near."""
+    certificate = result.certificate
+    p = certificate.prior().ravel()
+    assert p.min() >= 0
+    assert math.fsum(p) == pytest.approx(1, abs=1e-12)
+    assert oracle.entropy(p) >= least - 1e-14
+    assert oracle.information(data, result.record, p) == pytest.approx(certificate.value, rel=1e-9, abs=1e-14)
+    assert certificate.value <= certificate.bound
+    assert certificate.gap == pytest.approx(certificate.bound - certificate.value, abs=1e-16)
+    assert certificate.gap <= tolerance
+    assert result.status is Status.OPTIMAL
+    assert certificate.verify_exact()
+
+
+def parity_leakage(n: int, p: float, least: float) -> float:
+    """Of n binary records whose parity goes through BSC(p).
+
+    Up to (n - 1) log 2 the others can be of known parity and the record uniform; past that their parity is
+    wrong with a probability e that the entropy says.
+    """
+    past = least - (n - 1) * LOG2
+    if past <= 0:
+        return LOG2 - oracle.binary_entropy(p)
+    if past >= LOG2:
+        return 0.0
+    e = float(brentq(lambda x: oracle.binary_entropy(x) - past, 0.0, 0.5, xtol=1e-16, rtol=1e-15))
+    return LOG2 - oracle.binary_entropy(e * (1 - p) + p * (1 - e))
+
+
+# ENT, Table 3: parity of four records, eps = 1
+
+LAPLACE_ERROR = math.exp(-0.5) / 2
+EXPONENTIAL_ERROR = 1 / (1 + math.exp(0.5))
+
+
+@pytest.mark.parametrize(
+    ("b", "expected"),
+    [
+        *((b, 0.0795415) for b in (0.0, 0.5, 1.0, 1.5, 2.0)),
+        (2.2, 0.0712775),
+        (2.5, 0.0387008),
+        (2.7, 0.0110038),
+    ],
+)
+def test_table_3_laplace(b: float, expected: float) -> None:
+    found = record_leakage(PARITY, LAPLACE, b)
+    assert found.certificate.value == pytest.approx(expected, abs=1e-7)
+    assert found.certificate.value == pytest.approx(parity_leakage(4, LAPLACE_ERROR, b), abs=1e-7)
+    check(found, by_dataset(PARITY, LAPLACE.matrix), b)
+
+
+@pytest.mark.parametrize("b", [0.0, 0.5, 1.0, 1.5, 2.0])
+def test_table_3_exponential(b: float) -> None:
+    mechanism = exponential(PARITY, 1.0)
+    found = record_leakage(PARITY, mechanism, b)
+    assert found.certificate.value == pytest.approx(0.0303, abs=1e-6)
+    assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(EXPONENTIAL_ERROR), abs=1e-7)
+    check(found, by_dataset(PARITY, mechanism.matrix), b)
+
+
+@pytest.mark.parametrize(
+    ("b", "by_laplace", "by_exponential"),
+    [(0.5, 0.062, 0.024), (1.0, 0.041, 0.015), (1.5, 0.022, 0.008), (2.0, 0.009, 0.003)],
+)
+def test_the_printed_table_3_understates_what_a_prior_leaks(
+    b: float, by_laplace: float, by_exponential: float
+) -> None:
+    for mechanism, printed in ((LAPLACE, by_laplace), (exponential(PARITY, 1.0), by_exponential)):
+        found = record_leakage(PARITY, mechanism, b)
+        p = found.certificate.prior()
+        assert p.shape == (2, 2, 2, 2)
+        assert p.min() >= 0
+        assert p.sum() == pytest.approx(1, abs=1e-14)
+        assert oracle.entropy(p) >= b
+        data = by_dataset(PARITY, mechanism.matrix)
+        assert oracle.information(data, found.record, p.ravel()) > printed * 1.2
+
+
+def test_the_prior_that_refutes_table_3() -> None:
+    """X_1 uniform, the others uniform on the half of even parity: f(X) = X_1 at 3 log 2."""
+    data = by_dataset(PARITY, LAPLACE.matrix)
+    p = np.where(data.letters[:, 1:].sum(axis=1) % 2 == 0, 1 / 8, 0.0)
+    assert oracle.entropy(p) == pytest.approx(3 * LOG2, abs=1e-14)
+    assert oracle.information(data, 0, p) == pytest.approx(0.0795415, abs=1e-7)
+
+
+# parity through a binary-symmetric channel, in closed form
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(2, 6),
+    p=st.floats(0.0, 0.5),
+    share=st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0.0, 1.0)),
+    past=st.booleans(),
+)
+def test_parity_has_a_closed_form(n: int, p: float, share: float, past: bool) -> None:
+    query = ModularSum(n, 2)
+    b = (n - 1 + share) * LOG2 if past else (n - 1) * share * LOG2
+    b = min(b, query.log_size)
+    found = record_leakage(query, symmetric_channel(query, p), b)
+    truth = parity_leakage(n, p, b)
+    assert found.certificate.value <= truth + 1e-12
+    assert found.certificate.bound >= truth - 1e-12
+    assert found.certificate.gap <= 1e-7
+    assert found.certificate.verify_exact()
+
+
+@pytest.mark.parametrize("b", [0.0, 5000.0, 9999 * LOG2, 6931.0, 6931.2, 6931.47])
+def test_ten_thousand_records_cost_what_four_do(b: float) -> None:
+    query = ModularSum(10_000, 2)
+    found = record_leakage(query, symmetric_channel(query, 0.3), b)
+    truth = parity_leakage(10_000, 0.3, b)
+    # of 6931 nats a float tells 1e-12; where the error e starts from 0 that is worth 40 times as much
+    assert found.certificate.value <= truth + 1e-10
+    assert found.certificate.bound >= truth - 1e-10
+    assert found.certificate.gap <= 1e-7
+    assert found.certificate.verify_exact()
+    with pytest.raises(QueryError, match="too many"):
+        found.certificate.prior()
+    assert found.certificate.to_dict()["prior"] is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 10_000])
+def test_a_uniform_dataset_tells_nothing_by_its_parity(n: int) -> None:
+    query = ModularSum(n, 2)
+    found = record_leakage(query, symmetric_channel(query, 0.3), query.log_size)
+    if n > 1:
+        assert found.certificate.value == pytest.approx(0, abs=1e-15)
+        assert found.certificate.bound == pytest.approx(0, abs=1e-15)
+    else:
+        assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(0.3), abs=1e-12)
+    assert found.certificate.verify_exact()
+
+
+# the reduction against all datasets, one by one
+
+BY_VALUE: list[tuple[Query, int, float, float]] = [
+    (ModularSum(3, 2), 3, 0.9, 1.0),
+    (ModularSum(4, 2), 2, 0.85, 0.3),
+    (ModularSum(3, 3), 3, 0.6, 0.5),
+    (ModularSum(4, 3), 2, 0.9, 0.3),
+    (ModularSum(2, 3, [2, 3]), 2, 0.8, 0.4),
+    (Weight(2), 3, 0.5, 0.5),
+    (Weight(3), 2, 0.97, 0.5),
+    (Weight(4), 2, 0.8, 0.5),
+    (Quadratic(3), 3, 0.9, 0.5),
+    (Quadratic(4), 2, 0.6, 0.2),
+    (Explicit([[0, 1, 2], [1, 2, 0]]), 2, 0.9, 0.5),
+    (Explicit([["a", "b"], ["b", "c"], ["c", "c"]]), 2, 0.7, 0.5),
+    (Explicit([[[0, 1], [1, 1]], [[1, 0], [2, 2]]]), 3, 0.6, 0.4),
+]
+
+
+@pytest.mark.parametrize(("query", "outputs", "share", "spread"), BY_VALUE)
+def test_reduced_and_full_problem_have_the_same_optimum(
+    query: Query, outputs: int, share: float, spread: float
+) -> None:
+    random = np.random.default_rng(outputs + int(100 * share))
+    rows = random.dirichlet(np.full(outputs, spread), size=len(query.values))
+    agree(query, rows, share * query.log_size)
+
+
+@pytest.mark.parametrize(
+    ("alphabets", "outputs", "share"),
+    [((2, 2), 2, 0.7), ((2, 2), 3, 0.95), ((2, 2, 2), 2, 0.8), ((2, 2, 2), 2, 0.0), ((2, 3), 2, 0.9)],
+)
+def test_a_mechanism_by_dataset_has_the_same_optimum(
+    alphabets: tuple[int, ...], outputs: int, share: float
+) -> None:
+    random = np.random.default_rng(len(alphabets) + outputs)
+    query = Explicit(np.zeros(alphabets, dtype=int))
+    rows = random.dirichlet(np.ones(outputs), size=math.prod(alphabets))
+    agree(query, rows, share * query.log_size)
+
+
+def test_datasets_of_the_same_row_are_one_class() -> None:
+    random = np.random.default_rng(4)
+    query = ModularSum(4, 2)  # its values play no role for q(y|x)
+    rows = random.dirichlet(np.ones(2), size=3)[random.integers(0, 3, size=16)]
+    found = record_leakage(query, rows, 2.0)
+    assert len(found.certificate.channel.rows) == 3
+    agree(query, rows, 2.0)
+
+
+def agree(query: Query, rows: FloatArray, least: float) -> None:
+    found = record_leakage(query, rows, least)
+    data = by_dataset(query, rows)
+    check(found, data, least)
+    best = 0.0
+    for record in range(query.records):
+        p = oracle.largest(data, record, least, starts=12)
+        assert oracle.entropy(p) >= least - 1e-13
+        best = max(best, oracle.information(data, record, p))
+    assert best <= found.certificate.bound + 1e-12
+    assert best >= found.certificate.value - 1e-6
+
+
+@pytest.mark.parametrize("least", [0.0, 0.6, 1.0, 1.3])
+def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
+    query = Explicit([[0, 1], [2, 3]])
+    rows = np.random.default_rng(8).dirichlet([0.5, 0.5], size=4)
+    data, steps = by_dataset(query, rows), 30
+    priors = np.array(list(oracle.grid(4, steps)))
+    entropies = -np.where(priors > 0, priors * np.log(np.where(priors > 0, priors, 1.0)), 0.0).sum(axis=1)
+    allowed = priors[entropies >= least]
+    best = max(float(oracle.informations(data, record, allowed).max()) for record in (0, 1))
+    found = record_leakage(query, rows, least)
+    assert best <= found.certificate.bound + 1e-13
+    assert best >= found.certificate.value - 0.02  # half a step of a thirtieth away in each mass
+
+
+@pytest.mark.parametrize("least", [0.0, 1.2, 1.7, 2.0])
+@pytest.mark.parametrize("query", [Weight(3), ModularSum(3, 3)])
+def test_no_random_prior_on_eight_datasets_leaks_more(query: Query, least: float) -> None:
+    random = np.random.default_rng(11)
+    rows = random.dirichlet([0.4, 0.4], size=len(query.values))
+    found = record_leakage(query, rows, least, tolerance=1e-5)
+    data = by_dataset(query, rows)
+    sharpness = 10 ** random.uniform(-1.5, 1.5, size=(20_000, 1))
+    priors = random.gamma(np.broadcast_to(sharpness, (20_000, 8))) + 1e-300
+    priors /= priors.sum(axis=1, keepdims=True)
+    priors = priors[-(priors * np.log(priors)).sum(axis=1) >= least]
+    assert len(priors) > 100
+    for record in range(3):
+        assert oracle.informations(data, record, priors).max() <= found.certificate.bound + 1e-13
+
+
+# no entropy required: a capacity
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("query", [Weight(3), ModularSum(3, 3), Quadratic(4), Explicit([[0, 1], [2, 0]])])
+def test_without_a_bound_on_the_entropy_it_is_the_best_capacity_of_a_pair_of_rows(
+    query: Query, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    rows = random.dirichlet(np.full(3, 0.6), size=len(query.values))
+    table, best = query.table(), 0.0
+    for record in range(query.records):
+        zeros, ones = ({int(t) for t in np.unique(np.take(table, letter, axis=record))} for letter in (0, 1))
+        pairs = {(s, t) for s in zeros for t in ones if s != t}
+        best = max(best, *(oracle.capacity(rows[list(pair)]) for pair in pairs))
+    found = record_leakage(query, rows, 0.0)
+    assert found.certificate.value == pytest.approx(best, abs=1e-8)
+    check(found, by_dataset(query, rows), 0.0)
+
+
+@pytest.mark.parametrize("eye", [0.7, 0.9])
+def test_without_a_bound_on_the_entropy_letters_choose_rows(eye: float) -> None:
+    query = Explicit([[0, 1, 2, 3]] * 3)  # x_1 is free of f: each of its three letters may have any row
+    rows = eye * np.eye(4) + (1 - eye) / 4
+    channel = oracle.capacity(rows)  # of x_2, whose letters are the values
+    assert oracle.capacity(rows[:3]) < channel - 0.1
+    found = record_leakage(query, rows, 0.0, nodes=30)
+    assert found.record == 1
+    assert found.certificate.value == pytest.approx(channel, abs=1e-8)
+    assert found.certificate.bound >= channel
+
+
+# curves
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (WEIGHT, np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])),
+        (ModularSum(4, 3), np.array([[0.9, 0.1], [0.4, 0.6], [0.1, 0.9]])),
+        (ModularSum(2, 3, [2, 3]), np.array([[0.8, 0.2], [0.4, 0.6], [0.1, 0.9]])),
+    ],
+)
+def test_a_curve_never_rises(query: Query, rows: FloatArray) -> None:
+    top = query.log_size
+    entropies = [0.9 * top, 0.0, top, 0.5 * top, 0.9 * top, 0.98 * top]
+    curve = record_leakage_curve(query, rows, entropies, tolerance=1e-5)
+    assert [point.certificate.entropy for point in curve] == entropies
+    assert curve[0] is curve[4]
+    points = sorted(curve, key=lambda point: point.certificate.entropy)
+    for less, more in pairwise(points):
+        assert less.certificate.value >= more.certificate.value
+        assert less.certificate.bound >= more.certificate.value
+    data = by_dataset(query, rows)
+    for point in points:
+        check(point, data, point.certificate.entropy, 1e-5)
+    alone = record_leakage(query, rows, entropies[0], tolerance=1e-5)
+    assert alone.certificate.value == pytest.approx(curve[0].certificate.value, abs=1e-5)
+
+
+def test_an_empty_curve_has_no_points() -> None:
+    assert record_leakage_curve(PARITY, LAPLACE, []) == []
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("b", "match"),
+    [
+        (-1e-9, "at least 0"),
+        (-math.inf, "finite"),
+        (math.inf, "finite"),
+        (math.nan, "finite"),
+        ("2", "number"),
+        (None, "number"),
+        (True, "number"),
+        (4 * LOG2 + 1e-9, "no prior has it"),
+        (100.0, "no prior has it"),
+    ],
+)
+def test_an_impossible_entropy_is_refused(b: float, match: str) -> None:
+    with pytest.raises(PrivacyError, match=match):
+        record_leakage(PARITY, LAPLACE, b)
+    with pytest.raises(PrivacyError, match=match):
+        record_leakage_curve(PARITY, LAPLACE, [1.0, b])
+
+
+def test_other_arguments_that_are_refused() -> None:
+    with pytest.raises(MechanismError, match="3 rows"):
+        record_leakage(PARITY, np.eye(3), 1.0)
+    with pytest.raises(MechanismError, match="differ"):
+        record_leakage(PARITY, symmetric_channel(Explicit([5, 6]), 0.1), 1.0)
+    with pytest.raises(QueryError, match="query"):
+        record_leakage([[0, 1]], np.eye(2), 1.0)  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="method"):
+        record_leakage(PARITY, LAPLACE, 1.0, "fast")  # type: ignore[arg-type]
+    for wrong in (0.0, -1.0):
+        with pytest.raises(InputError, match="tolerance"):
+            record_leakage(PARITY, LAPLACE, 1.0, tolerance=wrong)
+        with pytest.raises(InputError, match="time limit"):
+            record_leakage(PARITY, LAPLACE, 1.0, time_limit=wrong)
+
+
+# the largest entropy, and just below
+
+
+@pytest.mark.parametrize("query", [PARITY, WEIGHT, ModularSum(3, 3, [2, 3, 5]), Quadratic(30)])
+@pytest.mark.parametrize("ulps", [-1, 0, 1])
+def test_the_largest_entropy_leaves_the_uniform_dataset(query: Query, ulps: int) -> None:
+    b = query.log_size + ulps * float(np.spacing(query.log_size))
+    mechanism = laplace(query, 1.0)
+    found = record_leakage(query, mechanism, b)
+    best = 0.0
+    for record in range(query.records):
+        joint = np.exp(query.log_counts(record) - query.log_size) @ mechanism.matrix
+        outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+        best = max(best, float((joint * np.log(joint / outer)).sum()))
+    assert found.certificate.value == pytest.approx(best, abs=1e-12)
+    assert found.certificate.gap <= 1e-12
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.verify_exact()
+
+
+@pytest.mark.parametrize("room", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("query", [PARITY, WEIGHT])
+def test_a_little_below_the_largest_entropy(query: Query, room: float) -> None:
+    b = query.log_size - room
+    mechanism = laplace(query, 1.0)
+    found = record_leakage(query, mechanism, b, nodes=1000)
+    check(found, by_dataset(query, mechanism.matrix), b)
+    if query is PARITY:
+        assert found.certificate.value <= parity_leakage(4, LAPLACE_ERROR, b) + 1e-12
+    else:  # sqrt(2 room) times the deviation of the slope of I at the uniform dataset, to first order
+        uniform = record_leakage(query, mechanism, query.log_size).certificate.value
+        data = by_dataset(query, mechanism.matrix)
+        joint = data.members(0) @ data.rows / 8
+        log_ratio = np.log(joint / (joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)))
+        slope = (data.rows * log_ratio[data.letters[:, 0]]).sum(axis=1)
+        rise = math.sqrt(2 * room) * float(slope.std())
+        rounding = 1e-13 / math.sqrt(room)  # of the entropy, at the price sqrt(1 / room)
+        assert found.certificate.value == pytest.approx(uniform + rise, rel=0, abs=3 * room + rounding)
+
+
+# mechanisms that say nothing, everything, or almost nothing
+
+ENTROPIES = [0.0, 2.0, 3 * LOG2, 2.5, 4 * LOG2]
+
+
+@pytest.mark.parametrize("b", ENTROPIES)
+@pytest.mark.parametrize("rows", [[[0.3, 0.7]] * 2, [[1.0], [1.0]], [[0.1, 0.2, 0.7]] * 2, [[0.0, 1.0]] * 2])
+def test_a_constant_mechanism_leaks_nothing(rows: list[list[float]], b: float) -> None:
+    found = record_leakage(PARITY, rows, b)
+    assert found.certificate.value == 0
+    assert 0 <= found.certificate.bound <= 1e-7
+    assert found.certificate.verify_exact()
+
+
+@pytest.mark.parametrize("b", ENTROPIES)
+def test_the_parity_itself_tells_a_record_up_to_the_entropy_of_the_others(b: float) -> None:
+    found = record_leakage(PARITY, np.eye(2), b)
+    assert found.certificate.value == pytest.approx(min(LOG2, 4 * LOG2 - b), abs=1e-7)
+    check(found, by_dataset(PARITY, np.eye(2)), b)
+
+
+def test_a_column_of_zeros_changes_nothing() -> None:
+    plain = np.array([[0.3, 0.7], [0.6, 0.4]])
+    padded = np.array([[0.0, 0.3, 0.0, 0.7], [0.0, 0.6, 0.0, 0.4]])
+    for b in (1.0, 2.5):
+        found = record_leakage(PARITY, padded, b)
+        check(found, by_dataset(PARITY, padded), b)
+        other = record_leakage(PARITY, plain, b).certificate
+        assert found.certificate.value == pytest.approx(other.value, abs=1e-7)
+
+
+@pytest.mark.parametrize("step", [1e-13, 1e-10, 1e-7, 1e-5])
+@pytest.mark.parametrize("b", [0.0, 1.5, 1.9])
+def test_rows_that_are_nearly_equal(step: float, b: float) -> None:
+    rows = np.array([[0.3 + step * k, 0.7 - step * k] for k in range(4)])
+    found = record_leakage(WEIGHT, rows, b)
+    # two rows of neighbouring weights at uniform letters: chi^2 / 8, at most for rows three steps apart
+    most = (3 * step) ** 2 / (0.3 * 0.7) / 8 * (1 + 1e-3)
+    assert 0 <= found.certificate.value <= most
+    assert found.certificate.gap <= 1e-9
+    assert found.certificate.verify_exact()
+
+
+@pytest.mark.parametrize("step", [1e-13, 1e-10, 1e-7])
+def test_rows_that_nearly_have_a_zero(step: float) -> None:
+    rows = np.array([[step * k, 1 - step * k] for k in range(4)])
+    found = record_leakage(WEIGHT, rows, 1.5)
+    data = by_dataset(WEIGHT, rows)
+    p = oracle.feasible(np.where(np.isin(np.arange(8), [0, 7]), 0.5, 0.0), 1.5)
+    assert oracle.information(data, 0, p) <= found.certificate.bound
+    assert found.certificate.gap <= 1e-7
+    assert found.certificate.verify_exact()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1e-300, 1.0], [1e-200, 1.0], [1e-13, 1.0], [0.5, 0.5]],
+        [[1e-300, 0.5, 0.5], [1e-200, 0.5, 0.5], [1e-13, 0.5, 0.5], [0.5, 0.5, 0.0]],
+        [[5e-324, 1.0], [0.0, 1.0], [1.0, 5e-324], [1.0, 0.0]],
+    ],
+)
+def test_entries_near_the_smallest_float(rows: list[list[float]]) -> None:
+    found = record_leakage(WEIGHT, rows, 1.5)
+    data = by_dataset(WEIGHT, np.array(rows))
+    check(found, data, 1.5)
+    p = oracle.largest(data, 0, 1.5, starts=6)
+    assert oracle.information(data, 0, p) == pytest.approx(found.certificate.value, abs=1e-6)
+
+
+# records of other sizes
+
+
+@pytest.mark.parametrize("b", [0.0, 0.3, LOG2 * 0.999])
+def test_one_record_has_the_capacity_of_its_channel(b: float) -> None:
+    query = ModularSum(1, 2)
+    found = record_leakage(query, [[0.9, 0.1], [0.1, 0.9]], b)
+    assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(0.1), abs=1e-8)
+    check(found, by_dataset(query, np.array([[0.9, 0.1], [0.1, 0.9]])), b)
+
+
+def test_one_record_with_an_entropy_that_binds() -> None:
+    """The prior (t, 1 - t) of one record is all there is: h(t) = b on the side of the capacity's prior."""
+    query, rows, b = ModularSum(1, 2), np.array([[1.0, 0.0], [0.5, 0.5]]), 0.69
+    data = by_dataset(query, rows)
+    t = float(brentq(lambda x: oracle.binary_entropy(x) - b, 0.0, 0.5, xtol=1e-16))
+    ends = [oracle.information(data, 0, np.array([x, 1 - x])) for x in (t, 1 - t)]
+    found = record_leakage(query, rows, b)
+    assert found.certificate.value == pytest.approx(max(ends), abs=1e-8)
+    check(found, data, b)
+
+
+def test_records_of_one_letter_leak_nothing() -> None:
+    found = record_leakage(ModularSum(3, 2, 1), np.eye(2), 0.0)
+    assert found.certificate.value == 0
+    assert found.certificate.bound == pytest.approx(0, abs=1e-15)
+    assert found.certificate.verify_exact()
+
+
+def test_a_record_of_one_letter_beside_others() -> None:
+    query = ModularSum(3, 2, [1, 2, 2])
+    found = record_leakage(query, np.eye(2), 1.0)
+    assert found.record == 1
+    assert found.certificate.value == pytest.approx(2 * LOG2 - 1.0, abs=1e-7)
+    check(found, by_dataset(query, np.eye(2)), 1.0)
+
+
+def test_the_record_that_leaks_most_is_named() -> None:
+    rows = np.array([[0.9, 0.1], [0.1, 0.9]])
+    for place, table in enumerate(([[0, 0, 0], [1, 1, 1]], [[0, 1, 0], [0, 1, 0]])):
+        found = record_leakage(Explicit(table), rows, math.log(6))  # f is a function of one record
+        assert found.record == place
+        shares = (0.5, 0.5) if place == 0 else (2 / 3, 1 / 3)
+        data = oracle.datasets((2,), rows)
+        expected = oracle.information(data, 0, np.array(shares))
+        assert found.certificate.value == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("b", [0.0, 2.0])
+def test_a_record_of_ten_letters(b: float) -> None:
+    query = ModularSum(2, 2, 10)
+    found = record_leakage(query, symmetric_channel(query, 0.3), b)
+    # half the letters on each value, the other record's parity known: log 50 nats suffice
+    assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(0.3), abs=1e-8)
+    check(found, by_dataset(query, symmetric_channel(query, 0.3).matrix), b)
+
+
+def test_mixed_alphabets_at_little_entropy() -> None:
+    query = ModularSum(3, 3, [2, 3, 5])
+    mechanism = symmetric_channel(query, 0.3)
+    found = record_leakage(query, mechanism, 2.0)
+    assert found.record in (1, 2)  # those of three letters or more take all three values
+    assert found.certificate.value == pytest.approx(oracle.capacity(mechanism.matrix), abs=1e-8)
+    check(found, by_dataset(query, mechanism.matrix), 2.0)
+
+
+# how far the search goes
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-7, 1e-10])
+def test_the_gap_is_within_the_tolerance(tolerance: float) -> None:
+    rows = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])
+    found = record_leakage(WEIGHT, rows, 1.9, tolerance=tolerance)
+    check(found, by_dataset(WEIGHT, rows), 1.9, tolerance)
+
+
+def test_limits_leave_a_valid_bound() -> None:
+    truth = record_leakage(WEIGHT, NOISY_WEIGHT, 1.9)
+    cut = [
+        (record_leakage(WEIGHT, NOISY_WEIGHT, 1.9, nodes=1), Status.UNPROVED),
+        (record_leakage(WEIGHT, NOISY_WEIGHT, 1.9, nodes=8), Status.UNPROVED),
+        (record_leakage(WEIGHT, NOISY_WEIGHT, 1.9, time_limit=1e-9), Status.STOPPED),
+    ]
+    for found, status in cut:
+        certificate = found.certificate
+        assert found.status is status
+        assert certificate.gap > 1e-7
+        assert certificate.value <= truth.certificate.bound
+        assert truth.certificate.value <= certificate.bound < LOG2
+        assert certificate.verify_exact()
+    assert [found.iterations for found, _ in cut] == [1, 9, 1]
+    assert cut[0][0].certificate.bound >= cut[1][0].certificate.bound
+
+
+@pytest.mark.parametrize("b", [0.0, 4.0, 8.0])
+def test_what_is_too_large_to_prove_has_a_bound_all_the_same(b: float) -> None:
+    query = Weight(12)
+    found = record_leakage(query, laplace(query, 1.0), b)
+    assert found.status is Status.UNPROVED
+    assert found.iterations == 1
+    assert "too many" in found.reason
+    assert found.certificate.value <= found.certificate.bound < math.inf
+    assert found.certificate.verify_exact()
+    data = oracle.datasets((2,) * 12, laplace(query, 1.0).matrix[query.table().ravel()])
+    assert oracle.entropy(found.certificate.prior()) >= b
+    assert oracle.information(data, 0, found.certificate.prior().ravel()) == pytest.approx(
+        found.certificate.value, rel=1e-9
+    )
+    random = np.random.default_rng(0)
+    for start in random.dirichlet(np.full(2**12, 0.01), size=5):
+        p = oracle.feasible(start, b)
+        assert oracle.information(data, 0, p) <= found.certificate.bound
+
+
+def test_the_same_seed_gives_the_same_result() -> None:
+    rows = np.random.default_rng(0).dirichlet([0.5, 0.5], size=4)
+    first, second = (record_leakage(WEIGHT, rows, 1.8, seed=3) for _ in range(2))
+    assert first.certificate.value == second.certificate.value
+    assert first.certificate.bound == second.certificate.bound
+    assert first.iterations == second.iterations
+    assert (first.joint == second.joint).all()
+    other = record_leakage(WEIGHT, rows, 1.8, seed=4)
+    assert other.certificate.value == pytest.approx(first.certificate.value, abs=1e-7)
+
+
+def test_counts_need_no_datasets() -> None:
+    """Records and classes permuted, outputs renamed: the same leakage."""
+    random = np.random.default_rng(6)
+    table = np.array([[[0, 1], [1, 2]], [[1, 1], [2, 0]]])
+    rows = random.dirichlet([0.7, 0.7], size=3)
+    plain = record_leakage(Explicit(table), rows, 1.6).certificate.value
+    turned = record_leakage(Explicit(table.transpose(2, 0, 1)), rows[:, ::-1], 1.6).certificate.value
+    flipped = record_leakage(Explicit(table[::-1]), rows, 1.6).certificate.value
+    renamed = record_leakage(Explicit(2 - table), rows[::-1], 1.6).certificate.value
+    assert [turned, flipped, renamed] == pytest.approx([plain] * 3, abs=1e-7)
+
+
+@pytest.mark.parametrize("error", [0.0, 0.02])
+def test_a_record_tells_no_more_than_itself(error: float) -> None:
+    """H(X_i) bounds what many outputs tell of a binary record: without noise the first cell proves it."""
+    query = ModularSum(3, 3)
+    found = record_leakage(query, symmetric_channel(query, error), 1.0)
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.verify_exact()
+    if error == 0:
+        assert found.value == pytest.approx(math.log(2), abs=1e-9)
+        assert found.iterations == 1
+    parts = [kind.regions[0].proof.share for kind in found.certificate.proofs]
+    assert all(share < 1 for share in parts)
+
+
+@pytest.mark.parametrize(
+    "row", [[0.1, 0.9], [0.0007578505896010982, 9.834025597269338e-05, 0.9991438091544262]]
+)
+def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float]) -> None:
+    query = Explicit([[1, 0], [1, 1], [0, 1]])  # three letters: thirds are no floats
+    found = record_leakage(query, [row, row], 1.5)
+    assert (found.value, found.bound) == (0, 0)
+    assert found.certificate.verify_exact()

@@ -1,0 +1,141 @@
+"""The bound on a sub-convex utility, and its certificate."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import columns as column_oracles
+from oracles.columns import UTILITIES, Case, random_case, small_cases
+from oracles.designs import FloatArray
+from strategies import MODEST
+
+from pmlopt import LDP, LIP, PML, MutualInformation, Prior, SubConvex, design, solve
+from pmlopt.errors import MechanismError, ProgramError
+from pmlopt.privacy import Requirement
+from pmlopt.programs.certify import certify
+from pmlopt.programs.linear.dual_bound import column_bound
+
+INFORMATION = MutualInformation()
+
+
+def requirement(kind: str, epsilon: float) -> Requirement:
+    return {"pml": PML(epsilon), "ldp": LDP(epsilon), "lip": LIP(0.7, epsilon)}[kind]
+
+
+KINDS = st.sampled_from(["pml", "ldp", "lip"])
+NAMES = st.sampled_from(list(UTILITIES))
+SCALES = st.sampled_from([0.0, 1e-9, 1e-3, 1.0, 1e3, 1e9])
+
+
+@given(small_cases(), KINDS, NAMES, SCALES)
+@MODEST
+def test_any_multipliers_give_a_bound(
+    drawn: tuple[Case, np.random.Generator], kind: str, name: str, scale: float
+) -> None:
+    (case, rng), (utility, worth) = drawn, UTILITIES[name]
+    privacy = requirement(kind, case.epsilon)
+    best = column_oracles.optimum(case.p, privacy, worth)
+    for around in (np.zeros(case.prior.size), best.multipliers):
+        rho = around + scale * rng.normal(size=case.prior.size)
+        bound = column_bound(case.prior, privacy, utility, rho)
+        assert bound >= best.value - 1e-9
+        assert bound <= definition(case.p, best.lifts, worth, rho) + 1e-9 * (1 + scale)
+
+
+def definition(p: FloatArray, lifts: FloatArray, worth: column_oracles.Worth, rho: FloatArray) -> float:
+    """`<p, rho> + max (mu(lam) - <p rho, lam>)` over all extreme columns."""
+    return float(p @ rho + (worth(p, lifts) - (p * rho) @ lifts).max())
+
+
+@given(small_cases(), KINDS, NAMES)
+@MODEST
+def test_the_multipliers_of_an_optimum_give_a_sharp_bound(
+    drawn: tuple[Case, np.random.Generator], kind: str, name: str
+) -> None:
+    case, (utility, worth) = drawn[0], UTILITIES[name]
+    privacy = requirement(kind, case.epsilon)
+    best = column_oracles.optimum(case.p, privacy, worth).value
+    certificate = solve(design(case.prior, privacy, utility), tolerance=1e-10).certificate
+    assert certificate.multipliers is not None
+    bound = column_bound(case.prior, privacy, utility, certificate.multipliers)
+    assert best - 1e-9 <= bound <= best + 1e-8
+    assert certificate.bound == pytest.approx(bound, abs=1e-9)
+
+
+@pytest.mark.parametrize("way", ["vertices", "search", "counts"])
+@pytest.mark.parametrize("seed", range(8))
+def test_each_way_of_pricing_gives_the_same_bound(
+    way: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = column_oracles.counted_case(93, seed) if way == "counts" else random_case(93, seed)
+    if way == "search":
+        monkeypatch.setattr("pmlopt.programs.subconvex.column_space.LISTED", 0)
+    rng = np.random.default_rng([94, seed])
+    best = column_oracles.optimum(case.p, PML(case.epsilon), column_oracles.information)
+    for scale in (0.0, 0.01, 1.0):
+        rho = best.multipliers + scale * rng.normal(size=case.prior.size)
+        bound = column_bound(case.prior, PML(case.epsilon), INFORMATION, rho)
+        sharp = definition(case.p, best.lifts, column_oracles.information, rho)
+        assert bound == pytest.approx(sharp, abs=1e-9)
+        enough = column_bound(case.prior, PML(case.epsilon), INFORMATION, rho, sharp + 0.05)
+        assert sharp - 1e-9 <= enough <= sharp + 0.05 + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.9, 4.0])
+def test_the_closed_bound_needs_no_solver(epsilon: float) -> None:
+    prior = Prior([0.4, 0.3, 0.2, 0.1])
+    program = design(prior, PML(epsilon), INFORMATION)
+    certificate = certify(program, np.ones((4, 1)), None, math.inf)
+    assert certificate.value == 0
+    expected = float(prior.pmf @ np.minimum(epsilon, -np.log(prior.pmf)))
+    assert certificate.bound == pytest.approx(expected, abs=1e-10)
+    assert certificate.pricing == "relaxed"
+    assert certificate.verify_exact()
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_any_mechanism_is_certified(name: str) -> None:
+    case, (utility, worth) = random_case(95, 4), UTILITIES[name]
+    privacy, rng = PML(0.5), np.random.default_rng(96)
+    program = design(case.prior, privacy, utility)
+    best = column_oracles.optimum(case.p, privacy, worth).value
+    certificate = certify(program, rng.dirichlet(np.ones(4), case.prior.size), None)
+    assert certificate.verify_exact()
+    assert certificate.level <= 0.5
+    assert certificate.value == utility.value(case.prior, certificate.mechanism)
+    assert certificate.value <= best + 1e-9
+    assert certificate.bound >= best - 1e-9
+    assert certificate.gap == certificate.bound - certificate.value
+
+
+def test_what_is_no_mechanism_is_refused() -> None:
+    program = design([0.5, 0.5], PML(0.5), INFORMATION)
+    for wrong in (np.zeros((2, 2)), np.full((2, 2), np.nan), np.full((2, 2), 7.0)):
+        with pytest.raises(MechanismError):
+            certify(program, wrong, None)
+
+
+def test_a_bound_that_needs_a_list_too_long_is_refused() -> None:
+    prior = Prior(np.random.default_rng(97).dirichlet(np.ones(30)))
+    with pytest.raises(ProgramError, match="30 letters"):
+        column_bound(prior, PML(1.0), SubConvex(column_oracles.deviation), np.zeros(30))
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_the_record_is_plain_data(name: str) -> None:
+    result = solve(design([0.4, 0.3, 0.3], PML(0.4), UTILITIES[name][0]))
+    record = json.loads(json.dumps(result.certificate.to_dict()))
+    assert record["utility"] == {"kind": UTILITIES[name][0].name}
+    assert record["verified_exactly"] is True
+    assert record["value"] == result.value
+    assert record["bound"] == result.bound
+    assert record["bound_from"]["pricing"] in ("vertices", "relaxed", "counts", "search")
+    again = column_bound(
+        Prior([0.4, 0.3, 0.3]), PML(0.4), UTILITIES[name][0], np.array(record["bound_from"]["multipliers"])
+    )
+    assert again <= result.bound + 1e-12

@@ -1,0 +1,188 @@
+"""Pricing by search: bounds are never too small, columns are what they claim, small problems are exact."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import designs as oracles
+from oracles.brute_force_columns import UTILITIES, Make, Problem, assert_allowed, problems
+
+from pmlopt.arrays import FloatArray
+from pmlopt.programs.subconvex.count_pricing import CountPricer
+from pmlopt.programs.subconvex.kernel import Kernel
+from pmlopt.programs.subconvex.knapsack_relaxation import relaxed
+from pmlopt.programs.subconvex.search_pricing import SearchPricer
+from pmlopt.uncertainty.column_families import Box, Family, Staircase
+from pmlopt.utility import ChiSquare, MutualInformation
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(["pml", "tied", "lip"]))
+def test_on_few_letters_the_bound_on_boxes_is_exact(problem: Problem) -> None:
+    check_exact(problem, -math.inf, problem.best() - 1e-9, problem.best() - 0.01)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems(["ldp", "ball"], max_size=5))
+def test_on_few_letters_the_bound_on_staircases_is_exact(problem: Problem) -> None:
+    check_exact(problem, -math.inf, problem.best() - 1e-9)
+
+
+def check_exact(problem: Problem, *enoughs: float) -> None:
+    """The bound is that of brute force, whatever would be enough."""
+    expected, floor = problem.best(), constant_floor(problem)
+    pricer = SearchPricer(problem.kernel, problem.families)
+    for enough in enoughs:
+        bound = pricer.bound(problem.rho, enough)
+        assert bound >= expected - 1e-9 * problem.size
+        assert bound <= max(expected, floor, enough) + 1e-8 * problem.size
+
+
+def constant_floor(problem: Problem) -> float:
+    """The worth of the constant, which the bound on staircases cannot leave out."""
+    stairs = any(isinstance(family, Staircase) for family in problem.families)
+    return problem.value([1.0] * len(problem.counts)) if stairs else -math.inf
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.sampled_from([-math.inf, -0.1, 0.0, 0.1, math.inf]))
+def test_what_is_found_is_worth_what_it_claims(problem: Problem, offset: float) -> None:
+    true = problem.best()
+    priced = SearchPricer(problem.kernel, problem.families).price(problem.rho, 6, true + offset)
+    assert priced.upper >= true - 1e-9 * problem.size
+    assert priced.best == pytest.approx(problem.largest(priced.columns), abs=1e-9 * problem.size)
+    assert priced.best == pytest.approx(true, abs=1e-9 * problem.size)
+    for columns in priced.columns:
+        assert_allowed(problem.p, columns.lifts(problem.p), columns.family)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems())
+def test_with_a_margin_what_is_found_is_within_the_bounds(problem: Problem) -> None:
+    pricer = SearchPricer(problem.kernel, problem.families)
+    for columns in [*pricer.price(problem.rho, 6, -math.inf).columns, *pricer.seeds(3)]:
+        assert_allowed(problem.p, columns.lifts(problem.p, 2.0**-40), columns.family, within=1e-15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(["pml", "tied", "lip"], min_size=4), st.integers(1, 5), st.sampled_from([1, 30, 10**9]))
+def test_however_little_is_searched_the_bound_holds(problem: Problem, core: int, nodes: int) -> None:
+    true = problem.best()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pmlopt.programs.subconvex.search_pricing.CORE", core)
+        patch.setattr("pmlopt.programs.subconvex.knapsack_branch_and_bound.CHUNK", 3)
+        patch.setattr("pmlopt.programs.subconvex.search_pricing.GLANCE", nodes)
+        patch.setattr("pmlopt.programs.subconvex.search_pricing.NODES", nodes)
+        pricer = SearchPricer(problem.kernel, problem.families)
+        bound = pricer.bound(problem.rho, -math.inf)
+        priced = pricer.price(problem.rho, 2, true - 1e-6)
+    assert bound >= true - 1e-9 * problem.size
+    assert priced.upper >= true - 1e-9 * problem.size
+    assert bound <= relaxed(problem.kernel, problem.families[0], problem.rho) + 1e-12 * problem.size
+    if nodes > 30:  # branch and bound alone
+        assert bound == pytest.approx(true, abs=1e-8 * problem.size)
+        assert priced.best == pytest.approx(true, abs=2e-6)
+    if any(len(columns) for columns in priced.columns):
+        assert priced.best == pytest.approx(problem.largest(priced.columns), abs=1e-9 * problem.size)
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(["pml", "lip"]))
+def test_without_nodes_left_the_relaxed_bound_remains(problem: Problem) -> None:
+    pricer = SearchPricer(problem.kernel, problem.families)
+    pricer.left = 0
+    bound = pricer.bound(problem.rho, -math.inf)
+    assert bound == relaxed(problem.kernel, problem.families[0], problem.rho)
+    assert bound >= problem.best() - 1e-9 * problem.size
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems())
+def test_a_bound_that_is_enough_is_not_lowered_past_the_truth(problem: Problem) -> None:
+    true = problem.best()
+    bound = SearchPricer(problem.kernel, problem.families).bound(problem.rho, true + 1.0)
+    assert true - 1e-9 * problem.size <= bound
+
+
+def by_masks(p: FloatArray, box: Box, utility: Make, rho: FloatArray) -> float:
+    """The best column of a box by brute force on all subsets as numbers of N bits."""
+    n = len(p)
+    phi = np.vectorize(UTILITIES[utility])
+    sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
+    rest = 1 - box.low - (box.high - box.low) * (sets @ p)
+    low, high = (float(phi(end)) for end in (box.low, box.high))
+    base = np.where(sets, p * (high - rho * box.high), p * (low - rho * box.low)).sum(axis=1)
+    best = -math.inf
+    for letter in range(n):
+        entry = box.low + rest / p[letter]
+        fits = np.flatnonzero(~sets[:, letter] & (rest >= 0) & (entry <= box.high))
+        if len(fits):
+            value = base[fits] + p[letter] * (phi(entry[fits]) - rho[letter] * entry[fits])
+            best = max(best, float((value - p[letter] * (low - rho[letter] * box.low)).max()))
+    return best
+
+
+@pytest.mark.parametrize(("seed", "low"), [(1, 0.0), (2, 0.2), (3, 0.0)])
+@pytest.mark.parametrize("utility", [MutualInformation, ChiSquare])
+def test_more_letters_than_a_core_holds(seed: int, low: float, utility: Make) -> None:
+    rng = np.random.default_rng(seed)
+    p = oracles.random_prior(rng, 18, 3.0)
+    box, rho = Box(low, float(rng.uniform(1.3, 3.0))), 0.3 * rng.normal(size=18)
+    pricer = SearchPricer(Kernel(p, utility().phi), [box])
+    true = by_masks(p, box, utility, rho)
+    assert pricer.bound(rho, -math.inf) == pytest.approx(true, abs=1e-8)
+    assert pricer.price(rho, 10, true - 1e-9).best == pytest.approx(true, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "families",
+    [(Box(0.0, 2.0),), (Box(0.3, 2.0),), (Staircase(0.0, 3.0),), (Box(0.0, 1.5), Staircase(1.5, 0.1))],
+)
+def test_on_many_letters_it_agrees_with_the_counts(families: tuple[Family, ...]) -> None:
+    rng = np.random.default_rng(60)
+    counts = tuple(rng.integers(1, 30, 60).tolist())
+    problem = Problem(counts, families, MutualInformation, 0.3 * rng.normal(size=60))
+    exact = CountPricer(problem.kernel, families, counts).bound(problem.rho, -math.inf)
+    pricer = SearchPricer(problem.kernel, families)
+    bound = pricer.bound(problem.rho, exact - 1e-3)
+    assert exact - 1e-9 <= bound <= exact + 0.01
+    priced = pricer.price(problem.rho, 20, exact - 1e-3)
+    assert exact - 1e-3 <= priced.best <= exact + 1e-9
+    assert priced.best == pytest.approx(problem.largest(priced.columns), abs=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(problems(min_size=3))
+def test_seeds_are_allowed_columns(problem: Problem) -> None:
+    pricer = SearchPricer(problem.kernel, problem.families)
+    for columns, family in zip(pricer.seeds(12), pricer.families, strict=True):
+        assert columns.family == family
+        assert_allowed(problem.p, columns.lifts(problem.p), family)
+
+
+def test_the_same_problem_is_always_searched_in_the_same_way() -> None:
+    rng = np.random.default_rng(5)
+    p, rho = oracles.random_prior(rng, 30), rng.normal(size=30)
+    first, second = (
+        SearchPricer(Kernel(p, MutualInformation().phi), [Box(0.0, 2.0)]).price(rho, 10, -math.inf)
+        for _ in "ab"
+    )
+    assert first.best == second.best
+    assert np.array_equal(first.columns[0].lifts(p), second.columns[0].lifts(p))
+
+
+def test_a_column_that_is_one_letter_alone_is_never_missed() -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.5, 1.0, 40)
+        p[0] = p[1:].sum() * rng.uniform(0.5, 1.0)
+        p /= p.sum()
+        box, rho = Box(0.0, 1.2 / p[0]), 0.01 * rng.normal(size=40)
+        rho[0] = -1.0
+        value = math.log(1 / p[0]) + 1.0  # of the letter 0 alone
+        pricer = SearchPricer(Kernel(p, MutualInformation().phi), [box])
+        assert pricer.bound(rho, value - 1e-6) >= value - 1e-9, seed

@@ -1,0 +1,142 @@
+"""The decision list: which solvers are tried for what, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from pmlopt import PML, ExpectedGain, MaximalLeakage, Prior, design, solve
+from pmlopt.dispatch import DECISIONS, SIMPLEX_ENTRIES, Start, routes
+from pmlopt.errors import SolverUnavailableError
+from pmlopt.program import Design
+from pmlopt.programs.linear.closed_form import KnownOptimum
+
+
+def linear(n: int) -> Design:
+    return design(Prior.uniform(n), PML(0.5), ExpectedGain(np.eye(n)))
+
+
+def curved(n: int) -> Design:
+    program = linear(n)
+    return program.with_constraints(size=cp.norm(program.mechanism, "fro") <= n)
+
+
+def names(program: Design, start: str | None = None, solver: str = "auto") -> list[str]:
+    return [route.solver for route in routes(program, solver, begin(program, start))]
+
+
+def begin(program: Design, start: str | None) -> Start | None:
+    matrix = np.full(program.mechanism.shape, 1 / program.mechanism.shape[1])
+    names = {"closed form": "uniform", "constant": "constant"}
+    known = KnownOptimum(names[start], matrix, 0.0) if start in names else None
+    return None if start is None else Start(matrix, known=known)
+
+
+def joint(n: int) -> Design:
+    """A bound on all columns together."""
+    return design(Prior.uniform(n), MaximalLeakage(0.5), ExpectedGain(np.eye(n)))
+
+
+SMALL, LARGE = 30, 31  # the square roots of 900 and the next
+STARTS = [None, "closed form", "constant", "given"]
+
+
+@pytest.mark.parametrize("make", [linear, joint])
+def test_small_linear_programs_go_to_the_simplex_first(make: Callable[[int], Design]) -> None:
+    assert SMALL**2 == SIMPLEX_ENTRIES
+    assert names(make(2))[0] == "highs"
+    assert names(make(SMALL))[0] == "highs"
+
+
+def test_large_linear_programs_go_to_an_interior_point_first() -> None:
+    assert names(linear(LARGE))[:2] == ["structured", "clarabel"]
+    assert names(joint(LARGE))[0] == "clarabel"
+
+
+@pytest.mark.parametrize("n", [2, LARGE])
+@pytest.mark.parametrize("make", [linear, joint])
+def test_a_closed_form_goes_to_the_simplex_first(make: Callable[[int], Design], n: int) -> None:
+    first = routes(make(n), "auto", begin(make(n), "closed form"))[0]
+    assert first.solver == "highs"
+    assert "warm" in first.reason
+
+
+def test_a_start_goes_to_the_simplex_where_nothing_is_faster_cold() -> None:
+    assert names(linear(2), "given")[0] == "highs"
+    assert names(linear(LARGE), "given")[0] == "structured"
+    assert names(joint(LARGE), "given")[0] == "highs"
+
+
+@pytest.mark.parametrize("n", [2, LARGE])
+@pytest.mark.parametrize("start", STARTS)
+def test_what_is_not_linear_never_goes_to_a_linear_solver(n: int, start: str | None) -> None:
+    tried = names(curved(n), start)
+    assert tried[0] == "clarabel"
+    assert not {"highs", "highs-ipm", "structured"} & set(tried)
+
+
+def test_a_constant_is_no_start_for_the_simplex() -> None:
+    assert names(linear(2), "constant") == names(linear(2))
+    assert names(linear(LARGE), "constant") == names(linear(LARGE))
+
+
+@pytest.mark.parametrize("start", ["closed form", "constant"])
+def test_where_solving_takes_long_a_closed_form_is_the_answer(start: str) -> None:
+    assert names(linear(201), start)[0] == "closed-form"
+    assert names(linear(200), start)[0] != "closed-form"
+    result = solve(design(Prior.uniform(201), PML(0.0), ExpectedGain(np.eye(201))))
+    assert (result.solver, result.status) == ("closed-form", "optimal")
+    assert result.closed_form is not None
+    assert result.closed_form.name == "constant"
+    assert result.certificate.verify_exact()
+
+
+@pytest.mark.parametrize("start", [None, "given"])
+def test_the_very_largest_are_not_left_to_the_simplex(start: str | None) -> None:
+    tried = names(linear(201), start)
+    assert tried[0] == "structured"
+    assert "highs-ipm" in tried
+    assert "highs" not in tried
+
+
+def test_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> None:
+    program = linear(LARGE)
+    assert "structured" not in names(program.with_constraints(cap=program.mechanism[0, 0] <= 0.5))
+    still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
+    assert "structured" not in names(still)
+    with pytest.raises(SolverUnavailableError, match="above 0 nats"):
+        routes(still, "structured", None)
+
+
+@pytest.mark.parametrize("make", [linear, curved, joint])
+@pytest.mark.parametrize("n", [2, LARGE])
+@pytest.mark.parametrize("start", STARTS)
+def test_there_is_always_a_second_way(make: Callable[[int], Design], n: int, start: str | None) -> None:
+    tried = routes(make(n), "auto", begin(make(n), start))
+    assert len(tried) >= 2
+    assert tried[-1].solver == "scs"
+    assert len({(route.solver, str(route.settings), route.reason) for route in tried}) == len(tried)
+
+
+def test_each_decision_has_its_reason() -> None:
+    reasons = [rule.route.reason for rule in DECISIONS]
+    assert all(reasons)
+    assert len(set(reasons)) == len(reasons)
+
+
+@pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "structured"])
+def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
+    for start in STARTS:
+        assert names(linear(3), start, name) == [name.lower()]
+
+
+def test_names_that_cannot_be_meant_are_refused() -> None:
+    for name in ("nothing", ""):
+        with pytest.raises(SolverUnavailableError, match="auto"):
+            routes(linear(2), name, None)
+    for name, other in (("highs", "clarabel"), ("highs-ipm", "clarabel"), ("structured", "auto")):
+        with pytest.raises(SolverUnavailableError, match=other):
+            routes(curved(2), name, None)
