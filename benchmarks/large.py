@@ -23,7 +23,7 @@ from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, design, solve
 from pmlopt.plots import save_figure
-from pmlopt.programs.certify import certify
+from pmlopt.programs.linear.certifying import certify_linear as certify
 from pmlopt.programs.linear.program import LinearDesign
 
 EPSILON, GAP = 1.0, 1e-6
@@ -108,7 +108,7 @@ def ours(kind: str, size: int, solver: str) -> dict[str, Any]:
     seconds, cpu = sorted(times)[len(times) // 2]
     return {
         "seconds": seconds, "cpu": cpu, "compile": result.timings.compile, "certify": result.timings.certify,
-        "value": result.value, "gap": result.gap / program.range, "note": result.solver,
+        "value": result.value, "gap": result.gap / program.scale, "note": result.solver,
     }  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def generic(kind: str, size: int, settings: dict[str, Any]) -> dict[str, Any]:
     return {
         "seconds": seconds, "cpu": cpu, "compile": problem.compilation_time,
         "certify": time.perf_counter() - start, "value": certificate.value,
-        "gap": certificate.gap / program.range,
+        "gap": certificate.gap / program.scale,
         "note": f"{problem.status}, {problem.solver_stats.num_iters} iterations",
     }  # fmt: skip
 

@@ -123,7 +123,7 @@ def ours(loss: str, prior: str, size: int, budget: float) -> dict[str, Any]:
     """From the numbers to the certificate."""
     p, losses = instance(loss, prior, size)
     seconds, result = repeated(lambda: solve(design(p, LDP(EPSILON), ExpectedLoss(losses))), budget)
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     return {"seconds": seconds, "matrix": result.mechanism.matrix.tolist(), "note": result.solver}
 
 

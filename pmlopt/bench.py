@@ -10,6 +10,7 @@ from typing import Any
 
 from pmlopt.errors import PmloptError
 from pmlopt.instances import Instance
+from pmlopt.solving import solve
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,13 @@ def _row(instance: Instance, repeats: int) -> Row:
     closed_value, closed_seconds = _timed(instance.closed_value, repeats)
     start = (instance.id, expected.relation, expected.closed_form, closed_value, closed_seconds)
     try:
-        result, lp_seconds = _timed(instance.problem.solve, repeats)
+        result, lp_seconds = _timed(lambda: solve(instance.program(), warm_start=False), repeats)
     except PmloptError as cause:
         return Row(*start, agrees=False, problem=str(cause))
     agrees = (
         expected.agrees(result.value)
         and abs(closed_value - expected.value) <= expected.slack
-        and result.certificate.verify_exact()
+        and result.certificate.verify()
     )
     return Row(
         *start,

@@ -1,4 +1,4 @@
-"""A declared design problem: the cvxpy problem and the names in it."""
+"""A declared problem: the cvxpy problem, the names in it, and the scale of its gap."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar, Generic
 
 import cvxpy as cp
 
-from pmlopt.arrays import Label
 from pmlopt.backends.mps import write_mps
-from pmlopt.prior import Prior
-from pmlopt.privacy import Requirement
-from pmlopt.utility import Utility
+from pmlopt.result import C_co
 
 
 def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, cp.Constraint]) -> cp.Problem:
@@ -33,27 +31,42 @@ class Declaration:
     constraints: Mapping[str, cp.Constraint]
 
     def itself(self) -> Declaration:
-        """The `declare` of a program that is declared already."""
+        """The declaration: the `declare` of a program that is declared already."""
         return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Program(ABC):
-    """A problem over mechanisms, declared and not yet solved: what every kind shares.
+class Program(ABC, Generic[C_co]):
+    """A problem that is declared and not yet solved: what every kind of question shares.
 
-    `problem` is an ordinary cvxpy problem whose parts have names.
+    `problem` is an ordinary cvxpy problem whose parts have names; `solve` answers it with a `Result` whose
+    certificate is of the kind that the program names.
 
     Attributes:
-        declare: makes the cvxpy side, when it is first asked for: some solvers do without.
-        prior: what it was declared from.
-        outputs: the labels of the outputs; None where the solution decides how many there are.
+        declare: makes the cvxpy side, when it is first asked for: some methods do without.
         added: the constraints that came in with `with_constraints`.
+        maximised: whether more of the value is better.
+        tolerance: the largest certified gap to accept where a person says nothing, as a share of `scale`.
     """
 
     declare: Callable[[], Declaration]
-    prior: Prior
-    outputs: tuple[Label, ...] | None
     added: Mapping[str, cp.Constraint] = field(default_factory=dict)
+    tolerance: ClassVar[float] = 1e-7
+
+    @property
+    @abstractmethod
+    def maximised(self) -> bool:
+        """Whether more of the value is better."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """What a tolerance is a share of, in units of the value; one nat where the value is a leakage."""
+
+    @property
+    def rounding(self) -> float:
+        """The gap that rounding alone may leave, where that does not shrink with the scale."""
+        return 0.0
 
     @cached_property
     def declared(self) -> Declaration:
@@ -74,11 +87,6 @@ class Program(ABC):
     def constraints(self) -> Mapping[str, cp.Constraint]:
         """The constraints of the problem, by name."""
         return self.declared.constraints
-
-    @property
-    @abstractmethod
-    def mechanism(self) -> cp.Expression:
-        """The mechanism matrix, as a cvxpy expression of the variables."""
 
     def write_mps(self, path: str | os.PathLike[str]) -> None:
         """Write the linear program in the MPS format, columns named after the variables.
@@ -107,32 +115,5 @@ class Program(ABC):
         ]
         return "\n".join([str(self.problem), *parts])
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Design(Program):
-    """The best utility over the mechanisms that meet a requirement.
-
-    Attributes:
-        privacy, utility: what it was declared from, with the prior.
-    """
-
-    privacy: Requirement
-    utility: Utility
-
-    @property
-    @abstractmethod
-    def range(self) -> float:
-        """The most that the choice of a mechanism can change the utility; the scale of a gap."""
-
-    @property
-    def rounding(self) -> float:
-        """The gap that rounding alone may leave, where that does not shrink with the range."""
-        return 0.0
-
-    @abstractmethod
-    def with_constraints(self, **constraints: cp.Constraint) -> Design:
-        """The same program with constraints of your own, each under a name.
-
-        Raises:
-            ProgramError: a constraint cannot be taken.
-        """
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"

@@ -1,21 +1,20 @@
-"""What `solve` returns: types only."""
+"""What `solve` returns: the result with its certificate, how it ended, and where a next solve can start."""
 
 from __future__ import annotations
 
+import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
 from pmlopt.mechanism import Mechanism, MechanismLike
-from pmlopt.programs.design_certificate import Certificate, DesignCertificate, finite
-from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.tradeoff.certificate import DistortionCertificate
 
 
 class Status(StrEnum):
@@ -24,12 +23,67 @@ class Status(StrEnum):
     OPTIMAL = "optimal"
     """The certified gap is within the tolerance."""
     UNPROVED = "unproved"
-    """The solver finished, and the gap is what could be proved: constraints were added whose part in the
-    bound is not sharp, or column generation found no better column and no proof that there is none."""
+    """The method finished, and the gap is what could be proved: constraints were added whose part in the
+    bound is not sharp, a search found nothing better and no proof that there is nothing, or the method proves
+    no bound at all."""
     STOPPED = "stopped"
-    """A mechanism that satisfies the requirement is in hand; its gap is above the tolerance."""
+    """Time or rounds gave out; what is in hand meets its limits, and its gap is above the tolerance."""
     VIOLATED = "violated"
-    """The method ended at a mechanism that breaks a bound; the certificate says by how much."""
+    """The method ended at a mechanism that breaks a limit; the certificate says by how much."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certificate(ABC):
+    """What is claimed of a mechanism, and the means to check it without the solver.
+
+    Attributes:
+        mechanism: what the claim is about.
+        value: what is optimised, recomputed from the mechanism, in its own units.
+        bound: what nothing under the same constraints can better: at least the value where it is maximised,
+            at most the value where it is minimised. Infinite where nothing is proved.
+        gap: |bound - value|, computed without the digits that both share.
+    """
+
+    mechanism: Mechanism
+    value: float
+    bound: float
+    gap: float
+
+    @property
+    @abstractmethod
+    def level(self) -> float:
+        """What the mechanism leaks at most, proved, in nats."""
+
+    @property
+    @abstractmethod
+    def statement(self) -> str:
+        """What is claimed of the leakage, in a few words."""
+
+    @property
+    @abstractmethod
+    def arithmetic(self) -> str:
+        """The arithmetic in which `verify` decides, in words, such as "rational arithmetic"."""
+
+    @property
+    def violation(self) -> float:
+        """By how much a limit of the program is exceeded: 0 unless the method ended outside it."""
+        return 0.0
+
+    @abstractmethod
+    def verify(self) -> bool:
+        """Whether the claim holds, computed again without the solver in `arithmetic`."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+
+
+C_co = TypeVar("C_co", bound=Certificate, covariant=True)
+
+
+def finite(number: float) -> float | None:
+    """The number, or None where it is infinite: JSON has no word for that."""
+    return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True)
@@ -44,11 +98,11 @@ class Timings:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A mechanism known by formula that is optimal here, beside what the solver found.
+    """A mechanism or value known by formula that is optimal here, beside what the solver found.
 
     Attributes:
         name: the function of `pmlopt.closed_forms`.
-        value: its utility.
+        value: its value.
         difference: the solver's value minus it.
     """
 
@@ -58,23 +112,44 @@ class ClosedForm:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Restart:
+    """Where a method ended, as a start for a program nearby: plain arrays, which pickle and fit into files.
+
+    A start that does not fit the next program is left out, for it claims nothing.
+
+    Attributes:
+        solver: which method left it.
+        arrays: by name, what that method starts from; "matrix" is a mechanism, where there is one.
+    """
+
+    solver: str
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def matrix(self) -> FloatArray | None:
+        """(N, M) the mechanism, where there is one."""
+        return None if "matrix" not in self.arrays else np.asarray(self.arrays["matrix"])
+
+
+@dataclass(frozen=True, eq=False)
+class Result(Generic[C_co]):
     """What was found, with the proof of what is claimed.
 
     Attributes:
         status: OPTIMAL where the certified gap is within tolerance.
         certificate: what is claimed, recomputed from the matrix.
-        solver: the solver that found the mechanism.
-        reason: why the dispatch chose it.
-        attempts: one line for each solver tried before it, with what went wrong.
-        iterations: the solver's own count, where it tells one.
-        warm_started: whether the solver started from a mechanism in hand.
+        solver: the method that found it.
+        reason: why it was chosen, and how it ended.
+        attempts: one line for each method tried before it, with what went wrong.
+        iterations: the method's own count, where it tells one.
+        warm_started: whether it started from something in hand.
         timings: seconds.
         closed_form: the optimum by formula, where one is known.
+        restart: a warm start for the next program of its kind.
     """
 
     status: Status
-    certificate: Certificate
+    certificate: C_co
     solver: str
     reason: str
     attempts: tuple[str, ...]
@@ -82,6 +157,7 @@ class Result:
     warm_started: bool
     timings: Timings
     closed_form: ClosedForm | None
+    restart: Restart = field(repr=False)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -90,7 +166,7 @@ class Result:
 
     @property
     def value(self) -> float:
-        """What is optimised, recomputed: the utility of a designed mechanism."""
+        """What is optimised, recomputed: the utility of a designed mechanism, or a leakage in nats."""
         return self.certificate.value
 
     @property
@@ -109,11 +185,14 @@ class Result:
         return self.certificate.level
 
     def __str__(self) -> str:
-        """One line: how it ended, the value with its bound, what is claimed of the leakage, the solver."""
+        """One line: how it ended, the value with its bound, what is claimed of the leakage, the method."""
         return (
             f"{self.status.value}: value {self.value:.9g}, gap {self.gap:.1e}; {self.certificate.statement}; "
             f"{self.solver}"
         )
+
+    def __repr__(self) -> str:
+        return f"<Result {self}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a program: what `--json` prints."""
@@ -144,76 +223,17 @@ class Result:
         self.mechanism.save(path, metadata)
 
 
-@dataclass(frozen=True, eq=False)
-class Restart:
-    """Where a solver ended, as a start for a program of the same shape nearby: plain arrays, which pickle.
-
-    Attributes:
-        solver: which solver left it.
-        arrays: "matrix", the (N, M) mechanism, and what that solver itself starts from.
-    """
-
-    solver: str
-    arrays: Mapping[str, NDArray[Any]]
-
-    @property
-    def matrix(self) -> FloatArray:
-        """(N, M) the mechanism."""
-        return np.asarray(self.arrays["matrix"])
-
-
-WarmStart: TypeAlias = MechanismLike | Result | Restart | Literal[False] | None
+WarmStart: TypeAlias = MechanismLike | Result[Any] | Restart | Literal[False] | None
 """A warm start: a mechanism, the end of another solve, nothing (False), or what is known (None)."""
 
 
-def mechanism_of(start: MechanismLike | Result | Restart) -> MechanismLike:
-    """The mechanism in a warm start."""
+def restart_of(start: WarmStart) -> Restart | None:
+    """The restart in a warm start, where it is or carries one."""
     if isinstance(start, Result):
-        return start.mechanism
-    return start.matrix if isinstance(start, Restart) else start
+        return start.restart
+    return start if isinstance(start, Restart) else None
 
 
-@dataclass(frozen=True, eq=False)
-class DesignResult(Result):
-    """What `solve` returns: a mechanism that was designed, with its levels in the certificate.
-
-    Attributes:
-        restart: a warm start for the next program of the same shape.
-    """
-
-    certificate: DesignCertificate
-    restart: Restart = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class RecordResult(Result):
-    """What `record_leakage` returns: the worst prior from below, a proved bound from above."""
-
-    certificate: RecordCertificate
-
-    @property
-    def record(self) -> int:
-        """The record that leaks most, counted from 0; others of its kind leak the same."""
-        return self.certificate.record
-
-    @property
-    def joint(self) -> FloatArray:
-        """(A, T) the law of (X_i, T) under the worst prior found; `certificate.prior()` is that of X."""
-        return self.certificate.joint
-
-
-@dataclass(frozen=True, eq=False)
-class DistortionResult(Result):
-    """What `leakage_distortion` and `distortion_leakage` return: a mechanism, its audit, a proved bound."""
-
-    certificate: DistortionCertificate
-
-    @property
-    def leakage(self) -> float:
-        """What no record leaks more than, proved, in nats."""
-        return self.certificate.audit.bound
-
-    @property
-    def distortion(self) -> float:
-        """The expected distortion of the mechanism, recomputed."""
-        return self.certificate.distortion
+def mechanism_of(start: MechanismLike | Result[Any]) -> MechanismLike:
+    """The mechanism in a warm start that was given by a person."""
+    return start.mechanism if isinstance(start, Result) else start

@@ -1,206 +1,282 @@
-"""Solve a program: choose, run, certify; go on to the next solver where the proof fails."""
+"""Solve a program: look its kind up, try the methods in order, and go on where a proof fails."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from pmlopt.backends.outcome import Options, Outcome, options_of
-from pmlopt.dispatch import Route, Start, routes
-from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError
-from pmlopt.mechanism import paired
-from pmlopt.program import Design, Program
-from pmlopt.programs.certify import certify
-from pmlopt.programs.design_certificate import DesignCertificate
+import cvxpy as cp
+from numpy.typing import ArrayLike
+
+from pmlopt.arrays import float_array
+from pmlopt.backends.outcome import options_of
+from pmlopt.errors import MechanismError, ProgramError, SolverError, SolverUnavailableError
+from pmlopt.mechanism import Mechanism, MechanismLike
+from pmlopt.program import Program
+from pmlopt.programs.kind import Found, Kind, Method, MethodError
+from pmlopt.programs.least_leakage.methods import LeastLeakageKind
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.programs.least_leakage.solving import solve_least
-from pmlopt.programs.linear.closed_form import KnownOptimum, known_columns, known_optimum
+from pmlopt.programs.linear.methods import LinearKind
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.subconvex.methods import ColumnKind
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.result import ClosedForm, DesignResult, Restart, Status, Timings, WarmStart, mechanism_of
+from pmlopt.programs.worst_case.methods import WorstCaseKind
+from pmlopt.programs.worst_case.program import BestWorstCase
+from pmlopt.result import C_co, Restart, Result, Status, Timings, WarmStart
 
-RESIDUAL = 1e-6
-"""How far a constraint of a person's own may be violated by the repaired mechanism."""
+KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
+    LinearDesign: LinearKind(),
+    ColumnDesign: ColumnKind(),
+    LeastLeakage: LeastLeakageKind(),
+    BestWorstCase: WorstCaseKind(),
+}
+"""Each kind of program with its methods: the whole choice of solvers is in these `Kind`s."""
+
+AHEAD = 1e-6
+"""Among results without a proof, values that differ by less are equal, and the smaller gap counts."""
+
+
+@dataclass(frozen=True)
+class SolverChoice:
+    """A method that can solve a program.
+
+    Attributes:
+        name: as `solve` takes it.
+        reason: why it is tried.
+        automatic: whether `auto` tries it; in the order of the list.
+    """
+
+    name: str
+    reason: str
+    automatic: bool
+
+
+def solvers_for(program: Program[Any]) -> list[SolverChoice]:
+    """The methods that can solve a program: those that `auto` tries first, in order, with reasons.
+
+    Args:
+        program: from any builder.
+
+    Raises:
+        ProgramError: it is no program.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, PML, design, solvers_for
+        >>> program = design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> first = solvers_for(program)[0]
+        >>> first.name, first.reason
+        ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
+    """
+    kind = _kind_of(program)
+    start = kind.start(program, None)
+    found = [SolverChoice(m.name, m.reason, True) for m in kind.automatic(program, start)]
+    named = {choice.name for choice in found}
+    others = [m for m in kind.others(program) if m.name not in named]
+    return [*found, *(SolverChoice(m.name, m.reason, False) for m in others)]
 
 
 def solve(
-    program: Program,
-    solver: str = "auto",
+    program: Program[C_co],
+    solver: str | Method[Any, Any, C_co] = "auto",
     warm_start: WarmStart = None,
     *,
     time_limit: float | None = None,
-    tolerance: float = 1e-7,
-) -> DesignResult:
-    """Solve a design problem and prove the answer.
+    tolerance: float | None = None,
+    gap: float | None = None,
+) -> Result[C_co]:
+    """Solve a program and prove the answer.
 
-    Solvers are tried in the order of the decision list (`pmlopt.dispatch.DECISIONS`) until
-    the certificate closes the gap. The mechanism returned is repaired: it satisfies the privacy
-    requirement in exact arithmetic. Value, level and gap are recomputed from it. Where constraints were
-    added whose part in the bound is not sharp (cones, kinks such as a sum of absolute values, variables
-    without bounds), a solver that finished is believed with the status UNPROVED and the gap that is left.
-    A sub-convex utility with many extreme columns is solved by column generation, which returns the mechanism
-    in hand whenever it ends: OPTIMAL, UNPROVED, or at the time limit STOPPED, with its bound and its gap.
-    A least leakage is searched from both ends, and is returned in the same way; its value is a level.
+    The methods for the kind of program are tried in order (`solvers_for` lists them) until the certified gap
+    is within the tolerance. What is returned is recomputed from the matrix: a designed mechanism is repaired
+    until it meets its requirement in exact arithmetic, and value, level, bound and gap belong to it.
+
+    Where no method closes the gap: a design with a linear utility raises a SolverError that carries the best
+    result, unless constraints were added whose part in the bound is not sharp (cones, kinks such as a sum of
+    absolute values, variables without bounds). All other questions return the result in hand with the status
+    UNPROVED, or STOPPED where time or rounds gave out.
 
     Args:
-        program: from `design`, with constraints of your own if wanted, or from `worst_case_utility` or
-            `least_leakage`.
-        solver: "auto", "highs", "highs-ipm", "column-generation" (sub-convex utilities), or any solver that
-            cvxpy has installed, such as "clarabel" or "scs"; a named solver is the only one tried.
-        warm_start: a mechanism, a Result, or the `restart` of one to start from; HiGHS's simplex uses it, and
-            the columns that column generation starts with. Left out, a closed form that is optimal is found
-            and used; False starts cold.
-        time_limit: seconds for each solver.
-        tolerance: the largest certified gap to accept, as a share of the most that the choice of outputs can
-            change the expected utility; of a least leakage, in nats. Added constraints may be violated by
-            1e-6 of their unit.
+        program: from a builder such as `design`, with constraints of your own if wanted.
+        solver: "auto", or the name of a method, which is then the only one tried (`solvers_for` lists them);
+            or a method with its options, such as `Alternating(restarts=4)`.
+        warm_start: a mechanism, a Result, or the `restart` of one to start from. Left out, a closed form that
+            is optimal is found and used; False starts cold.
+        time_limit: seconds for each method.
+        tolerance: the largest certified gap to accept, as a share of `program.scale`; left out,
+            `program.tolerance`. Added constraints may be violated by 1e-6 of their unit.
+        gap: the same in units of the value (nats, where the value is a leakage), in place of a share.
 
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
-        SolverError: no solver reached the tolerance; `.result` carries the best certified Result,
-            whose mechanism satisfies the requirement. Not raised for the gap of a sub-convex utility.
-        SolverUnavailableError: the solver's name is unknown.
+        SolverError: no method reached the tolerance; `.result` carries the best certified Result.
+        SolverUnavailableError: the solver's name is unknown, or it cannot take this program.
+        InputError: a limit is not positive, or the warm start does not fit.
 
     Examples:
         >>> from pmlopt import ExpectedLoss, PML, Prior, design
         >>> result = solve(design(Prior([0.5, 0.5]), PML(0.2), ExpectedLoss([[0, 1], [1, 0]])))
-        >>> result.status.value, result.certificate.verify_exact(), result.closed_form.name
+        >>> result.status.value, result.certificate.verify(), result.closed_form.name
         ('optimal', True, 'binary')
         >>> bool(result.level <= 0.2 and result.gap < 1e-9)
         True
     """
-    if not isinstance(program, Program) or not isinstance(solver, str):
-        raise ProgramError(
-            f"solve takes a Program from design(...) and the name of a solver, not {program!r:.60} and "
-            f"{solver!r:.60}"
-        )
-    options = options_of(time_limit, tolerance)
-    if isinstance(program, LeastLeakage):
-        return solve_least(program, solver, warm_start, options)
-    if not isinstance(program, Design):
-        raise ProgramError(f"solve knows no way to solve a {type(program).__name__}")
-    search = _Search(program, options, warm_start)
-    for route in routes(program, solver, search.start):
-        result = search.attempt(route)
-        if result is not None and result.status is Status.OPTIMAL:
-            return result
-    return search.best()
-
-
-class _Search:
-    """One call of `solve`: the routes tried so far, and what they found."""
-
-    def __init__(
-        self,
-        program: Design,
-        options: Options,
-        warm_start: WarmStart,
-    ) -> None:
-        self.begin = time.perf_counter()
-        self.program, self.options = program, options
-        self.allowed = max(options.tolerance * program.range, program.rounding)
-        self.closed = known_optimum(program) if isinstance(program, LinearDesign) else None
-        self.start = _start(program, warm_start, self.closed)
-        if isinstance(program, ColumnDesign) and self.start is not None:
-            self.program = program.with_mechanism(self.start.matrix)
-        self.attempts: list[str] = []
-        self.results: list[DesignResult] = []
-
-    def attempt(self, route: Route) -> DesignResult | None:
-        """Run one solver and certify what it left; None, and a line in `attempts`, if that is nothing."""
-        program = self.program
-        if isinstance(program, LinearDesign) and self.start is not None:
-            program.assign(self.start.matrix)
-        outcome = route.run(program, self.options, self.start)
-        if outcome.state == "infeasible" and program.added:
-            raise InfeasibleError(
-                f"no mechanism satisfies the constraints ({route.solver}: {outcome.message}); a design "
-                f"alone is always feasible, so look at what was added: {', '.join(program.added)}"
-            )
-        if outcome.found is None:
-            self.attempts.append(f"{route.solver}: {outcome.message}")
-            return None
-        clock = time.perf_counter()
+    begin = time.perf_counter()
+    kind = _kind_of(program)
+    options = options_of(time_limit, _share(program, tolerance, gap))
+    start = kind.start(program, warm_start)
+    if isinstance(solver, Method):
+        methods = [solver]
+    elif not isinstance(solver, str):
+        raise ProgramError(f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}")
+    elif solver.lower() == "auto":
+        methods = list(kind.automatic(program, start))
+    else:
+        methods = [kind.named(program, solver.lower(), start)]
+    allowed = max(options.tolerance * program.scale, program.rounding)
+    attempts: list[str] = []
+    results: list[Result[C_co]] = []
+    for method in methods:
         try:
-            found = outcome.found
-            certificate = certify(program, found.matrix, found.multipliers, self.allowed, found.proved)
-        except MechanismError as cause:
-            self.attempts.append(f"{route.solver}: {cause}")
-            return None
-        broken = [name for name in program.added if certificate.residuals[name] > RESIDUAL]
-        if broken:
-            self.attempts.append(
-                f"{route.solver}: the repaired mechanism violates your constraint {broken[0]!r} by "
-                f"{certificate.residuals[broken[0]]:.3g}"
-            )
-            return None
-        result = self._result(route, outcome, certificate, time.perf_counter() - clock)
-        if result.status is not Status.OPTIMAL:
-            self.results.append(result)
-            self.attempts.append(
-                f"{route.solver}: {outcome.message}, certified gap {result.gap:.3g} above the tolerance "
-                f"{self.allowed:.3g}"
-            )
-        return result
+            found = method.run(program, options, start)
+        except MethodError as cause:
+            attempts.append(f"{method.name}: {cause}")
+            continue
+        status = _status(kind, program, found, allowed)
+        result = _result(found, method, status, attempts, time.perf_counter() - begin)
+        if status is Status.OPTIMAL:
+            return result
+        results.append(result)
+        attempts.append(
+            f"{method.name}: {found.message}, certified gap {result.gap:.3g} above the tolerance "
+            f"{allowed:.3g}"
+        )
+    return _best(kind, program, results, attempts)
 
-    def best(self) -> DesignResult:
-        """The best result that was not proved optimal, if a solver finished with it; else an error."""
-        unproved = [result for result in self.results if result.status is Status.UNPROVED]
-        if unproved:
-            sign = 1 if self.program.utility.maximised else -1
-            ahead = max(sign * result.value for result in unproved) - RESIDUAL
-            chosen = min((r for r in unproved if sign * r.value >= ahead), key=lambda r: r.gap)
-            if isinstance(self.program, LinearDesign):
-                self.program.assign(chosen.mechanism)
-            return chosen
-        if isinstance(self.program, ColumnDesign) and self.results:
-            return min(self.results, key=lambda result: result.gap)
-        tried = "; ".join(self.attempts)
-        if not self.results:
-            raise SolverError(f"no solver could solve it: {tried}")
-        raise SolverError(
-            f"no solver reached the tolerance: {tried}. Allow more time or a larger tolerance",
-            min(self.results, key=lambda result: result.gap),
+
+def certify(
+    program: Program[C_co], matrix: MechanismLike, multipliers: ArrayLike | None = None
+) -> Result[C_co]:
+    """The result of a matrix from anywhere: repaired, its levels recomputed, its gap from multipliers.
+
+    Args:
+        program: what the matrix answers.
+        matrix: (N, M) a mechanism, up to a solver's noise; for an `envelope` the (M, K) post-processing.
+        multipliers: (N,) any rho, best the multipliers of the row sums over the prior; they prove the bound.
+            Left out, a few that need no solver are tried.
+
+    Raises:
+        MechanismError: the matrix is no mechanism, not even roughly.
+        ProgramError: this kind of program has no certificate of a matrix alone.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, PML, Prior, certify, design
+        >>> program = design(Prior([0.5, 0.5]), PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> own = certify(program, [[0.7, 0.3], [0.3, 0.7]])  # leaks log 1.4: mixed until it leaks 0.2
+        >>> own.level <= 0.2, own.certificate.verify(), own.certificate.repair.theta > 0
+        (True, True, True)
+    """
+    begin = time.perf_counter()
+    kind = _kind_of(program)
+    given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
+    point = float_array(given, 2, "the matrix", MechanismError)
+    rho = None if multipliers is None else float_array(multipliers, 1, "the multipliers", ProgramError)
+    found = kind.certify(program, point, rho)
+    allowed = max(program.tolerance * program.scale, program.rounding)
+    status = Status.OPTIMAL if found.certificate.gap <= allowed else Status.UNPROVED
+    seconds = time.perf_counter() - begin
+    timings = Timings(compile=0.0, solve=0.0, certify=seconds, total=seconds)
+    return Result(
+        status=Status.VIOLATED if found.certificate.violation > 0 else status,
+        certificate=found.certificate,
+        solver="given",
+        reason=found.message,
+        attempts=(),
+        iterations=None,
+        warm_started=False,
+        timings=timings,
+        closed_form=found.closed_form,
+        restart=Restart("given", found.arrays),
+    )
+
+
+def check_name(name: object) -> None:
+    """Raise a SolverUnavailableError for a name that no method of any kind has here."""
+    known = {"auto", *(name for kind in KINDS.values() for name in kind.names)}
+    known |= {entry.lower() for entry in cp.installed_solvers()}
+    if not isinstance(name, str) or name.lower() not in known:
+        raise SolverUnavailableError(
+            f"the solver {name!r} is not installed; there are: {', '.join(sorted(known))}"
         )
 
-    def _result(
-        self, route: Route, outcome: Outcome, certificate: DesignCertificate, certify_seconds: float
-    ) -> DesignResult:
-        closed = self.closed
-        if isinstance(self.program, ColumnDesign):
-            closed = known_columns(self.program, certificate.bound)
-        if certificate.gap <= self.allowed:
-            status = Status.OPTIMAL
-        else:
-            loose = bool(self.program.added) or isinstance(self.program, ColumnDesign)
-            status = Status.UNPROVED if loose and outcome.finished else Status.STOPPED
-        return DesignResult(
-            status=status,
-            certificate=certificate,
-            solver=route.solver,
-            reason=route.reason,
-            attempts=tuple(self.attempts),
-            iterations=outcome.iterations,
-            warm_started=outcome.warm_started,
-            timings=Timings(
-                compile=outcome.compile_seconds,
-                solve=outcome.solve_seconds,
-                certify=certify_seconds,
-                total=time.perf_counter() - self.begin,
-            ),
-            closed_form=None
-            if closed is None
-            else ClosedForm(closed.name, closed.value, certificate.value - closed.value),
-            restart=Restart(route.solver, {"matrix": certificate.mechanism.matrix, **outcome.restart}),
-        )
+
+def check_options(time_limit: float | None, tolerance: float | None) -> None:
+    """Raise an InputError for a limit or a tolerance that is not positive."""
+    options_of(time_limit, 1.0 if tolerance is None else tolerance)
 
 
-def _start(program: Design, warm_start: WarmStart, closed: KnownOptimum | None) -> Start | None:
-    if warm_start is False:
-        return None
-    if warm_start is None:
-        return None if closed is None else Start(closed.matrix, known=closed)
-    given = mechanism_of(warm_start)
-    if isinstance(program, LinearDesign):
-        program.assign(given)  # complains of the shape
-    restart = warm_start.restart if isinstance(warm_start, DesignResult) else warm_start
-    return Start(paired(program.prior, given)[1].matrix, restart if isinstance(restart, Restart) else None)
+def _kind_of(program: Program[Any]) -> Kind[Any, Any, Any]:
+    kind = KINDS.get(type(program))
+    if kind is None:
+        raise ProgramError(f"solve takes a Program from a builder such as design(...), not {program!r:.60}")
+    return kind
+
+
+def _share(program: Program[Any], tolerance: float | None, gap: float | None) -> float:
+    """The tolerance as a share of the scale."""
+    if gap is not None:
+        if tolerance is not None:
+            raise ProgramError("`tolerance` and `gap` both say how large a gap may be: give one")
+        return options_of(None, gap).tolerance / (program.scale or 1.0)
+    return program.tolerance if tolerance is None else tolerance
+
+
+def _status(kind: Kind[Any, Any, Any], program: Program[Any], found: Found[Any], allowed: float) -> Status:
+    if found.certificate.violation > 0:
+        return Status.VIOLATED
+    if found.certificate.gap <= allowed:
+        return Status.OPTIMAL
+    return Status.UNPROVED if kind.believes(program, found) else Status.STOPPED
+
+
+def _result(
+    found: Found[C_co], method: Method[Any, Any, C_co], status: Status, attempts: list[str], seconds: float
+) -> Result[C_co]:
+    return Result(
+        status=status,
+        certificate=found.certificate,
+        solver=method.name,
+        reason=f"{method.reason}: {found.detail}" if found.detail else method.reason,
+        attempts=tuple(attempts),
+        iterations=found.iterations,
+        warm_started=found.warm_started,
+        timings=Timings(
+            compile=found.compile_seconds,
+            solve=found.solve_seconds,
+            certify=found.certify_seconds,
+            total=seconds,
+        ),
+        closed_form=found.closed_form,
+        restart=Restart(method.name, found.arrays),
+    )
+
+
+def _best(
+    kind: Kind[Any, Any, Any], program: Program[Any], results: list[Result[C_co]], attempts: list[str]
+) -> Result[C_co]:
+    """The best result that was not proved optimal, where that is an answer; else an error that carries it."""
+    unproved = [result for result in results if result.status is Status.UNPROVED]
+    if unproved:
+        sign = 1 if program.maximised else -1
+        ahead = max(sign * result.value for result in unproved) - AHEAD
+        return min((r for r in unproved if sign * r.value >= ahead), key=lambda r: r.gap)
+    if results and kind.gap_is_an_answer:
+        return min(results, key=lambda result: result.gap)
+    tried = "; ".join(attempts)
+    if not results:
+        raise SolverError(f"no solver could solve it: {tried}")
+    raise SolverError(
+        f"no solver reached the tolerance: {tried}. Allow more time or a larger tolerance",
+        min(results, key=lambda result: result.gap),
+    )

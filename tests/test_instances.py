@@ -114,7 +114,7 @@ def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: s
     if solver != "auto" and isinstance(program, LeastLeakage):
         return
     result = solve(program, solver, warm_start=False, tolerance=tolerance)
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     expected = instance.expected
     assert expected is not None
     slack = tolerance * max(1.0, float(np.ptp(program.table)) if isinstance(program, LinearDesign) else 0.0)

@@ -77,7 +77,7 @@ def assert_proved(program: LinearDesign, result: Result) -> None:
     """Everything that a result claims, by independent arithmetic."""
     prior, matrix = program.prior, result.mechanism.matrix
     assert result.status is Status.OPTIMAL
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     assert oracles.is_stochastic(matrix)
     assert oracles.meets(prior, program.privacy, matrix)
     assert program.privacy.holds(prior, result.mechanism)
@@ -265,7 +265,7 @@ def test_time_limits_that_cannot_be_meant_are_refused(limit: Any) -> None:
         solve(medium(), time_limit=limit)
 
 
-@pytest.mark.parametrize("tolerance", [0, -1e-9, math.nan, math.inf, "small", None])
+@pytest.mark.parametrize("tolerance", [0, -1e-9, math.nan, math.inf, "small"])
 def test_tolerances_that_cannot_be_meant_are_refused(tolerance: Any) -> None:
     with pytest.raises(InputError, match="tolerance"):
         solve(medium(), tolerance=tolerance)
@@ -299,7 +299,7 @@ def assert_stopped(program: LinearDesign, result: Any) -> None:
         return
     assert isinstance(result, Result)
     assert result.status is Status.STOPPED
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     assert oracles.meets(program.prior, program.privacy, result.mechanism.matrix)
     assert result.gap >= 0
 
@@ -467,7 +467,7 @@ def test_a_forbidden_pair_is_honoured(kind: str, epsilon: float) -> None:
     assert result.certificate.residuals["forbidden"] == result.mechanism.matrix[0, 1]
     assert result.gap <= 1e-6
     assert result.value == pytest.approx(expected, abs=1e-5)
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     assert oracles.meets(case.prior, privacy, result.mechanism.matrix)
 
 
@@ -484,7 +484,7 @@ def test_a_floor_on_a_second_utility_is_honoured(seed: int) -> None:
     result = solve(program.with_constraints(floor=cp.sum(cp.multiply(weighted, program.mechanism)) >= floor))
     assert float((weighted * result.mechanism.matrix).sum()) >= floor - 1e-6
     assert result.value == pytest.approx(expected, abs=1e-6)
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     assert expected < alone.value + 1e-9
 
 
@@ -494,7 +494,7 @@ def test_a_constraint_that_is_not_linear_goes_to_clarabel() -> None:
     result = solve(program.with_constraints(near=cp.norm(program.mechanism - 1 / 8, "fro") <= radius))
     assert result.solver == "clarabel"
     assert float(np.linalg.norm(result.mechanism.matrix - 1 / 8)) <= radius + 1e-6
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     spread = float(np.ptp(program.table, axis=1).max())
     assert result.gap <= 1e-7 * spread
     assert result.value < solve(program).value - 1e-3

@@ -7,12 +7,14 @@ the interior point method without crossover for LPs on which the simplex takes t
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import cvxpy as cp
 import highspy
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Compiled, Options, Outcome, compiled
@@ -34,21 +36,25 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
         solution.col_value = start_point.tolist()
         solution.value_valid = True
         solver.setSolution(solution)
+    outcome = outcome_of(solver, start_point is not None, ready.seconds, clock)
+    if outcome.state == "point":
+        unpack(ready, solver)
+    return outcome
+
+
+def outcome_of(solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float) -> Outcome:
+    """Run a solver that is loaded, and say how it ended."""
     solver.run()
-    seconds = time.perf_counter() - clock
     status, info = solver.getModelStatus(), solver.getInfo()
-    outcome = Outcome(
+    return Outcome(
         state=state_of(solver, status),
         finished=status == highspy.HighsModelStatus.kOptimal,
         message=solver.modelStatusToString(status),
         iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
-        warm_started=start_point is not None,
-        compile_seconds=ready.seconds,
-        solve_seconds=seconds,
+        warm_started=warm,
+        compile_seconds=compile_seconds,
+        solve_seconds=time.perf_counter() - begin,
     )
-    if outcome.state == "point":
-        unpack(ready, solver)
-    return outcome
 
 
 def unpack(ready: Compiled, solver: highspy.Highs) -> None:
@@ -91,22 +97,41 @@ def limits(options: Options) -> dict[str, float | str]:
 def model_of(data: dict[str, Any]) -> highspy.HighsLp:
     """A compiled problem as HiGHS's own model."""
     matrix, right, equalities = data["A"].tocsc(), data["b"], data["dims"].zero
+    lower, upper = data["lower_bounds"], data["upper_bounds"]
+    return columnwise(
+        data["c"],
+        (-np.inf if lower is None else lower, np.inf if upper is None else upper),
+        (np.where(np.arange(len(right)) < equalities, right, -np.inf), right),
+        (matrix.indptr, matrix.indices, matrix.data),
+    )
+
+
+def columnwise(
+    costs: FloatArray,
+    bounds: tuple[FloatArray | float, FloatArray | float],
+    rows: tuple[FloatArray, FloatArray],
+    entries: tuple[NDArray[Any], NDArray[Any], FloatArray],
+) -> highspy.HighsLp:
+    """The linear program `min <costs, x>`, `lower <= x <= upper`, `row_lower <= A x <= row_upper`.
+
+    Args:
+        costs: (K,).
+        bounds: lower and upper, (K,) each or one number for all.
+        rows: row_lower and row_upper, (R,) each.
+        entries: A by columns: where each column starts and the last one ends (K + 1,), rows, values.
+    """
     model = highspy.HighsLp()
-    model.num_row_, model.num_col_ = matrix.shape
-    model.col_cost_ = data["c"]
-    model.row_lower_ = np.where(np.arange(len(right)) < equalities, right, -np.inf)
-    model.row_upper_ = right
-    model.col_lower_ = _bound(data["lower_bounds"], -np.inf, matrix.shape[1])
-    model.col_upper_ = _bound(data["upper_bounds"], np.inf, matrix.shape[1])
+    model.num_row_, model.num_col_ = len(rows[0]), len(costs)
+    model.col_cost_ = costs
+    model.col_lower_, model.col_upper_ = (np.broadcast_to(end, len(costs)).copy() for end in bounds)
+    model.row_lower_, model.row_upper_ = rows
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_ = matrix.indptr
-    model.a_matrix_.index_ = matrix.indices
-    model.a_matrix_.value_ = matrix.data
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = entries
     return model
 
 
-def loaded(model: highspy.HighsLp, options: dict[str, float | str]) -> highspy.Highs:
-    """HiGHS with a model in it."""
+def loaded(model: highspy.HighsLp, options: Mapping[str, float | str]) -> highspy.Highs:
+    """HiGHS, silent, with a model in it."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
@@ -125,10 +150,6 @@ def state_of(
         return "infeasible"
     solution = solver.getSolution()
     return "point" if solution.value_valid and solution.dual_valid else "failed"
-
-
-def _bound(values: FloatArray | None, default: float, size: int) -> FloatArray:
-    return np.full(size, default) if values is None else values
 
 
 def _values(ready: Compiled) -> FloatArray | None:

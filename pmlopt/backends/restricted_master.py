@@ -6,6 +6,7 @@ import highspy
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends import highs
 
 
 class Master:
@@ -21,14 +22,11 @@ class Master:
         n = len(lifts)
         self.lifts, self.worths = np.empty((n, 0)), np.empty(0)
         self.iterations = 0
-        self._highs = highspy.Highs()
-        for name, value in _OPTIONS.items():
-            self._highs.setOptionValue(name, value)
-        self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
-        empty = np.empty(0)
-        self._highs.addRows(
-            n, np.ones(n), np.ones(n), 0, np.zeros(n, np.int32), empty.astype(np.int32), empty
+        nothing = (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0))
+        self._highs = highs.loaded(
+            highs.columnwise(np.empty(0), (0.0, np.inf), (np.ones(n), np.ones(n)), nothing), _OPTIONS
         )
+        self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
         self._known: set[bytes] = set()
         # HiGHS takes reduced costs below 1e-10 for zero: a large objective makes them small in our units
         self._scale = 1e3 / max(size, 1e-3)
@@ -89,11 +87,9 @@ def _keys(lifts: FloatArray) -> list[bytes]:
     return [column.tobytes() for column in np.round(lifts.T, 12) + 0.0]
 
 
-_OPTIONS: dict[str, bool | int | float | str] = {
-    "output_flag": False,
+_OPTIONS: dict[str, float | str] = {
     "solver": "simplex",
     "simplex_strategy": 4,  # primal: new columns leave the last basis feasible
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
-    "small_matrix_value": 1e-12,
 }

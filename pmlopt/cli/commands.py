@@ -11,8 +11,9 @@ import csv
 import io
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,7 +32,11 @@ from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
+    from pmlopt.mechanism import Mechanism
+    from pmlopt.prior import Prior
     from pmlopt.program import Program
+    from pmlopt.programs.envelope.certificate import EnvelopeCertificate
+    from pmlopt.result import Restart, Result
 
 
 @main.command("solve")
@@ -47,7 +52,7 @@ def solve_command(problem: str, run: Run) -> None:
 
     run.check()
     instance = find(problem)
-    result = run.answer(instance.problem)
+    result = run.solve(instance.program)
     agrees = instance.expected is None or instance.expected.agrees(result.value)
     run.show(
         result,
@@ -80,7 +85,7 @@ def design(
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs) if outputs is not None else columns
 
-    def declare() -> Program:
+    def declare() -> Program[Any]:
         from pmlopt.programs.designs import design as build
 
         return build(prior, privacy, utility, letters)
@@ -122,9 +127,7 @@ def audit(
     exact = rows_are_exact(mechanism.matrix)
     curve = []
     if deltas is not None:
-        from pmlopt.programs.envelope.ratio_search import envelope_curve
-
-        curve = envelope_curve(prior, mechanism, read_numbers(deltas, "--envelope"))
+        curve = _envelopes(prior, mechanism, read_numbers(deltas, "--envelope"))
     if as_json:
         echo_json({
             "level": levels["pml"],
@@ -141,7 +144,12 @@ def audit(
             "holds": holds,
             "rows_sum_to_one_exactly": exact,
             "envelope": [
-                {"delta": e.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
+                {
+                    "delta": e.certificate.delta,
+                    "value": e.value,
+                    "bound": e.bound,
+                    "status": e.status.value,
+                }
                 for e in curve
             ],
             "outputs": outcomes(prior, mechanism),
@@ -183,3 +191,18 @@ def apply(mechanism_file: Path, data: Path, column: str, output: Path, seed: int
     csv.writer(stream, lineterminator="\n").writerows(rows)
     files.write_whole(output, stream.getvalue().encode())
     click.echo(f"{len(released)} rows written to {output}")
+
+
+def _envelopes(
+    prior: Prior, mechanism: Mechanism, deltas: Sequence[float]
+) -> list[Result[EnvelopeCertificate]]:
+    """The envelope at each delta, each search from what the one before has found."""
+    from pmlopt.programs.envelope.program import envelope
+    from pmlopt.solving import solve
+
+    found: dict[float, Result[EnvelopeCertificate]] = {}
+    start: Restart | None = None
+    for delta in sorted(set(deltas), reverse=True):
+        found[delta] = solve(envelope(prior, mechanism, delta), warm_start=start)
+        start = found[delta].restart
+    return [found[delta] for delta in deltas]

@@ -16,7 +16,8 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.program import Program
-    from pmlopt.programs.least_leakage.thresholds import BestWorstCase, RankedResult
+    from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+    from pmlopt.result import Restart, Result
 
 _prior_option = click.option(
     "--prior", "prior_file", type=PATH, required=True,
@@ -52,7 +53,7 @@ def least_leakage(
     utility, columns = read_linear(utility_name, minimise, prior)
     letters = read_outputs(outputs) if outputs is not None else columns
 
-    def declare() -> Program:
+    def declare() -> Program[Any]:
         from pmlopt.programs.least_leakage.program import least_leakage as build
 
         return build(prior, utility, expected=expected, worst=worst, outputs=letters)
@@ -94,70 +95,72 @@ def worst_case(
     outputs = prior.labels if columns is None else tuple(columns)
     order = utility_order(utility.gains(prior.labels, outputs), ties)
 
-    def declare() -> Program:
-        from pmlopt.programs.least_leakage.program import worst_case_utility
+    if threshold is None and epsilon is None:
+        _print_thresholds(prior, order, run)
+        return
 
+    def declare() -> Program[Any]:
+        from pmlopt.programs.least_leakage.program import worst_case_utility
+        from pmlopt.programs.worst_case.program import best_worst_case
+
+        if epsilon is not None:
+            return best_worst_case(prior, order, epsilon, outputs)
         assert threshold is not None
         return worst_case_utility(prior, order, threshold, outputs)
 
-    if threshold is None and epsilon is None:
-        _print_curve(prior, order, run)
-        return
-    best = None
-    rows: list[tuple[str, str]] = []
-    known: dict[str, Any] = {}
+    result = run.solve(declare)
+    kept = threshold if threshold is not None else int(result.value)
+    rows = [("threshold", f"{kept} of {len(outputs)}")]
+    known: dict[str, Any] = {"threshold": kept}
     if epsilon is not None:
-        from pmlopt.programs.least_leakage.thresholds import best_worst_case
-
-        with status("solving", run.as_json):
-            best = best_worst_case(prior, order, epsilon, **run.options)
-        threshold = best.threshold
-        rows = [("next threshold", _next(best, epsilon))]
-        known = {"next_bound": _finite(best.next_bound), "proved": best.proved}
-    result = run.solve(declare, None if best is None else best.result)
-    run.show(
-        result,
-        f"Worst case for {prior_file.name}",
-        [("threshold", f"{threshold} of {len(outputs)}"), *rows],
-        {"threshold": threshold, **known},
-    )
+        rows.append(("next threshold", _next(result, epsilon)))
+        proved = result.certificate.next_bound > epsilon
+        known |= {"next_bound": _finite(result.certificate.next_bound), "proved": proved}
+    run.show(result, f"Worst case for {prior_file.name}", rows, known)
     sys.exit(code_of(result))
 
 
-def _next(best: BestWorstCase, epsilon: float) -> str:
+def _next(result: Result[ThresholdCertificate], epsilon: float) -> str:
     """Why there is no higher threshold."""
-    if math.isinf(best.next_bound):
-        return "none"
-    told = "" if best.proved else f", which does not rule it out at {epsilon!r}"
-    return f"leaks at least {nats(best.next_bound)}{told}"
+    beyond = result.certificate.next_bound
+    if result.gap > 0:
+        return f"{result.bound:.0f} is not ruled out at {epsilon!r}"
+    return "none" if math.isinf(beyond) else f"leaks at least {nats(beyond)}"
 
 
 def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _print_curve(prior: Any, order: Any, run: Run) -> None:
-    from pmlopt.programs.least_leakage.thresholds import worst_case_curve
+def _print_thresholds(prior: Any, order: Any, run: Run) -> None:
+    """The least leakage for every threshold, from the highest down: what it allows is allowed below."""
+    from pmlopt.programs.least_leakage.program import worst_case_utility
+    from pmlopt.solving import solve
+    from pmlopt.utility import highest_threshold
 
     if run.output is not None or run.mps is not None or run.plot is not None:
         raise InputError("a table of all thresholds has no one mechanism to write: give --threshold")
+    found: dict[int, Result[Any]] = {}
+    start: Restart | None = None
     with status("solving", run.as_json):
-        points = worst_case_curve(prior, order, **run.options)
+        for threshold in range(highest_threshold(order), 0, -1):
+            program = worst_case_utility(prior, order, threshold)
+            found[threshold] = solve(program, warm_start=start, **run.options)
+            start = found[threshold].restart
+    rows = sorted(found.items())
     if run.as_json:
-        echo_json({"curve": [_record(point) for point in points]})
+        echo_json({"curve": [_record(threshold, result) for threshold, result in rows]})
     else:
-        head = ["threshold", "least leakage", "gap", "status"]
-        print_table(head, [
-            (str(p.threshold), nats(p.result.value), f"{p.result.gap:.1e}", p.result.status.value)
-            for p in points
+        print_table(["threshold", "least leakage", "gap", "status"], [
+            (str(threshold), nats(result.value), f"{result.gap:.1e}", result.status.value)
+            for threshold, result in rows
         ])  # fmt: skip
-    sys.exit(max((code_of(point.result) for point in points), default=NOT_SOLVED))
+    sys.exit(max((code_of(result) for _, result in rows), default=NOT_SOLVED))
 
 
-def _record(point: RankedResult) -> dict[str, Any]:
-    result = point.result
+def _record(threshold: int, result: Result[Any]) -> dict[str, Any]:
     return {
-        "threshold": point.threshold,
+        "threshold": threshold,
         "status": result.status.value,
         "value": result.value,
         "bound": result.bound,

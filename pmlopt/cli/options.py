@@ -19,11 +19,10 @@ from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
 
 if TYPE_CHECKING:
-    from pmlopt.instances.problems import Problem
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
     from pmlopt.program import Program
-    from pmlopt.result import DesignResult, Result
+    from pmlopt.result import Result
     from pmlopt.uncertainty import PriorSet
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, CLOSED = 1, 2, 3, 70, 141
@@ -184,7 +183,7 @@ class Run:
     output: Path | None
     solver: str
     time_limit: float | None
-    tolerance: float
+    tolerance: float | None
     mps: Path | None
     plot: Path | None
     as_json: bool
@@ -205,12 +204,15 @@ class Run:
         """As `solve` takes them."""
         return {"solver": self.solver, "time_limit": self.time_limit, "tolerance": self.tolerance}
 
-    def solve(self, declare: Callable[[], Program], start: DesignResult | None = None) -> DesignResult:
+    def solve(self, declare: Callable[[], Program[Any]], start: Result[Any] | None = None) -> Result[Any]:
         """Declare the program, solve it and write the files; from a result at hand, if there is one."""
         with status("solving", self.as_json):
             from pmlopt.solving import solve
 
             program = declare()
+            prior = getattr(program, "prior", None)
+            if self.plot is not None and prior is None:
+                raise InputError("--plot draws a mechanism for a prior, and this problem has none")
             if self.mps is not None:
                 program.write_mps(self.mps)
             result = solve(program, warm_start=start, **self.options)
@@ -219,26 +221,13 @@ class Run:
         if self.plot is not None:
             from pmlopt.plots import mechanism_figure, save_figure
 
-            save_figure(mechanism_figure(program.prior, result.mechanism), self.plot)
-        return result
-
-    def answer(self, problem: Problem) -> Result:
-        """Solve what a problem file asks, and write the files."""
-        from pmlopt.instances.problems import ProgramProblem
-
-        if isinstance(problem, ProgramProblem):
-            return self.solve(problem.program)
-        if self.mps is not None or self.plot is not None:
-            raise InputError("--mps and --plot are for mechanisms that are designed: this one is given")
-        with status("solving", self.as_json):
-            result = problem.solve(**self.options)
-        if self.output is not None:
-            result.save(self.output)
+            assert prior is not None
+            save_figure(mechanism_figure(prior, result.mechanism), self.plot)
         return result
 
     def show(
         self,
-        result: Result,
+        result: Result[Any],
         title: str,
         rows: Sequence[tuple[str, str]] = (),
         record: Mapping[str, Any] | None = None,
@@ -262,9 +251,8 @@ _RUN_OPTIONS = (
     click.option(
         "--tolerance",
         type=float,
-        default=1e-7,
-        show_default=True,
-        help="Largest certified gap: a share of the utility's range, or nats where a level is sought.",
+        help="Largest certified gap: a share of the utility's range, or nats where a level is sought; "
+        "1e-7 where left out (1e-6 for trade-offs).",
     ),
     click.option("--mps", type=PATH, help="Write the LP in the MPS format too."),
     click.option("--plot", type=PATH, help="Draw the mechanism: .png, .pdf or .svg."),
@@ -294,6 +282,6 @@ runs = gathered("run", Run, _RUN_OPTIONS)
 asks = gathered("asked", Asked, _ASKED_OPTIONS)
 
 
-def code_of(result: Result) -> int:
+def code_of(result: Result[Any]) -> int:
     """A mechanism that a time limit cut short is printed and written, and is not what was asked for."""
     return NOT_SOLVED if result.status.value == "stopped" else 0

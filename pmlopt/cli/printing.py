@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
     from pmlopt.programs.design_certificate import DesignCertificate
-    from pmlopt.programs.envelope.ratio_search import Envelope
+    from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
-    from pmlopt.programs.tradeoff.certificate import DistortionCertificate
+    from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.result import Result
 
 WIDEST_TABLE = 12
@@ -87,11 +87,11 @@ def expectation_rows(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
     return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
 
 
-def print_result(result: Result, title: str, extra: Sequence[tuple[str, str]]) -> None:
+def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """The claims of a result, how it was found, and the matrix where it fits."""
     from pmlopt.programs.design_certificate import DesignCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
-    from pmlopt.programs.tradeoff.certificate import DistortionCertificate
+    from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 
     certificate = result.certificate
     rows = [
@@ -103,7 +103,7 @@ def print_result(result: Result, title: str, extra: Sequence[tuple[str, str]]) -
         rows += _design_rows(certificate)
     elif isinstance(certificate, RecordCertificate):
         rows += _record_rows(certificate)
-    elif isinstance(certificate, DistortionCertificate):
+    elif isinstance(certificate, TradeoffCertificate):
         rows += _tradeoff_rows(certificate)
     rows += extra
     if result.closed_form is not None:
@@ -136,13 +136,13 @@ def _design_rows(certificate: DesignCertificate) -> list[tuple[str, str]]:
             for name, limit in certificate.privacy.limits.items()
         )
         rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
-    rows.append(("level proved", "yes, in rational arithmetic" if certificate.verify_exact() else "NO"))
+    rows.append(("level proved", "yes, in rational arithmetic" if certificate.verify() else "NO"))
     return rows
 
 
 def _record_rows(certificate: RecordCertificate) -> list[tuple[str, str]]:
     query = certificate.channel.query
-    proved = certificate.verify_exact()
+    proved = certificate.verify()
     return [
         ("leakage per record", f"at most {nats(certificate.bound)}"),
         ("adversary", f"at least {nats(certificate.entropy)} uncertain, of {number(query.log_size)}"),
@@ -151,8 +151,8 @@ def _record_rows(certificate: RecordCertificate) -> list[tuple[str, str]]:
     ]
 
 
-def _tradeoff_rows(certificate: DistortionCertificate) -> list[tuple[str, str]]:
-    proved = certificate.verify_exact()
+def _tradeoff_rows(certificate: TradeoffCertificate) -> list[tuple[str, str]]:
+    proved = certificate.verify()
     limits = {"leakage": "", "distortion": ""}
     limits["distortion" if certificate.sense == "leakage" else "leakage"] = (
         f", limit {number(certificate.limit)}"
@@ -192,10 +192,10 @@ def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str
     )
 
 
-def print_envelopes(curve: Sequence[Envelope]) -> None:
+def print_envelopes(curve: Sequence[Result[EnvelopeCertificate]]) -> None:
     """What outcomes leak after the worst processing, but for each probability."""
     if curve:
-        rows = [(f"{e.delta:g}", nats(e.bound), f"{e.gap:.1e}", e.status.value) for e in curve]
+        rows = [(f"{e.certificate.delta:g}", nats(e.bound), f"{e.gap:.1e}", e.status.value) for e in curve]
         print_table(["delta", "at most, after any processing", "gap", "status"], rows)
 
 

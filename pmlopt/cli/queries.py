@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,8 +26,10 @@ from pmlopt.cli.reading import read_numbers
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
+    from pmlopt.programs.record_leakage.certificate import RecordCertificate
+    from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.queries import Query
-    from pmlopt.result import DistortionResult, RecordResult
+    from pmlopt.result import Result
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ _QUERY_OPTIONS = (
 @click.option("--entropy", "entropies", required=True, help="b in nats, or several with commas between.")
 @click.option("--epsilon", type=float, help="A claimed bound on the leakage per record, in nats.")
 @click.option(
-    "--method", type=click.Choice(["exact", "alternating"]), default="exact", show_default=True,
-    help="alternating finds local optima and proves nothing.",
+    "--solver", type=click.Choice(["auto", "branch-and-bound", "alternating"]), default="auto",
+    show_default=True, help="alternating is the paper's: it finds local optima and proves nothing.",
 )  # fmt: skip
 @click.option("--tolerance", type=float, default=1e-7, show_default=True, help="Largest gap, in nats.")
 @click.option("--time-limit", type=float, help="Seconds for each entropy.")
@@ -84,7 +86,7 @@ def record_leakage_command(
     asked: AskedQuery,
     entropies: str,
     epsilon: float | None,
-    method: Literal["exact", "alternating"],
+    solver: str,
     tolerance: float,
     time_limit: float | None,
     plot: Path | None,
@@ -97,13 +99,15 @@ def record_leakage_command(
     """
     from pmlopt.mechanism import Mechanism
     from pmlopt.programs.record_leakage.program import record_leakage
+    from pmlopt.solving import solve
 
     _check_plot(plot)
     wanted = read_numbers(entropies, "--entropy")
     query, mechanism = asked.query(), Mechanism.load(mechanism_file)
+    programs = [record_leakage(query, mechanism, b) for b in wanted]
     found = [
-        record_leakage(query, mechanism, b, method, tolerance=tolerance, time_limit=time_limit)
-        for b in progress(wanted, len(wanted), "bounding")
+        solve(program, solver, tolerance=tolerance, time_limit=time_limit)
+        for program in progress(programs, len(programs), "bounding")
     ]
     if plot is not None:
         ordered = sorted(found, key=lambda result: result.certificate.entropy)
@@ -130,8 +134,8 @@ def record_leakage_command(
 @click.option("--distortion", "distortions", help="D, or several with commas between: minimise the leakage.")
 @click.option("--leakage", "leakages", help="L in nats, or several: minimise the distortion.")
 @click.option(
-    "--method", type=click.Choice(["exact", "penalty"]), default="exact", show_default=True,
-    help="penalty is the paper's, and proves nothing.",
+    "--solver", type=click.Choice(["auto", "cutting-planes", "penalty"]), default="auto",
+    show_default=True, help="penalty is the paper's, and proves nothing.",
 )  # fmt: skip
 @click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Largest gap.")
 @click.option("--time-limit", type=float, help="Seconds for each point.")
@@ -144,7 +148,7 @@ def leakage_distortion_command(
     entropy: float,
     distortions: str | None,
     leakages: str | None,
-    method: Literal["exact", "penalty"],
+    solver: str,
     tolerance: float,
     time_limit: float | None,
     output: Path | None,
@@ -165,39 +169,38 @@ def leakage_distortion_command(
             raise InputError("-o writes one mechanism: give one limit")
     _check_plot(plot)
     query = asked.query()
+    found: list[Result[TradeoffCertificate]] = []
     with status("designing", as_json):
-        import pmlopt as solvers
+        from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
+        from pmlopt.solving import solve
 
-        if method == "exact":
-            curve = solvers.leakage_distortion_curve if distortions else solvers.distortion_leakage_curve
-            points = [(limit, entropy) for limit in limits]
-            found = curve(query, points, tolerance=tolerance, time_limit=time_limit)
-        else:
-            work = solvers.leakage_distortion if distortions else solvers.distortion_leakage
-            found = [work(query, limit, entropy, "penalty", time_limit=time_limit) for limit in limits]
+        builder = leakage_distortion if distortions else distortion_leakage
+        for program in [builder(query, limit, entropy) for limit in limits]:
+            start = found[-1].restart if found else None
+            found.append(solve(program, solver, start, tolerance=tolerance, time_limit=time_limit))
     if output is not None:
         found[0].save(output)
     if plot is not None:
-        ordered = sorted(found, key=lambda result: result.distortion)
+        ordered = sorted(found, key=lambda result: result.certificate.distortion)
         _draw(
             plot,
-            [result.distortion for result in ordered],
-            {"mechanism": [result.leakage for result in ordered]},
+            [result.certificate.distortion for result in ordered],
+            {"mechanism": [result.certificate.leakage for result in ordered]},
             "expected distortion",
         )
     if as_json:
         echo_json([result.to_dict() for result in found])
     else:
         _print_tradeoff(found)
-    unproved = method == "exact" and any(result.status.value != "optimal" for result in found)
+    unproved = solver != "penalty" and any(result.status.value != "optimal" for result in found)
     sys.exit(NOT_SOLVED if unproved else 0)
 
 
-def _print_tradeoff(found: Sequence[DistortionResult]) -> None:
+def _print_tradeoff(found: Sequence[Result[TradeoffCertificate]]) -> None:
     rows = [
         (
-            number(result.distortion), nats(result.leakage), number(result.bound), f"{result.gap:.1e}",
-            result.status.value, f"{result.timings.total:.2f}",
+            number(result.certificate.distortion), nats(result.certificate.leakage), number(result.bound),
+            f"{result.gap:.1e}", result.status.value, f"{result.timings.total:.2f}",
         )
         for result in found
     ]  # fmt: skip
@@ -207,7 +210,7 @@ def _print_tradeoff(found: Sequence[DistortionResult]) -> None:
         print_matrix(found[0].mechanism)
 
 
-def _holds(result: RecordResult, epsilon: float | None) -> bool | None:
+def _holds(result: Result[RecordCertificate], epsilon: float | None) -> bool | None:
     """Whether no record leaks more than a claim; None where there is none, or neither is proved."""
     if epsilon is None:
         return None
@@ -216,11 +219,11 @@ def _holds(result: RecordResult, epsilon: float | None) -> bool | None:
     return False if result.value > epsilon else None
 
 
-def _print(found: Sequence[RecordResult], epsilon: float | None) -> None:
+def _print(found: Sequence[Result[RecordCertificate]], epsilon: float | None) -> None:
     rows = [
         (
             number(result.certificate.entropy), number(result.value), nats(result.bound), f"{result.gap:.1e}",
-            str(result.record), result.status.value, f"{result.timings.total:.2f}",
+            str(result.certificate.record), result.status.value, f"{result.timings.total:.2f}",
         )
         for result in found
     ]  # fmt: skip

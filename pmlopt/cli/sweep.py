@@ -56,7 +56,7 @@ class DesignAt:
     utility: Any
     outputs: Sequence[Any] | None
 
-    def __call__(self, epsilon: float) -> Program:
+    def __call__(self, epsilon: float) -> Program[Any]:
         """Declare it."""
         from pmlopt.programs.designs import design
 
@@ -64,7 +64,7 @@ class DesignAt:
         if isinstance(utility, str):
             utility, _ = read_utility(utility, False, self.prior)
         privacy = self.asked.requirement(epsilon, self.prior)
-        program: Program = design(self.prior, privacy, utility, self.outputs)
+        program: Program[Any] = design(self.prior, privacy, utility, self.outputs)
         return program
 
 
@@ -80,16 +80,15 @@ class ProblemAt:
     path: Path
     content: bytes
 
-    def __call__(self, epsilon: float) -> Program:
+    def __call__(self, epsilon: float) -> Program[Any]:
         """Declare it."""
         from pmlopt.instances import load
-        from pmlopt.instances.problems import DesignProblem
 
-        problem = load(self.path).problem
-        if not isinstance(problem, DesignProblem) or not hasattr(problem.privacy, "epsilon"):
+        instance = load(self.path)
+        requirement: Any = instance.arguments.get("privacy")
+        if not hasattr(requirement, "epsilon"):
             raise InputError(f"{self.path}: its requirement has no epsilon to sweep over")
-        requirement: Any = problem.privacy
-        return replace(problem, privacy=replace(requirement, epsilon=epsilon)).program()
+        return instance.program(privacy=replace(requirement, epsilon=epsilon))
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class SweepRun:
     mechanisms: Path | None
     solver: str
     time_limit: float | None
-    tolerance: float
+    tolerance: float | None
     chain: int
     workers: int
     plot: Path | None
@@ -113,7 +112,7 @@ class SweepRun:
             files.check_target(self.plot)
             check_drawable(self.plot)
 
-    def table(self, builder: Callable[..., Program], epsilons: Sequence[float]) -> Sweep:
+    def table(self, builder: Callable[..., Program[Any]], epsilons: Sequence[float]) -> Sweep:
         """Solve every point."""
         from pmlopt.sweeps import sweep
 
@@ -141,8 +140,8 @@ _SWEEP_OPTIONS = (
     click.option("--solver", default="auto", show_default=True, help="As of pmlopt design."),
     click.option("--time-limit", type=float, help="Seconds for each solver and point."),
     click.option(
-        "--tolerance", type=float, default=1e-7, show_default=True,
-        help="Largest certified gap: a share of the utility's range.",
+        "--tolerance", type=float,
+        help="Largest certified gap, a share of the utility's range; 1e-7 where left out.",
     ),
     click.option(
         "--chain", type=click.IntRange(min=1), default=10, show_default=True,

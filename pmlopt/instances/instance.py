@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import InstanceError
-from pmlopt.instances.problems import Problem, ProgramProblem
+from pmlopt.instances.closed_values import closed_value
 from pmlopt.prior import Prior
+from pmlopt.program import Program
 
 BASES = ("theorem", "derived", "published", "regression")
 RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
@@ -46,14 +48,15 @@ class Expected:
         return self.rtol * max(1e-3, abs(self.value))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Instance:
-    """One problem of the library.
+    """One problem of the library: a program that can be declared, and what is known of its optimum.
 
     Attributes:
         id, title: its names; `id` is the file's name.
         cite, where: the key in references.bib and the place in the source.
-        problem: what is asked.
+        builder: what declares it, such as `pmlopt.design`.
+        arguments: what the builder is called with, by name.
     """
 
     id: str
@@ -61,8 +64,13 @@ class Instance:
     path: Path
     cite: str
     where: str
-    problem: Problem
+    builder: Callable[..., Program[Any]]
+    arguments: Mapping[str, Any]
     expected: Expected | None
+
+    def program(self, **changes: Any) -> Program[Any]:
+        """Declare it, with other values for some of its arguments where they are given."""
+        return self.builder(**{**self.arguments, **changes})
 
     @property
     def prior(self) -> Prior:
@@ -71,9 +79,10 @@ class Instance:
         Raises:
             InstanceError: it is about a query, and has none.
         """
-        if not isinstance(self.problem, ProgramProblem):
+        if "prior" not in self.arguments:
             raise InstanceError(f"{self.id} has no prior: it is about every prior of enough entropy")
-        return self.problem.prior
+        prior: Prior = self.arguments["prior"]
+        return prior
 
     @property
     def names_closed_form(self) -> bool:
@@ -84,4 +93,4 @@ class Instance:
         """The value of the closed form that the instance names, or None."""
         if self.expected is None or self.expected.closed_form is None:
             return None
-        return self.problem.closed_value(self.expected.closed_form)
+        return closed_value(self.program(), self.expected.closed_form)

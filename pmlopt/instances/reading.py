@@ -11,21 +11,18 @@ import numpy as np
 from pmlopt.arrays import float_array
 from pmlopt.closed_forms.by_name import CLOSED_FORMS
 from pmlopt.errors import UtilityError
+from pmlopt.instances.closed_values import forms_for
 from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
-from pmlopt.instances.problems import (
-    DesignProblem,
-    LeastLeakageProblem,
-    Problem,
-    RecordLeakageProblem,
-    TradeoffProblem,
-    WorstCaseProblem,
-)
 from pmlopt.instances.toml_table import Table
 from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML, Requirement, requirement_named
-from pmlopt.programs.tradeoff.relaxation import Sense
+from pmlopt.program import Program
+from pmlopt.programs.designs import design
+from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
+from pmlopt.programs.record_leakage.program import record_leakage
+from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
 from pmlopt.queries import (
     Explicit,
     ModularSum,
@@ -39,6 +36,7 @@ from pmlopt.queries import (
 from pmlopt.uncertainty import REGIONS, Box, L1Ball, MinimumMass, PriorSet, Vertices
 from pmlopt.utility import INFORMATIONS, LOSSES, ExpectedGain, ExpectedLoss, LinearUtility, SubConvex
 
+Arguments = dict[str, Any]
 _NUMBER = (int, float)
 
 
@@ -48,60 +46,59 @@ def read_instance(file: Path, root: Table) -> Instance:
     if name != file.stem:
         raise root.error("id", f"is {name!r} and the file's name {file.stem!r}: make them the same")
     title = root.take("title", str)
-    builder = root.choice("builder", tuple(_PROBLEMS))
+    name_of_builder = root.choice("builder", tuple(_BUILDERS))
+    builder, read = _BUILDERS[name_of_builder]
     source = root.table("source")
     cite, where = source.take("cite", str), source.take("where", str)
     source.done()
     params = root.table("params")
-    problem = _PROBLEMS[builder](params)
+    arguments = read(params)
     params.done()
-    expected = _expected(root.table("expected"), problem) if "expected" in root else None
+    expected = _expected(root.table("expected"), name_of_builder) if "expected" in root else None
     root.done()
-    return Instance(name, title, file, cite, where, problem, expected)
+    return Instance(name, title, file, cite, where, builder, arguments, expected)
 
 
-def _design(params: Table) -> Problem:
+def _design(params: Table) -> Arguments:
     prior = _prior(params.table("prior"))
     privacy = _privacy(params.table("privacy"), prior)
     utility = _utility(params.table("utility"), prior, privacy)
-    return DesignProblem(prior, privacy, utility, _outputs(params))
+    return {"prior": prior, "privacy": privacy, "utility": utility, "outputs": _outputs(params)}
 
 
-def _worst_case(params: Table) -> Problem:
+def _worst_case(params: Table) -> Arguments:
     prior = _prior(params.table("prior"))
     order = float_array(params.take("order", list), 2, "the order", UtilityError)
-    return WorstCaseProblem(prior, order, params.take("threshold", int))
+    return {"prior": prior, "order": order, "threshold": params.take("threshold", int)}
 
 
-def _least_leakage(params: Table) -> Problem:
+def _least_leakage(params: Table) -> Arguments:
     prior = _prior(params.table("prior"))
     table = params.table("utility")
-    kind = table.only(("loss", "gain"))
-    utility = _linear(table, kind, prior)
+    utility = _linear(table, table.only(("loss", "gain")), prior)
     table.done()
-    expected, worst = (params.take(key, _NUMBER, None) for key in ("expected", "worst"))
-    return LeastLeakageProblem(prior, utility, expected, worst, _outputs(params))
+    floors = {key: params.take(key, _NUMBER, None) for key in ("expected", "worst")}
+    return {"prior": prior, "utility": utility, **floors, "outputs": _outputs(params)}
 
 
-def _record_leakage(params: Table) -> Problem:
+def _record_leakage(params: Table) -> Arguments:
     query = _query(params.table("query"))
     mechanism = _answer(params.table("mechanism"), query)
-    return RecordLeakageProblem(query, mechanism, params.level("entropy"))
+    return {"query": query, "mechanism": mechanism, "entropy": params.level("entropy")}
 
 
-def _leakage_distortion(params: Table) -> Problem:
-    return _tradeoff(params, "leakage", float(params.take("distortion", _NUMBER)))
+def _leakage_distortion(params: Table) -> Arguments:
+    return {**_tradeoff(params), "distortion": float(params.take("distortion", _NUMBER))}
 
 
-def _distortion_leakage(params: Table) -> Problem:
-    return _tradeoff(params, "distortion", params.level("leakage"))
+def _distortion_leakage(params: Table) -> Arguments:
+    return {**_tradeoff(params), "leakage": params.level("leakage")}
 
 
-def _tradeoff(params: Table, sense: Sense, limit: float) -> Problem:
+def _tradeoff(params: Table) -> Arguments:
     loss = params.take("loss", list, None)
     table = None if loss is None else float_array(loss, 2, "the distortion", UtilityError)
-    query = _query(params.table("query"))
-    return TradeoffProblem(query, params.level("entropy"), sense, limit, table)
+    return {"query": _query(params.table("query")), "entropy": params.level("entropy"), "loss": table}
 
 
 def _query(table: Table) -> Query:
@@ -138,15 +135,15 @@ _ANSWERS: Mapping[str, Callable[[Query, float], Mechanism]] = {
 }
 """The mechanisms on a query that a problem file may name."""
 
-_PROBLEMS: Mapping[str, Callable[[Table], Problem]] = {
-    "design": _design,
-    "worst_case_utility": _worst_case,
-    "least_leakage": _least_leakage,
-    "record_leakage": _record_leakage,
-    "leakage_distortion": _leakage_distortion,
-    "distortion_leakage": _distortion_leakage,
+_BUILDERS: Mapping[str, tuple[Callable[..., Program[Any]], Callable[[Table], Arguments]]] = {
+    "design": (design, _design),
+    "worst_case_utility": (worst_case_utility, _worst_case),
+    "least_leakage": (least_leakage, _least_leakage),
+    "record_leakage": (record_leakage, _record_leakage),
+    "leakage_distortion": (leakage_distortion, _leakage_distortion),
+    "distortion_leakage": (distortion_leakage, _distortion_leakage),
 }
-"""The builders that a problem file may name."""
+"""The builders that a problem file may name, and how their arguments are read."""
 
 
 def _outputs(params: Table) -> int | tuple[Any, ...] | None:
@@ -232,11 +229,12 @@ def _linear(table: Table, kind: str, prior: Prior) -> LinearUtility:
     return ExpectedLoss(value) if kind == "loss" else ExpectedGain(value)
 
 
-def _expected(table: Table, problem: Problem) -> Expected:
+def _expected(table: Table, builder: str) -> Expected:
     matrix = table.take("mechanism", list, None)
     form = table.take("closed_form", str, None)
-    if form is not None and form not in problem.forms:
-        known = ", ".join(problem.forms) or "none, for none is known here"
+    forms = forms_for(builder)
+    if form is not None and form not in forms:
+        known = ", ".join(forms) or "none, for none is known here"
         raise table.error("closed_form", f"is {form!r}: write one of {known}")
     expected = Expected(
         basis=table.choice("basis", BASES),

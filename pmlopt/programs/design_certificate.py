@@ -1,9 +1,8 @@
-"""The certificate: everything a claim needs, recomputed from the matrix that is returned."""
+"""The certificate of a designed mechanism: its levels, the bound on its utility, and the exact check."""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,45 +10,9 @@ from typing import Any
 from pmlopt.arrays import FloatArray
 from pmlopt.exact.rationals import GRID, holds_exactly, rows_are_exact
 from pmlopt.exact.repair import Repair
-from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Certificate(ABC):
-    """What is claimed of a mechanism, and the means to check it without the solver.
-
-    Attributes:
-        mechanism: what the claim is about.
-        value: what is optimised, recomputed, in its own units.
-        bound: what nothing under the same constraints can better: at least the value where it is maximised,
-            at most the value where it is minimised. Infinite where nothing is proved.
-        gap: |bound - value|, computed without the digits that both share.
-    """
-
-    mechanism: Mechanism
-    value: float
-    bound: float
-    gap: float
-
-    @property
-    @abstractmethod
-    def level(self) -> float:
-        """What the mechanism leaks at most, proved, in nats."""
-
-    @property
-    @abstractmethod
-    def statement(self) -> str:
-        """What is claimed of the leakage, in a few words."""
-
-    @abstractmethod
-    def verify_exact(self) -> bool:
-        """Whether the claim on the leakage holds, computed again without floating point."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
+from pmlopt.result import Certificate, finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,7 +61,12 @@ class DesignCertificate(Certificate):
     def bound_record(self) -> dict[str, Any]:
         """What the bound needs besides the multipliers, as plain data."""
 
-    def verify_exact(self) -> bool:
+    @property
+    def arithmetic(self) -> str:
+        """Integers, of the level; the bound is a float to which what rounding may hide is added."""
+        return "rational arithmetic"
+
+    def verify(self) -> bool:
         """Whether the exported numbers are a mechanism that meets the requirement, as rationals.
 
         Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
@@ -134,10 +102,5 @@ class DesignCertificate(Certificate):
                 "largest_change": self.repair.shift,
             },
             "denominator": GRID,
-            "verified_exactly": self.verify_exact(),
+            "verified_exactly": self.verify(),
         }
-
-
-def finite(number: float) -> float | None:
-    """The number, or None where it is infinite: JSON has no word for that."""
-    return number if math.isfinite(number) else None

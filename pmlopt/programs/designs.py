@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from numbers import Real
 from typing import overload
 
-from pmlopt.arrays import Label, labels_of, whole
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.prior import PriorLike, as_prior
 from pmlopt.privacy import Requirement
 from pmlopt.programs.linear.program import LinearDesign, linear_design
+from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
 from pmlopt.utility import LinearUtility, SubConvex, Utility
-
-Outputs = int | Iterable[Label] | None
 
 
 @overload
@@ -78,17 +74,3 @@ def design(
             "optimum has"
         )
     return column_design(known, privacy, utility, letters)
-
-
-def outputs_of(inputs: tuple[Label, ...], columns: int | None, outputs: Outputs) -> tuple[Label, ...]:
-    """The labels of the outputs that are asked for; `columns` is how many a utility matrix fixes."""
-    if outputs is None:
-        return inputs if columns in (None, len(inputs)) else tuple(range(columns or 0))
-    if isinstance(outputs, Real):
-        return tuple(range(whole(outputs, "the number of outputs", ProgramError)))
-    if not isinstance(outputs, Iterable):
-        raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
-    letters: Sequence[Label] = outputs if isinstance(outputs, str) else tuple(outputs)
-    if not letters:
-        raise ProgramError("there are no outputs: give at least one label")
-    return labels_of(letters, len(letters), "the outputs", ProgramError)

@@ -12,11 +12,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from pmlopt import __version__
-from pmlopt.backends.outcome import options_of
-from pmlopt.dispatch import check_name
 from pmlopt.errors import FileFormatError, SweepError, SweepStoppedError
 from pmlopt.program import Program
 from pmlopt.result import Restart
+from pmlopt.solving import check_name, check_options
 from pmlopt.sweeps.executors import Here, try_executor
 from pmlopt.sweeps.fingerprint import fingerprint, name_of
 from pmlopt.sweeps.grid import Grid, Points, points_of
@@ -32,7 +31,7 @@ GRACE = 10.0
 SHOWN = 4
 """How many points a message names."""
 
-Builder = Callable[..., Program]
+Builder = Callable[..., Program[Any]]
 File = str | os.PathLike[str]
 
 
@@ -44,7 +43,7 @@ def sweep(
     out: File | None = None,
     mechanisms: File | None = None,
     solver: str = "auto",
-    tolerance: float = 1e-7,
+    tolerance: float | None = None,
     time_limit: float | None = None,
     chain: int = CHAIN,
     progress: Callable[[int, int], None] | None = None,
@@ -254,7 +253,7 @@ def _check(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
         raise SweepError(
             f"the executor is {executor!r:.60}: give one with `submit`, as concurrent.futures has"
         )
-    options_of(options["time_limit"], options["tolerance"])
+    check_options(options["time_limit"], options["tolerance"])
     check_name(options["solver"])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pmlopt.errors import MissingExtraError, SweepError
 from pmlopt.files import ending_of, json_bytes, write_whole
-from pmlopt.programs.design_certificate import finite
+from pmlopt.result import finite
 from pmlopt.sweeps.table_values import COLUMNS, as_array, plain, text_of
 
 ENDINGS = (".csv", ".parquet", ".json")

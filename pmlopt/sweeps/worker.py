@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmlopt.backends.threads import one_thread
-from pmlopt.errors import InputError, SolverError
+from pmlopt.errors import SolverError
 from pmlopt.mechanism import Mechanism
 from pmlopt.program import Program
-from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.result import DesignResult, Restart
+from pmlopt.result import Restart, Result
 from pmlopt.solving import solve
 from pmlopt.sweeps.table import FAILED
 from pmlopt.sweeps.table_values import one_line
@@ -32,7 +31,7 @@ class Task:
         keeps: whether the mechanism is wanted.
     """
 
-    builder: Callable[..., Program]
+    builder: Callable[..., Program[Any]]
     point: Mapping[str, Any]
     restart: Restart | None
     options: Mapping[str, Any]
@@ -62,10 +61,10 @@ def work(task: Task) -> Answer:
     """Solve one point. Whatever goes wrong with it is an answer too; only an interrupt is raised."""
     with _alone():
         begin = time.perf_counter()
-        result: DesignResult | None = None
+        result: Result[Any] | None = None
         error: BaseException | None = None
         try:
-            result = _solved(task.builder(**task.point), task)
+            result = solve(task.builder(**task.point), warm_start=task.restart, **task.options)
         except KeyboardInterrupt:
             raise
         except SolverError as cause:
@@ -84,25 +83,7 @@ def failure(error: BaseException, seconds: float | None = None) -> dict[str, Any
     }
 
 
-def _solved(program: Program, task: Task) -> DesignResult:
-    if task.restart is not None and _fits(program, task.restart):
-        try:
-            return solve(program, warm_start=task.restart, **task.options)
-        except InputError:  # it does not meet what this program asks: without it, then
-            pass
-    return solve(program, **task.options)
-
-
-def _fits(program: Program, restart: Restart) -> bool:
-    """Whether a start has the shape of the program's mechanisms; designs by columns take any columns."""
-    if not isinstance(program, Program):  # `solve` complains
-        return False
-    rows, columns = restart.matrix.shape
-    fits = program.outputs is None or isinstance(program, ColumnDesign) or columns == len(program.outputs)
-    return bool(fits and rows == program.prior.size)
-
-
-def _answer(task: Task, result: DesignResult | None, error: BaseException | None, seconds: float) -> Answer:
+def _answer(task: Task, result: Result[Any] | None, error: BaseException | None, seconds: float) -> Answer:
     entries: dict[str, Any] = {} if error is None else failure(error)
     if result is None:
         return Answer({**entries, "seconds": seconds})

@@ -16,8 +16,9 @@ from scipy.special import xlogy
 
 from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, Status, SubConvex
 from pmlopt.privacy import Requirement
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.result import DesignResult
+from pmlopt.result import Result
 from pmlopt.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
 
 Worth = Callable[[FloatArray, FloatArray], FloatArray]
@@ -195,11 +196,11 @@ def small_cases(draw: st.DrawFn) -> tuple[Case, np.random.Generator]:
 # ---------------------------------------------------------------- what every answer must be
 
 
-def assert_proved(program: ColumnDesign, result: DesignResult, gap: float) -> None:
+def assert_proved(program: ColumnDesign, result: Result[ColumnCertificate], gap: float) -> None:
     """What is claimed of the mechanism holds: the requirement in exact arithmetic, the value, the gap."""
     prior, matrix = program.prior, result.mechanism.matrix
-    assert result.status is Status.OPTIMAL, (result.gap, program.range, program.rounding, result.solver)
-    assert result.certificate.verify_exact()
+    assert result.status is Status.OPTIMAL, (result.gap, program.scale, program.rounding, result.solver)
+    assert result.certificate.verify()
     assert oracles.is_stochastic(matrix)
     assert oracles.meets(prior, program.privacy, matrix)
     assert all(result.certificate.levels[name] <= limit for name, limit in program.privacy.limits.items())
@@ -210,7 +211,7 @@ def assert_proved(program: ColumnDesign, result: DesignResult, gap: float) -> No
     assert matrix.shape[1] <= prior.size or program.outputs is not None
 
 
-def assert_optimal(program: ColumnDesign, results: Sequence[DesignResult], best: float) -> None:
+def assert_optimal(program: ColumnDesign, results: Sequence[Result[ColumnCertificate]], best: float) -> None:
     """Each result is proved, and reaches what full enumeration reaches."""
     n = program.prior.size
     told, nothing = (program.utility.value(program.prior, matrix) for matrix in (np.eye(n), np.ones((n, 1))))

@@ -278,7 +278,7 @@ def test_a_design_over_the_box_of_raw_counts_takes_any_prior_on_the_letters() ->
     guess = Prior.from_counts({letter: count + 1 for letter, count in counts.items()})
     result = solve(design(guess, PML(1.0, over=region), ExpectedGain(np.eye(3))))
     assert result.level <= 1.0
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     with pytest.raises(PrivacyError, match="another order"):
         design(guess.reordered(["b", "a", "c"]), PML(1.0, over=region), ExpectedGain(np.eye(3)))
 

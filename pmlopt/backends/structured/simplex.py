@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import highspy
@@ -40,20 +41,9 @@ def run(
     solver = highs.loaded(model_of(task), settings)
     ready = time.perf_counter()
     warm = _start(solver, task, matrix, basis)
-    solver.run()
-    status, info = solver.getModelStatus(), solver.getInfo()
-    state = highs.state_of(solver, status)
-    return Outcome(
-        state=state,
-        finished=status == highspy.HighsModelStatus.kOptimal,
-        message=solver.modelStatusToString(status),
-        iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
-        warm_started=warm,
-        compile_seconds=ready - begin,
-        solve_seconds=time.perf_counter() - ready,
-        found=_found(solver, task) if state == "point" else None,
-        restart=_basis(solver),
-    )
+    outcome = highs.outcome_of(solver, warm, ready - begin, ready)
+    found = _found(solver, task) if outcome.state == "point" else None
+    return replace(outcome, found=found, restart=_basis(solver))
 
 
 def model_of(task: Task) -> highspy.HighsLp:
@@ -84,19 +74,20 @@ def model_of(task: Task) -> highspy.HighsLp:
         values.append(np.tile(np.concatenate([np.full(len(place), value) for place, value in parts]), m))
         lengths.append(np.full(m, len(first)))
 
-    model = highspy.HighsLp()
-    scalars = len(band.lower) * m
-    model.num_row_, model.num_col_ = ends + cells, cells + scalars
     low_cost = band.lower[:, None] * task.costs.sum(axis=0)
-    model.col_cost_ = np.concatenate([task.costs.ravel(), low_cost.ravel()])
-    model.col_lower_ = np.zeros(cells + scalars)
-    model.col_upper_ = np.full(cells + scalars, np.inf)
-    model.row_lower_ = np.concatenate([np.ones(n), np.zeros(ends - n), np.full(cells, -np.inf)])
-    model.row_upper_ = np.concatenate([np.ones(n), np.zeros(ends - n + cells)])
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_ = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    model.a_matrix_.index_, model.a_matrix_.value_ = np.concatenate(rows), np.concatenate(values)
-    return model
+    return highs.columnwise(
+        np.concatenate([task.costs.ravel(), low_cost.ravel()]),
+        (0.0, np.inf),
+        (
+            np.concatenate([np.ones(n), np.zeros(ends - n), np.full(cells, -np.inf)]),
+            np.concatenate([np.ones(n), np.zeros(ends - n + cells)]),
+        ),
+        (
+            np.concatenate([[0], np.cumsum(np.concatenate(lengths))]),
+            np.concatenate(rows),
+            np.concatenate(values),
+        ),
+    )
 
 
 def _start(

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, rounding_of
-from pmlopt.errors import MechanismError
-from pmlopt.exact.rationals import holds_exactly, rows_are_exact, snap
-from pmlopt.exact.repair import Repair
-from pmlopt.measures import leakage_level
-from pmlopt.mechanism import Mechanism
+from pmlopt.exact.rationals import holds_exactly, rows_are_exact
 from pmlopt.prior import Prior
-from pmlopt.privacy import PML
 from pmlopt.programs.design_certificate import DesignCertificate
-
-if TYPE_CHECKING:
-    from pmlopt.programs.least_leakage.program import Floor, LeastLeakage
-
-NOISE = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
-"""Entries of at most one of these become zero: of the one with which least leaks."""
+from pmlopt.programs.least_leakage.floor import Floor
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +92,7 @@ def _roots(masses: FloatArray, over: FloatArray, room: FloatArray) -> FloatArray
 class LevelCertificate(DesignCertificate):
     """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
 
-    The bound is `least_level(prior, allowed, floor, multipliers)`. `verify_exact` is about the level and the
+    The bound is `least_level(prior, allowed, floor, multipliers)`. `verify` is about the level and the
     pairs that never occur.
 
     Attributes:
@@ -120,7 +109,7 @@ class LevelCertificate(DesignCertificate):
     def flat(self) -> bool:
         return bool(self.allowed.all()) and self.floor is None
 
-    def verify_exact(self) -> bool:
+    def verify(self) -> bool:
         """Whether the numbers are a mechanism of this level without a forbidden pair, as rationals."""
         matrix = self.mechanism.matrix
         clean = bool((matrix[~self.allowed] == 0).all())
@@ -135,107 +124,3 @@ class LevelCertificate(DesignCertificate):
 
     def bound_record(self) -> dict[str, Any]:
         return {"floor": self.weight}
-
-
-def certify_level(
-    program: LeastLeakage, matrix: FloatArray, proofs: Iterable[Multipliers]
-) -> LevelCertificate:
-    """Put a matrix on the exact grid without noise, and claim the level it then has.
-
-    Args:
-        program: what was asked for.
-        matrix: (N, M) a mechanism, up to a solver's noise.
-        proofs: multipliers; the best are kept.
-
-    Raises:
-        MechanismError: the matrix is no mechanism that meets the demands even roughly.
-    """
-    prior = program.prior
-    exact = cleaned(program, matrix)
-    if exact is None:
-        raise MechanismError("the matrix does not meet the demands, not even roughly")
-    mechanism = Mechanism(exact, prior.labels, program.outputs)
-    privacy = _claim(prior, exact)
-    bound, best = max(
-        ((least_level(prior, program.allowed, program.floor, proof), proof) for proof in proofs),
-        key=lambda found: found[0],
-    )
-    value = privacy.epsilon
-    dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (exact.max(axis=0) == 0))
-    return LevelCertificate(
-        prior=prior,
-        privacy=privacy,
-        mechanism=mechanism,
-        levels=privacy.levels(prior, mechanism),
-        value=value,
-        bound=min(bound, value),
-        gap=max(0.0, value - bound),
-        multipliers=best.rows,
-        residuals={
-            "rows": float(np.abs(exact.sum(axis=1) - 1).max()),
-            "forbidden": float(exact[~program.allowed].max(initial=0.0)),
-            "expected": program.short(exact),
-        },
-        repair=Repair(exact, 0.0, tuple(int(y) for y in dropped), float(np.abs(exact - matrix).max())),
-        allowed=program.allowed,
-        floor=program.floor,
-        weight=best.floor,
-    )
-
-
-def cleaned(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
-    """The matrix without noise, on the exact grid: that which leaks least of those that meet the demands.
-
-    None where none does.
-    """
-    found = list(_versions(program, matrix))
-    return min(found, key=lambda clean: leakage_level(program.prior, clean)) if found else None
-
-
-def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
-    inside = np.where(program.allowed, np.maximum(matrix, 0.0), 0.0)
-    for noise in NOISE:
-        clean = np.where(inside > noise, inside, 0.0)
-        sums = clean.sum(axis=1, keepdims=True)
-        if np.isfinite(clean).all() and (np.abs(sums - 1) < 1e-6).all():
-            met = snap(_lifted(program, clean / sums))
-            if program.short(met) == 0:
-                yield met
-
-
-def _lifted(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
-    """The matrix with as much of each letter's best output mixed in as the floor needs.
-
-    Of the outputs that occur: a little of another one would leak much.
-    """
-    short = program.short(matrix)
-    if short == 0 or program.floor is None:
-        return matrix
-    best = best_allowed(program, matrix.max(axis=0) > 0)
-    gained = program.floor.slack(best) + short
-    theta = min(1.0, 1.01 * short / gained) if gained > 0 else 1.0
-    return (1 - theta) * matrix + theta * best
-
-
-def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> FloatArray:
-    """(N, M) each letter's allowed output with the largest gain, the first of equals.
-
-    Args:
-        program: with a floor.
-        among: (M,) the outputs to choose from where a letter has one of them.
-    """
-    assert program.floor is not None
-    usable = program.allowed & among
-    usable = np.where(usable.any(axis=1, keepdims=True), usable, program.allowed)
-    best = np.where(usable, program.floor.gains, -np.inf).argmax(axis=1)
-    matrix = np.zeros(program.allowed.shape)
-    matrix[np.arange(len(best)), best] = 1.0
-    return matrix
-
-
-def _claim(prior: Prior, matrix: FloatArray) -> PML:
-    """The PML level of a matrix on the grid, as the least float found that holds in exact arithmetic."""
-    level, step = leakage_level(prior, matrix), 1
-    while not (holds_exactly(prior, PML(level), matrix) and PML(level).holds(prior, Mechanism(matrix))):
-        level, step = level + step * math.ulp(max(level, 1e-16)), 2 * step
-    return PML(level)

@@ -14,8 +14,8 @@ from pmlopt.backends.parametric_program import MovingProgram
 from pmlopt.backends.two_sided_search import TIME, Answer, Search
 from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.measures import leakage_level
-from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.programs.least_leakage.certificate import Multipliers, best_allowed, cleaned, least_level
+from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
+from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
 from pmlopt.programs.least_leakage.program import LeastLeakage
 
 FINER = 1e-2
@@ -44,25 +44,22 @@ class Found:
     solve_seconds: float
 
 
-def search_level(
-    program: LeastLeakage, start: MechanismLike | None, options: Options, allowed: float
-) -> Found:
+def search_level(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
     """Close in on the least level from both ends: a search over the share e^-epsilon.
 
     Args:
         program: what is asked for.
         start: a mechanism that meets the demands, or None.
-        options: the time limit.
-        allowed: the gap, in nats, that is good enough; the search ends at a hundredth of it.
+        options: the time limit, and the gap, in nats, that is good enough: it ends at a hundredth of that.
     """
     begin = time.perf_counter()
     task = _LevelTask(program)
-    first = None if start is None else task.witness(paired(program.prior, start)[1].matrix)
+    first = None if start is None else task.witness(start)
     search = Search(
         task,
         [] if first is None else [first],
         [support_multipliers(program)],
-        FINER * allowed,
+        FINER * options.tolerance,
         options.time_limit,
     )
     ending = search.run()

@@ -2,104 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from pmlopt.arrays import BoolArray, FloatArray, Label, real, rounding_of
+from pmlopt.arrays import BoolArray, FloatArray, Label, real
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.program import Declaration, Program, problem_of
-from pmlopt.programs.designs import Outputs, outputs_of
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.floor import Floor
+from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.utility import LinearUtility
-from pmlopt.utility.linear import expectation
 from pmlopt.utility.orders import allowed_pairs
 
 MARGIN = 1e-14
 """By how much of its range the expected utility must be above its floor, for a solver's noise."""
 
 
-@dataclass(frozen=True, eq=False)
-class Floor:
-    """What an expected gain must reach, or an expected loss must not exceed.
-
-    It works on gains less the best that a letter can have, in units of what lies between the best constant
-    output and those: neither an offset nor a rare letter takes digits from it.
-
-    Attributes:
-        prior: N letters.
-        allowed: (N, M) pairs that may occur.
-        utility: the gain or loss.
-        table: (N, M) it on the labels.
-        value: the floor (of a loss, the ceiling), in its units.
-    """
-
-    prior: Prior
-    allowed: BoolArray
-    utility: LinearUtility
-    table: FloatArray
-    value: float
-
-    @property
-    def best(self) -> FloatArray:
-        """(N,) each letter's largest allowed gain, in the utility's units, less being better of a loss."""
-        return np.asarray(np.where(self.allowed, self._signed, -np.inf).max(axis=1))
-
-    @cached_property
-    def gains(self) -> FloatArray:
-        """(N, M) what an output gains, 0 at a letter's best and less elsewhere, over `unit`."""
-        return np.asarray((self._signed - self.best[:, None]) / self.unit)
-
-    @cached_property
-    def least(self) -> float:
-        """What the expectation of `gains` must reach: 0 is the most."""
-        terms = (-self.prior.pmf * self.best).tolist()
-        return math.fsum([self._sign * self.value, *terms]) / self.unit
-
-    @cached_property
-    def unit(self) -> float:
-        """What lies between the expectation of the best constant output and the most there is."""
-        p, short = self.prior.pmf, self.best[:, None] - self._signed
-        constants = (p @ short)[self.allowed.all(axis=0)]
-        room = (
-            float(constants.min())
-            if len(constants)
-            else float(p @ np.where(self.allowed, short, 0).max(axis=1))
-        )
-        return room or 1.0
-
-    @cached_property
-    def rounding(self) -> float:
-        """What rounding may have taken off `least` and an expectation of `gains`."""
-        size = float(self.prior.pmf @ np.abs(self.table).max(axis=1)) + abs(self.value)
-        digits = 8 * float(np.finfo(float).eps) * size / self.unit  # of the terms, before they cancel
-        return rounding_of(self.prior.size, 2.0 + abs(self.least)) + digits
-
-    def slack(self, matrix: FloatArray) -> float:
-        """By how much a mechanism is above, in units of `gains`; negative where it is below."""
-        return expectation(self.prior, np.where(self.allowed, self.gains, 0.0), matrix) - self.least
-
-    @property
-    def most(self) -> float:
-        """The largest expected gain that there is, or the smallest expected loss, in the utility's units."""
-        return float(self._sign * (self.prior.pmf @ self.best)) + 0.0
-
-    @property
-    def _sign(self) -> float:
-        return 1.0 if self.utility.maximised else -1.0
-
-    @property
-    def _signed(self) -> FloatArray:
-        return self._sign * self.table
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LeastLeakage(Program):
+class LeastLeakage(Program[LevelCertificate]):
     """The least PML level of a mechanism that emits allowed pairs only and reaches a floor, if there is one.
 
     `problem` is the linear program for one level: how far mechanisms of level epsilon stay short of the
@@ -107,6 +32,7 @@ class LeastLeakage(Program):
     pairs that are not allowed have no variable. `solve` searches for the least level.
 
     Attributes:
+        prior: N letters.
         outputs: the M labels.
         allowed: (N, M) which letters may emit which outputs.
         floor: on the expected utility, or None.
@@ -122,10 +48,21 @@ class LeastLeakage(Program):
         0.0
     """
 
+    prior: Prior
     outputs: tuple[Label, ...]
     allowed: BoolArray
     floor: Floor | None
     share: cp.Parameter
+
+    @property
+    def maximised(self) -> bool:
+        """The level is minimised."""
+        return False
+
+    @property
+    def scale(self) -> float:
+        """One nat: the value is a level."""
+        return 1.0
 
     @property
     def mechanism(self) -> cp.Expression:

@@ -12,10 +12,8 @@ from pmlopt import closed_forms
 from pmlopt.arrays import FloatArray
 from pmlopt.closed_forms.by_requirement import forms
 from pmlopt.mechanism import Mechanism
-from pmlopt.program import Design
 from pmlopt.programs.linear.dual_bound import raw_bound, rounding_in
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.utility.linear import expectation
 
 _CLOSED = 1e-10
@@ -53,7 +51,7 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
     """
     if program.added:
         return None
-    prior, gains, near = program.prior, program.centred, _CLOSED * program.range
+    prior, gains, near = program.prior, program.centred, _CLOSED * program.scale
     found = [
         (expectation(prior, gains, matrix), name, matrix)
         for name, matrix in _candidates(program)
@@ -68,18 +66,6 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
             if above <= near and above + rounding_in(prior, program.privacy, gains, multipliers) <= near:
                 value = expectation(prior, program.table, matrix)
                 return KnownOptimum(name, matrix, value, multipliers)
-    return None
-
-
-def known_columns(program: ColumnDesign, bound: float) -> KnownOptimum | None:
-    """The first closed form whose sub-convex utility equals a bound on all, but for rounding; or None."""
-    prior, n = program.prior, program.prior.size
-    least = bound - max(_CLOSED * program.range, program.rounding)
-    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
-    for name, form in [*trivial, *forms(prior, program.privacy)]:
-        value = program.utility.value(prior, form.matrix)
-        if value >= least and _feasible(program, form.matrix):
-            return KnownOptimum(name, form.matrix, value)
     return None
 
 
@@ -102,7 +88,7 @@ def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
     return matrix
 
 
-def _feasible(program: Design, matrix: FloatArray) -> bool:
+def _feasible(program: LinearDesign, matrix: FloatArray) -> bool:
     """Within the limits up to the rounding of a formula; what is returned is repaired and checked anyway."""
     levels = program.privacy.levels(program.prior, Mechanism(matrix))
     return all(levels[name] <= limit + 1e-12 for name, limit in program.privacy.limits.items())

@@ -7,7 +7,6 @@ import numpy as np
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
-from pmlopt.utility import SubConvex
 
 
 def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
@@ -43,35 +42,3 @@ def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multiplie
     sizes = np.abs(gains) + np.abs(multipliers)[:, None]
     scale = float(prior.pmf @ np.abs(multipliers)) + privacy.relaxation(prior, sizes)
     return rounding_of(prior.size, scale)
-
-
-def column_bound(
-    prior: Prior, privacy: Requirement, utility: SubConvex, multipliers: FloatArray, enough: float = -np.inf
-) -> float:
-    """An upper bound on a sub-convex utility of every mechanism that meets the requirement.
-
-    For every rho in R^N: `sum_y q[y] mu(lam_y) = <p, rho> + sum_y q[y] (mu(lam_y) - <p rho, lam_y>)`, and the
-    last sum is at most the largest term over the extreme columns. rho may be anything, and what rounding
-    may have taken off is added.
-
-    Args:
-        prior: N letters.
-        privacy: the requirement.
-        utility: the sub-convex utility.
-        multipliers: (N,) rho; the multipliers of the rows over p reach the optimum.
-        enough: a bound of this much need not be lowered, which can save a search.
-
-    Raises:
-        ProgramError: there are too many extreme columns for this utility.
-
-    Source: Gilmore and Gomory, Oper. Res. 9 (1961) (pricing); EXT, Theorem 6 (the columns).
-
-    Examples:
-        >>> from pmlopt import MutualInformation, PML
-        >>> bound = column_bound(Prior.uniform(4), PML(np.log(2)), MutualInformation(), np.zeros(4))
-        >>> round(np.exp(bound).item(), 12)
-        2.0
-    """
-    from pmlopt.programs.subconvex.allowed_columns import column_space
-
-    return column_space(prior, privacy, utility).bound(multipliers, enough, None)[0]

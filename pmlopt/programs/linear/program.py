@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import cvxpy as cp
 import numpy as np
@@ -15,13 +16,15 @@ from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.mechanism import MechanismLike, as_mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
-from pmlopt.program import Declaration, Design, problem_of
+from pmlopt.program import Declaration, problem_of
+from pmlopt.programs.design_program import Design
+from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.utility import LinearUtility
 from pmlopt.utility.linear import row_offsets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearDesign(Design):
+class LinearDesign(Design[LinearCertificate]):
     """A design with expected gain or loss: a linear program in the mechanism.
 
     `variables["mechanism"]` is the (N, M) matrix, `variables["output_law"]` the (1, M) law of the
@@ -39,12 +42,10 @@ class LinearDesign(Design):
     outputs: tuple[Label, ...]
     table: FloatArray
     """(N, M) the gain or loss on the labels, in the person's units."""
-    assigned: list[FloatArray] = field(default_factory=list)
-    """The (N, M) matrix that the variables hold, if there is one."""
 
     @property
-    def range(self) -> float:
-        """The most that the choice of outputs can change the expected gain; the scale of a gap."""
+    def scale(self) -> float:
+        """The most that the choice of outputs can change the expected gain."""
         return float(self.prior.pmf @ np.ptp(self.table, axis=1))
 
     @property
@@ -141,32 +142,34 @@ class LinearDesign(Design):
             )
 
     def assign(self, mechanism: MechanismLike) -> None:
-        """Give every variable that the program declared its value at a mechanism: a warm start."""
+        """Give every variable that the program declared its value at a mechanism."""
         matrix = as_mechanism(mechanism).matrix
+        self.check_shape(matrix)
+        values = {
+            "mechanism": matrix,
+            "output_law": (self.prior.pmf @ matrix)[None, :],
+            **self.privacy.auxiliary(self.prior, matrix),
+        }
+        for name, value in values.items():
+            self.variables[name].value = value
+
+    def check_shape(self, matrix: FloatArray) -> None:
+        """Raise a ProgramError where a mechanism has another shape than those of the program."""
         if matrix.shape != self.table.shape:
             raise ProgramError(
                 f"the warm start has shape {matrix.shape}; the program needs {self.table.shape}"
             )
-        self.assigned[:] = [matrix]
-        if "declared" in vars(self) or self.added:  # added constraints hold the variables by themselves
-            self._hand_over(self.declared)
 
-    @cached_property
-    def declared(self) -> Declaration:
-        """The cvxpy side, with the values that were assigned before it was made."""
-        made = self.declare()
-        self._hand_over(made)
-        return made
-
-    def _hand_over(self, made: Declaration) -> None:
-        for matrix in self.assigned:
-            values = {
-                "mechanism": matrix,
-                "output_law": (self.prior.pmf @ matrix)[None, :],
-                **self.privacy.auxiliary(self.prior, matrix),
-            }
-            for name, value in values.items():
-                made.variables[name].value = value
+    @contextmanager
+    def holding(self, mechanism: MechanismLike) -> Iterator[None]:
+        """Within, the variables have their values at a mechanism; afterwards those that they had."""
+        before = {name: variable.value for name, variable in self.variables.items()}
+        try:
+            self.assign(mechanism)
+            yield
+        finally:
+            for name, value in before.items():
+                self.variables[name].value = value
 
 
 def linear_design(
@@ -177,17 +180,16 @@ def linear_design(
     if np.abs(table).max() > 1e150:
         raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
 
-    design = LinearDesign(
-        declare=lambda: _declaration(prior, privacy, utility, table),
+    declare = partial(_declaration, prior, privacy, utility, table)
+    return LinearDesign(
+        # where there is no band solvers ask for the cvxpy side anyway, and its complaints come early
+        declare=declare if privacy.band(prior) is not None else declare().itself,
         prior=prior,
         privacy=privacy,
         utility=utility,
         outputs=outputs,
         table=table,
     )
-    if design.band is None:  # solvers will ask for it anyway
-        design.declared  # noqa: B018
-    return design
 
 
 def _declaration(

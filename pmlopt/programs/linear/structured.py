@@ -55,8 +55,8 @@ def run(
             return np.inf
         return _gap(program, matrix, task.multipliers(point.y)) / task.scale
 
-    allowed = max(options.tolerance * program.range, program.rounding) / task.scale
-    halfway = HALFWAY * program.range / task.scale
+    allowed = max(options.tolerance * program.scale, program.rounding) / task.scale
+    halfway = HALFWAY * program.scale / task.scale
     ready = time.perf_counter()
     with one_thread():
         ending = minimise(task, start, gap_of, allowed / 2, halfway, options.time_limit)

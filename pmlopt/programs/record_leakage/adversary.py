@@ -8,10 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.arrays import FloatArray, real, rounding_of
+from pmlopt.errors import PrivacyError
 from pmlopt.measures.logarithms import log_sum
 from pmlopt.measures.record_information import dataset_entropy, record_information, uniform_alone
 from pmlopt.programs.record_leakage.relaxation import row_space
+from pmlopt.queries import Query
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,3 +94,16 @@ class Adversary:
         """I is the mean of log-ratios whose sizes have a mean of `I + sqrt(2 I)` at most."""
         one = rounding_of(sum(self.rows.shape), 1.0)
         return one * (value + math.sqrt(2 * max(0.0, value)) + one)
+
+
+def checked_entropy(query: Query, entropy: float) -> float:
+    """The bound on the entropy; `log |X|` itself where it is that up to rounding."""
+    least = real(entropy, "the entropy b", PrivacyError)
+    if least < 0:
+        raise PrivacyError(f"the entropy b is {least:g} nats: an entropy is at least 0")
+    if least > query.log_size + 1e-12 * max(1.0, query.log_size):
+        raise PrivacyError(
+            f"the entropy b is {least!r} nats, above log |X| = {query.log_size!r} of "
+            f"{query.records} record(s): no prior has it"
+        )
+    return min(least, query.log_size)

@@ -12,8 +12,8 @@ from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.errors import QueryError
 from pmlopt.measures.logarithms import log_sum
 from pmlopt.measures.record_information import negative_entropies
-from pmlopt.programs.design_certificate import Certificate, finite
 from pmlopt.queries import RecordChannel
+from pmlopt.result import Certificate, finite
 
 _MOVES, _REACH = 8, 4.0
 """How often the best price is sought, each time so far around the last as a logarithm."""
@@ -113,7 +113,7 @@ class RecordCertificate(Certificate):
             each = np.where(self.joint > 0, self.joint / np.exp(self.channel.log_counts(self.record)), 0.0)
         return np.asarray(each[letters, table])
 
-    def verify_exact(self) -> bool:
+    def verify(self) -> bool:
         """Whether the claim holds, computed again in decimal arithmetic of 50 digits.
 
         That the prior has the entropy and leaks `value`, that the cells cover every law, and that no bound

@@ -34,7 +34,7 @@ _LAST = Decimal(10) ** -40
 
 
 def verified(certificate: RecordCertificate) -> bool:
-    """Whether every part of the claim holds; see `RecordCertificate.verify_exact`."""
+    """Whether every part of the claim holds; see `RecordCertificate.verify`."""
     with localcontext() as context:
         context.prec = DIGITS
         rows = stochastic(certificate.channel.rows)

@@ -67,9 +67,9 @@ class _Generation:
 
     def __init__(self, program: ColumnDesign, options: Options, begin: float) -> None:
         self.program, self.options, self.begin = program, options, begin
-        self.allowed = 0.9 * max(options.tolerance * program.range, program.rounding)
+        self.allowed = 0.9 * max(options.tolerance * program.scale, program.rounding)
         self.pricer = program.space.pricer()
-        self.master = Master(program.lifts, program.worths, program.range)
+        self.master = Master(program.lifts, program.worths, program.scale)
         self.rounds = 0
         if isinstance(self.pricer, SearchPricer):
             self._add(self.pricer.seeds(SEEDS * program.prior.size))

@@ -6,9 +6,11 @@ import math
 
 import highspy
 import numpy as np
+from scipy import sparse
 from scipy.optimize import nnls
 
 from pmlopt.arrays import FloatArray, IntArray
+from pmlopt.backends import highs
 from pmlopt.backends.restricted_master import Master
 
 _FACE = 1e-12
@@ -83,27 +85,23 @@ def _off(lifts: FloatArray, weights: FloatArray) -> float:
 def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     """The columns of a feasible mechanism with at most so many outputs, as few as found; None without."""
     n, k = lifts.shape
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = 2 * k, n + k + 1
-    model.col_cost_ = np.append(np.zeros(k), np.ones(k))
-    model.col_lower_, model.col_upper_ = np.zeros(2 * k), np.ones(2 * k)
     matrix = np.zeros((n + k + 1, 2 * k))
     matrix[:n, :k] = lifts
     matrix[n : n + k, :k] = np.eye(k)  # no entry of a mechanism is above 1, so no weight is
     matrix[n : n + k, k:] = -np.eye(k)
     matrix[-1, k:] = 1.0
-    model.row_lower_ = np.concatenate([np.ones(n), np.full(k, -np.inf), [1.0]])
-    model.row_upper_ = np.concatenate([np.ones(n), np.zeros(k), [float(at_most)]])
-    rows, columns = np.nonzero(matrix.T)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_ = np.searchsorted(rows, np.arange(2 * k + 1))
-    model.a_matrix_.index_ = columns
-    model.a_matrix_.value_ = matrix.T[rows, columns]
+    by_column = sparse.csc_array(matrix)
+    model = highs.columnwise(
+        np.append(np.zeros(k), np.ones(k)),
+        (0.0, 1.0),
+        (
+            np.concatenate([np.ones(n), np.full(k, -np.inf), [1.0]]),
+            np.concatenate([np.ones(n), np.zeros(k), [float(at_most)]]),
+        ),
+        (by_column.indptr, by_column.indices, by_column.data),
+    )
     model.integrality_ = [highspy.HighsVarType.kContinuous] * k + [highspy.HighsVarType.kInteger] * k
-    solver = highspy.Highs()
-    for name, value in _OPTIONS.items():
-        solver.setOptionValue(name, value)
-    solver.passModel(model)
+    solver = highs.loaded(model, _OPTIONS)
     solver.run()
     solution = solver.getSolution()
     if solver.getInfo().primal_solution_status != 2:  # feasible
@@ -111,8 +109,7 @@ def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     return np.flatnonzero(np.array(solution.col_value)[:k] > 1e-9)
 
 
-_OPTIONS: dict[str, bool | int | float | str] = {
-    "output_flag": False,
+_OPTIONS: dict[str, float | str] = {
     "presolve": "off",  # there is nothing to reduce, and it takes as long as the search
     "mip_max_nodes": NODES,
     "mip_feasibility_tolerance": 1e-9,

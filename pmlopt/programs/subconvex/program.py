@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import cvxpy as cp
 import numpy as np
@@ -15,8 +15,10 @@ from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.privacy.requirement import MARGIN
-from pmlopt.program import Declaration, Design
+from pmlopt.program import Declaration, problem_of
+from pmlopt.programs.design_program import Design
 from pmlopt.programs.subconvex.allowed_columns import column_space
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_space import ColumnSpace
 from pmlopt.programs.subconvex.listed_columns import Explicit
 from pmlopt.utility import SubConvex
@@ -26,7 +28,7 @@ DECLARED = 2_000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ColumnDesign(Design):
+class ColumnDesign(Design[ColumnCertificate]):
     """A design with a sub-convex utility: `max sum_y q[y] mu(lam_y)`, `sum_y q[y] lam_y = 1`, `q >= 0`.
 
     `variables["weights"]` is the (K,) law of the output over the columns of `lifts`, and
@@ -61,7 +63,7 @@ class ColumnDesign(Design):
         return cp.multiply(self.lifts, np.ones((self.prior.size, 1)) @ weights)
 
     @cached_property
-    def range(self) -> float:
+    def scale(self) -> float:
         """The most that the choice of a mechanism can change the utility; the scale of a gap."""
         top = min(self.space.closed_bound[0], self.space.everything)
         return max(top - self.space.constant, 0.0)
@@ -74,11 +76,11 @@ class ColumnDesign(Design):
         """
         p = self.prior.pmf
         lifts = [np.ones((len(p), 1)), *(columns.lifts(p, MARGIN) for columns in self.space.every_column())]
-        return _declared(self, np.hstack(lifts), True)
+        return _with_lifts(self, np.hstack(lifts), True)
 
     def with_columns(self, lifts: FloatArray) -> ColumnDesign:
         """The same program with more columns of mean one."""
-        return _declared(self, np.hstack([self.lifts, lifts]), self.complete)
+        return _with_lifts(self, np.hstack([self.lifts, lifts]), self.complete)
 
     def with_mechanism(self, mechanism: MechanismLike) -> ColumnDesign:
         """The same program with the columns of a mechanism: a warm start.
@@ -108,9 +110,9 @@ class ColumnDesign(Design):
     def rounding(self) -> float:
         """The gap that rounding and the margin of the columns may leave, a small part of the range."""
         expected = 6 * (MARGIN * self.space.steepest + self.space.blur)
-        return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.range))
+        return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.scale))
 
-    def with_constraints(self, **constraints: cp.Constraint) -> Design:
+    def with_constraints(self, **constraints: cp.Constraint) -> ColumnDesign:
         """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""
         raise ProgramError(
             "a design with a sub-convex utility takes no constraints of your own: its outputs are not known "
@@ -127,33 +129,32 @@ def column_design(
     listed = space.listed(DECLARED)
     columns = space.starts() if listed is None else listed
     parts = [np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)]
-    empty = ColumnDesign(
-        declare=Declaration(cp.Problem(cp.Maximize(0)), {}, {}).itself,
+    lifts = np.hstack(parts)
+    worths = utility.worths(prior.pmf, lifts)
+    program = ColumnDesign(
+        declare=partial(_declaration, lifts, worths),
         prior=prior,
         privacy=privacy,
         utility=utility,
         outputs=outputs,
-        lifts=np.empty((prior.size, 0)),
-        worths=np.empty(0),
+        lifts=lifts,
+        worths=worths,
         complete=listed is not None,
         space=space,
     )
-    program = _declared(empty, np.hstack(parts), listed is not None)
     if listed is None:
         space.pricer()  # complains where there is no way to price
     return program
 
 
-def _declared(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:
+def _with_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> ColumnDesign:
     worths = program.utility.worths(program.prior.pmf, lifts)
+    declare = partial(_declaration, lifts, worths)
+    return replace(program, declare=declare, lifts=lifts, worths=worths, complete=complete)
+
+
+def _declaration(lifts: FloatArray, worths: FloatArray) -> Declaration:
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
-    rows = lifts @ weights == 1
-    rows.set_label("rows")
-    problem = cp.Problem(cp.Maximize(worths @ weights), [rows])
-    return replace(
-        program,
-        declare=Declaration(problem, {"weights": weights}, {"rows": rows}).itself,
-        lifts=lifts,
-        worths=worths,
-        complete=complete,
-    )
+    constraints = {"rows": lifts @ weights == 1}
+    problem = problem_of(cp.Maximize(worths @ weights), constraints)
+    return Declaration(problem, {"weights": weights}, constraints)

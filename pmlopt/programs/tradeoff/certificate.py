@@ -12,10 +12,10 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.mechanism import Mechanism
-from pmlopt.programs.design_certificate import Certificate, finite
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.relaxation import Sense, Tradeoff
 from pmlopt.queries import Orbits, Query
+from pmlopt.result import Certificate, finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class DistortionCertificate(Certificate):
         rows = self.mechanism.matrix[table.ravel()]
         return Mechanism(rows, product(*map(range, table.shape)), self.mechanism.outputs)
 
-    def verify_exact(self) -> bool:
+    def verify(self) -> bool:
         """Whether the claims hold, computed again in decimal arithmetic of 50 digits.
 
         The leakage of the mechanism, that the priors of the bound have the entropy, and the bound.

@@ -18,7 +18,7 @@ _NEAR = Decimal(2) ** -46
 
 
 def tradeoff_verified(certificate: DistortionCertificate) -> bool:
-    """Whether every part of a trade-off's claims holds; see `DistortionCertificate.verify_exact`."""
+    """Whether every part of a trade-off's claims holds; see `DistortionCertificate.verify`."""
     if certificate.proof is None or not verified(certificate.audit):
         return False
     with localcontext() as context:

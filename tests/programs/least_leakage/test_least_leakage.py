@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterable
@@ -28,12 +27,10 @@ from pmlopt import (
     Prior,
     Result,
     Status,
-    best_worst_case,
     design,
     leakage_level,
     least_leakage,
     solve,
-    worst_case_curve,
     worst_case_utility,
 )
 from pmlopt.arrays import BoolArray, IntArray
@@ -41,7 +38,6 @@ from pmlopt.closed_forms import support_bound, utility_safe, utility_safe_level
 from pmlopt.errors import (
     InputError,
     MechanismError,
-    PrivacyError,
     ProgramError,
     SolverError,
     SolverUnavailableError,
@@ -86,7 +82,7 @@ def assert_proved(program: LeastLeakage, result: Result, gap: float = 1e-9) -> N
     matrix = result.mechanism.matrix
     assert result.status is Status.OPTIMAL
     assert result.solver == "level-search"
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     assert is_stochastic(matrix)
     assert meets(program.prior, PML(result.value), matrix)
     assert (matrix[~program.allowed] == 0).all()
@@ -201,23 +197,6 @@ def test_the_counting_query_leaks_less_than_the_form() -> None:
         assert result.value <= utility_safe_level(prior, order, h) + 1e-12
         levels.append(math.exp(result.value))
     assert levels == pytest.approx([1, 1, 1, 1, 2, 3.5, 7], abs=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("level", "below"), [(math.log(2), 4), (math.log(3.5), 5), (math.log(7), 6)], ids=["2", "3.5", "7"]
-)
-def test_the_counting_query_switches_at_its_levels(level: float, below: int) -> None:
-    order, prior = counting_order(), Prior.uniform(7)
-    for epsilon, threshold in ((level - 1e-6, below), (level + 1e-6, below + 1)):
-        best = best_worst_case(prior, order, epsilon)
-        assert best.threshold == threshold
-        assert best.result.value <= epsilon
-        if threshold < 7:
-            assert best.proved
-            assert epsilon < best.next_bound
-    assert best_worst_case(prior, order, 0.0).threshold == 4
-    top = best_worst_case(prior, order, 99.0)
-    assert (top.threshold, top.proved, top.next_bound) == (7, True, math.inf)
 
 
 # ---------------------------------------------------------------- random orders
@@ -739,12 +718,12 @@ def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> 
         program = worst_case_utility(prior, utility_order(gains), 9)
     result = solve(program, time_limit=seconds)
     assert result.status in (Status.OPTIMAL, Status.STOPPED)
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
     assert result.bound <= result.value
     assert (result.mechanism.matrix[~program.allowed] == 0).all()
     with suppress(SolverError):  # without a start there may be no mechanism in time
         cold = solve(program, time_limit=seconds, warm_start=False)
-        assert cold.certificate.verify_exact()
+        assert cold.certificate.verify()
         assert cold.bound <= cold.value
     if seconds < 1e-5:
         with pytest.raises(SolverError, match="Allow more time"):
@@ -770,78 +749,6 @@ def test_a_tolerance_finer_than_floats_is_an_honest_gap() -> None:
     result = solve(worst_case_utility(prior, order, h, order.shape[1]), tolerance=1e-16)
     assert result.status in (Status.OPTIMAL, Status.UNPROVED)
     assert result.gap <= 1e-9
-
-
-# ---------------------------------------------------------------- the curve
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_curve_is_every_single_solve(seed: int) -> None:
-    rng = np.random.default_rng([913, seed])
-    n = int(rng.integers(2, 9))
-    prior = Prior(random_prior(rng, n, 0.5), [f"letter {x}" for x in range(n)])
-    order = utility_order(rng.integers(0, n, (n, n)), ("first", "grouped")[seed % 2])
-    points = worst_case_curve(prior, order)
-    assert [point.threshold for point in points] == list(range(1, highest_threshold(order) + 1))
-    for point in points:
-        program = worst_case_utility(prior, order, point.threshold)
-        assert_proved(program, point.result)
-        assert point.result.value == pytest.approx(solve(program).value, abs=2e-9)
-    assert points[0].result.value == 0
-    assert all(b.result.value >= a.result.value for a, b in itertools.pairwise(points))
-    for epsilon in [0.0, *(point.result.value + step for point in points for step in (-1e-6, 0.0, 1e-6))]:
-        if epsilon < 0:
-            continue
-        best = best_worst_case(prior, order, epsilon)
-        scan = [point for point in points if point.result.value <= epsilon + 2e-9]
-        sure = [point for point in points if point.result.value <= epsilon - 2e-9 or point.threshold == 1]
-        assert sure[-1].threshold <= best.threshold <= scan[-1].threshold
-        assert best.result.value <= epsilon
-        assert best.proved == (best.next_bound > epsilon)
-        if best.threshold < len(points):
-            following = points[best.threshold].result
-            assert best.next_bound == pytest.approx(following.bound, abs=2e-9)
-        else:
-            assert best.next_bound == math.inf
-
-
-def test_a_curve_of_some_thresholds() -> None:
-    prior = [0.6, 0.2, 0.2]
-    points = worst_case_curve(prior, EXAMPLE, [3, 1, 3])
-    assert [point.threshold for point in points] == [1, 3]
-    assert [math.exp(point.result.value) for point in points] == pytest.approx([1, 5], abs=1e-8)
-    assert [p.threshold for p in worst_case_curve(prior, EXAMPLE, iter([2]))] == [2]
-    assert worst_case_curve(prior, EXAMPLE, []) == []
-    assert [p.threshold for p in worst_case_curve(prior, EXAMPLE, np.array([2, 1]))] == [1, 2]
-    for wrong in ([0], [4], [1.5]):
-        with pytest.raises(UtilityError, match="threshold"):
-            worst_case_curve(prior, EXAMPLE, wrong)  # type: ignore[arg-type]
-    loose = worst_case_curve(prior, EXAMPLE, tolerance=1e-2)
-    assert all(point.result.gap <= 1e-2 for point in loose)
-
-
-def test_ends_of_the_search() -> None:
-    prior = [0.6, 0.2, 0.2]
-    none = best_worst_case(prior, EXAMPLE, 0.0)
-    assert (none.threshold, none.result.value, none.proved) == (1, 0, True)
-    assert math.exp(none.next_bound) == pytest.approx(2, abs=1e-8)
-    tied = best_worst_case(prior, [[2, 2, 2], [3, 3, 3], [3, 2, 3]], 50.0)
-    assert (tied.threshold, tied.proved) == (2, True)
-    for wrong in (-0.1, math.nan, "one"):
-        with pytest.raises(PrivacyError):
-            best_worst_case(prior, EXAMPLE, wrong)  # type: ignore[arg-type]
-    with pytest.raises(UtilityError):
-        best_worst_case(prior, [[4, 1, 1]] * 3, 1.0)
-    assert highest_threshold([[3, 2, 1], [2, 2, 2]]) == 2
-
-
-def test_a_level_too_close_to_tell_is_not_called_proved() -> None:
-    best = best_worst_case([0.6, 0.2, 0.2], EXAMPLE, math.log(2), tolerance=1e-7)
-    if best.threshold == 1:
-        assert not best.proved
-        assert best.next_bound <= math.log(2)
-    else:
-        assert best.result.value <= math.log(2)
 
 
 # ---------------------------------------------------------------- the program

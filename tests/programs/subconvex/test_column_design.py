@@ -75,7 +75,7 @@ def test_the_range_holds_every_value(name: str, whole: bool, monkeypatch: pytest
         program = design(case.prior, PML(case.epsilon), utility)
         constant = float(worth(case.p, np.ones((case.prior.size, 1)))[0])
         best = column_oracles.optimum(case.p, PML(case.epsilon), worth).value
-        assert constant - 1e-12 <= best <= constant + program.range + 1e-9
+        assert constant - 1e-12 <= best <= constant + program.scale + 1e-9
 
 
 def test_many_columns_are_not_declared() -> None:

@@ -26,7 +26,7 @@ def test_even_letters_are_told_apart_in_blocks(n: int, ratio: int, outputs: int,
     result = solve(design(Prior.uniform(n), PML(math.log(ratio)), INFORMATION), solver)
     assert result.mechanism.matrix.shape == (n, outputs)
     assert result.value == pytest.approx(math.log(ratio), abs=1e-9)
-    assert result.certificate.verify_exact()
+    assert result.certificate.verify()
 
 
 @pytest.mark.parametrize("solver", ["auto", "column-generation", "highs-ipm", "clarabel"])

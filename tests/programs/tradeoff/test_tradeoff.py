@@ -729,10 +729,10 @@ def test_a_program_that_the_solver_gets_lost_in_is_solved_again() -> None:
     law = [0.01, 0.05, 0.04, 0.01, 0.14, 0.26, 0.08, 0.09, 0.01, 0.1, 0.03, 0.18]
     found = leakage_distortion(query, 0.38, 0.44, loss=loss, law=law, tolerance=1e-5)
     assert found.status is Status.OPTIMAL
-    assert found.certificate.verify_exact()
+    assert found.certificate.verify()
 
 
 def test_rows_that_differ_by_little_are_covered() -> None:
     query = Explicit([[[1, 0], [0, 1]], [[1, 0], [1, 0]]])
     loss = [[0.68, 1.09, 0.39], [1.99, 0.49, 0.51]]
-    assert leakage_distortion(query, 0.44376238501428095, 0.0, loss=loss).certificate.verify_exact()
+    assert leakage_distortion(query, 0.44376238501428095, 0.0, loss=loss).certificate.verify()

@@ -1,0 +1,88 @@
+"""A floor on the expected utility, in units that keep its digits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pmlopt.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.prior import Prior
+from pmlopt.utility import LinearUtility
+from pmlopt.utility.linear import expectation
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """What an expected gain must reach, or an expected loss must not exceed.
+
+    It works on gains less the best that a letter can have, in units of what lies between the best constant
+    output and those: neither an offset nor a rare letter takes digits from it.
+
+    Attributes:
+        prior: N letters.
+        allowed: (N, M) pairs that may occur.
+        utility: the gain or loss.
+        table: (N, M) it on the labels.
+        value: the floor (of a loss, the ceiling), in its units.
+    """
+
+    prior: Prior
+    allowed: BoolArray
+    utility: LinearUtility
+    table: FloatArray
+    value: float
+
+    @property
+    def best(self) -> FloatArray:
+        """(N,) each letter's largest allowed gain, in the utility's units, less being better of a loss."""
+        return np.asarray(np.where(self.allowed, self._signed, -np.inf).max(axis=1))
+
+    @cached_property
+    def gains(self) -> FloatArray:
+        """(N, M) what an output gains, 0 at a letter's best and less elsewhere, over `unit`."""
+        return np.asarray((self._signed - self.best[:, None]) / self.unit)
+
+    @cached_property
+    def least(self) -> float:
+        """What the expectation of `gains` must reach: 0 is the most."""
+        terms = (-self.prior.pmf * self.best).tolist()
+        return math.fsum([self._sign * self.value, *terms]) / self.unit
+
+    @cached_property
+    def unit(self) -> float:
+        """What lies between the expectation of the best constant output and the most there is."""
+        p, short = self.prior.pmf, self.best[:, None] - self._signed
+        constants = (p @ short)[self.allowed.all(axis=0)]
+        room = (
+            float(constants.min())
+            if len(constants)
+            else float(p @ np.where(self.allowed, short, 0).max(axis=1))
+        )
+        return room or 1.0
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may have taken off `least` and an expectation of `gains`."""
+        size = float(self.prior.pmf @ np.abs(self.table).max(axis=1)) + abs(self.value)
+        digits = 8 * float(np.finfo(float).eps) * size / self.unit  # of the terms, before they cancel
+        return rounding_of(self.prior.size, 2.0 + abs(self.least)) + digits
+
+    def slack(self, matrix: FloatArray) -> float:
+        """By how much a mechanism is above, in units of `gains`; negative where it is below."""
+        return expectation(self.prior, np.where(self.allowed, self.gains, 0.0), matrix) - self.least
+
+    @property
+    def most(self) -> float:
+        """The largest expected gain that there is, or the smallest expected loss, in the utility's units."""
+        return float(self._sign * (self.prior.pmf @ self.best)) + 0.0
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.utility.maximised else -1.0
+
+    @property
+    def _signed(self) -> FloatArray:
+        return self._sign * self.table

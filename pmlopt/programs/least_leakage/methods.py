@@ -1,0 +1,152 @@
+"""The method for least leakages: the level is searched from both ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options
+from pmlopt.closed_forms.worst_case import uniform_on
+from pmlopt.errors import InputError, ProgramError
+from pmlopt.measures import leakage_level
+from pmlopt.mechanism import MechanismLike, paired
+from pmlopt.programs.kind import Found, Kind, Method, MethodError
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level
+from pmlopt.programs.least_leakage.level_search import search_level, support_multipliers
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.result import ClosedForm, Restart, WarmStart, mechanism_of
+
+NEGLIGIBLE_GAP = 1e-9
+"""A closed form counts as optimal when its level is above the bound by no more nats than this."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelStart:
+    """Where the search begins.
+
+    Attributes:
+        matrix: (N, M) a mechanism that meets the demands; None where the search starts cold.
+        form: (N, M) the one that is known by formula.
+    """
+
+    matrix: FloatArray | None
+    form: FloatArray
+
+
+@dataclass(frozen=True)
+class LevelSearch(Method[LeastLeakage, LevelStart, LevelCertificate]):
+    """A search over the level, with a linear program at each, and proofs from its multipliers."""
+
+    name: str = "level-search"
+    reason: str = "linear programs at one level each, from both ends"
+
+    def run(self, program: LeastLeakage, options: Options, start: LevelStart) -> Found[LevelCertificate]:
+        """Search, and certify both ends."""
+        found = search_level(program, start.matrix, options)
+        if found.matrix is None:
+            raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
+        clock = time.perf_counter()
+        certificate = certify_level(program, found.matrix, found.proofs)
+        return Found(
+            certificate=certificate,
+            finished=found.finished,
+            message=found.ending,
+            detail=found.ending,
+            iterations=found.iterations,
+            warm_started=start.matrix is not None,
+            compile_seconds=found.compile_seconds,
+            solve_seconds=found.solve_seconds,
+            certify_seconds=time.perf_counter() - clock,
+            closed_form=_closed(program, start.form, certificate),
+            arrays={"matrix": certificate.mechanism.matrix},
+        )
+
+
+class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
+    """Least leakages under floors on the utility: the mechanism in hand is returned with its gap."""
+
+    names = (LevelSearch.name,)
+
+    def start(self, program: LeastLeakage, warm_start: WarmStart) -> LevelStart:
+        """The mechanism that was given, where it meets the demands; else that of a formula."""
+        form = known_mechanism(program)
+        if warm_start is None or warm_start is False:
+            return LevelStart(form if warm_start is None else None, form)
+        given = warm_start.matrix if isinstance(warm_start, Restart) else mechanism_of(warm_start)
+        if given is None:
+            return LevelStart(form, form)
+        if not isinstance(warm_start, Restart):
+            return LevelStart(_checked(program, given), form)
+        try:
+            matrix = _checked(program, given)
+        except InputError:
+            return LevelStart(form, form)
+        better = leakage_level(program.prior, matrix) < leakage_level(program.prior, form)
+        return LevelStart(matrix if better else form, form)
+
+    def automatic(self, program: LeastLeakage, start: LevelStart) -> Sequence[LevelSearch]:
+        """The search."""
+        return [LevelSearch()]
+
+    def certify(
+        self, program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
+    ) -> Found[LevelCertificate]:
+        """On the exact grid; the bound is that of the supports alone."""
+        certificate = certify_level(program, matrix, [support_multipliers(program)])
+        return Found(
+            certificate=certificate,
+            finished=True,
+            message="a matrix that was given",
+            closed_form=_closed(program, known_mechanism(program), certificate),
+            arrays={"matrix": certificate.mechanism.matrix},
+        )
+
+
+def known_mechanism(program: LeastLeakage) -> FloatArray:
+    """A mechanism that meets the demands: uniform on what is allowed, mixed with the best as needed."""
+    spread = uniform_on(program.allowed).matrix
+    if program.short(spread) == 0 or program.floor is None:
+        return spread
+    everywhere = np.flatnonzero(program.allowed.all(axis=0))
+    for y in everywhere:
+        constant = np.zeros(spread.shape)
+        constant[:, y] = 1.0
+        if program.short(constant) == 0:
+            return constant
+    best = best_allowed(program)
+    low, high = (program.floor.slack(matrix) for matrix in (spread, best))
+    theta = min(1.0, -low / (high - low) * (1 + 1e-12)) if high > low else 1.0
+    mixed = np.asarray((1 - theta) * spread + theta * best)
+    return mixed if program.short(mixed) == 0 else best
+
+
+def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
+    """The matrix of a warm start that meets the demands, or a complaint."""
+    matrix = paired(program.prior, start)[1].matrix
+    if matrix.shape != program.allowed.shape:
+        raise ProgramError(
+            f"the warm start has shape {matrix.shape}; the program needs {program.allowed.shape}"
+        )
+    wrong = np.argwhere((matrix > 0) & ~program.allowed)
+    if len(wrong):
+        x, y = wrong[0]
+        raise ProgramError(f"the warm start emits output {y} for letter {x}, which is not allowed")
+    short = program.short(matrix)
+    if program.floor is not None and short > 0:
+        raise ProgramError(f"the warm start misses the expected utility by {short * program.floor.unit:.6g}")
+    return matrix
+
+
+def _closed(program: LeastLeakage, form: FloatArray, certificate: LevelCertificate) -> ClosedForm | None:
+    """M*(h), where it is optimal."""
+    if program.floor is not None:
+        return None
+    level = leakage_level(program.prior, form)
+    if level > certificate.bound + NEGLIGIBLE_GAP:
+        return None
+    return ClosedForm("utility_safe", level, certificate.value - level)

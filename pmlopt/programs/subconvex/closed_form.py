@@ -1,0 +1,34 @@
+"""Closed forms that are optimal for a sub-convex design, found by proof: they reach the bound on all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.closed_forms.by_requirement import forms
+from pmlopt.mechanism import Mechanism
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.result import ClosedForm
+
+NEGLIGIBLE_GAP = 1e-10
+"""A closed form counts as optimal when its proved gap is below this share of the utility's range."""
+
+FORMULA_ROUNDING = 1e-12
+"""How far, in nats, the rounding of a formula may put a level above its limit."""
+
+
+def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
+    """The first closed form whose utility equals the bound on all, but for rounding; None without one."""
+    prior, n = program.prior, program.prior.size
+    least = certificate.bound - max(NEGLIGIBLE_GAP * program.scale, program.rounding)
+    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
+    for name, form in [*trivial, *forms(prior, program.privacy)]:
+        value = program.utility.value(prior, form.matrix)
+        if value >= least and _feasible(program, form.matrix):
+            return ClosedForm(name, value, certificate.value - value)
+    return None
+
+
+def _feasible(program: ColumnDesign, matrix: np.ndarray) -> bool:
+    levels = program.privacy.levels(program.prior, Mechanism(matrix))
+    return all(levels[name] <= limit + FORMULA_ROUNDING for name, limit in program.privacy.limits.items())

@@ -1,0 +1,1 @@
+"""The highest rank that no output falls below, within a PML level."""

@@ -1,0 +1,128 @@
+"""The method for the highest threshold: a binary search, with a least leakage at each threshold."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options
+from pmlopt.errors import MechanismError, ProgramError
+from pmlopt.programs.kind import Found, Kind, Method
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.methods import LeastLeakageKind, LevelSearch
+from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.programs.worst_case.program import BestWorstCase
+from pmlopt.result import WarmStart
+
+
+@dataclass
+class _Tried:
+    """The thresholds tried so far, each with its least leakage."""
+
+    program: BestWorstCase
+    options: Options
+    begin: float = field(default_factory=time.perf_counter)
+    found: dict[int, Found[LevelCertificate]] = field(default_factory=dict)
+
+    def at(self, threshold: int) -> LevelCertificate:
+        """The least leakage at a threshold."""
+        least = self.program.at(threshold)
+        start = LeastLeakageKind().start(least, None)
+        self.found[threshold] = LevelSearch().run(least, self.options, start)
+        return self.found[threshold].certificate
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        limit = self.options.time_limit
+        return limit is not None and time.perf_counter() - self.begin > limit
+
+
+@dataclass(frozen=True)
+class ThresholdSearch(Method[BestWorstCase, None, ThresholdCertificate]):
+    """A binary search over the threshold: the least leakage does not fall with it."""
+
+    name: str = "threshold-search"
+    reason: str = "binary search over the threshold, with a least leakage at each"
+
+    def run(self, program: BestWorstCase, options: Options, start: None) -> Found[ThresholdCertificate]:
+        """Search; a threshold whose least leakage is not decided is neither kept nor ruled out."""
+        tried = _Tried(program, options)
+        low, kept = 1, tried.at(1)
+        high, beyond, ruled_out = program.highest + 1, None, program.highest + 1
+        while high - low > 1 and not tried.late:
+            middle = (low + high) // 2
+            level = tried.at(middle)
+            if level.level <= program.epsilon:
+                low, kept = middle, level
+                continue
+            high = middle
+            if level.bound > program.epsilon:
+                beyond, ruled_out = level, middle
+        finished = high - low <= 1
+        while ruled_out - high > 1 and not tried.late:  # `high` is not decided: where does the proof begin?
+            middle = (high + ruled_out) // 2
+            level = tried.at(middle)
+            if level.bound > program.epsilon:
+                beyond, ruled_out = level, middle
+            else:
+                high = middle
+        certificate = ThresholdCertificate(
+            mechanism=kept.mechanism,
+            value=float(low),
+            bound=float(ruled_out - 1),
+            gap=float(ruled_out - 1 - low),
+            epsilon=program.epsilon,
+            kept=kept,
+            beyond=beyond,
+        )
+        searches = tried.found.values()
+        return Found(
+            certificate=certificate,
+            finished=finished,
+            message=f"{len(tried.found)} thresholds tried",
+            detail=f"{len(tried.found)} thresholds tried",
+            iterations=sum(found.iterations or 0 for found in searches),
+            compile_seconds=math.fsum(found.compile_seconds for found in searches),
+            solve_seconds=math.fsum(found.solve_seconds for found in searches),
+            certify_seconds=math.fsum(found.certify_seconds for found in searches),
+            arrays={"matrix": kept.mechanism.matrix},
+        )
+
+
+class WorstCaseKind(Kind[BestWorstCase, None, ThresholdCertificate]):
+    """Highest thresholds: the one that is kept is returned with the highest that is not ruled out."""
+
+    names = (ThresholdSearch.name,)
+
+    def start(self, program: BestWorstCase, warm_start: WarmStart) -> None:
+        """Nothing: each threshold starts from its own closed form."""
+
+    def automatic(self, program: BestWorstCase, start: None) -> Sequence[ThresholdSearch]:
+        """The search."""
+        return [ThresholdSearch()]
+
+    def certify(
+        self, program: BestWorstCase, matrix: FloatArray, multipliers: FloatArray | None
+    ) -> Found[ThresholdCertificate]:
+        """The lowest rank that the matrix emits, where its level is within epsilon; nothing is ruled out."""
+        if matrix.shape != program.order.shape:
+            raise MechanismError(f"the matrix has shape {matrix.shape}, not {program.order.shape}")
+        low = int(program.order[matrix > 0].min())
+        least = program.at(low)
+        kept = LeastLeakageKind().certify(least, matrix, None).certificate
+        if kept.level > program.epsilon:
+            raise ProgramError(f"the matrix leaks {kept.level:g} nats, above {program.epsilon:g}")
+        certificate = ThresholdCertificate(
+            mechanism=kept.mechanism,
+            value=float(low),
+            bound=float(program.highest),
+            gap=float(program.highest - low),
+            epsilon=program.epsilon,
+            kept=kept,
+            beyond=None,
+        )
+        return Found(certificate=certificate, finished=True, message="a matrix that was given")

@@ -1,0 +1,134 @@
+"""The highest threshold within a level: against every single solve, and the paper's breakpoints."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike
+from oracles.designs import random_prior
+from programs.least_leakage.test_least_leakage import EXAMPLE, assert_proved, counting_order
+
+from pmlopt import Prior, Status, best_worst_case, certify, solve, sweep, utility_order, worst_case_utility
+from pmlopt.errors import PrivacyError, ProgramError, UtilityError
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.result import Restart, Result
+from pmlopt.utility import highest_threshold
+
+
+def chain(prior: Prior, order: ArrayLike) -> dict[int, Result[LevelCertificate]]:
+    """The least leakage at every threshold, each from the one above, whose pairs are allowed below too."""
+    found: dict[int, Result[LevelCertificate]] = {}
+    last = None
+    for threshold in range(highest_threshold(order), 0, -1):
+        last = solve(
+            worst_case_utility(prior, order, threshold), warm_start=None if last is None else last.restart
+        )
+        found[threshold] = last
+    return dict(sorted(found.items()))
+
+
+@pytest.mark.parametrize(
+    ("level", "below"), [(math.log(2), 4), (math.log(3.5), 5), (math.log(7), 6)], ids=["2", "3.5", "7"]
+)
+def test_the_counting_query_switches_at_its_levels(level: float, below: int) -> None:
+    order, prior = counting_order(), Prior.uniform(7)
+    for epsilon, threshold in ((level - 1e-6, below), (level + 1e-6, below + 1)):
+        best = solve(best_worst_case(prior, order, epsilon))
+        assert best.value == threshold
+        assert best.level <= epsilon
+        assert best.certificate.verify()
+        if threshold < 7:
+            assert best.status is Status.OPTIMAL
+            assert epsilon < best.certificate.next_bound
+    assert solve(best_worst_case(prior, order, 0.0)).value == 4
+    top = solve(best_worst_case(prior, order, 99.0))
+    assert (top.value, top.bound, top.certificate.next_bound) == (7, 7, math.inf)
+
+
+# ---------------------------------------------------------------- the curve
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_curve_is_every_single_solve(seed: int) -> None:
+    rng = np.random.default_rng([913, seed])
+    n = int(rng.integers(2, 9))
+    prior = Prior(random_prior(rng, n, 0.5), [f"letter {x}" for x in range(n)])
+    order = utility_order(rng.integers(0, n, (n, n)), ("first", "grouped")[seed % 2])
+    points = chain(prior, order)
+    assert list(points) == list(range(1, highest_threshold(order) + 1))
+    for threshold, result in points.items():
+        program = worst_case_utility(prior, order, threshold)
+        assert_proved(program, result)
+        assert result.value == pytest.approx(solve(program).value, abs=2e-9)
+    assert points[1].value == 0
+    assert all(b.value >= a.value for a, b in itertools.pairwise(points.values()))
+    steps = (-1e-6, 0.0, 1e-6)
+    for epsilon in [0.0, *(result.value + step for result in points.values() for step in steps)]:
+        if epsilon < 0:
+            continue
+        best = solve(best_worst_case(prior, order, epsilon))
+        assert best.certificate.verify()
+        scan = [h for h, result in points.items() if result.value <= epsilon + 2e-9]
+        sure = [h for h, result in points.items() if result.value <= epsilon - 2e-9 or h == 1]
+        assert sure[-1] <= best.value <= scan[-1]
+        assert best.level <= epsilon
+        assert best.value <= best.bound
+        if best.status is not Status.OPTIMAL:
+            continue
+        beyond = best.certificate.next_bound
+        assert beyond > epsilon
+        if best.value < len(points):
+            assert beyond == pytest.approx(points[int(best.value) + 1].bound, abs=2e-9)
+        else:
+            assert beyond == math.inf
+
+
+def test_a_sweep_over_thresholds_is_the_chain() -> None:
+    prior = [0.6, 0.2, 0.2]
+    table = sweep(partial(worst_case_utility, prior, EXAMPLE), {"threshold": [3, 1]})
+    assert np.exp(table.column("value")).tolist() == pytest.approx([5, 1], abs=1e-8)
+    for wrong in (0, 4, 1.5):
+        with pytest.raises(UtilityError, match="threshold"):
+            worst_case_utility(prior, EXAMPLE, wrong)  # type: ignore[arg-type]
+
+
+def test_ends_of_the_search() -> None:
+    prior = [0.6, 0.2, 0.2]
+    none = solve(best_worst_case(prior, EXAMPLE, 0.0))
+    assert (none.value, none.level, none.status) == (1, 0, Status.OPTIMAL)
+    assert math.exp(none.certificate.next_bound) == pytest.approx(2, abs=1e-8)
+    tied = solve(best_worst_case(prior, [[2, 2, 2], [3, 3, 3], [3, 2, 3]], 50.0))
+    assert (tied.value, tied.status) == (2, Status.OPTIMAL)
+    for wrong in (-0.1, math.nan, "one"):
+        with pytest.raises(PrivacyError):
+            best_worst_case(prior, EXAMPLE, wrong)  # type: ignore[arg-type]
+    with pytest.raises(UtilityError):
+        best_worst_case(prior, [[4, 1, 1]] * 3, 1.0)
+    assert highest_threshold([[3, 2, 1], [2, 2, 2]]) == 2
+
+
+def test_a_level_too_close_to_tell_is_not_called_proved() -> None:
+    best = solve(best_worst_case([0.6, 0.2, 0.2], EXAMPLE, math.log(2)), tolerance=1e-7)
+    if best.value == 1:
+        assert best.status is Status.UNPROVED
+        assert best.bound == 2
+    else:
+        assert best.level <= math.log(2)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])
+def test_the_declared_problem_has_the_same_optimum(epsilon: float) -> None:
+    program = best_worst_case([0.6, 0.2, 0.2], EXAMPLE, epsilon)
+    assert program.problem.solve(solver="HIGHS") == pytest.approx(solve(program).value, abs=1e-6)
+
+
+def test_a_matrix_from_elsewhere_is_judged_by_the_lowest_rank_that_it_emits() -> None:
+    program = best_worst_case([0.6, 0.2, 0.2], EXAMPLE, math.log(2))
+    safe = certify(program, [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    assert (safe.value, safe.bound, safe.status) == (2, 3, Status.UNPROVED)
+    with pytest.raises(ProgramError, match="leaks"):
+        certify(program, np.eye(3))
