@@ -1,0 +1,294 @@
+"""The conformance suites: each form of a requirement, a utility or a set of priors against the others.
+
+A requirement is a number, a constraint in cvxpy, a bound in exact arithmetic and a support function; a
+utility a number and an expression; a set of priors a worst case and its robust counterpart. What holds for
+one form must hold for the others, or a certificate that rests on one of them is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import SolverError
+from pmlopt.exact.rationals import holds_exactly, snap
+from pmlopt.prior import Prior
+from pmlopt.privacy import LDP, Requirement
+from pmlopt.programs.designs import design
+from pmlopt.result import Status
+from pmlopt.solving import solve
+from pmlopt.uncertainty.prior_set import PriorSet
+from pmlopt.utility import ExpectedGain, LinearUtility, SubConvex
+
+INSTANCES = 12
+"""Random priors and mechanisms that a suite takes where nobody says how many."""
+
+JUST = 1e-6
+"""How far inside or outside of its boundary a mechanism is put, as a share of the way to a constant."""
+
+SOLVER_TOLERANCE = 1e-6
+"""How far two values that a solver found may differ, of a gain of size one."""
+
+ROUNDING = 1e-11
+"""How far two forms of one number may differ by the rounding of floats and the margin of constraints."""
+
+
+class ConformanceError(AssertionError):
+    """Two forms of one thing disagree; the message says which, and on what."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """A prior, a mechanism just within a requirement, one just beyond it (or None), and a gain."""
+
+    prior: Prior
+    inside: FloatArray
+    outside: FloatArray | None
+    gains: FloatArray
+
+
+def check_requirement(
+    requirement: Requirement, prior: Prior | None = None, *, instances: int = INSTANCES, seed: int = 0
+) -> None:
+    """Check that a requirement is the same in all of its forms.
+
+    On random priors and mechanisms just within and just beyond it: the number (`levels`, `limits`, `holds`),
+    the constraint (`constraints` with `auxiliary`), exact arithmetic (`excess`), the support function
+    (`relaxation`, never below what a mechanism within it gains), convexity, the `band` where there is one;
+    and that designs under it are solved with a proof.
+
+    Args:
+        requirement: with its limits.
+        prior: the prior to check it on, where it is for one alone; left out, random ones of 2 to 5 letters.
+        instances: how many.
+        seed: of the random numbers.
+
+    Raises:
+        ConformanceError: two forms disagree.
+
+    Examples:
+        >>> from pmlopt import PML
+        >>> check_requirement(PML(0.7), instances=3)
+    """
+    for case in _cases(requirement, prior, instances, seed):
+        _check_numbers(requirement, case)
+        _check_convexity(requirement, case)
+        _check_support(requirement, case)
+        _check_design(requirement, case)
+
+
+def check_utility(
+    utility: LinearUtility | SubConvex, prior: Prior, *, instances: int = INSTANCES, seed: int = 0
+) -> None:
+    """Check that a utility is the same as a number and in designs.
+
+    Of a linear one that the expression is the number; of a sub-convex one that it is convex and homogeneous
+    on random columns; of both that no random mechanism within epsilon-LDP betters the optimum of its design.
+
+    Args:
+        utility: `ExpectedGain`, `ExpectedLoss` or a sub-convex one.
+        prior: on whose letters it is defined.
+        instances: how many random mechanisms.
+        seed: of the random numbers.
+
+    Raises:
+        ConformanceError: two forms disagree.
+        UtilityError: it fails, or is not convex or homogeneous.
+
+    Examples:
+        >>> from pmlopt import MutualInformation
+        >>> check_utility(MutualInformation(), Prior([0.5, 0.3, 0.2]), instances=3)
+    """
+    rng = np.random.default_rng(seed)
+    requirement = LDP(1.0)
+    program = design(prior, requirement, utility)
+    best = solve(program)
+    _demand(best.status is Status.OPTIMAL, f"the design with {utility!r} ends {best.status.value}")
+    sign = 1 if utility.maximised else -1
+    columns = len(program.outputs) if program.outputs is not None else prior.size
+    for _ in range(instances):
+        sharp = rng.dirichlet(np.full(columns, 0.5), prior.size)
+        inside = _at_boundary(requirement, prior, sharp)[0]
+        if isinstance(utility, LinearUtility):
+            value = _check_expression(utility, prior, program.outputs, inside)
+        else:
+            utility.check(prior)
+            value = utility.value(prior, inside)
+        _demand(
+            sign * value <= sign * best.bound + SOLVER_TOLERANCE * max(1.0, abs(best.bound)),
+            f"a mechanism within {requirement} has the utility {value}, above the bound {best.bound}",
+        )
+
+
+def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int = 0) -> None:
+    """Check that a set of priors is the same as a worst case and as a robust counterpart.
+
+    On random columns: the least mean over the set equals the largest value that the declared constraints
+    allow, the auxiliary values attain it, and exact arithmetic agrees.
+
+    Args:
+        priors: the set.
+        instances: how many random matrices.
+        seed: of the random numbers.
+
+    Raises:
+        ConformanceError: two forms disagree.
+
+    Examples:
+        >>> from pmlopt import L1Ball
+        >>> check_prior_set(L1Ball([0.5, 0.3, 0.2], 0.1), instances=3)
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(instances):
+        matrix = snap(rng.dirichlet(np.full(2, 0.7), priors.size))
+        least = priors.least_mean(matrix)
+        column, largest = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 2), nonneg=True)
+        declared = priors.declare(column, largest)
+        fixed = [column == matrix, largest == matrix.max(axis=0, keepdims=True)]
+        problem = cp.Problem(cp.Maximize(cp.sum(declared.value)), [*fixed, *declared.constraints.values()])
+        problem.solve(solver=cp.CLARABEL)
+        _demand(
+            bool(np.allclose(declared.value.value[0], least, atol=SOLVER_TOLERANCE, rtol=0)),
+            f"the least means of {matrix.tolist()} are {least}, and the constraints allow "
+            f"{declared.value.value[0]}",
+        )
+        column.value, largest.value = matrix, matrix.max(axis=0, keepdims=True)
+        for name, value in priors.auxiliary(matrix).items():
+            declared.variables[name].value = value
+        worst = max((float(np.max(c.violation())) for c in declared.constraints.values()), default=0.0)
+        _demand(worst <= ROUNDING, f"the auxiliary values of {matrix.tolist()} break a constraint by {worst}")
+
+
+def _check_names(requirement: Requirement, prior: Prior) -> None:
+    constant = np.full((prior.size, 2), 0.5)
+    levels = requirement.levels(prior, constant)
+    _demand(
+        set(levels) == set(requirement.limits),
+        f"`levels` are named {sorted(levels)}, and `limits` {sorted(requirement.limits)}",
+    )
+    _demand(
+        requirement.holds(prior, constant),
+        f"a constant mechanism does not meet {requirement!r}: its levels are {levels}",
+    )
+
+
+def _check_numbers(requirement: Requirement, case: _Case) -> None:
+    """Number, constraint and exact arithmetic, on both sides of the boundary."""
+    inside = snap(case.inside)
+    _demand(requirement.holds(case.prior, inside), f"`holds` is false just within {requirement!r}")
+    _demand(
+        holds_exactly(case.prior, requirement, inside),
+        f"`excess` in integers is positive within {requirement!r}",
+    )
+    broken = _violation(requirement, case.prior, inside)
+    _demand(broken <= ROUNDING, f"`constraints` are broken by {broken} just within {requirement!r}")
+    if case.outside is None:
+        return
+    outside = snap(case.outside)
+    _demand(not requirement.holds(case.prior, outside), f"`holds` is true just beyond {requirement!r}")
+    _demand(
+        not holds_exactly(case.prior, requirement, outside),
+        f"`excess` in integers is at most 0 just beyond {requirement!r}",
+    )
+    broken = _violation(requirement, case.prior, outside)
+    _demand(broken > 0, f"`constraints` hold just beyond {requirement!r}")
+
+
+def _check_convexity(requirement: Requirement, case: _Case) -> None:
+    constant = np.tile(np.full(case.inside.shape[1], 1 / case.inside.shape[1]), (case.prior.size, 1))
+    for share in (0.25, 0.5, 0.75):
+        mixed = snap((1 - share) * case.inside + share * constant)
+        _demand(
+            requirement.holds(case.prior, mixed),
+            f"{requirement!r} holds for two mechanisms and not for a convex combination of them",
+        )
+
+
+def _check_support(requirement: Requirement, case: _Case) -> None:
+    law = case.prior.pmf @ case.inside
+    lifts = case.inside / np.where(law > 0, law, 1.0)  # what the mechanism itself is good at
+    for gains in (case.gains, lifts):
+        value = float((case.prior.pmf[:, None] * gains * case.inside).sum())
+        above = requirement.relaxation(case.prior, gains)
+        _demand(
+            above >= value - ROUNDING,
+            f"`relaxation` is {above} under {requirement!r}, and a mechanism within it gains {value}",
+        )
+
+
+def _check_design(requirement: Requirement, case: _Case) -> None:
+    """That a design is solved with a proof, from the constraints and from the band."""
+    program = design(case.prior, requirement, ExpectedGain(case.gains), case.gains.shape[1])
+    names = ["clarabel"] if requirement.band(case.prior) is None else ["clarabel", "highs"]
+    for name in names:
+        try:
+            result = solve(program, name)
+        except SolverError as error:
+            form = "constraints" if name == "clarabel" else "band"
+            raise ConformanceError(f"a design under {requirement!r} by its `{form}`: {error}") from error
+        _demand(result.certificate.verify(), f"a design under {requirement!r} does not verify")
+
+
+def _check_expression(
+    utility: LinearUtility, prior: Prior, outputs: tuple[Any, ...] | None, matrix: FloatArray
+) -> float:
+    assert outputs is not None
+    table = utility.table(prior.labels, outputs)
+    variable = cp.Variable(matrix.shape)
+    variable.value = matrix
+    value = float((prior.pmf[:, None] * table * matrix).sum())
+    twin = float(utility.expression(prior, table, variable).value)
+    _demand(abs(twin - value) <= ROUNDING, f"the expression of {utility!r} is {twin}, and its number {value}")
+    return value
+
+
+def _cases(requirement: Requirement, prior: Prior | None, instances: int, seed: int) -> Iterator[_Case]:
+    rng = np.random.default_rng(seed)
+    for _ in range(instances):
+        known = prior or Prior(rng.dirichlet(np.full(int(rng.integers(2, 6)), 2.0)))
+        outputs = int(rng.integers(2, 5))
+        sharp = rng.dirichlet(np.full(outputs, 0.3), known.size)
+        _check_names(requirement, known)
+        inside, outside = _at_boundary(requirement, known, sharp)
+        yield _Case(known, inside, outside, rng.normal(size=sharp.shape))
+
+
+def _at_boundary(
+    requirement: Requirement, prior: Prior, sharp: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """The mechanism mixed with its own law until it is just within a requirement, and just beyond it."""
+    law = prior.pmf @ sharp
+
+    def mixed(share: float) -> FloatArray:
+        return np.asarray((1 - share) * sharp + share * law)
+
+    if requirement.holds(prior, sharp):
+        return mixed(JUST), None
+    low, high = 0.0, 1.0  # beyond, within
+    while high - low > JUST / 10:
+        middle = (low + high) / 2
+        low, high = (low, middle) if requirement.holds(prior, mixed(middle)) else (middle, high)
+    beyond = mixed(max(0.0, low - JUST))
+    return mixed(min(1.0, high + JUST)), beyond if not math.isclose(low, 0.0) else None
+
+
+def _violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> float:
+    """The largest violation of the constraints on variables that hold a matrix."""
+    mechanism = cp.Variable(matrix.shape, nonneg=True)
+    law = cp.Variable((1, matrix.shape[1]), nonneg=True)
+    declared = requirement.constraints(prior, mechanism, law)
+    mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
+    for name, value in requirement.auxiliary(prior, matrix).items():
+        declared.variables[name].value = value
+    return max(float(np.max(constraint.violation())) for constraint in declared.constraints.values())
+
+
+def _demand(holds: bool, message: str) -> None:
+    if not holds:
+        raise ConformanceError(message)

@@ -1,0 +1,114 @@
+"""What the fuzzer holds claims against: levels in fractions and linear programs from the definitions.
+
+Nothing here comes from the package but the data: no sparse form, no repair, no certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+from scipy.optimize import linprog
+
+from pmlopt.arrays import FloatArray
+from pmlopt.prior import Prior
+
+Weights = list[Fraction]
+
+
+def weights_of(prior: Prior) -> Weights:
+    """The probabilities as fractions: counts over their sum, or floats over theirs."""
+    parts = [Fraction(w) for w in (prior.counts or map(float, prior.probabilities))]
+    total = sum(parts)
+    return [part / total for part in parts]
+
+
+def exact_ratio(laws: list[Weights], matrix: FloatArray) -> Fraction:
+    """`max P[x,y] / sum_x Q[x] P[x,y]` over letters, outputs that occur and the given priors Q."""
+    largest = Fraction(0)
+    for column in zip(*matrix.tolist(), strict=True):
+        entries = [Fraction(v) for v in column]
+        if not any(entries):
+            continue
+        means = [sum((q * v for q, v in zip(law, entries, strict=True)), Fraction(0)) for law in laws]
+        largest = max(largest, max(entries) / min(means))
+    return largest
+
+
+def ratio_of_entries(matrix: FloatArray) -> Fraction | None:
+    """`max P[x,y] / P[x',y]`; None where it is infinite."""
+    largest = Fraction(0)
+    for column in zip(*matrix.tolist(), strict=True):
+        entries = [Fraction(v) for v in column]
+        if not any(entries):
+            continue
+        if min(entries) == 0:
+            return None
+        largest = max(largest, max(entries) / min(entries))
+    return largest
+
+
+def at_most_exp(ratio: Fraction, epsilon: float) -> bool:
+    """Whether a ratio is at most e^epsilon: below Taylor's series so far, which is below e^epsilon.
+
+    True is a proof; the series is summed until what is left is below 1e-40 of it.
+    """
+    x, k = Fraction(epsilon), 0
+    total = term = Fraction(1)
+    while term > total * Fraction(1, 10**40):
+        k += 1
+        term = term * x / k
+        total += term
+    return ratio <= total
+
+
+def rows_sum_to_one(matrix: FloatArray) -> bool:
+    """Whether the entries are non-negative fractions and each row sums to exactly one."""
+    return bool((matrix >= 0).all()) and all(sum(map(Fraction, row)) == 1 for row in matrix.tolist())
+
+
+def largest_gain(laws: list[FloatArray], epsilon: float, gains: FloatArray) -> float:
+    """The largest expected gain within epsilon-PML for every given prior, from the definition.
+
+    `P[x,y] <= e^epsilon sum_z Q[z] P[z,y]` for each letter, output and prior, written with the sum inside.
+    """
+    n, m = gains.shape
+    rows = []
+    for law in laws:
+        for x in range(n):
+            for y in range(m):
+                row = np.zeros((n, m))
+                row[:, y] = -math.exp(epsilon) * law
+                row[x, y] += 1
+                rows.append(row.ravel())
+    return _optimum(laws[0], gains, np.array(rows))
+
+
+def largest_gain_ldp(p: FloatArray, epsilon: float, gains: FloatArray) -> float:
+    """The same within epsilon-LDP: `P[x,y] <= e^epsilon P[x',y]` for each pair of letters."""
+    n, m = gains.shape
+    rows = []
+    for x, other in permutations(range(n), 2):
+        for y in range(m):
+            row = np.zeros((n, m))
+            row[x, y], row[other, y] = 1, -math.exp(epsilon)
+            rows.append(row.ravel())
+    return _optimum(p, gains, np.array(rows).reshape(-1, n * m))
+
+
+def _optimum(p: FloatArray, gains: FloatArray, rows: FloatArray) -> float:
+    n, m = gains.shape
+    sums = np.kron(np.eye(n), np.ones(m))
+    answer = linprog(
+        -(p[:, None] * gains).ravel(),
+        A_ub=rows if len(rows) else None,
+        b_ub=np.zeros(len(rows)) if len(rows) else None,
+        A_eq=sums,
+        b_eq=np.ones(n),
+        method="highs-ds",
+    )
+    if answer.status != 0:
+        raise ArithmeticError(answer.message)
+    return -float(answer.fun)

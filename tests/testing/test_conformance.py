@@ -1,0 +1,148 @@
+"""The public conformance suites pass on everything that ships, and fail on what is wrong in one form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    AllPriors,
+    ApproximatePML,
+    Box,
+    ExpectedGain,
+    ExpectedLoss,
+    L1Ball,
+    MaximalLeakage,
+    MinimumMass,
+    MutualInformation,
+    Prior,
+    Vertices,
+)
+from pmlopt.arrays import FloatArray
+from pmlopt.privacy import Declared, Requirement
+from pmlopt.testing import ConformanceError, check_prior_set, check_requirement, check_utility
+from pmlopt.uncertainty import PriorSet
+from pmlopt.utility import Hellinger, LinearUtility, SubConvex, TotalVariation, absolute
+
+PRIOR = Prior([0.4, 0.3, 0.2, 0.1])
+REQUIREMENTS: list[Requirement] = [
+    PML(0.7),
+    LDP(1.0),
+    LIP(0.5, 0.8),
+    MaximalLeakage(0.3),
+    ApproximatePML(0.3, 0.1),
+]
+SETS: list[PriorSet] = [
+    L1Ball(PRIOR, 0.15),
+    L1Ball(PRIOR, 0.5),
+    Box([0.2, 0.1, 0.1, 0.05], [0.6, 0.5, 0.4, 0.3]),
+    MinimumMass(4, 0.05),
+    Vertices([[0.4, 0.3, 0.2, 0.1], [0.25] * 4]),
+    AllPriors(4),
+]
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda r: r.name)
+def test_requirements_that_ship_conform(requirement: Requirement) -> None:
+    check_requirement(requirement, instances=4)
+
+
+@pytest.mark.parametrize("priors", SETS, ids=repr)
+def test_sets_that_ship_conform(priors: PriorSet) -> None:
+    check_prior_set(priors, instances=4)
+    check_requirement(PML(0.7, over=priors), PRIOR, instances=2)
+
+
+@pytest.mark.parametrize(
+    "utility",
+    [MutualInformation(), TotalVariation(), Hellinger(), ExpectedLoss(absolute), ExpectedGain(np.eye(4))],
+)
+def test_utilities_that_ship_conform(utility: LinearUtility | SubConvex) -> None:
+    check_utility(utility, PRIOR, instances=4)
+
+
+# ---------------------------------------------------------------- what is wrong in one form
+
+
+@dataclass(frozen=True)
+class Twisted(PML):
+    """PML with one form that says something else."""
+
+    name: ClassVar[str] = "twisted"
+
+
+class LooseNumber(Twisted):
+    def levels(self, prior: Any, mechanism: Any) -> dict[str, float]:
+        return {"pml": super().levels(prior, mechanism)["pml"] - 0.1}
+
+
+class OtherNames(Twisted):
+    def levels(self, prior: Any, mechanism: Any) -> dict[str, float]:
+        return {"another": super().levels(prior, mechanism)["pml"]}
+
+
+class LooseConstraint(Twisted):
+    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+        return PML(self.epsilon + 0.1).constraints(prior, mechanism, law)
+
+
+class StrictConstraint(Twisted):
+    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+        return PML(self.epsilon / 2).constraints(prior, mechanism, law)
+
+
+class LooseExcess(Twisted):
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        return PML(self.epsilon + 0.1).excess(weights, matrix, power)
+
+
+class LowSupport(Twisted):
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        return PML(0.0).relaxation(prior, gains)
+
+
+class OtherBand(Twisted):
+    def band(self, prior: Prior) -> Any:
+        return PML(self.epsilon / 2).band(prior)
+
+
+@pytest.mark.parametrize(
+    "wrong", [LooseNumber, OtherNames, LooseConstraint, StrictConstraint, LooseExcess, LowSupport, OtherBand]
+)
+def test_a_requirement_that_is_wrong_in_one_form_is_found(wrong: type[Twisted]) -> None:
+    with pytest.raises(ConformanceError):
+        check_requirement(wrong(0.7))
+
+
+class OtherExpression(ExpectedGain):
+    def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
+        return 1.01 * super().expression(prior, table, mechanism)
+
+
+def test_a_utility_whose_expression_is_another_is_found() -> None:
+    with pytest.raises(ConformanceError, match="expression"):
+        check_utility(OtherExpression(np.eye(4)), PRIOR)
+
+
+class WideBall(L1Ball):
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        return L1Ball(self.center, self.radius + 0.05).least_mean(matrix)
+
+
+def test_a_set_whose_worst_case_is_another_is_found() -> None:
+    with pytest.raises(ConformanceError, match="least means"):
+        check_prior_set(WideBall(PRIOR, 0.1))
+
+
+def test_the_boundary_is_met_on_both_sides() -> None:
+    # a level of log 4 cannot be exceeded on four even letters: nothing is outside, and that is no failure
+    check_requirement(PML(math.log(4)), Prior.uniform(4), instances=2)

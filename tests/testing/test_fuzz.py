@@ -1,0 +1,75 @@
+"""A short run of the fuzzer, and that it can find what is false."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pmlopt import Prior, solve
+from pmlopt.result import Result
+from pmlopt.testing import fuzz
+from pmlopt.testing.independent import at_most_exp, exact_ratio, rows_sum_to_one, weights_of
+
+
+@pytest.mark.parametrize("kind", list(fuzz.KINDS))
+def test_no_claim_is_false(kind: str) -> None:
+    tally = fuzz.run(kind, 20261122, 15)
+    assert tally.false_claims == []
+    assert sum(tally.statuses.values()) == 15
+
+
+def test_an_instance_depends_on_its_seed_and_number_alone() -> None:
+    first, second = (fuzz.linear(np.random.default_rng([3, 0, 5])) for _ in range(2))
+    assert np.array_equal(first.mechanism.matrix, second.mechanism.matrix)
+
+
+@pytest.mark.parametrize("change", ["level", "value", "bound"])
+def test_a_false_claim_is_found(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = solve
+
+    def lying(program: Any) -> Result[Any]:
+        result = honest(program)
+        certificate = result.certificate
+        if change == "level":
+            uniform = np.full(certificate.mechanism.matrix.shape, 0.0)
+            uniform[:, 0] = 1.0
+            uniform[0] = np.eye(uniform.shape[1])[-1]
+            mechanism = type(certificate.mechanism)(uniform)
+            return replace(result, certificate=replace(certificate, mechanism=mechanism))
+        lie = {change: getattr(certificate, change) * 0.5 - 100}
+        return replace(result, certificate=replace(certificate, **lie))
+
+    monkeypatch.setattr(fuzz, "solve", lying)
+    tally = fuzz.run("linear", 1, 20)
+    assert tally.false_claims
+    assert "seed 1, instance" in tally.false_claims[0]
+
+
+def test_the_command_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz.main(["--kinds", "linear", "local", "--instances", "2"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert fuzz.main(["--kinds", "linear", "--instances", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["linear"]["false_claims"] == []
+
+
+def test_levels_are_decided_as_fractions() -> None:
+    half = [[Fraction(1, 2), Fraction(1, 2)]]
+    ratio = exact_ratio(half, np.array([[0.75, 0.25], [0.25, 0.75]]))
+    assert ratio == Fraction(3, 2)
+    assert at_most_exp(ratio, 0.4054651081081644)  # log 1.5 rounded up
+    assert not at_most_exp(ratio, 0.4054651081081643)
+    assert at_most_exp(Fraction(1), 0.0)
+    assert not at_most_exp(Fraction(2**60 + 1, 2**60), 0.0)
+    assert rows_sum_to_one(np.array([[0.5, 0.5]]))
+    assert not rows_sum_to_one(np.array([[0.1, 0.2, 0.7]]))
+
+
+def test_weights_are_the_counts_or_the_floats() -> None:
+
+    assert weights_of(Prior.from_counts([1, 2])) == [Fraction(1, 3), Fraction(2, 3)]
+    assert sum(weights_of(Prior([0.1, 0.9]))) == 1
