@@ -4,7 +4,7 @@ A problem file is TOML and holds one claim: a design problem, where it comes fro
 of its optimum. Unknown keys are errors, and names are looked up in tables, never evaluated.
 """
 
-from pmlopt.closed_forms.by_name import CLOSED_FORMS
+from pmlopt.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.instances.finding import find, library, load, load_all
 from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
 

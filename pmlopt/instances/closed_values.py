@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt import closed_forms
-from pmlopt.closed_forms.by_name import CLOSED_FORMS
+from pmlopt.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import InstanceError
 from pmlopt.measures import leakage_level

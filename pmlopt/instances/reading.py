@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import float_array
-from pmlopt.closed_forms.by_name import CLOSED_FORMS
+from pmlopt.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.errors import UtilityError
 from pmlopt.instances.closed_values import forms_for
 from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance

@@ -1,6 +1,7 @@
 """How much a given mechanism leaks and how useful it is: numpy only, everything in nats."""
 
 from pmlopt.measures.approximate import (
+    approximate_pml_level,
     binary_envelope,
     binary_event,
     composed_envelope_bound,
@@ -11,7 +12,6 @@ from pmlopt.measures.approximate import (
     leakage_quantile,
     mean_slack,
     slack,
-    slack_level,
 )
 from pmlopt.measures.information import channel_capacity, mutual_information
 from pmlopt.measures.leakage import (
@@ -26,6 +26,7 @@ from pmlopt.measures.prior_free import ldp_level, maximal_leakage
 from pmlopt.measures.regions import privacy_region, region_boundaries
 
 __all__ = [
+    "approximate_pml_level",
     "binary_envelope",
     "binary_event",
     "channel_capacity",
@@ -48,5 +49,4 @@ __all__ = [
     "privacy_region",
     "region_boundaries",
     "slack",
-    "slack_level",
 ]

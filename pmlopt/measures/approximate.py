@@ -53,8 +53,8 @@ def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
     return float(np.maximum(m.matrix - math.exp(level) * law, 0.0).sum(axis=1).max())
 
 
-def slack_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
-    """The least epsilon with `slack(epsilon) <= delta`, in nats: the level of `ApproximatePML`.
+def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
+    """Level of a mechanism under `ApproximatePML`, in nats: the least epsilon with `slack(epsilon) <= delta`.
 
     `log max_x max_E (P(E | x) - delta) / P(E)`, at least 0; the events are the outcomes in descending order
     of `P[x,y] / q[y]`, as many as are best.
@@ -67,11 +67,11 @@ def slack_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> flo
     Raises:
         PrivacyError: delta is not in (0, 1).
 
-    Source: ENV, Section III (psi_2 by events).
+    Source: [saeidian2026envelopes, Section III], psi_2 by events.
 
     Examples:
         >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-        >>> round(math.exp(slack_level([0.25] * 4, halves, 0.05)), 12)
+        >>> round(math.exp(approximate_pml_level([0.25] * 4, halves, 0.05)), 12)
         3.0
     """
     share = probability(delta)

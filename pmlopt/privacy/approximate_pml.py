@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, nonnegative, probability
 from pmlopt.errors import PrivacyError
-from pmlopt.measures import slack_level
+from pmlopt.measures import approximate_pml_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.requirement import MARGIN, Declared, Requirement, below
@@ -66,7 +66,7 @@ class ApproximatePML(Requirement):
         return {"delta": self.delta}
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        return {"approximate_pml": slack_level(prior, mechanism, self.delta)}
+        return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
 
     def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
         import cvxpy as cp

@@ -18,6 +18,7 @@ from pmlopt import Mechanism, Prior, envelope
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
+    approximate_pml_level,
     binary_envelope,
     binary_event,
     composed_envelope_bound,
@@ -32,7 +33,6 @@ from pmlopt.measures import (
     mean_slack,
     pointwise_leakage,
     slack,
-    slack_level,
 )
 
 HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
@@ -176,14 +176,14 @@ def test_only_the_second_slack_survives_every_post_processing() -> None:
 @given(pairs(), DELTAS)
 @MODEST
 def test_the_level_is_the_inverse_of_the_slack(pair: tuple[FloatArray, FloatArray], delta: float) -> None:
-    level = slack_level(*pair, delta)
+    level = approximate_pml_level(*pair, delta)
     assert 0 <= level <= leakage_level(*pair) + 1e-12
     assert slack(*pair, level) <= delta + 1e-12
     if level > 1e-3 and delta > 1e-6:
         lower = level - 1e-4
         assert slack(*pair, lower) > delta
         # compared as slacks: where an output has a mass of 1e-10 the level of one is known to 1e-6 only
-        again = slack_level(*pair, slack(*pair, lower))
+        again = approximate_pml_level(*pair, slack(*pair, lower))
         assert slack(*pair, again) == pytest.approx(slack(*pair, lower), abs=1e-12)
 
 
@@ -197,7 +197,7 @@ def test_the_level_is_that_of_the_worst_event(pair: tuple[FloatArray, FloatArray
         for event in events(matrix.shape[1])
         if law @ event > 0
     ]
-    assert slack_level(*pair, delta) == pytest.approx(math.log(max(1.0, *ratios)), abs=1e-12)
+    assert approximate_pml_level(*pair, delta) == pytest.approx(math.log(max(1.0, *ratios)), abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-12, 1.0, 50.0, 800.0])
@@ -432,7 +432,7 @@ def test_the_bounds_are_in_order(pair: tuple[FloatArray, FloatArray], delta: flo
 
 @pytest.mark.parametrize("bad", NO_PROBABILITIES)
 def test_deltas_that_are_no_probability_inside_are_refused(bad: Any) -> None:
-    for measure in (slack_level, leakage_quantile, binary_envelope, binary_event, envelope_bounds):
+    for measure in (approximate_pml_level, leakage_quantile, binary_envelope, binary_event, envelope_bounds):
         with pytest.raises(PrivacyError):
             measure(QUARTERS, HALVES, bad)
     with pytest.raises(PrivacyError):
@@ -442,7 +442,14 @@ def test_deltas_that_are_no_probability_inside_are_refused(bad: Any) -> None:
 
 
 def test_priors_and_mechanisms_must_fit() -> None:
-    for measure in (slack, mean_slack, slack_level, leakage_quantile, binary_envelope, envelope_bounds):
+    for measure in (
+        slack,
+        mean_slack,
+        approximate_pml_level,
+        leakage_quantile,
+        binary_envelope,
+        envelope_bounds,
+    ):
         with pytest.raises(MechanismError):
             measure([0.5, 0.5], HALVES, 0.5)
         with pytest.raises(MechanismError):

@@ -27,7 +27,7 @@ from pmlopt import (
 )
 from pmlopt.errors import PrivacyError
 from pmlopt.exact.rationals import integers, power_below
-from pmlopt.measures import slack, slack_level
+from pmlopt.measures import approximate_pml_level, slack
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.dual_bound import utility_bound
 from pmlopt.programs.linear.program import LinearDesign
@@ -92,7 +92,7 @@ def assert_proved(result: Result[LinearCertificate], epsilon: float, delta: floa
     assert result.certificate.verify()
     assert oracles.is_stochastic(matrix)
     assert privacy.holds(prior, matrix)
-    assert result.certificate.levels == {"approximate_pml": slack_level(prior, matrix, delta)}
+    assert result.certificate.levels == {"approximate_pml": approximate_pml_level(prior, matrix, delta)}
     assert result.level <= epsilon
     # the slack itself, from the definition
     over = np.maximum(matrix - math.exp(min(epsilon, 50.0)) * (prior.pmf @ matrix), 0.0)
@@ -328,7 +328,7 @@ def test_relaxation_is_the_support_function(case: oracles.Case, share: float, de
 @settings(max_examples=40, deadline=None)
 @given(case=oracles.cases(), delta=DELTAS, spread=st.sampled_from([0.0, 1e-3, 1.0, 1e3, 1e9]))
 def test_any_multipliers_bound_every_mechanism(case: oracles.Case, delta: float, spread: float) -> None:
-    requirement = ApproximatePML(slack_level(case.prior, case.matrix, delta) + 1e-9, delta)
+    requirement = ApproximatePML(approximate_pml_level(case.prior, case.matrix, delta) + 1e-9, delta)
     value = float((case.prior.pmf[:, None] * case.gains * case.matrix).sum())
     assert requirement.relaxation(case.prior, case.gains) >= value - 1e-12
     multipliers = spread * case.rng.normal(size=case.prior.size)

@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from pmlopt import closed_forms
 from pmlopt.arrays import FloatArray
-from pmlopt.closed_forms.by_requirement import forms
+from pmlopt.closed_forms.catalogue import forms
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.linear.dual_bound import raw_bound, rounding_in
 from pmlopt.programs.linear.program import LinearDesign

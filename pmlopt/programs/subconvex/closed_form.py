@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.closed_forms.by_requirement import forms
+from pmlopt.closed_forms.catalogue import forms
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign

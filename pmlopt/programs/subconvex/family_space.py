@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
-from pmlopt.closed_forms.by_requirement import forms
+from pmlopt.closed_forms.catalogue import forms
 from pmlopt.errors import ProgramError
 from pmlopt.programs.subconvex.column_batch import Batch, recognised, unit_columns
 from pmlopt.programs.subconvex.column_space import ColumnSpace
