@@ -20,10 +20,8 @@ from pmlopt.errors import InstanceError
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import LDP, PML, MaximalLeakage, Requirement
+from pmlopt.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.uncertainty import ChoquetSet, PriorSet
-
-_LARGEST_EXPONENT = 700.0
-"""The largest level in nats whose exponential is used as a float, which overflow from 709.8 on."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def _ldp_level(prior: Prior, privacy: Requirement) -> float:
     level = _epsilon(privacy)
     if isinstance(privacy, PML) and not _over_all_priors(prior, privacy):
         level = ldp_for_pml(prior, level)
-    return min(level, _LARGEST_EXPONENT)
+    return min(level, LARGEST_EXPONENT)
 
 
 CLOSED_FORMS: Mapping[str, ClosedForm] = {

@@ -1,4 +1,4 @@
-"""Envelopes known by formula: of randomized response for every prior, and the bounds of the literature."""
+"""The PML envelope of randomized response by formula for every prior, and the bounds of the literature."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def randomized_response_envelope(prior: PriorLike, epsilon: float, delta: float)
 
     `log max(alpha / q_N, max_{n < N} min(alpha / q_n, (n alpha + (N - 1 - n + theta) beta) / delta))`.
 
-    n = 1 is the binary envelope and n = N - 1 the bound of ENV, Theorem 5, which is the largest under its
-    condition: so its conjecture holds. The formula needs no condition. docs/envelope.md has the proof.
+    n = 1 is the binary envelope and n = N - 1 the bound of [saeidian2026envelopes, Theorem 5], which is the
+    largest under its condition: so its conjecture holds. The formula needs no condition. docs/envelope.md has
+    the proof.
 
     Args:
         prior: k letters, at least two.
@@ -44,18 +45,19 @@ def randomized_response_envelope(prior: PriorLike, epsilon: float, delta: float)
 
 
 def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: float) -> float:
-    """h_delta(theta): what splitting the N-th output over the rarer ones reaches, in nats.
+    """Lower bound h_delta(theta) on the envelope of randomized response, in nats.
 
-    `log(alpha / q_{N-1})` up to theta_1, `log(((N-1) alpha + theta beta) / delta)` up to theta_2, then
-    `log(alpha / q_N)`; `log(alpha / q_1)` for delta up to q_1. It is the envelope where
-    `randomized_response_condition` holds, and at most that elsewhere. docs/envelope.md has the proof.
+    Post-processing that splits the N-th output over the rarer ones reaches it: `log(alpha / q_{N-1})` up to
+    theta_1, `log(((N-1) alpha + theta beta) / delta)` up to theta_2, then `log(alpha / q_N)`; and
+    `log(alpha / q_1)` for delta up to q_1. It equals the envelope where `randomized_response_condition` holds
+    and is at most the envelope elsewhere. docs/envelope.md has the proof.
 
     Args:
         prior: k letters, at least two.
         epsilon: the LDP level of the mechanism, in nats.
         delta: in (0, 1).
 
-    Source: ENV, Theorem 5 (i) and (iii).
+    Source: [saeidian2026envelopes, Theorem 5 (i) and (iii)].
 
     Examples:
         >>> value = randomized_response_lower_bound([0.2, 0.3, 0.5], 1.0, 0.4)
@@ -75,7 +77,7 @@ def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: flo
 
 
 def randomized_response_thresholds(prior: PriorLike, epsilon: float, delta: float) -> tuple[float, float]:
-    """theta_1 and theta_2 of `randomized_response_lower_bound`.
+    """Ends theta_1 and theta_2 of the pieces of `randomized_response_lower_bound`.
 
     `alpha ((N-2) q_{N-1} - sum_{j<N-1} q_j) / (alpha q_N - beta q_{N-1})` and
     `alpha ((N-1) q_N - sum_{j<N} q_j) / (q_N (alpha - beta))`.
@@ -83,7 +85,7 @@ def randomized_response_thresholds(prior: PriorLike, epsilon: float, delta: floa
     Raises:
         PrivacyError: delta is at most q_1, where there is nothing to split, or epsilon is 0.
 
-    Source: ENV, Theorem 5.
+    Source: [saeidian2026envelopes, Theorem 5 (iii)].
 
     Examples:
         >>> thresholds = randomized_response_thresholds([0.2, 0.3, 0.5], math.log(2), 0.7)
@@ -100,11 +102,12 @@ def randomized_response_thresholds(prior: PriorLike, epsilon: float, delta: floa
 
 
 def randomized_response_condition(prior: PriorLike, epsilon: float, delta: float) -> bool:
-    """Whether `p_N <= (alpha sum_{j<N} p_j + beta) / ((N - 2) alpha + beta)`: Theorem 5 (iii) applies.
+    """Whether the prior meets the condition under which `randomized_response_lower_bound` was published.
 
-    True where delta is at most q_1, which Theorem 5 (i) covers.
+    `p_N <= (alpha sum_{j<N} p_j + beta) / ((N - 2) alpha + beta)`; true where delta is at most q_1, where
+    there is no condition.
 
-    Source: ENV, Theorem 5.
+    Source: [saeidian2026envelopes, Theorem 5 (iii)].
 
     Examples:
         >>> randomized_response_condition([0.2, 0.3, 0.5], 1.0, 0.7)
@@ -119,9 +122,11 @@ def randomized_response_condition(prior: PriorLike, epsilon: float, delta: float
 
 
 def randomized_response_upper_bound(prior: PriorLike, epsilon: float, delta: float) -> float:
-    """`min(log(k alpha / delta), log(alpha / q_1))`, in nats.
+    """Upper bound on the envelope of randomized response from maximal leakage and the PML level, in nats.
 
-    Source: ENV, Theorem 5 (ii).
+    `min(log(k alpha / delta), log(alpha / q_1))`.
+
+    Source: [saeidian2026envelopes, Theorem 5 (ii)].
 
     Examples:
         >>> round(math.exp(randomized_response_upper_bound([0.5, 0.5], math.log(3), 0.9)), 12)
@@ -132,11 +137,13 @@ def randomized_response_upper_bound(prior: PriorLike, epsilon: float, delta: flo
 
 
 def randomized_response_adp(size: int, epsilon: float, delta: float) -> float:
-    """The level of randomized response in approximate DP: `max(log((alpha - delta) / beta), 0)`, in nats.
+    """Level of randomized response in approximate local differential privacy with slack delta, in nats.
+
+    `max(log((alpha - delta) / beta), 0)`.
 
     Here delta is a slack and no probability of failure: neither curve bounds the other.
 
-    Source: ENV, Section V-B (Balle, Barthe and Gaboardi).
+    Source: [saeidian2026envelopes, Section V-B]; [balle2020profiles, Theorem 2].
 
     Examples:
         >>> randomized_response_adp(4, 1.0, 0.9)
@@ -150,7 +157,15 @@ def randomized_response_adp(size: int, epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """Randomized response at delta, in the paper's letters: law is q in ascending order, number is N."""
+    """Randomized response at delta, in the letters of [saeidian2026envelopes, Theorem 5].
+
+    Attributes:
+        alpha, beta: the entries on and off the diagonal.
+        law: q, in ascending order.
+        number: N, the least number of outputs whose mass is delta or more.
+        theta: the share of the N-th output that delta takes.
+        delta: the probability of failure.
+    """
 
     alpha: float
     beta: float

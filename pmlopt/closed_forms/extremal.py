@@ -1,8 +1,7 @@
 """Extremal mechanisms for PML: optimal for every sub-convex utility where they apply.
 
 Each column of these matrices, divided by its mean, takes the value e^eps wherever it can, one value
-between, and zero elsewhere. Source of all: EXT, Grosse, Saeidian and Oechtering, Extremal mechanisms
-for pointwise maximal leakage, IEEE Trans. Inf. Forensics Secur. 19 (2024), Theorems 2 to 4.
+between, and zero elsewhere. Source of all: [grosse2024extremal, Theorems 2 to 4].
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def binary(prior: PriorLike, epsilon: float) -> Mechanism:
     Raises:
         PrivacyError: the prior does not have two letters, or epsilon is negative.
 
-    Source: EXT, Theorem 2 (both regions).
+    Source: [grosse2024extremal, Theorem 2], both regions.
 
     Examples:
         >>> binary([0.6, 0.4], math.log(1.25)).matrix.round(12)
@@ -66,7 +65,7 @@ def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
     Raises:
         PrivacyError: epsilon is negative or past the first privacy region.
 
-    Source: EXT, Theorem 3.
+    Source: [grosse2024extremal, Theorem 3].
 
     Examples:
         >>> high_privacy([0.4, 0.2, 0.2, 0.2], math.log(9 / 8)).matrix.round(12)[0]
@@ -92,7 +91,7 @@ def uniform(size: int, epsilon: float) -> Mechanism:
     A circulant over `size`: with t = e^eps (at most `size`) and s = floor(size / t), each row has s
     entries t/size, one (size - s t)/size and zeros.
 
-    Source: EXT, Theorem 4, continued to every epsilon by the knapsack form of a column.
+    Source: [grosse2024extremal, Theorem 4], continued to every epsilon by the knapsack form of a column.
 
     Examples:
         >>> uniform(4, math.log(4 / 3)).matrix.round(12)[0] * 3
@@ -115,7 +114,7 @@ def k_singular(size: int, k: int) -> Mechanism:
 
     Optimal for the uniform prior at epsilon = log(size / k).
 
-    Source: EXT, Theorem 4 (EMP, Example 2).
+    Source: [grosse2024extremal, Theorem 4]; [grosse2025empirical, Example 2].
 
     Examples:
         >>> k_singular(3, 2).matrix

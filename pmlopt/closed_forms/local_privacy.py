@@ -1,4 +1,4 @@
-"""Local differential privacy: randomized response, the exponential mechanism, and what they mean in PML."""
+"""Mechanisms for local differential privacy, and the conversion between LDP and PML levels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pmlopt.measures.logarithms import log_quotient
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import PriorLike, as_prior
 
-_SMALL = 1e-290  # a float below may have lost digits
+_UNDERFLOW_LIMIT = 1e-290
+"""Differences of floats below this are formed in logarithms: below 2^-1022 = 2e-308 floats lose digits."""
 
 
 def randomized_response(size: int, epsilon: float) -> Mechanism:
@@ -21,8 +22,7 @@ def randomized_response(size: int, epsilon: float) -> Mechanism:
 
     Satisfies epsilon-LDP with equality; optimal under LDP for the uniform prior and Hamming loss.
 
-    Source: Kairouz, Oh and Viswanath, Extremal mechanisms for local differential privacy, JMLR 17
-    (2016), eq. (14); WCU, Section IV-A.
+    Source: [kairouz2016extremal, eq. (14)]; [song2026worstcase, Section IV-A].
 
     Examples:
         >>> randomized_response(3, math.log(2)).matrix
@@ -46,7 +46,7 @@ def exponential(scores: ArrayLike, epsilon: float) -> Mechanism:
         scores: (N, M) utility of releasing y when the secret is x; larger is better.
         epsilon: LDP level in nats.
 
-    Source: McSherry and Talwar (FOCS 2007); WCU, Section IV-A, where S = 37.
+    Source: [mcsherry2007mechanism]; [song2026worstcase, Section IV-A], where S = 37.
 
     Examples:
         >>> exponential([[1.0, 0.0], [0.0, 1.0]], 2 * math.log(3)).matrix.round(12)
@@ -68,7 +68,7 @@ def ldp_for_pml(prior: PriorLike, epsilon: float) -> float:
 
     inf from eps = -log(pmin) on, where any mechanism will do.
 
-    Source: WCU, Proposition 1 (Saeidian et al., Pointwise maximal leakage, Proposition 6).
+    Source: [song2026worstcase, Proposition 1]; [saeidian2023pointwise, Proposition 6].
 
     Examples:
         >>> round(math.exp(ldp_for_pml([0.5, 0.5], math.log(1.5))), 12)
@@ -84,7 +84,7 @@ def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
     The inverse of `ldp_for_pml`, and no more than `epsilon`; reached by a column that is e^eps times
     higher at the least likely letter than anywhere else.
 
-    Source: WCU, Proposition 1, solved for the other level.
+    Source: [song2026worstcase, Proposition 1], solved for the other level.
 
     Examples:
         >>> round(math.exp(pml_of_ldp([0.5, 0.5], math.log(2))), 12) == round(4 / 3, 12)
@@ -95,7 +95,10 @@ def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
 
 
 def ratio_for_level(least: float, level: float) -> float:
-    """`-log((e^-eps - a) / (1 - a))`: how far a letter of probability a may stand out; inf from -log a on.
+    """Largest log-ratio of a column, in nats, at which a letter of probability a leaks no more than a level.
+
+    `-log((e^-level - a) / (1 - a))` where the column is that high at the letter and even elsewhere; inf from
+    `level = -log a` on.
 
     Examples:
         >>> round(math.exp(ratio_for_level(0.5, math.log(1.5))), 12)
@@ -107,7 +110,7 @@ def ratio_for_level(least: float, level: float) -> float:
     if level >= most:
         return math.inf
     down = math.exp(-level)
-    if down < _SMALL:
+    if down < _UNDERFLOW_LIMIT:
         return level - math.log(-math.expm1(level - most))
     rest = down - least
     if least > 0.5 or rest <= 0:  # the difference has lost its digits
@@ -116,10 +119,13 @@ def ratio_for_level(least: float, level: float) -> float:
 
 
 def level_of_ratio(least: float, ratio: float) -> float:
-    """`-log(a + (1 - a) e^-ratio)`, its inverse: what an outcome leaks in which one letter stands out so."""
+    """PML of an outcome whose column is e^ratio times higher at a letter of probability a than elsewhere.
+
+    `-log(a + (1 - a) e^-ratio)`, in nats: the inverse of `ratio_for_level`.
+    """
     if least == 0:
         return ratio
     low = least + (1 - least) * math.exp(-ratio)
-    if low < _SMALL:
+    if low < _UNDERFLOW_LIMIT:
         return -float(np.logaddexp(math.log(least), -ratio))
     return float(log_quotient(low, -(1 - least) * math.expm1(-ratio)))

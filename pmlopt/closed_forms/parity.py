@@ -1,4 +1,4 @@
-"""The leakage per record of a noisy parity, for every bound on the adversary's knowledge."""
+"""Per-record leakage and least distortion of a noisy parity, for every bound on the adversary's entropy."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pmlopt.errors import MechanismError, PrivacyError, QueryError
 
 
 def parity_leakage(records: int, error: float, entropy: float) -> float:
-    """L(b) of the parity of n binary records, released with error probability p, in nats.
+    """Largest per-record leakage L(b) of a parity released through a symmetric channel, in nats.
 
-    With h the binary entropy: `log 2 - h(p)`, the capacity, for `b <= (n - 1) log 2`; above that
-    `log 2 - h(e * p)` with `e * p = e (1 - p) + p (1 - e)` and e in [0, 1/2] the root of
-    `h(e) = b - (n - 1) log 2`. For n = 1 the capacity for every b.
+    With h the binary entropy and p the error probability it is the capacity `log 2 - h(p)` for
+    `b <= (n - 1) log 2`, and `log 2 - h(e * p)` above that, with `e * p = e (1 - p) + p (1 - e)` and e in
+    [0, 1/2] the root of `h(e) = b - (n - 1) log 2`. For n = 1 it is the capacity for every b.
 
     `H(T | X_i) >= b - (n - 1) log 2` for the parity T, and by Mrs Gerber's lemma `H(Y | X_i) >= h(e * p)`;
     the prior of `parity_prior` attains it.
@@ -28,7 +28,8 @@ def parity_leakage(records: int, error: float, entropy: float) -> float:
     Raises:
         QueryError, MechanismError, PrivacyError: n, p or b is not such a number.
 
-    Source: ENT, Section 7.2 (eq. (44), b = 0); the rest is pmlopt's.
+    Source: [wu2026entropy, eq. (44)] for b = 0; [wyner1973theorem] (Mrs Gerber's lemma); the rest is
+    pmlopt's, with its proof in docs/records.md.
 
     Examples:
         >>> round(parity_leakage(4, math.exp(-0.5) / 2, 2.0), 7), round(parity_leakage(4, 0.3032653, 2.5), 6)
@@ -38,11 +39,11 @@ def parity_leakage(records: int, error: float, entropy: float) -> float:
     """
     n, flip, least = _checked(records, error, entropy)
     # log 2 - h(x) by the distance d of x from 1/2: no digits cancel
-    return _short_of_a_bit((1 - 2 * _noise(n, least)) * (1 - 2 * flip))
+    return _capacity((1 - 2 * _noise(n, least)) * (1 - 2 * flip))
 
 
 def parity_distortion(records: int, leakage: float, entropy: float) -> float:
-    """D(L, b) of the parity of n binary records: the least error probability that leaks at most L.
+    """Least distortion D(L, b) of a released parity: the least error probability that leaks at most L nats.
 
     The root of `parity_leakage(n, D, b) = L` in [0, 1/2]; a symmetric channel is optimal for uniform data.
 
@@ -54,7 +55,8 @@ def parity_distortion(records: int, leakage: float, entropy: float) -> float:
     Raises:
         QueryError, PrivacyError: n, L or b is not such a number.
 
-    Source: ENT, Problem 3; the closed form is pmlopt's.
+    Source: [wu2026entropy, Definition 2.3]; the closed form is pmlopt's, with its proof in
+    docs/distortion.md.
 
     Examples:
         >>> round(parity_distortion(3, parity_leakage(3, 0.2, 1.5), 1.5), 9)
@@ -63,13 +65,13 @@ def parity_distortion(records: int, leakage: float, entropy: float) -> float:
     n, _, least = _checked(records, 0.0, entropy)
     most = nonnegative(leakage, "the leakage L", PrivacyError)
     bias = 1 - 2 * _noise(n, least)
-    if _short_of_a_bit(bias) <= most:
+    if _capacity(bias) <= most:
         return 0.0
     return (1 - _bias(most) / bias) / 2
 
 
 def parity_prior(records: int, entropy: float) -> FloatArray:
-    """(2, 2) the law of (X_i, parity) of the worst prior: the parity is x_i, but with probability e.
+    """(2, 2) joint law of (X_i, parity) under a worst prior of entropy b: they differ with probability e.
 
     Args:
         records: n.
@@ -96,7 +98,7 @@ def _checked(records: int, error: float, entropy: float) -> tuple[int, float, fl
 
 
 def _noise(records: int, entropy: float) -> float:
-    """The e in [0, 1/2], or 0 for one record, whose binary entropy is `b - (n - 1) log 2`."""
+    """Probability e <= 1/2 of binary entropy `b - (n - 1) log 2` of the worst prior; 0 for one record."""
     wanted = entropy - (records - 1) * math.log(2)
     if wanted <= 0 or records == 1:
         return 0.0
@@ -104,18 +106,21 @@ def _noise(records: int, entropy: float) -> float:
 
 
 def _bias(missing: float) -> float:
-    """The d in [0, 1] at which `log 2 - h((1 - d) / 2)` is so much, or 0 where that is nothing."""
+    """Distance d in [0, 1] at which `log 2 - h((1 - d) / 2)` equals `missing` nats; 0 where that is none."""
     if missing <= 0:
         return 0.0
     low, high = 0.0, 1.0
     for _ in range(200):
         middle = (low + high) / 2
-        low, high = (low, middle) if _short_of_a_bit(middle) >= missing else (middle, high)
+        low, high = (low, middle) if _capacity(middle) >= missing else (middle, high)
     return high
 
 
-def _short_of_a_bit(bias: float) -> float:
-    """`log 2 - h((1 - bias) / 2)` = ((1 + d) log(1 + d) + (1 - d) log(1 - d)) / 2."""
+def _capacity(bias: float) -> float:
+    """Capacity `log 2 - h((1 - d) / 2)` of a symmetric channel, in nats, by d = |bias| without cancellation.
+
+    It is `((1 + d) log(1 + d) + (1 - d) log(1 - d)) / 2`.
+    """
     d = min(1.0, abs(bias))
     if d == 1:
         return math.log(2)

@@ -1,4 +1,4 @@
-"""The two ends of every trade-off: no leakage at all, and no constraint at all."""
+"""Optimal mechanisms at the two ends of every trade-off: no leakage allowed, and nothing bounded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pmlopt.prior import PriorLike, as_prior
 
 
 def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
-    """The best output released whatever the secret: it leaks nothing, and is optimal at epsilon = 0.
+    """The constant mechanism that always releases the output of largest expected gain.
+
+    It leaks nothing, and is optimal at epsilon = 0.
 
     Args:
         prior: N letters.
@@ -31,9 +33,10 @@ def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
 
 
 def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
-    """Each letter's best output: optimal where every mechanism satisfies the requirement.
+    """The deterministic mechanism that releases each letter's output of largest gain.
 
-    Under PML that is from epsilon = -log(min p) on.
+    Optimal where every mechanism satisfies the requirement; under PML that is from epsilon = -log(min p) on
+    [grosse2025empirical, Section II-A].
 
     Examples:
         >>> deterministic([0.6, 0.4], [[1.0, 0.0], [0.0, 1.0]]).matrix

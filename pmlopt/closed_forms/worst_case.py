@@ -1,4 +1,4 @@
-"""The worst case by rank: the mechanism that never goes below a rank, and a bound on every other."""
+"""Mechanisms for the worst-case rank of a utility: the utility-safe mechanism, and a bound on every other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmlopt.utility.orders import allowed_pairs
 
 
 def utility_safe(order: ArrayLike, threshold: int) -> Mechanism:
-    """M*(h): uniform over each letter's outputs of rank h or more.
+    """The utility-safe mechanism M*(h): uniform over each letter's outputs of rank h or more.
 
     `P[x,y] = 1 / (M - h + 1)` where `u[x,y] >= h`, and 0 elsewhere (a letter with ties has as many equal
     entries as it has such outputs). Of all mechanisms that never emit a rank below h and emit every output
@@ -28,7 +28,7 @@ def utility_safe(order: ArrayLike, threshold: int) -> Mechanism:
     Raises:
         UtilityError: the order or the threshold cannot be meant; see `allowed_pairs`.
 
-    Source: WCU, Theorem 1.
+    Source: [song2026worstcase, Theorem 1].
 
     Examples:
         >>> utility_safe([[3, 2, 1], [1, 3, 2], [2, 1, 3]], 2).matrix
@@ -45,7 +45,9 @@ def uniform_on(allowed: BoolArray) -> Mechanism:
 
 
 def utility_safe_level(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
-    """The PML level of M*(h): `-log min_y p({x: u[x,y] >= h})` over the outputs that occur, in nats.
+    """PML level of the utility-safe mechanism M*(h), in nats.
+
+    `-log min_y p({x: u[x,y] >= h})` over the outputs that occur.
 
     Args:
         prior: N letters.
@@ -56,7 +58,7 @@ def utility_safe_level(prior: PriorLike, order: ArrayLike, threshold: int) -> fl
         UtilityError: the order or the threshold cannot be meant, sizes disagree, or, because of ties, letters
             have different numbers of outputs left, where the formula does not hold.
 
-    Source: WCU, Corollary 1.
+    Source: [song2026worstcase, Corollary 1].
 
     Examples:
         >>> order = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
@@ -68,7 +70,7 @@ def utility_safe_level(prior: PriorLike, order: ArrayLike, threshold: int) -> fl
 
 
 def support_bound(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
-    """What no mechanism that never emits a rank below h can leak less than, in nats.
+    """Lower bound on the PML level, in nats, of every mechanism that never emits a rank below h.
 
     Each letter x needs an output, and one that only letters of mass p(A) can emit leaks at least -log p(A):
     `max_x min_{y: u[x,y] >= h} -log p({x': u[x',y] >= h})`.
@@ -81,7 +83,7 @@ def support_bound(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
     Raises:
         UtilityError: the order or the threshold cannot be meant, or sizes disagree.
 
-    Source: WCU, Lemmas 2 and 3 (the first part of the decomposition alone).
+    Source: [song2026worstcase, Lemmas 2 and 3], the first part of the decomposition alone.
 
     Examples:
         >>> order = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
@@ -93,7 +95,7 @@ def support_bound(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
 
 
 def _support_levels(prior: PriorLike, allowed: BoolArray, equal: bool = False) -> FloatArray:
-    """(M,) -log of the mass of the letters that may emit each output; inf where none may."""
+    """(M,) the least PML of each output: -log of the mass of the letters that may emit it, inf for none."""
     p = as_prior(prior).pmf
     if len(p) != len(allowed):
         raise UtilityError(f"the order has {len(allowed)} rows for {len(p)} letters: give one for each")

@@ -1,4 +1,4 @@
-"""Approximate PML that survives post-processing, as a requirement."""
+"""Approximate PML as a requirement: PML up to a slack that survives post-processing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import MARGIN, Declared, Requirement, below
+from pmlopt.privacy.requirement import LARGEST_EXPONENT, MARGIN, Declared, Requirement, below
 from pmlopt.uncertainty.column_families import Family
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ApproximatePML(Requirement):
-    """`P(E | x) <= e^epsilon P(E) + delta` for every letter x and every event E of outputs.
+    """(epsilon, delta)-approximate PML: `P(E | x) <= e^epsilon P(E) + delta` for every letter x and event E.
 
     That is `psi_2(epsilon) = max_x sum_y max(0, P[x,y] - e^epsilon q[y]) <= delta`. Post-processing keeps it.
     It is no bound on the probability of a leakage above epsilon: for that see `envelope`.
@@ -35,7 +35,7 @@ class ApproximatePML(Requirement):
     Raises:
         PrivacyError: epsilon is negative, NaN or infinite, or delta is not in (0, 1).
 
-    Source: ENV, Section III, psi_2 and Theorem 1 (ii).
+    Source: [saeidian2026envelopes, Section III], psi_2, and [saeidian2026envelopes, Theorem 1 (ii)].
 
     Examples:
         >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
@@ -89,7 +89,7 @@ class ApproximatePML(Requirement):
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total, row = weights.sum(), matrix[0].sum()
         # P[x,y] <= q[y] / p[x] always: past max_leakage nothing is above
-        if self.epsilon > 700 or power(self.epsilon) * weights.min() >= total:
+        if self.epsilon > LARGEST_EXPONENT or power(self.epsilon) * weights.min() >= total:
             return 0 * matrix.max(axis=0)
         over = matrix * total - power(self.epsilon) * (weights @ matrix)
         numerator, denominator = self.delta.as_integer_ratio()
@@ -107,7 +107,9 @@ class ApproximatePML(Requirement):
 
 
 def _priced(prior: Prior, gains: FloatArray, privacy: ApproximatePML, prices: FloatArray) -> float:
-    """`delta sum m + max_y max sum_x p g lam - m (lam - e^eps)^+` over columns lam of mean one.
+    """Upper bound on the gains from multipliers m >= 0 of the slack constraints.
+
+    `delta sum m + max_y max sum_x p g lam - m (lam - e^eps)^+` over columns lam of mean one.
 
     The largest of one column takes letters by descending gain up to e^eps each, or without a limit at the
     price `g[x] - m[x] / p[x]`. It is the least of `c + e^eps <p, (g - c)^+>` over c from the best price on.
@@ -124,7 +126,7 @@ def _priced(prior: Prior, gains: FloatArray, privacy: ApproximatePML, prices: Fl
 
 
 def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> list[FloatArray]:
-    """Prices of the slack: so high that there is none, and those of the linear program where it ends."""
+    """Multipliers of the slack constraints: so large that no slack pays, and those of the linear program."""
     import cvxpy as cp
 
     n, m = gains.shape

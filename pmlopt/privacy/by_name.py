@@ -1,4 +1,4 @@
-"""Requirements by name, for the command line and problem files."""
+"""Privacy requirements by name, for the command line and problem files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONE_SIDED: dict[str, type[PML] | type[LDP] | type[MaximalLeakage]] = {
 def requirement_named(
     name: str, epsilon: float, lower: float | None = None, slack: float | None = None
 ) -> Requirement:
-    """The requirement of that name; under LIP, epsilon is the upper side and the lower one where left out.
+    """The privacy requirement of a given name and level; LIP has the same bound on both sides by default.
 
     Args:
         name: such as "pml".

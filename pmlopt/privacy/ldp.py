@@ -15,8 +15,8 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import Declared, Requirement, below
-from pmlopt.uncertainty.column_families import STEEPEST, Family, Staircase
+from pmlopt.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, below
+from pmlopt.uncertainty.column_families import NEGLIGIBLE_LEVEL, Family, Staircase
 from pmlopt.uncertainty.support_functions import two_values
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LDP(Requirement):
-    """epsilon-LDP: `P[x,y] <= e^epsilon P[x',y]` for all x, x', y; PML for every prior at once.
+    """epsilon-LDP: `P[x,y] <= e^epsilon P[x',y]` for all x, x', y; it is epsilon-PML for every prior.
 
     Args:
         epsilon: the bound on the log-ratio, in nats.
@@ -33,7 +33,7 @@ class LDP(Requirement):
     Raises:
         PrivacyError: epsilon is negative, NaN, infinite, or past 700, where e^epsilon is no float.
 
-    Source: EMP, Section I and Remark 1 (LDP is PML for the set of all priors).
+    Source: [grosse2025empirical, Remark 3] (LDP is PML for the set of all priors).
 
     Examples:
         >>> LDP(math.log(3)).holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
@@ -45,7 +45,7 @@ class LDP(Requirement):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
-        if self.epsilon > 700:
+        if self.epsilon > LARGEST_EXPONENT:
             raise PrivacyError(f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon")
 
     @property
@@ -82,4 +82,4 @@ class LDP(Requirement):
         return two_values(prior.pmf, gains, math.exp(-self.epsilon))
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
-        return (Staircase(0.0, math.exp(min(self.epsilon, STEEPEST))),)
+        return (Staircase(0.0, math.exp(min(self.epsilon, NEGLIGIBLE_LEVEL))),)

@@ -15,7 +15,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import lip_levels
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import Declared, Requirement, below
+from pmlopt.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, below
 from pmlopt.uncertainty.column_families import Box, Family
 from pmlopt.uncertainty.support_functions import top_mean
 
@@ -34,8 +34,7 @@ class LIP(Requirement):
     Raises:
         PrivacyError: a bound is negative, NaN, infinite, or past 700.
 
-    Source: Jiang, Seif, Tandon and Li, Context-aware local information privacy, IEEE Trans. Inf.
-    Forensics Secur. 16 (2021); with two bounds, Zarrabian, Ding and Sadeghi (ITW 2022).
+    Source: [jiang2021context]; with two bounds, [zarrabian2022asymmetric].
 
     Examples:
         >>> LIP(math.log(2), math.log(1.5)).holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
@@ -49,7 +48,7 @@ class LIP(Requirement):
     def __post_init__(self) -> None:
         for side in ("lower", "upper"):
             bound = nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
-            if bound > 700:
+            if bound > LARGEST_EXPONENT:
                 raise PrivacyError(f"the {side} bound {bound} is past 700 nats: no float holds e^{side}")
             object.__setattr__(self, side, bound)
 

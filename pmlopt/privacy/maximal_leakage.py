@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MaximalLeakage(Requirement):
-    """Maximal leakage at most epsilon: `sum_y max_x P[x,y] <= e^epsilon`; an average over outcomes.
+    """Maximal leakage of at most epsilon, `sum_y max_x P[x,y] <= e^epsilon`: an average over outcomes.
 
     Args:
         epsilon: the bound in nats; past log(min(N, M)) it binds nothing.
@@ -31,8 +31,7 @@ class MaximalLeakage(Requirement):
     Raises:
         PrivacyError: epsilon is negative, NaN or infinite.
 
-    Source: Issa, Wagner and Kamath, An operational approach to information leakage, IEEE Trans.
-    Inf. Theory 66 (2020), Theorem 1.
+    Source: [issa2020operational, Theorem 1].
 
     Examples:
         >>> MaximalLeakage(math.log(1.5)).holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])

@@ -17,7 +17,7 @@ from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.requirement import Declared, Requirement, below
 from pmlopt.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
-from pmlopt.uncertainty.column_families import STEEPEST, Box, Family, Staircase
+from pmlopt.uncertainty.column_families import NEGLIGIBLE_LEVEL, Box, Family, Staircase
 from pmlopt.uncertainty.support_functions import top_mean
 
 if TYPE_CHECKING:
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PML(Requirement):
-    """epsilon-PML: `P[x,y] <= e^epsilon q[y]` for all x, y, with q = p P (EMP, Definition 2).
+    """epsilon-PML: `P[x,y] <= e^epsilon q[y]` for all letters x and outcomes y, with q = p P.
 
-    Over a set of priors it holds for each of them: `max_x P[x,y] <= e^epsilon min_Q sum_x Q[x] P[x,y]`
-    (EMP, eq. (1)).
+    Over a set of priors it holds for each of them: `max_x P[x,y] <= e^epsilon min_Q sum_x Q[x] P[x,y]`.
 
     Args:
         epsilon: the bound on the pointwise maximal leakage of every outcome, in nats; past
@@ -38,6 +37,8 @@ class PML(Requirement):
 
     Raises:
         PrivacyError: epsilon is negative, NaN or infinite, or `over` is no set of priors.
+
+    Source: [grosse2025empirical, Definition 2]; over a set, [grosse2025empirical, eq. (1)].
 
     Examples:
         >>> requirement = PML(math.log(1.5))
@@ -135,7 +136,7 @@ class PML(Requirement):
         priors = self.priors(prior)
         if priors is None:
             return (Box(0.0, math.exp(min(self.epsilon, prior.max_leakage))),)
-        keep = math.exp(-min(self.epsilon, STEEPEST))
+        keep = math.exp(-min(self.epsilon, NEGLIGIBLE_LEVEL))
         if isinstance(priors, ChoquetSet) and priors.vacuous:
             return (Staircase(0.0, 1 / keep),)
         if isinstance(priors, L1Ball) and not priors.empties and (priors.center.pmf == prior.pmf).all():
@@ -143,7 +144,7 @@ class PML(Requirement):
         return Cone(priors, keep)
 
     def priors(self, prior: Prior) -> PriorSet | None:
-        """The priors for which it must hold, of which None stands for the given one alone.
+        """The set of priors for which the bound must hold; None where it is the given prior alone.
 
         Raises:
             PrivacyError: they are on other letters than the given one.

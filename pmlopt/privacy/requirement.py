@@ -1,4 +1,4 @@
-"""What every privacy requirement offers."""
+"""The interface of privacy requirements: levels, constraints on a variable, and what a proof needs."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ class Requirement(ABC):
 
     @property
     def scope(self) -> str:
-        """For which priors or with what slack the bound holds, in words; empty if for the given prior."""
+        """The priors or the slack of the bound in words; empty where it is for the given prior."""
         return ""
 
     @property
     def details(self) -> dict[str, Any]:
-        """What the bound is about besides its limits, as plain data."""
+        """The parameters of the bound besides its limits, as plain data."""
         return {}
 
     @abstractmethod
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """The levels that a mechanism reaches, under the same names as `limits`, in nats."""
+        """The levels of a mechanism in nats, under the same names as `limits`."""
 
     @abstractmethod
     def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
@@ -64,12 +64,12 @@ class Requirement(ABC):
         """The values that the variables brought by `constraints` take at a given matrix."""
 
     def band(self, prior: Prior) -> Band | None:
-        """The same on one column by itself, as a `Band`; None where it is none, or has no interior."""
+        """The bound on one column by itself as a `Band`; None where it is not one, or has no interior."""
         return None
 
     @abstractmethod
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Numbers that are all at most 0 iff the requirement holds.
+        """Violations of the bound: numbers that are all at most 0 iff the requirement holds.
 
         Homogeneous in `weights` (the prior up to a factor) and in `matrix` (rows up to one common
         sum), and written in operations that numpy floats, Python integers and Fractions share, so
@@ -109,8 +109,12 @@ class Requirement(ABC):
         return all(levels[name] <= limit for name, limit in self.limits.items())
 
 
+LARGEST_EXPONENT = 700.0
+"""The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""
+
 MARGIN = 2.0**-40
-"""By this share the constraints on a variable are stricter than the claim."""
+"""Share by which constraints on a variable are stricter than the claim: 9e-13, far above the rounding of a
+matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
 
 
 def below(factor: float) -> float:

@@ -1,4 +1,4 @@
-"""Queries on a dataset of records, how many datasets lie behind each value, and mechanisms that answer."""
+"""Queries on a dataset of records, the number of datasets behind each value, and mechanisms that answer."""
 
 from pmlopt.queries.channel import RecordChannel, record_channel
 from pmlopt.queries.distortion import expected_distortion

@@ -1,4 +1,4 @@
-"""A mechanism seen from a query's records: Y depends on the dataset through the row q(.|x) alone."""
+"""The channel from the records of a query to a mechanism's output, by classes of datasets with equal rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from pmlopt.queries.query import Query, check_listable, check_query
 
 @dataclass(frozen=True, eq=False)
 class RecordChannel:
-    """What matters of a query and a mechanism for the leakage of its records.
+    """The channel from a query's records to the output: all that the leakage of the records depends on.
 
-    A class is a set of datasets with the same row. Given the law J of (X_i, T), T the class, the entropy of
-    the dataset is largest when it is uniform inside each cell, so that J and the counts `log_counts` stand
-    for the whole prior (ENT's Problem 1 in |X_i| T variables instead of |X|).
+    Y depends on the dataset through the row q(.|x) alone, and a class is a set of datasets with the same row.
+    Given the law J of (X_i, T), T the class, the entropy of the dataset is largest when it is uniform inside
+    each cell, so that J and the counts `log_counts` stand for the whole prior:
+    [wu2026entropy, Definition 2.1] in |X_i| T variables instead of |X|. The proof is in docs/records.md.
 
     Attributes:
         query: whose records they are; with one value for each class where the mechanism is q(y|x).
@@ -53,7 +54,7 @@ class RecordChannel:
 
 
 def record_channel(query: Query, mechanism: MechanismLike) -> RecordChannel:
-    """Query and mechanism on the same datasets.
+    """The channel from a query's records to the output of a mechanism on the same datasets.
 
     Args:
         query: f.
@@ -81,7 +82,7 @@ def record_channel(query: Query, mechanism: MechanismLike) -> RecordChannel:
 
 
 def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
-    """Whether the rows are datasets, not values of the query."""
+    """Whether the rows of the mechanism stand for datasets, not for values of the query."""
     rows, values = len(mechanism.inputs), len(query.values)
     size = np.exp(min(query.log_size, 50.0))
     many = abs(rows - size) < 0.5
@@ -99,7 +100,7 @@ def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
 
 
 def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
-    """Rows without names are in order; rows with names have these (0 and 1 are names of a query's values)."""
+    """Raise a MechanismError unless the rows are unnamed, or named as expected and in that order."""
     if mechanism.inputs in (names, tuple(range(len(names)))):
         return
     how = "the same in another order: reorder the rows" if set(mechanism.inputs) == set(names) else "others"
@@ -114,7 +115,7 @@ def _named_by_dataset(query: Query, mechanism: Mechanism) -> bool:
 
 
 def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:
-    """Rows that are alike made one, rows of values that no dataset has left out."""
+    """The channel with equal rows merged, and rows of values that no dataset has left out."""
     reached = np.flatnonzero(np.isfinite(query.log_counts(0)).any(axis=0))
     rows, places = _distinct(matrix[reached] / matrix[reached].sum(axis=1, keepdims=True))
     classes = np.full(len(query.values), -1)
@@ -126,7 +127,7 @@ def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordCh
 
 
 def _distinct(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The distinct rows in the order in which they come, and the place of each row among them."""
+    """The distinct rows in order of appearance, and the index of each row among them."""
     _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.argsort(order)

@@ -1,4 +1,4 @@
-"""The expected distortion of an answer to a query."""
+"""The expected distortion of a mechanism that answers a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pmlopt.queries.symmetry import orbits
 def expected_distortion(
     query: Query, mechanism: MechanismLike, loss: ArrayLike | None = None, law: ArrayLike | None = None
 ) -> float:
-    """`E d(f(X), Y) = sum_{x,y} p_0(x) q(y|x) d(f(x), y)`.
+    """Expected distortion of a query's answer, `E d(f(X), Y) = sum_{x,y} p_0(x) q(y|x) d(f(x), y)`.
 
     Args:
         query: f.
@@ -28,7 +28,7 @@ def expected_distortion(
         UtilityError: the loss does not fit.
         MechanismError, QueryError, PriorError: another argument does not.
 
-    Source: ENT, eq. (31) and (32).
+    Source: [wu2026entropy, eqs. (31) and (32)].
 
     Examples:
         >>> from pmlopt.queries import ModularSum, symmetric_channel
@@ -49,7 +49,7 @@ def expected_distortion(
 
 
 def loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[Label, ...]]:
-    """(T, M) d(f, y), and the labels of the outputs.
+    """(T, M) the distortion d(f, y) of each value and output, and the labels of the outputs.
 
     Raises:
         UtilityError: the loss is no matrix with a row for each value of the query, or is negative.

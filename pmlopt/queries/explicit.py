@@ -1,4 +1,4 @@
-"""Any function on a small product alphabet, as a table."""
+"""Queries given as a table of values on a small product alphabet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmlopt.queries.query import LARGEST_TABLE, Query, checked_record, in_order,
 
 @dataclass(frozen=True, eq=False, init=False)
 class Explicit(Query):
-    """Any f, given as a table; records may have alphabets of any size.
+    """A query given as the table of its values; records may have alphabets of any size.
 
     Args:
         function: (k_1, ..., k_n) the value f(x) at each x: numbers or other labels.
@@ -64,7 +64,7 @@ class Explicit(Query):
 
     @cached_property
     def kinds(self) -> tuple[int, ...]:
-        """One record of each kind, by its counts."""
+        """One record of each kind; records are of a kind where their counts are equal."""
         first: dict[tuple[int, bytes], int] = {}
         for record, size in enumerate(self.alphabets):
             first.setdefault((size, self._counts(record).tobytes()), record)
@@ -83,6 +83,6 @@ class Explicit(Query):
         return self.places
 
     def _counts(self, record: int) -> IntArray:
-        """(k_i, T)."""
+        """(k_i, T) the number of datasets with each letter of a record and each value."""
         flat = np.moveaxis(self.places, record, 0).reshape(self.alphabets[record], -1)
         return np.stack([np.bincount(row, minlength=len(self.labels)) for row in flat])

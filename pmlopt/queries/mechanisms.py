@@ -13,7 +13,7 @@ from pmlopt.queries.query import Query, numbers_of
 
 
 def symmetric_channel(query: Query, error: float) -> Mechanism:
-    """The generalised binary-symmetric channel: the true value with probability 1 - p, else any other alike.
+    """The generalised binary symmetric channel: the true value with probability 1 - p, else another one.
 
     `q(y|x) = 1 - p` for `y = f(x)` and `p / (m - 1)` for the other m - 1 values.
 
@@ -24,7 +24,7 @@ def symmetric_channel(query: Query, error: float) -> Mechanism:
     Raises:
         MechanismError: p is not such a number.
 
-    Source: ENT, eq. (33).
+    Source: [wu2026entropy, eq. (33)].
 
     Examples:
         >>> from pmlopt.queries import ModularSum
@@ -43,7 +43,7 @@ def symmetric_channel(query: Query, error: float) -> Mechanism:
 
 
 def laplace(query: Query, epsilon: float) -> Mechanism:
-    """Laplace noise of scale `sensitivity / epsilon`, and the value nearest to the sum as the answer.
+    """The Laplace mechanism of scale `sensitivity / epsilon`, rounded to the nearest value of the query.
 
     Thresholds lie half way between neighbouring values; for parity it is 0.5, and the channel is
     binary-symmetric with `p = exp(-epsilon / 2) / 2`.
@@ -56,8 +56,8 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
         PrivacyError: epsilon is not a positive number.
         QueryError: the values are not numbers.
 
-    Source: ENT, eq. (45)-(46). It takes 1 as the sensitivity of a sum modulo m; for m > 2 one record can
-    change that sum by more, and the query's true sensitivity is used.
+    Source: [wu2026entropy, eqs. (45) and (46)], for the parity. The paper takes 1 as the sensitivity of a sum
+    modulo m; for m > 2 one record can change that sum by more, and the query's true sensitivity is used.
 
     Examples:
         >>> from pmlopt.queries import ModularSum
@@ -79,7 +79,9 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
 
 
 def exponential(query: Query, epsilon: float, score: Literal["match", "distance"] = "match") -> Mechanism:
-    """The exponential mechanism: `q(y|x)` proportional to `exp(epsilon u(x, y) / (2 sensitivity of u))`.
+    """The exponential mechanism of a query with a score of matches or of distances.
+
+    `q(y|x)` is proportional to `exp(epsilon u(x, y) / (2 sensitivity of u))`.
 
     Args:
         query: any for "match"; with numbers as values for "distance".
@@ -91,7 +93,7 @@ def exponential(query: Query, epsilon: float, score: Literal["match", "distance"
         PrivacyError: epsilon is not a positive number, or the score is unknown.
         QueryError: the score needs numbers.
 
-    Source: ENT, eq. (47)-(48), which is "match".
+    Source: [wu2026entropy, eqs. (47) and (48)], which is "match"; [mcsherry2007mechanism].
 
     Examples:
         >>> from pmlopt.queries import ModularSum

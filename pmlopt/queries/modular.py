@@ -1,4 +1,4 @@
-"""Sums modulo m."""
+"""The sum of records modulo m, and its counts by convolution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pmlopt.queries.query import Query, alphabets_of, checked_record, listed
 
 @dataclass(frozen=True, init=False)
 class ModularSum(Query):
-    """`f(x) = x_1 + ... + x_n mod m`; parity for m = 2 and binary records.
+    """The sum of n records modulo m, `f(x) = x_1 + ... + x_n mod m`; parity for m = 2 and binary records.
 
     Counts are found by convolution, in logarithms: log2(n) of them, m^2 terms each.
 
@@ -27,7 +27,7 @@ class ModularSum(Query):
     Raises:
         QueryError: a number is not whole or below 1.
 
-    Source: ENT, Section 4.1.1.
+    Source: [wu2026entropy, Section 4.1.1].
 
     Examples:
         >>> parity = ModularSum(4, 2)
@@ -74,7 +74,7 @@ class ModularSum(Query):
         return np.asarray(listed(self).sum(axis=0) % self.modulus)
 
     def _others(self, size: int) -> FloatArray:
-        """(m,) the logarithm of how often each sum is that of all records but one of this size."""
+        """(m,) the logarithms of the counts of each sum of all records but one with this alphabet size."""
         times = Counter(self.sizes)
         times[size] -= 1
         found = np.where(np.arange(self.modulus) == 0, 0.0, -np.inf)
@@ -90,7 +90,7 @@ def _logarithm(counts: IntArray) -> FloatArray:
 
 
 def _power(one: FloatArray, times: int) -> FloatArray:
-    """A law convolved with itself so many times, by repeated squaring."""
+    """The convolution power of logarithms of counts, by repeated squaring."""
     found = np.where(np.arange(len(one)) == 0, 0.0, -np.inf)
     while times:
         if times % 2:

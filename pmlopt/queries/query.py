@@ -1,4 +1,4 @@
-"""Queries: functions of a dataset of n records, and how many datasets lie behind each value."""
+"""Queries: functions of a dataset of n records, and the number of datasets behind each of their values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from pmlopt.arrays import FloatArray, IntArray, Label, whole
 from pmlopt.errors import QueryError
 
 LARGEST_TABLE = 2**20
-"""Datasets that are listed one by one: up to this many."""
+"""The largest number of datasets that are listed one by one: a table of them takes 8 MB."""
 
-MOST_RECORDS = 10**7
+LARGEST_RECORD_COUNT = 10**7
+"""The largest number of records: their alphabets are a tuple with an entry for each."""
 
 
 class Query(ABC):
@@ -74,7 +75,7 @@ class Query(ABC):
 
     @property
     def records(self) -> int:
-        """How many there are, n."""
+        """The number of records, n."""
         return len(self.alphabets)
 
     @property
@@ -84,13 +85,13 @@ class Query(ABC):
 
 
 def check_query(query: Query) -> None:
-    """Complain about what is no query."""
+    """Raise a QueryError for an argument that is not a query."""
     if not isinstance(query, Query):
         raise QueryError(f"the query is {query!r:.60}: give one such as queries.ModularSum(4, 2)")
 
 
 def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
-    """The sizes of the records' alphabets: one number for all, or one for each record."""
+    """The sizes of the records' alphabets, from one number for all or one for each record."""
     n = record_count(records)
     if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
         sizes = tuple(whole(size, "an alphabet's size", QueryError) for size in letters)
@@ -101,22 +102,22 @@ def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def record_count(records: int) -> int:
-    """How many records, at most ten million."""
+    """The number of records as an integer; a QueryError where it is not one from 1 to ten million."""
     n = whole(records, "the number of records", QueryError)
-    if n > MOST_RECORDS:
-        raise QueryError(f"{n:,} records are too many: at most {MOST_RECORDS:,}")
+    if n > LARGEST_RECORD_COUNT:
+        raise QueryError(f"{n:,} records are too many: at most {LARGEST_RECORD_COUNT:,}")
     return n
 
 
 def checked_record(query: Query, record: int) -> int:
-    """A record's place, counted from 0."""
+    """The index of a record, counted from 0, as an integer; a QueryError where there is no such record."""
     if not isinstance(record, Integral) or record not in range(query.records):
         raise QueryError(f"there is no record {record!r}: the query has the records 0 to {query.records - 1}")
     return int(record)
 
 
 def check_listable(query: Query) -> None:
-    """Complain of more than 2^20 datasets, or more than 32 records."""
+    """Raise a QueryError for a query on more than 2^20 datasets, or of more than 32 records."""
     if query.log_size > math.log(LARGEST_TABLE) + 1e-9 or query.records > 32:
         raise QueryError(
             f"e^{query.log_size:.6g} datasets of {query.records} records are too many to list (at most "
@@ -125,7 +126,7 @@ def check_listable(query: Query) -> None:
 
 
 def listed(query: Query) -> IntArray:
-    """(n, k_1, ..., k_n) every dataset: entry i is the letter of record i.
+    """(n, k_1, ..., k_n) all datasets: entry i holds the letter of record i in each of them.
 
     Raises:
         QueryError: there are more than 2^20, or more than 32 records.
@@ -135,7 +136,7 @@ def listed(query: Query) -> IntArray:
 
 
 def numbers_of(query: Query) -> FloatArray:
-    """(T,) the values as numbers, each above the one before.
+    """(T,) the values of a query as floats, in strictly increasing order.
 
     Raises:
         QueryError: they are not, or as floats they are too large or no longer distinct.
@@ -159,7 +160,7 @@ def numbers_of(query: Query) -> FloatArray:
 
 
 def in_order(values: Iterable[Label]) -> tuple[Label, ...]:
-    """Distinct values: numbers rising, others as they come.
+    """The distinct values: in ascending order where all are numbers, in order of appearance otherwise.
 
     Raises:
         QueryError: a value cannot be a label.
@@ -177,5 +178,5 @@ def in_order(values: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def widest_step(numbers: Iterable[float]) -> float:
-    """The largest difference of neighbours in a row of numbers."""
+    """The largest absolute difference of neighbours in a sequence of numbers."""
     return max((abs(after - before) for before, after in pairwise(numbers)), default=0.0)

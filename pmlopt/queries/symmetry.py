@@ -1,4 +1,4 @@
-"""Classes of datasets that a mechanism need not tell apart: orbits of what leaves a query as it is."""
+"""Classes of datasets on which an optimal mechanism may be constant: orbits of the symmetries of a query."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Orbits:
 
 
 def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
-    """The classes of a query under a true law of the dataset.
+    """The orbits of datasets under the symmetries of a query and of the true law of the dataset.
 
     The values of f themselves for a sum modulo m whose records each have a multiple of m letters, such as the
     parity; the weight for other sums and functions of the weight of binary records; for any other query the
@@ -71,13 +71,13 @@ def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
 
 
 def _counted(query: Query, values: IntArray) -> Orbits:
-    """Classes with the probabilities of a uniform dataset."""
+    """The orbits of a query by its counts, with their probabilities under a uniform dataset."""
     counts = np.logaddexp.reduce(query.log_counts(0), axis=0)
     return Orbits(query, values, np.exp(counts - query.log_size))
 
 
 def _listed(query: Query, law: ArrayLike | None) -> Orbits:
-    """Classes from the table of the query and the law."""
+    """The orbits under permutations of records, from the table of the query and of the law."""
     table = query.table()
     masses = np.full(table.shape, 1 / table.size) if law is None else _law(law, table.shape)
     sets = _exchangeable(table, masses)
@@ -94,7 +94,7 @@ def _listed(query: Query, law: ArrayLike | None) -> Orbits:
 
 
 def _exchangeable(table: IntArray, masses: FloatArray) -> list[list[int]]:
-    """Records in sets that can be permuted without changing the table or the law."""
+    """The sets of records whose permutations leave the table and the law as they are."""
     sets: list[list[int]] = []
     for record in range(table.ndim):
         for records in sets:

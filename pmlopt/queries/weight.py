@@ -1,4 +1,4 @@
-"""Functions of the weight of binary records."""
+"""Queries on binary records that depend on the number of ones alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OfWeight(Query):
         """(n + 1,) the value at each weight."""
 
     def places(self) -> IntArray:
-        """(n + 1,) the place of each weight's value among `values`."""
+        """(n + 1,) the index of each weight's value among `values`."""
         return self._places[1]
 
     @property
@@ -66,7 +66,7 @@ class OfWeight(Query):
 
     @cached_property
     def _places(self) -> tuple[tuple[Label, ...], IntArray]:
-        """The distinct values, and the place of each weight's value among them."""
+        """The distinct values, and the index of each weight's value among them."""
         found = self.of_weights()
         values = in_order(found)
         place = {value: at for at, value in enumerate(values)}
@@ -107,7 +107,7 @@ class Weight(OfWeight):
 
 @dataclass(frozen=True, init=False)
 class Quadratic(OfWeight):
-    """`f(x) = sum_{i<j} x_i x_j` over n binary records: w (w - 1) / 2 at the weight w.
+    """The quadratic query `f(x) = sum_{i<j} x_i x_j` over n binary records: w (w - 1) / 2 at the weight w.
 
     Args:
         records: n.
@@ -115,7 +115,7 @@ class Quadratic(OfWeight):
     Raises:
         QueryError: the number of records is not whole or below 1.
 
-    Source: ENT, Section 4.1.1.
+    Source: [wu2026entropy, Section 4.1.1].
 
     Examples:
         >>> Quadratic(3).values, Quadratic(3).sensitivity
@@ -132,7 +132,7 @@ class Quadratic(OfWeight):
 
 
 def _log_binomials(n: int) -> FloatArray:
-    """(n + 1,) log C(n, w), from whole numbers."""
+    """(n + 1,) the logarithms of the binomial coefficients C(n, w), from exact integers."""
     found, binomial = [0.0], 1
     for weight in range(n // 2):
         binomial = binomial * (n - weight) // (weight + 1)

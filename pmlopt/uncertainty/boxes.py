@@ -76,7 +76,7 @@ class Box(ChoquetSet):
 
     @cached_property
     def _bounded(self) -> bool:
-        """Whether an upper bound says more than the lower bounds and the sum of one."""
+        """Whether an upper bound is implied by neither the lower bounds nor the sum of one."""
         return bool((self.upper < 1 - (self.lower.sum() - self.lower) - MEMBER).any())
 
     @cached_property
@@ -141,7 +141,7 @@ class Box(ChoquetSet):
 
 
 class MinimumMass(Box):
-    """The priors with at least a given mass on every letter: `w(v) = mass sum(v) + (1 - N mass) min v`.
+    """The priors with at least a given mass on every letter; `w(v) = mass sum(v) + (1 - N mass) min v`.
 
     Args:
         size: N, the number of letters.
@@ -150,7 +150,7 @@ class MinimumMass(Box):
     Raises:
         PrivacyError: the size is not a whole number, or the mass is negative or above 1/N.
 
-    Source: HIST (the set of priors with at least alpha on every letter).
+    Source: [saeidian2025histogram, Section III-A], the laws of a record with at least alpha in each bin.
 
     Examples:
         >>> MinimumMass(4, 0.1).least_mean(np.array([[0.0], [1.0], [1.0], [1.0]])).round(12)
@@ -180,13 +180,15 @@ class MinimumMass(Box):
 
 
 class AllPriors(MinimumMass):
-    """All priors on N letters, `w(v) = min v`: PML over them is LDP (EMP, Remark 1).
+    """The set of all priors on N letters, with the least mean `w(v) = min v`: PML over it is LDP.
 
     Args:
         size: N, the number of letters.
 
     Raises:
         PrivacyError: the size is not a whole number of at least 1.
+
+    Source: [grosse2025empirical, Remark 3].
 
     Examples:
         >>> AllPriors(2).least_mean(np.array([[0.25], [0.75]]))

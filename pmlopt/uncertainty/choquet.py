@@ -1,4 +1,4 @@
-"""Sets of priors whose least mean is a Choquet integral: the worst case by sorting."""
+"""Sets of priors given by a 2-monotone lower probability: the least mean is a Choquet integral."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from pmlopt.uncertainty.support_functions import Piece, largest_gains, two_value
 
 @dataclass(frozen=True, eq=False)
 class LowerProbability:
-    """`nu(A) = max(0, lower(A) - shift, total - upper(not A))`, nu(all letters) = total; floats or integers.
+    """A lower probability nu of sets of letters, in floats or in integers.
+
+    `nu(A) = max(0, lower(A) - shift, total - upper(not A))`, and nu(all letters) = total.
 
     Attributes:
         lower: (N,).
@@ -31,7 +33,7 @@ class LowerProbability:
     total: Any
 
     def of_first(self, order: Any) -> Any:
-        """(N, M) nu of the first k letters of each order, for k = 1, ..., N."""
+        """(N, M) the lower probabilities of the first k letters of each order, for k = 1, ..., N."""
         nu = np.maximum(np.cumsum(self.lower[order], axis=0) - self.shift, 0 * self.total)
         if self.upper is not None:
             after = np.cumsum(self.upper[order][::-1], axis=0)[::-1]
@@ -40,7 +42,7 @@ class LowerProbability:
         return nu
 
     def of(self, sets: Any) -> FloatArray:
-        """(K,) nu of (K, N) sets."""
+        """(K,) the lower probabilities of (K, N) sets of letters."""
         nu = np.maximum(sets @ self.lower - self.shift, 0.0)
         if self.upper is not None:
             nu = np.maximum(nu, self.total - ~sets @ self.upper)
@@ -48,25 +50,24 @@ class LowerProbability:
 
 
 class ChoquetSet(PriorSet):
-    """A set `{Q: Q(A) >= nu(A) for all A}` with a 2-monotone lower probability nu.
+    """The set of priors `{Q: Q(A) >= nu(A) for all A}` of a 2-monotone lower probability nu.
 
     With the letters in descending order of v, the worst prior gives the k-th the mass
     `nu(first k) - nu(first k - 1)`, and w(v) is its mean: the adversary has the least possible mass on
     the largest entries.
 
-    Source: Choquet, Theory of capacities, Ann. Inst. Fourier 5 (1954); Huber and Strassen, Ann. Stat. 1
-    (1973) (l1 balls); de Campos, Huete and Moral, Probability intervals, IJUFKS 2 (1994) (boxes).
+    Source: [choquet1954capacities]; [huber1973minimax] (l1 balls); [decampos1994intervals] (boxes).
     """
 
     @cached_property
     @abstractmethod
     def floats(self) -> LowerProbability:
-        """Nu in floats, its total near one."""
+        """The lower probability in floats, with a total near one."""
 
     @cached_property
     @abstractmethod
     def integers(self) -> LowerProbability:
-        """Nu times a number, in Python integers, without rounding."""
+        """The lower probability times a positive number, in Python integers without rounding."""
 
     @property
     def size(self) -> int:
@@ -74,7 +75,7 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def vacuous(self) -> bool:
-        """Whether it says no more than all priors do: nu is 0 but on all letters."""
+        """Whether the set is that of all priors: nu is 0 but on the set of all letters."""
         return bool((self.floats.of(~np.eye(self.size, dtype=bool)) <= 0).all())
 
     def least_mean(self, matrix: FloatArray) -> FloatArray:

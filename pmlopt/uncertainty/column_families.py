@@ -1,4 +1,4 @@
-"""What a requirement allows a column to be, once it is divided by its mean."""
+"""Families of columns of mean one that a requirement allows, and their extreme points."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 
 TIE = 1e-13
-"""A letter between that is off an end by a mass of less than this is at that end."""
+"""Mass by which the letter between the two values may be off one of them and count as at it, by rounding."""
 
-
-STEEPEST = 230.0
-"""A level in nats from which on a letter of the lower value is the same as one of zero, in floats."""
+NEGLIGIBLE_LEVEL = 230.0
+"""Level in nats from which on e^-level, 1e-100, counts as zero beside one."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """`low <= lam <= high`, `<p, lam> = 1`: an extreme column is high on a set S, between at one letter f
-    at most, and low elsewhere (a fractional knapsack).
+    """The columns with bounds on each entry, `low <= lam <= high` and `<p, lam> = 1`.
 
-    Source: EXT, Lemma 1; the columns of PML have low = 0 and high = e^eps, those of LIP low = e^-lower.
+    An extreme column solves a fractional knapsack: it is high on a set S, between at one letter f at most,
+    and low elsewhere. The columns of PML have low = 0 and high = e^eps, those of LIP low = e^-lower.
+
+    Source: [grosse2024extremal, Lemma 1], the polytope of PML.
 
     Examples:
         >>> Box(0.0, 2.0).capacity
@@ -39,11 +40,11 @@ class Box:
 
     @property
     def constant(self) -> bool:
-        """Whether the constant is the only column."""
+        """Whether the constant column is the only one."""
         return self.high <= 1 or self.low >= 1
 
     def fill(self, mass: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What makes the mean one: (low, step, extra), lam being low + step on S + extra at f.
+        """The values (low, step, extra) of columns of mean one: lam is low, plus step on S, plus extra at f.
 
         Args:
             mass: (K,) the masses p(S).
@@ -57,18 +58,19 @@ class Box:
         return low, np.where(full, (1 - self.low) / np.where(full, mass, 1.0), step), extra
 
     def stricter(self, share: float) -> Box:
-        """The same with room of a share on both sides, where there is any."""
+        """The family with both bounds stricter by a share, as far as the constant column allows."""
         return Box(min(1.0, self.low * (1 + share)), max(1.0, self.high * (1 - share)))
 
 
 @dataclass(frozen=True)
 class Staircase:
-    """`m <= lam <= base + slope m` for some m, `<p, lam> = 1`: two values, the upper one on a set S.
+    """The columns with a bound on the ratio of entries: `m <= lam <= base + slope m`, `<p, lam> = 1`.
 
-    The columns of LDP have base = 0 and slope = e^eps. Those of the l1 ball (EMP, Proposition 2) that
-    are nowhere zero have `base = e^eps / (1 + beta e^eps / 2)` and `slope = base beta / 2`.
+    An extreme column takes two values, the upper one on a set S. The columns of LDP have base = 0 and
+    slope = e^eps. Those of the l1 ball [grosse2025empirical, Proposition 2] that are nowhere zero have
+    `base = e^eps / (1 + beta e^eps / 2)` and `slope = base beta / 2`.
 
-    Source: Kairouz, Oh and Viswanath, JMLR 17 (2016), Theorem 2 (staircase mechanisms).
+    Source: [kairouz2016extremal, Theorem 2] (staircase mechanisms).
     """
 
     base: float
@@ -81,20 +83,20 @@ class Staircase:
 
     @property
     def constant(self) -> bool:
-        """Whether the constant is the only column."""
+        """Whether the constant column is the only one."""
         return self.base + self.slope <= 1
 
     def lower(self, mass: FloatArray) -> FloatArray:
-        """m, by p(S)."""
+        """(K,) the lower value m of the extreme columns, from the masses p(S)."""
         return (1 - self.base * mass) / (1 - mass + self.slope * mass)
 
     def fill(self, mass: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(m, the step up from it, 0), so that the mean is one; see `Box.fill`."""
+        """The values (m, the step up from it, 0) of columns of mean one; see `Box.fill`."""
         low = self.lower(mass)
         return low, self.base + (self.slope - 1) * low, np.zeros(mass.shape)
 
     def stricter(self, share: float) -> Staircase:
-        """The same with room of a share above, where there is any."""
+        """The family with the upper bound stricter by a share, as far as the constant column allows."""
         if self.constant:
             return self
         shrunk = max(1 / (self.base + self.slope), 1 - share)

@@ -1,4 +1,4 @@
-"""The columns that a bound over a set of priors allows, and their extreme ones."""
+"""The cone of columns that PML over a set of priors allows, and its extreme rays."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.uncertainty.vertices import Vertices
 
-_TIE = 1e-12
-"""How far outside a bound a corner may be by rounding."""
+_FEASIBILITY_TOLERANCE = 1e-12
+"""Violation of a bound by a vertex with entries in [0, 1] that is put down to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """The columns `v >= 0` with `keep max v <= w(v)`, w being the least mean over a set of priors.
+    """The cone of columns `v >= 0` with `keep max v <= w(v)`, w being the least mean over a set of priors.
 
     Over a lower probability nu an extreme column has a set where it is largest, a larger one outside of
     which it is zero, and one value between, since on the columns in one order w is linear and leaves one row:
@@ -40,7 +40,7 @@ class Cone:
 
     @cached_property
     def count(self) -> int:
-        """How many columns `extreme` looks at; some of them are no columns, or not extreme."""
+        """The number of candidates that `extreme` looks at, of which some are not columns or not extreme."""
         n = self.priors.size
         if isinstance(self.priors, Vertices):
             k = len(self.priors.laws)
@@ -48,7 +48,7 @@ class Cone:
         return int(3**n)
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
-        """(N, K) every extreme column with mean one under p, and maybe others; None past the limit."""
+        """(N, K) all extreme columns of mean one under p, and possibly others; None above the limit."""
         if self.count > limit:
             return None
         if isinstance(self.priors, Vertices):
@@ -75,7 +75,7 @@ class Cone:
 
 
 def _corners(laws: FloatArray, keep: float) -> FloatArray:
-    """(N, K) the vertices of `0 <= v <= 1, laws v >= keep`: as many letters between as rows are tight."""
+    """(N, K) the vertices of `0 <= v <= 1, laws v >= keep`, with as many letters between as tight rows."""
     count, n = laws.shape
     found = []
     for free in range(min(n, count) + 1):
@@ -85,8 +85,9 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
             have = ones @ laws[:, rest].T
             for tight in combinations(range(count), free):
                 between = _solved(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
-                met = have + between @ laws[:, letters].T >= keep - _TIE
-                able = met.all(axis=1) & ((between >= -_TIE) & (between <= 1 + _TIE)).all(axis=1)
+                met = have + between @ laws[:, letters].T >= keep - _FEASIBILITY_TOLERANCE
+                inside = (between >= -_FEASIBILITY_TOLERANCE) & (between <= 1 + _FEASIBILITY_TOLERANCE)
+                able = met.all(axis=1) & inside.all(axis=1)
                 columns = np.zeros((n, int(able.sum())))
                 columns[rest], columns[list(letters)] = ones[able].T, np.clip(between[able], 0.0, 1.0).T
                 found.append(columns)
@@ -95,7 +96,7 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
 
 
 def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
-    """(K, M) the solutions of K equations, whatever the units of the unknowns; NaN where they have none."""
+    """(K, M) the solutions of K linear equations, with unknowns scaled to one unit; NaN where singular."""
     units, none = square.max(axis=0, initial=0.0), np.full(right.shape, np.nan)
     if not units.all():
         return none

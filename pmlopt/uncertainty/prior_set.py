@@ -1,4 +1,4 @@
-"""What every set of priors offers: the worst case as a number, and its twin for a cvxpy variable."""
+"""The interface of sets of priors: the least mean of a column, and its twin for a cvxpy variable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_possible(most: FloatArray) -> None:
-    """Complain of a letter that no prior of a set gives a positive probability.
+    """Raise a PrivacyError for a letter that has probability zero under every prior of a set.
 
     Args:
         most: (N,) the largest probabilities.
@@ -30,12 +30,13 @@ def check_possible(most: FloatArray) -> None:
 
 
 MEMBER = 1e-12
-"""How far outside a set a prior may be, by rounding, and still count as in it."""
+"""Membership tolerance: the distance from a set, in l1 or in a bound on a probability, that is put down to
+rounding."""
 
 
 @dataclass(frozen=True)
 class LeastMean:
-    """The least mean of each column of a variable: at most `value`, for some values of `variables`.
+    """The least mean of each column of a cvxpy variable, as the largest value of an expression.
 
     Attributes:
         value: (1, M) affine; under `constraints` its largest value is the least mean.
@@ -50,7 +51,9 @@ class LeastMean:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A least mean of the kind `weights @ v + least min v - largest max v`.
+    """A least mean that depends on a column through a mean and its ends.
+
+    It is `weights @ v + least min v - largest max v`.
 
     Attributes:
         weights: (N,) non-negative.
@@ -66,12 +69,14 @@ class PriorSet(ABC):
     """A closed convex set of priors Q on N letters, by its least mean `w(v) = min_Q <Q, v>`.
 
     A mechanism satisfies epsilon-PML for every prior of the set iff `max_x v[x] <= e^epsilon w(v)` for
-    each of its columns v: the set enters in no other way (EMP, eq. (1) and Definition 5).
+    each of its columns v: the set enters in no other way.
 
     Attributes:
         delta: where the set was made from a sample, the probability over the sample that the true
             distribution is outside; else None.
         labels: the labels of its letters; None where it knows them by position alone.
+
+    Source: [grosse2025empirical, eq. (1) and Definition 5].
     """
 
     delta: float | None = None
@@ -110,7 +115,7 @@ class PriorSet(ABC):
         return {"labels": list(self.labels)}
 
     def check_letters(self, letters: Sequence[Label], owner: str) -> None:
-        """Complain of letters that are not those of the set, or are in another order.
+        """Raise a PrivacyError for letters that are not those of the set, or are in another order.
 
         Args:
             letters: labels.
@@ -129,7 +134,7 @@ class PriorSet(ABC):
 
     @abstractmethod
     def least_sum(self, matrix: Any) -> tuple[Any, Any]:
-        """The least means times a number, and that number: in integers where the matrix holds integers.
+        """The least means times a positive number, and that number; integers for a matrix of integers.
 
         Args:
             matrix: (N, M) floats, or an object array of Python integers.
@@ -155,7 +160,7 @@ class PriorSet(ABC):
 
     @abstractmethod
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
-        """The twin of `least_mean`, in sparse form.
+        """The twin of `least_mean` for a cvxpy variable, in sparse form.
 
         Args:
             mechanism: (N, M), non-negative.
@@ -163,7 +168,7 @@ class PriorSet(ABC):
         """
 
     def split(self) -> Split | None:
-        """The least mean by the ends of a column alone; None where it is not of that kind."""
+        """The least mean as a `Split`; None where it depends on more of a column than its mean and ends."""
         return None
 
     @abstractmethod
@@ -172,7 +177,9 @@ class PriorSet(ABC):
 
     @abstractmethod
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        """Max `<p g, v>` over columns v >= 0 with `<p, v> = 1` and `keep max v <= w(v)`, and over columns g.
+        """Support function of the bound: max `<p g, v>` over columns v >= 0 within it and over columns g.
+
+        The columns have `<p, v> = 1` and `keep max v <= w(v)`.
 
         Args:
             p: (N,) the prior of the design.

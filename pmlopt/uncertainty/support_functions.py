@@ -1,4 +1,4 @@
-"""The support functions of bounds: by sorting, or by two nested searches in one dimension each."""
+"""Support functions of bounds on a column, by sorting or by two nested searches in one dimension each."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
 
-_STEPS = 200
-"""Steps after which a search ends with the bound in hand; a dozen are usual."""
+_MAX_ITERATIONS = 200
+"""Iterations after which a search ends with the bound in hand, which is valid; a dozen are usual."""
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """The function `sum_x (a[x] + theta weights[x])^+ + theta (rate - sum(weights))` of theta.
+    """A convex, piecewise linear function of theta.
+
+    `sum_x (a[x] + theta weights[x])^+ + theta (rate - sum(weights))`.
 
     Computed as `sum_x a[x] + theta rate` plus the negative parts: nothing large cancels at a large theta.
 
@@ -39,7 +41,9 @@ class Piece:
 
 
 def largest_gains(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-    """(M,) max `<p g, v>` over v >= 0, `<p, v> = 1`, `keep max v <= min_Q <Q, v>`, for each column g.
+    """(M,) the support function of the columns that PML over a set allows, at each column g of gains.
+
+    `max <p g, v>` over v >= 0 with `<p, v> = 1` and `keep max v <= min_Q <Q, v>`.
 
     It is the least tau for which `<p (g - tau), v> <= 0` on all such v, and by duality
     `max_v <a, v> <= min_{theta >= 0} max_i piece_i(a, theta) - theta keep` for v with entries up to one.
@@ -69,7 +73,7 @@ def largest_gains(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, kee
 
 
 def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float, known: FloatArray) -> float:
-    """The largest over columns g of the same maximum, for the convex hull of the (K, N) laws.
+    """The largest entry of `largest_gains` over columns g, for the convex hull of the (K, N) laws.
 
     Here theta has a coordinate for each law, and a linear program finds it: `min tau` subject to
     `sum_x (p (g - tau) + theta laws)^+ <= keep sum(theta)`. Columns whose `known` (M,) bound is below what
@@ -90,7 +94,7 @@ def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
 
 @dataclass(frozen=True, eq=False)
 class _Fixed:
-    """One column of gains under one mixture of the laws."""
+    """The dual problem of one column of gains, at fixed multipliers theta of the laws."""
 
     theta: FloatArray
     laws: FloatArray
@@ -105,7 +109,7 @@ class _Fixed:
 
 
 def _mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-    """(K,) the theta of the least tau, by a linear program in (tau, theta, the positive parts)."""
+    """(K,) the theta that minimises tau, by a linear program in (tau, theta, the positive parts)."""
     from scipy.optimize import linprog
 
     k, n = laws.shape
@@ -123,20 +127,21 @@ def _mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float) ->
 
 
 def _rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
-    """What rounding may take off a sum of N terms of these costs and this theta."""
+    """Bound on the rounding error of a sum of N terms of these costs and this theta."""
     return np.asarray(rounding_of(len(costs), 1.0) / 16 * (np.abs(costs).sum(axis=0) + theta))
 
 
 def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
     """(M,) the zeros of decreasing functions that are positive at `low`, approached from the right.
 
-    Regula falsi with halved weights (Illinois); ends at a relative width of 1e-15, or where nothing moves.
+    Regula falsi with halved weights, the Illinois method [dowell1971modified]; ends at a relative width of
+    1e-15, or where nothing moves.
     """
     at_low, at_high = function(low), function(high)
     high = np.where(at_low <= 0, low, high)
     side = np.zeros(len(low))
     size = np.abs(low) + np.abs(high)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         open_ = (high - low > 4e-16 * size) & (at_low > 0) & (at_high < 0)
         if not open_.any():
             break
@@ -154,7 +159,7 @@ def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: F
 
 
 def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
-    """(M,) min over theta >= 0 of the largest piece less theta keep, and the (M,) theta where it is.
+    """(M,) the minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers.
 
     Cutting planes on an interval: the next theta is where the lines at its ends cross.
     """
@@ -171,7 +176,7 @@ def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[Flo
     best = np.where(f_right < f_left, right, left)
     lowest = np.minimum(f_left, f_right)
     size = np.abs(costs).sum(axis=0)
-    for _ in range(_STEPS):
+    for _ in range(_MAX_ITERATIONS):
         with np.errstate(divide="ignore", invalid="ignore"):
             theta = (f_left - f_right + d_right * right - d_left * left) / (d_right - d_left)
             promised = f_left + d_left * (theta - left)
@@ -193,12 +198,12 @@ def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[Flo
 
 
 def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
-    """(M,) the mean of each column over its largest `mass` under `weights`: CVaR, a fractional knapsack.
+    """(M,) the conditional value at risk of each column: its mean over its largest `mass` under `weights`.
 
-    Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`, which is at least the mean for every c and equal
-    to it where the largest entries have filled the mass. A c that is large by itself drowns digits of
-    the sum, so a few units in its last place are added; what is left is the rounding of the sum itself,
-    which the caller allows for.
+    It solves a fractional knapsack. Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`
+    [rockafellar2000optimization], which is at least the mean for every c and equal to it where the largest
+    entries have filled the mass. A c that is large by itself drowns digits of the sum, so a few units in its
+    last place are added; what is left is the rounding of the sum itself, which the caller allows for.
 
     Args:
         weights: (N,) the prior.
@@ -218,9 +223,10 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
 
 
 def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
-    """Max `<p g, v>` over columns v with `<p, v> = 1` and `keep max v <= min v`, and over columns g.
+    """Support function of the columns that LDP allows: the largest `<p g, v>` over them and over columns g.
 
-    The extreme columns take two values, high on the k letters of largest gain: the best k.
+    The columns have `<p, v> = 1` and `keep max v <= min v`. The extreme ones take two values, and the best is
+    high on the k letters of largest gain for some k.
 
     Args:
         p: (N,).

@@ -1,4 +1,4 @@
-"""Sets of priors given by their vertices, or by any finite number of priors."""
+"""Sets of priors given as the convex hull of finitely many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Vertices(PriorSet):
-    """The convex hull of K priors: `w(v) = min_k <Q_k, v>` (EMP, Corollary 1).
+    """The convex hull of K priors, with the least mean `w(v) = min_k <Q_k, v>`.
 
     Args:
         points: (K, N), each row a distribution; zeros are allowed, but not in all rows at one letter.
@@ -27,6 +27,8 @@ class Vertices(PriorSet):
     Raises:
         PrivacyError: an entry is negative, a row does not sum to one (within 1e-9), or a letter
             has probability zero in all of them.
+
+    Source: [grosse2025empirical, Corollary 1].
 
     Examples:
         >>> two = Vertices([[0.5, 0.5], [0.25, 0.75]])

@@ -1,4 +1,4 @@
-"""f-informations: how far, by an f-divergence, the joint law of X and Y is from independence."""
+"""f-informations: the f-divergence of the joint law of X and Y from the product of their marginals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pmlopt.utility.subconvex import SubConvex
 
 @dataclass(frozen=True, eq=False, init=False)
 class FInformation(SubConvex):
-    """Maximise `I_f(X; Y) = sum_xy p[x] q[y] f(P[x,y] / q[y])` with f convex and f(1) = 0.
+    """Maximise the f-information `I_f(X; Y) = sum_xy p[x] q[y] f(P[x,y] / q[y])`, f convex with f(1) = 0.
 
     These utilities add up over the letters of a column, which is what column generation needs to
     prove an optimum on alphabets too large to list all extreme columns.
@@ -30,8 +30,7 @@ class FInformation(SubConvex):
     Raises:
         UtilityError: f fails, is not finite, not convex, or not 0 at 1.
 
-    Source: Csiszar, A class of measures of informativity of observation channels, Period. Math. Hung. 2
-    (1972); sub-convex as in EMP, eq. (2).
+    Source: [csiszar1972informativity]; sub-convex as in [grosse2025empirical, eq. (2)].
 
     Examples:
         >>> FInformation(lambda lift: (lift - 1) ** 2).value([0.5, 0.5], np.eye(2))
@@ -51,7 +50,7 @@ class FInformation(SubConvex):
         return "f-information"
 
     def phi(self, lifts: FloatArray) -> FloatArray:
-        """The generator, entry by entry."""
+        """The generator f applied entry by entry."""
         return np.asarray(self.generator(lifts), dtype=float)
 
     def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
@@ -66,9 +65,11 @@ class FInformation(SubConvex):
 
 
 class MutualInformation(FInformation):
-    """Maximise I(X; Y) in nats: f(t) = t log t (computed as t log t - t + 1, which loses no digits).
+    """Maximise the mutual information I(X; Y) in nats, the f-information of f(t) = t log t.
 
-    Source: EMP, Section II-A.2; EXT, Example 3.
+    Computed with t log t - t + 1, which has the same sum and loses no digits near t = 1.
+
+    Source: [grosse2025empirical, Section II-A2].
 
     Examples:
         >>> round(np.exp(MutualInformation().value([0.5, 0.5], np.eye(2))).item(), 12)
@@ -137,7 +138,7 @@ class Hellinger(FInformation):
 
 
 def probe(utility: FInformation) -> None:
-    """Raise where a generator is visibly none, on a grid of numbers from 0 to 100."""
+    """Raise a UtilityError where the generator is not finite, convex and 0 at 1, on a grid from 0 to 100."""
     grid = np.concatenate([np.linspace(0.0, 2.0, 41), np.geomspace(2.1, 100.0, 40)])
     try:
         values, at_one = utility.phi(grid), utility.phi(np.ones(1))

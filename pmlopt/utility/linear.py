@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LinearUtility(Utility):
-    """E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; the children say whether more is better."""
+    """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses say whether it is maximised."""
 
     matrix: ArrayLike | Callable[[Any, Any], float]
     what: ClassVar[str]
@@ -67,7 +67,7 @@ class LinearUtility(Utility):
             ) from cause
 
     def gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
-        """The matrix with the sign that makes more better."""
+        """The matrix as gains: of a loss, its negative."""
         table = self.table(inputs, outputs)
         return table if self.maximised else -table
 
@@ -86,7 +86,7 @@ class LinearUtility(Utility):
 
 @dataclass(frozen=True, eq=False)
 class ExpectedGain(LinearUtility):
-    """Maximise E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y].
+    """Maximise the expected gain E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y].
 
     Args:
         matrix: (N, M) gains, or a function g(x, y) of an input's and an output's label.
@@ -94,7 +94,7 @@ class ExpectedGain(LinearUtility):
     Raises:
         UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
 
-    Source: the gain functions of quantitative information flow; WCU, Section II.
+    Source: [saeidian2023pointwise] (gain functions); [song2026worstcase, Section II] (utilities of pairs).
 
     Examples:
         >>> ExpectedGain([[1.0, 0.0], [0.0, 2.0]]).value([0.5, 0.5], np.eye(2))
@@ -109,7 +109,7 @@ class ExpectedGain(LinearUtility):
 
 @dataclass(frozen=True, eq=False)
 class ExpectedLoss(LinearUtility):
-    """Minimise E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y].
+    """Minimise the expected loss E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y].
 
     Args:
         matrix: (N, M) losses, or a function d(x, y) of an input's and an output's label, such as
@@ -128,10 +128,10 @@ class ExpectedLoss(LinearUtility):
 
 
 def row_offsets(table: FloatArray) -> FloatArray:
-    """(N,) the least entry of each row, which no choice of outputs can change."""
+    """(N,) the least entry of each row: an offset of the utility that no mechanism can change."""
     return np.asarray(table.min(axis=1))
 
 
 def expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
-    """sum_xy p[x] table[x,y] matrix[x,y]."""
+    """Expectation of a table of values under a prior and a mechanism, sum_xy p[x] table[x,y] matrix[x,y]."""
     return float(prior.pmf @ (table * matrix).sum(axis=1))

@@ -1,4 +1,4 @@
-"""Losses on a pair of labels, to hand to `ExpectedLoss`."""
+"""Loss functions of a pair of labels, for `ExpectedLoss`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pmlopt.errors import UtilityError
 
 
 def hamming(x: Any, y: Any) -> float:
-    """1 where the released label differs from the secret, 0 where it is the same.
+    """Hamming loss: 1 where the released label differs from the secret, 0 where it is the same.
 
     Examples:
         >>> hamming("a", "a"), hamming("a", "b")
@@ -19,7 +19,7 @@ def hamming(x: Any, y: Any) -> float:
 
 
 def absolute(x: Any, y: Any) -> float:
-    """|x - y|, on labels that are numbers.
+    """Absolute error |x - y|, on labels that are numbers.
 
     Examples:
         >>> absolute(3, 5)
@@ -29,7 +29,7 @@ def absolute(x: Any, y: Any) -> float:
 
 
 def squared(x: Any, y: Any) -> float:
-    """(x - y)^2, on labels that are numbers.
+    """Squared error (x - y)^2, on labels that are numbers.
 
     Examples:
         >>> squared(3, 5)

@@ -1,4 +1,4 @@
-"""Orders of utilities: the rank of each output for each letter, and which pairs a threshold allows."""
+"""Utility orders: the rank of each output for each letter, and the pairs that a threshold allows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def utility_order(utilities: ArrayLike, ties: Ties = "first") -> IntArray:
     Raises:
         UtilityError: the utilities are not finite numbers in a matrix, or `ties` is another word.
 
-    Source: WCU, Section II (which assumes that there are no ties).
+    Source: [song2026worstcase, Section II], which assumes that there are no ties.
 
     Examples:
         >>> utility_order([[0, -1, -4, -1]])
@@ -46,7 +46,7 @@ def utility_order(utilities: ArrayLike, ties: Ties = "first") -> IntArray:
 
 
 def allowed_pairs(order: ArrayLike, threshold: int) -> BoolArray:
-    """(N, M) which pairs of a letter and an output have a rank of at least the threshold.
+    """(N, M) whether each pair of a letter and an output has a rank of at least the threshold.
 
     Args:
         order: (N, M) whole numbers from 1 to M, the higher the better, as from `utility_order`.

@@ -19,7 +19,7 @@ ColumnFunction = Callable[[FloatArray, FloatArray], Any]
 
 @dataclass(frozen=True, eq=False)
 class SubConvex(Utility):
-    """Maximise `sum_y mu(P[:,y], p)`, with mu convex and homogeneous in the column.
+    """Maximise a sub-convex utility `sum_y mu(P[:,y], p)`, mu convex and homogeneous in the column.
 
     `P[:,y] = q[y] lam_y` with lam_y of mean one under p (the lift of the column), so the utility is
     `sum_y q[y] mu(lam_y, p)`, and extreme columns reach its maximum.
@@ -31,7 +31,7 @@ class SubConvex(Utility):
     Raises:
         UtilityError: it is not a function.
 
-    Source: EMP, eq. (2); EXT, Theorem 1 (extreme columns suffice, at most N of them).
+    Source: [grosse2025empirical, eq. (2)]; [grosse2024extremal, Theorem 1] (N outputs suffice).
 
     Examples:
         >>> spread = SubConvex(lambda column, p: p @ abs(column - p @ column))
@@ -50,7 +50,7 @@ class SubConvex(Utility):
 
     @property
     def name(self) -> str:
-        """What messages and files call it."""
+        """The name of the utility in messages and files."""
         return getattr(self.function, "__name__", "function").replace("<lambda>", "function")
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
@@ -61,7 +61,7 @@ class SubConvex(Utility):
         return float(self.worths(p.pmf, occurring / law) @ law)
 
     def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
-        """(K,) mu of the columns of an (N, K) matrix.
+        """(K,) the values of mu on the columns of an (N, K) matrix.
 
         Raises:
             UtilityError: the function fails, or gives anything but a finite number.
@@ -81,14 +81,14 @@ class SubConvex(Utility):
         return value
 
     def check(self, prior: PriorLike) -> None:
-        """Probe the function on random columns, some with zeros; the probes are always the same.
+        """Check finiteness, convexity and homogeneity on random columns, the same at every call.
 
         Raises:
             UtilityError: it is not finite, not convex or not homogeneous on one; the message shows which.
         """
         p = as_prior(prior).pmf
         rng = np.random.default_rng(0)
-        for _ in range(_PROBES):
+        for _ in range(_PROBE_COUNT):
             one, other = (rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7) for _ in range(2))
             one[rng.integers(len(p))] = other[rng.integers(len(p))] = 1.0
             factor = float(rng.uniform(0.25, 4.0))
@@ -97,7 +97,7 @@ class SubConvex(Utility):
 
     def _check_homogeneous(self, p: FloatArray, column: FloatArray, factor: float) -> None:
         once, scaled = self.worths(p, np.stack([column, factor * column], axis=1))
-        if abs(scaled - factor * once) > _TOLERANCE * max(1.0, abs(once)):
+        if abs(scaled - factor * once) > _PROBE_TOLERANCE * max(1.0, abs(once)):
             raise UtilityError(
                 f"the utility {self.name} is not homogeneous: {once:.9g} on {_shown(column, p)}, but "
                 f"{scaled:.9g} and not {factor * once:.9g} on {factor:.6g} times that column. Divide the "
@@ -107,7 +107,7 @@ class SubConvex(Utility):
     def _check_convex(self, p: FloatArray, one: FloatArray, other: FloatArray) -> None:
         middle = (one + other) / 2
         left, right, between = self.worths(p, np.stack([one, other, middle], axis=1))
-        if between > (left + right) / 2 + _TOLERANCE * max(1.0, abs(left), abs(right)):
+        if between > (left + right) / 2 + _PROBE_TOLERANCE * max(1.0, abs(left), abs(right)):
             raise UtilityError(
                 f"the utility {self.name} is not convex: {between:.9g} half way between {_shown(one, p)}, "
                 f"where it is {left:.9g}, and {_shown(other, p)}, where it is {right:.9g}; extreme columns "
@@ -115,8 +115,11 @@ class SubConvex(Utility):
             )
 
 
-_PROBES = 50
-_TOLERANCE = 1e-7
+_PROBE_COUNT = 50
+"""Pairs of random columns on which a function is checked."""
+
+_PROBE_TOLERANCE = 1e-7
+"""Violation of convexity or homogeneity that is put down to rounding, as a share of the value or of 1."""
 
 
 def _shown(column: FloatArray, p: FloatArray) -> str:
@@ -126,7 +129,7 @@ def _shown(column: FloatArray, p: FloatArray) -> str:
 
 @dataclass(frozen=True, eq=False, init=False)
 class GuessingProbability(SubConvex):
-    """Maximise the chance of guessing X from Y, `sum_y max_x p[x] P[x,y]`.
+    """Maximise the probability of guessing X from Y, `sum_y max_x p[x] P[x,y]`.
 
     Its optimum is that of `ExpectedGain(np.eye(N))`, which has N outputs and works for any N.
 

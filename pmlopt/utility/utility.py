@@ -1,4 +1,4 @@
-"""What every utility offers."""
+"""The interface of utilities: a number on a given mechanism, and the sense of optimization."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pmlopt.prior import PriorLike
 
 
 class Utility(ABC):
-    """What must stay useful: a number on every mechanism, and whether more of it is better."""
+    """A utility of mechanisms, and whether it is maximised or minimised."""
 
     maximised: ClassVar[bool]
 
     @abstractmethod
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """The utility of a given mechanism, in its own units."""
+        """The utility of a given mechanism, in the units of the utility."""
