@@ -1,0 +1,195 @@
+"""The theorem index lists every numbered result of its papers, and all that it names exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "theorems.md"
+
+
+def first(count: int) -> tuple[str, ...]:
+    return tuple(str(number + 1) for number in range(count))
+
+
+NUMBERED: dict[str, dict[str, tuple[str, ...]]] = {
+    "grosse2024extremal": {"Theorem": ("1", "2", "3", "4", "6"), "Lemma": first(2)},
+    "grosse2025empirical": {
+        "Definition": first(6),
+        "Theorem": first(5),
+        "Proposition": first(3),
+        "Corollary": first(3),
+        "Example": first(2),
+        "Remark": first(4),
+        "Figure": first(7),
+    },
+    "saeidian2025histogram": {"Definition": first(3), "Theorem": ("4",), "Figure": first(1)},
+    "song2026worstcase": {
+        "Definition": first(1),
+        "Lemma": first(3),
+        "Theorem": first(1),
+        "Proposition": first(1),
+        "Corollary": first(2),
+        "Example": first(1),
+        "problem": ("(1)", "(2)", "(10)"),
+        "Figure": first(3),
+    },
+    "saeidian2026envelopes": {
+        "Definition": first(5),
+        "Theorem": first(5),
+        "Lemma": first(3),
+        "Corollary": first(1),
+        "Example": first(4),
+        "Algorithm": first(1),
+        "Figure": first(2),
+    },
+    "wu2026entropy": {
+        "Definition": ("2.1", "2.2", "2.3", "3.1"),
+        "Problem": first(3),
+        "Theorem": first(9),
+        "Lemma": first(1),
+        "Assumption": first(2),
+        "Algorithm": first(11),
+        "Table": first(3),
+        "Figure": first(7),
+    },
+}
+"""The numbered results of each paper, read from the papers; of grosse2024extremal those that are cited."""
+
+EXPECTED = {
+    (paper, f"{kind} {number}")
+    for paper, kinds in NUMBERED.items()
+    for kind, numbers in kinds.items()
+    for number in numbers
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its cells, without the bars."""
+
+    cells: tuple[str, ...]
+
+    def code(self, column: int) -> list[str]:
+        """What a cell has in code style."""
+        return re.findall(r"`([^`]+)`", self.cells[column])
+
+    @property
+    def results(self) -> list[tuple[str, str]]:
+        """The papers and numbers that the first cell cites."""
+        return re.findall(r"\[(\w+), ([^\]]+)\]", self.cells[0])
+
+
+def tables(text: str) -> dict[str, list[Row]]:
+    """The rows of each table, by the heading above it."""
+    found: dict[str, list[Row]] = {}
+    heading = ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        elif line.startswith("| "):
+            found.setdefault(heading, []).append(Row(tuple(cell.strip() for cell in line.split("|")[1:-1])))
+    return {name: rows[2:] for name, rows in found.items()}
+
+
+TEXT = PAGE.read_text("utf-8")
+TABLES = tables(TEXT)
+CITED = [row for name, rows in TABLES.items() if name in NUMBERED for row in rows]
+OWN = TABLES["Proved here"]
+ROWS = [(row, 2) for row in CITED] + [(row, 1) for row in OWN]
+"""Each row with the column of its functions; tests and problems are in the two after it."""
+
+
+def words(case: tuple[Row, int]) -> str:
+    return case[0].cells[0]
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    """The tests of a file as pytest names them, without importing it."""
+    names = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}::{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
+    return frozenset(name for name in names if name.split("::")[-1].startswith("test_"))
+
+
+def anchors(text: str) -> set[str]:
+    """The headings of a page as links name them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+def test_every_numbered_result_has_a_row() -> None:
+    found = Counter(result for row in CITED for result in row.results)
+    assert not EXPECTED - set(found), "no row"
+    assert not [result for result, times in found.items() if times > 1], "several rows"
+
+
+def test_no_row_has_a_number_that_its_paper_has_not() -> None:
+    for paper, place in (result for row in CITED for result in row.results):
+        kind = place.split()[0]
+        if kind in NUMBERED[paper] and paper != "grosse2024extremal":
+            assert (paper, place) in EXPECTED
+
+
+@pytest.mark.parametrize("paper", NUMBERED)
+def test_each_paper_has_a_table_of_its_own(paper: str) -> None:
+    assert all(row.results and {name for name, _ in row.results} == {paper} for row in TABLES[paper])
+
+
+@pytest.mark.parametrize("case", ROWS, ids=words)
+def test_a_row_names_what_computes_it_and_a_test_or_says_why_not(case: tuple[Row, int]) -> None:
+    row, column = case
+    assert len(row.cells) == 5
+    named = [name for name in row.code(column) if name.startswith("pmlopt.")]
+    if named:
+        assert row.code(column + 1), "no test"
+    elif not row.code(column):
+        assert re.match(r"(not computed|nothing to compute|assumed|used) ?", row.cells[column])
+
+
+@pytest.mark.parametrize("case", ROWS, ids=words)
+def test_functions_tests_and_problems_exist(case: tuple[Row, int]) -> None:
+    row, column = case
+    for name in row.code(column):
+        if name.startswith("pmlopt."):
+            resolve_name(name)
+        else:
+            assert (ROOT / name).is_file(), name
+    for test in row.code(column + 1):
+        path, _, name = test.partition("::")
+        assert (ROOT / path).is_file(), path
+        assert name in names_in(ROOT / path), test
+    for problem in row.code(column + 2):
+        assert list((ROOT / "problems").glob(f"*/{problem}.toml")), problem
+
+
+def test_every_key_is_in_the_references() -> None:
+    known = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "problems" / "references.bib").read_text("utf-8"), re.M))
+    assert set(re.findall(r"\b[a-z]+(?:19|20)\d\d[a-z]+\b", TEXT)) <= known
+
+
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)\)", TEXT))))
+def test_every_link_leads_somewhere(link: str) -> None:
+    page, _, anchor = link.partition("#")
+    target = PAGE.parent / page if page else PAGE
+    assert target.is_file()
+    assert not anchor or anchor in anchors(target.read_text("utf-8"))
+
+
+def test_tables_are_read_by_their_headings() -> None:
+    text = "## one\n\n| a | b |\n| --- | --- |\n| [x2020y, Lemma 1], [x2020y, Lemma 2] | `c` and `d` |\n"
+    (row,) = tables(text)["one"]
+    assert row.results == [("x2020y", "Lemma 1"), ("x2020y", "Lemma 2")]
+    assert row.code(1) == ["c", "d"]
