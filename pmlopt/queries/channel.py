@@ -40,7 +40,7 @@ class RecordChannel:
     names: tuple[tuple[Label, ...], ...]
 
     def log_counts(self, record: int) -> FloatArray:
-        """(k_i, T) the logarithm of how many datasets have `x_i = a` and the class t; -inf for none."""
+        """(k_i, T) the logarithms of the numbers of datasets with `x_i = a` and class t; -inf for none."""
         counts = self.query.log_counts(record)
         merged = np.full((len(counts), len(self.rows)), -np.inf)
         known = np.flatnonzero(self.classes >= 0)

@@ -33,21 +33,21 @@ class Query(ABC):
     @property
     @abstractmethod
     def alphabets(self) -> tuple[int, ...]:
-        """(n,) k_i, how many letters each record has."""
+        """(n,) the number of letters of each record, k_i."""
 
     @property
     @abstractmethod
     def values(self) -> tuple[Label, ...]:
-        """(T,) the values of f: numbers in rising order. The rows of a mechanism q(y|f(x)) are these."""
+        """(T,) the values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending order."""
 
     @property
     @abstractmethod
     def kinds(self) -> tuple[int, ...]:
-        """One record of each kind: records of a kind have the same `log_counts`."""
+        """Representatives of the kinds of records; records of a kind have the same `log_counts`."""
 
     @abstractmethod
     def log_counts(self, record: int) -> FloatArray:
-        """(k_i, T) the logarithm of how many datasets have `x_i = a` and `f(x) = t`; -inf for none.
+        """(k_i, T) the logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for none.
 
         Args:
             record: i, counted from 0.
@@ -59,7 +59,7 @@ class Query(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> float:
-        """The most that f changes when one record does.
+        """The sensitivity of f: the largest change of its value when one record changes.
 
         Raises:
             QueryError: the values are not numbers.
@@ -67,7 +67,7 @@ class Query(ABC):
 
     @abstractmethod
     def table(self) -> IntArray:
-        """(k_1, ..., k_n) the place of f(x) among `values`, for every dataset.
+        """(k_1, ..., k_n) the index of f(x) in `values`, for every dataset.
 
         Raises:
             QueryError: there are more than 2^20 datasets.
@@ -80,7 +80,7 @@ class Query(ABC):
 
     @property
     def log_size(self) -> float:
-        """Log |X|, the entropy of a uniform dataset, in nats."""
+        """Logarithm of the number of datasets, in nats: the entropy of a uniform dataset."""
         return math.fsum(times * math.log(letters) for letters, times in Counter(self.alphabets).items())
 
 

@@ -24,13 +24,16 @@ from pmlopt.queries.query import (
 
 
 class OfWeight(Query):
-    """A function of the weight `w = x_1 + ... + x_n` of n binary records; counts are binomials."""
+    """A query that is a function of the weight `w = x_1 + ... + x_n` of n binary records.
+
+    Its counts are sums of binomial coefficients.
+    """
 
     count: int
 
     @abstractmethod
     def of_weights(self) -> Sequence[Label]:
-        """(n + 1,) the value at each weight."""
+        """(n + 1,) the value of the query at each weight."""
 
     def places(self) -> IntArray:
         """(n + 1,) the index of each weight's value among `values`."""
@@ -75,7 +78,7 @@ class OfWeight(Query):
 
 @dataclass(frozen=True, init=False)
 class Weight(OfWeight):
-    """The weight of n binary records, or a function of it.
+    """The weight query on n binary records: the number of ones, or a function of it.
 
     Args:
         records: n.

@@ -38,7 +38,7 @@ class LinearUtility(Utility):
         return None if callable(self.matrix) else int(np.shape(self.matrix)[1])
 
     def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
-        """The (N, M) matrix f on the given labels.
+        """(N, M) the values of f on the given labels.
 
         Raises:
             UtilityError: the matrix has another shape, or the function fails or is not finite.

@@ -34,8 +34,8 @@ from pmlopt import (
     solve,
 )
 from pmlopt.errors import PrivacyError, ProgramError
-from pmlopt.programs.subconvex.allowed_columns import column_bound
 from pmlopt.programs.linear.dual_bound import utility_bound
+from pmlopt.programs.subconvex.allowed_columns import column_bound
 from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import GuessingProbability, LinearUtility
 

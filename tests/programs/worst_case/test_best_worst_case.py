@@ -15,7 +15,7 @@ from programs.least_leakage.test_least_leakage import EXAMPLE, assert_proved, co
 from pmlopt import Prior, Status, best_worst_case, certify, solve, sweep, utility_order, worst_case_utility
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
-from pmlopt.result import Restart, Result
+from pmlopt.result import Result
 from pmlopt.utility import highest_threshold
 
 
