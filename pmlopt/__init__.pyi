@@ -33,8 +33,7 @@ from .privacy import ApproximatePML as ApproximatePML
 from .privacy import MaximalLeakage as MaximalLeakage
 from .program import Program as Program
 from .programs.designs import design as design
-from .programs.envelope.ratio_search import envelope as envelope
-from .programs.envelope.ratio_search import envelope_curve as envelope_curve
+from .programs.envelope.program import envelope as envelope
 from .programs.least_leakage.program import least_leakage as least_leakage
 from .programs.least_leakage.program import worst_case_utility as worst_case_utility
 from .programs.record_leakage.program import record_leakage as record_leakage

@@ -15,6 +15,8 @@ from pmlopt.backends.outcome import options_of
 from pmlopt.errors import MechanismError, ProgramError, SolverError, SolverUnavailableError
 from pmlopt.mechanism import Mechanism, MechanismLike
 from pmlopt.program import Program
+from pmlopt.programs.envelope.methods import EnvelopeKind
+from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.kind import Found, Kind, Method, MethodError
 from pmlopt.programs.least_leakage.methods import LeastLeakageKind
 from pmlopt.programs.least_leakage.program import LeastLeakage
@@ -31,6 +33,7 @@ KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     ColumnDesign: ColumnKind(),
     LeastLeakage: LeastLeakageKind(),
     BestWorstCase: WorstCaseKind(),
+    EnvelopeProgram: EnvelopeKind(),
 }
 """Each kind of program with its methods: the whole choice of solvers is in these `Kind`s."""
 

@@ -1,4 +1,9 @@
-"""A linear program with one parameter in HiGHS, moved from one value to the next."""
+"""A linear program with one parameter, solved by HiGHS for one value of it after another.
+
+The matrix of the program is affine in the parameter, as in `minimise c x subject to (A + t B) x <= b`. The
+program is compiled once; from one t to the next only the entries of B change in HiGHS, and the simplex starts
+from the last basis where t has moved little. Every run is limited, so that each solve ends.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +18,20 @@ from pmlopt.backends import highs
 from pmlopt.backends.outcome import Options, compiled
 from pmlopt.backends.two_sided_search import TIME
 
-NEAR = 1e-3
-"""The largest relative step of the parameter at which the last basis is a good start for the simplex."""
+WARM_START_STEP = 1e-3
+"""The largest relative step of the parameter after which the simplex starts from the last basis, whatever the
+program's size."""
 
-SMALL = 1_600
-"""Variables up to which the simplex, from the last basis, is the faster method in every round."""
+SIMPLEX_VARIABLES = 1_600
+"""Variables up to which the simplex, from the last basis, is the faster method at every step."""
+
+MAX_SIMPLEX_ITERATIONS = 20_000
+"""Iterations after which a run of the simplex is taken to cycle, and another method takes over: HiGHS' primal
+simplex has been seen to run on for millions on 200 variables, where some hundreds suffice. Programs of more
+than 2,000 rows and columns get ten for each of these."""
+
+MAX_INTERIOR_ITERATIONS = 1_000
+"""Iterations of an interior point method, far more than it needs where it converges."""
 
 _WAYS: Mapping[str, Mapping[str, str | int]] = {
     "primal": {"solver": "simplex", "simplex_strategy": 4, "presolve": "choose"},
@@ -27,8 +41,10 @@ _WAYS: Mapping[str, Mapping[str, str | int]] = {
 
 
 class MovingProgram:
-    """Each solve starts from the basis of the one before; where a large program's parameter is far from the
-    last, it is solved by the interior point method, with crossover.
+    """A linear program whose parameter moves: each solve starts from the basis of the one before.
+
+    Where a large program's parameter is far from the last, it is solved by the interior point method, with
+    crossover.
 
     Args:
         problem: a minimisation, an LP whose coefficients are affine in the parameter.
@@ -51,7 +67,12 @@ class MovingProgram:
         self._rows, self._columns, self._rates = moving.row, moving.col, moving.data
         self._still = np.asarray(matrix[self._rows, self._columns]).ravel() - self._rates
         self._solver = highs.loaded(highs.model_of(self._ready.data), highs.limits(Options(None, 1e-10)))
+        self._solver.setOptionValue(
+            "simplex_iteration_limit", max(MAX_SIMPLEX_ITERATIONS, 10 * sum(matrix.shape))
+        )
+        self._solver.setOptionValue("ipm_iteration_limit", MAX_INTERIOR_ITERATIONS)
         self._last: float | None = None
+        self._fixed = np.zeros(matrix.shape[1], dtype=bool)
 
     def columns(self, variable: cp.Variable) -> IntArray:
         """Where the entries of a variable are in the program."""
@@ -59,9 +80,11 @@ class MovingProgram:
         return np.asarray(first + np.arange(variable.size))
 
     def fix(self, columns: IntArray, zero: BoolArray) -> None:
-        """Which of these non-negative columns must be zero."""
-        for column, fixed in zip(columns.tolist(), zero.tolist(), strict=True):
-            self._solver.changeColBounds(column, 0.0, 0.0 if fixed else highspy.kHighsInf)
+        """Fix some of these non-negative columns at zero, and free the others."""
+        moved = columns[self._fixed[columns] != zero]
+        self._fixed[columns] = zero
+        for column in moved.tolist():
+            self._solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
 
     def solve(self, value: float, seconds: float | None) -> tuple[float, float]:
         """The optimum at a value of the parameter, and its derivative there.
@@ -80,9 +103,9 @@ class MovingProgram:
             solver.changeCoeff(row, column, coefficient)
         if seconds is not None:
             solver.setOptionValue("time_limit", solver.getRunTime() + max(seconds, 0.01))
-        near = self._last is not None and abs(value / self._last - 1) <= NEAR
+        near = self._last is not None and abs(value / self._last - 1) <= WARM_START_STEP
         self._last = value
-        self._run(near or len(self._ready.data["c"]) <= SMALL)
+        self._run(near or len(self._ready.data["c"]) <= SIMPLEX_VARIABLES)
         solution = solver.getSolution()
         duals, values = np.array(solution.row_dual), np.array(solution.col_value)
         slope = -float((self._rates * duals[self._rows] * values[self._columns]).sum()) * self._ready.scale

@@ -1,4 +1,23 @@
-"""A search from both ends: the largest number that can be reached, a witness below and a proof above."""
+"""The largest feasible value of a parameter, by linear programs: a witness from below, a proof from above.
+
+Wanted is the largest x > 0 at which some constraints can be met. For each fixed x they are linear, and what
+meets them at x meets them at every smaller x; but x multiplies variables, so that no single linear program
+tells. The program at x minimises what is missing: 0 where x is feasible, positive above. Bisection would take
+one program for each binary digit. Their solutions say more than yes or no:
+
+- a solution, mended where the solver was inexact, is a *witness*: it reaches some x by itself, a lower bound;
+- its multipliers are a *proof*: by weak duality something is missing at every x above some number, an upper
+  bound, which usually is below the x at which they were found;
+- the derivative of what is missing comes with them, and the root of the tangent is where to ask next.
+
+Both bounds are computed from the witness and the multipliers alone, so that neither rests on a solver's
+tolerance. Two questions are of this form: an envelope (the largest likelihood ratio that outcomes of a given
+mass can have) and a least leakage (x = e^-epsilon, for mechanisms that meet a demand). An example stands
+at `Search`.
+
+What is missing may jump, at values of x that are known beforehand (`marks`), and no tangent foresees that:
+marks between the bounds are asked first, the middle one of them each time.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +31,38 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 
-ROUNDS = 200
-"""Linear programs after which the search ends with the gap that is left."""
+MAX_ITERATIONS = 200
+"""Linear programs after which the search ends with the gap that is left; most searches take fewer than 10."""
 
-MET = 1e-12
-"""Demands that are missed by no more than this are met: a solver's zero."""
+FEASIBILITY_TOLERANCE = 1e-12
+"""What may be missing where the demands count as met, in the unit of the objective: a solver's zero."""
 
-AHEAD = 0.3
-"""How far a round goes from the proved end towards the end that the shortfall's slope points to."""
+STEP_FRACTION = 0.3
+"""The share of the way from the upper bound to the tangent's root that a step takes while the tangent is not
+trusted: a step too far ends where nothing is missing, and a program there proves no upper bound."""
 
-SLOW, PATIENCE = 0.9, 6
-"""A round that leaves more of the gap than this is slow; after so many in a row the search ends."""
+SUFFICIENT_DECREASE = 0.9
+"""An iteration that leaves more than this share of the gap counts as stalled."""
 
-CREEPING = 2
-"""Slow rounds in a row after which the next number lies halfway, whatever the tangent says."""
+MAX_STALLED_ITERATIONS = 6
+"""Stalled iterations in a row after which the search ends with the gap that is left."""
 
-HAIR = 1e-10
-"""The relative distance at which a tangent's root is missed on purpose."""
+STALLED_BEFORE_BISECTION = 2
+"""Stalled iterations in a row after which the next x is halfway between the bounds, whatever the tangent."""
 
-NEAR = 1e-9
-"""How far below a mark it is tried, and how far above one that is reached the next; relative."""
+ROOT_OFFSET = 1e-10
+"""The relative distance above a trusted root at which x is taken, a hundredth of the usual tolerance, 1e-8:
+at the root itself nothing is missing, and the multipliers may be 0."""
 
-FAILURES = 3
-"""Linear programs that may fail in a search before it ends."""
+MARK_OFFSET = 1e-9
+"""The relative distance below a mark at which it is asked; above one that is reached, three times as much. It
+is a tenth of the tolerance of 1e-8 that is usual, and ten times HiGHS' own, which must see the difference."""
+
+MAX_FAILURES = 3
+"""Linear programs in one search that the solver may fail on before it ends."""
 
 TIME = "time limit"
+"""How `Search.run` says that the time ran out."""
 
 W = TypeVar("W")
 P = TypeVar("P")
@@ -61,12 +87,12 @@ class Answer(Generic[P]):
     proof: P
 
     def root(self, number: float) -> float:
-        """Where the tangent, which must rise, has nothing missing; never below 0."""
+        """Where the tangent, which must rise, has nothing missing; never below 0, and perhaps infinite."""
         return max(0.0, number - self.missing / self.slope)
 
 
-class Task(Protocol[W_co, P]):
-    """What a search is about: numbers x > 0 of which the largest that can be reached is wanted.
+class ParametricFeasibility(Protocol[W_co, P]):
+    """A family of linear programs, one for each x > 0, of which the largest feasible x is wanted.
 
     Attributes:
         blur: what rounding may do to what is missing.
@@ -89,19 +115,19 @@ class Task(Protocol[W_co, P]):
         ...
 
     def beyond(self, now: P, then: P, step: float) -> P:
-        """Multipliers so far from others, seen from them."""
+        """Multipliers extrapolated along a line: `now + step * (now - then)`, made valid."""
         ...
 
 
 class Search(Generic[W, P]):
-    """Both ends of a search.
+    """The lower and upper bound of a search, and the linear programs between them.
 
-    Every linear program either has a witness, which is the lower end, or multipliers that prove an upper
-    one, nearer than the number that was tried. The next number lies between the proved end and the root
-    of the shortfall's tangent.
+    Every linear program either has a witness, which raises the lower bound, or multipliers that prove an
+    upper bound, no larger than the number that was tried. The next number lies between the upper bound and
+    the root of the tangent to what is missing, and always within the bounds.
 
     Args:
-        task: what it is about.
+        task: the family of programs.
         start: witnesses to begin with: what each reaches, and it.
         proofs: multipliers to begin with, at least one.
         enough: the gap, as a difference of logarithms, at which it ends.
@@ -109,14 +135,33 @@ class Search(Generic[W, P]):
         earlier: a number that cannot be reached, and its linear program, from another search.
 
     Attributes:
-        reached, witness: the lower end.
-        upper, proofs: the upper end, and the multipliers that prove it.
+        reached, witness: the lower bound, and what reaches it.
+        upper, proofs: the upper bound, and the multipliers that prove it.
         programs: how many linear programs there were.
+
+    Examples:
+        The largest x with `x w <= 2` and `w >= x` for some w, the square root of 2. At x the program
+        `min s, x w <= 2, w + s >= x` has w = 2 / x and the multiplier lam = 1 / x of the first constraint;
+        lam proves by duality that nothing above max(2 lam, 1 / lam) is feasible.
+
+        >>> class SquareRoot:
+        ...     blur, marks = 0.0, np.zeros(0)
+        ...     def solve(self, x, seconds):
+        ...         return Answer(max(0.0, x - 2 / x), 1 + 2 / x**2, np.array([2 / x]), 1 / x)
+        ...     def witness(self, point):
+        ...         return min(point[0], 2 / point[0]), point[0]
+        ...     def proved(self, lam):
+        ...         return max(2 * lam, 1 / lam)
+        ...     def beyond(self, now, then, step):
+        ...         return max(1e-9, now + step * (now - then))
+        >>> search = Search(SquareRoot(), [], [0.2], 1e-9, None)
+        >>> search.run(), round(float(search.reached), 8), round(float(search.upper), 8)
+        ('both ends meet', 1.41421356, 1.41421356)
     """
 
     def __init__(
         self,
-        task: Task[W, P],
+        task: ParametricFeasibility[W, P],
         start: Sequence[tuple[float, W]],
         proofs: Sequence[P],
         enough: float,
@@ -139,21 +184,21 @@ class Search(Generic[W, P]):
         if mark is not None:
             self.number = mark
         elif earlier is not None and earlier[1].slope > 0:
-            self.number = self._next(earlier[1].root(earlier[0]), 1.0, earlier[1].slope)
+            self.number = self._next(self._within(earlier[1].root(earlier[0])), 1.0, earlier[1].slope)
 
     @property
     def gap(self) -> float:
-        """Between the logarithms of both ends."""
+        """The difference of the logarithms of both bounds."""
         if self.upper <= self.reached:
             return 0.0
         return math.log(self.upper) - math.log(self.reached) if self.reached > 0 else math.inf
 
     def run(self) -> str:
-        """Close in; how it ended."""
+        """Solve linear programs until the bounds meet or a limit is reached; returns how the search ended."""
         while True:
             if self.gap <= self.enough:
                 return "both ends meet"
-            if self._idle >= PATIENCE or self.programs >= ROUNDS:
+            if self._idle >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
                 return "nothing improves"
             left = None if self.limit is None else self.limit - (time.perf_counter() - self.begin)
             if left is not None and left <= 0:
@@ -162,23 +207,25 @@ class Search(Generic[W, P]):
                 answer = self.task.solve(self.number, left)
             except ArithmeticError as cause:
                 self._failures += 1
-                if self._failures > FAILURES or str(cause) == TIME:
+                if self._failures > MAX_FAILURES or str(cause) == TIME:
                     return str(cause)
                 self.number = (self.number + (self.upper if self.number < self.upper else self.reached)) / 2
                 continue
             self._take(answer)
 
     def _take(self, answer: Answer[P]) -> None:
-        """Move the ends by what a linear program found, and choose the next number."""
+        """Move the bounds by what a linear program found, and choose the next number."""
         before = self.gap
         self.programs += 1
         found = self.task.witness(answer.point)
         if found is not None:
             self._improve(*found)
         root: float | None = None
-        stride = AHEAD
-        if answer.missing > MET or (answer.missing < -MET and answer.slope > 0):
-            root = answer.root(self.number) if answer.slope > 0 else self.number
+        stride = STEP_FRACTION
+        if answer.missing > FEASIBILITY_TOLERANCE or (
+            answer.missing < -FEASIBILITY_TOLERANCE and answer.slope > 0
+        ):
+            root = self._within(answer.root(self.number) if answer.slope > 0 else self.number)
             stride = self._stride(answer)
             self._prove(answer.proof)
             for proof in self._ahead(answer, root):
@@ -186,7 +233,7 @@ class Search(Generic[W, P]):
             self._earlier = self.number, answer
         mark = self._mark()
         if mark is None:
-            self._idle = self._idle + 1 if self.gap > SLOW * before else 0
+            self._idle = self._idle + 1 if self.gap > SUFFICIENT_DECREASE * before else 0
         self.number = self._next(root, stride, answer.slope) if mark is None else mark
 
     def _improve(self, reached: float, witness: W) -> None:
@@ -201,17 +248,21 @@ class Search(Generic[W, P]):
     def _mark(self) -> float | None:
         """The middle one of the marks between the ends, or a number just above the one that is reached."""
         left = self._untried
-        left = left[(left > self.reached * (1 + 2 * NEAR)) & (left < self.upper * (1 - NEAR))]
+        left = left[(left > self.reached * (1 + 2 * MARK_OFFSET)) & (left < self.upper * (1 - MARK_OFFSET))]
         if len(left):
             middle = left[len(left) // 2]
             self._untried = left[left != middle]
-            return float(middle) * (1 - NEAR)
-        probe = self.reached * (1 + 3 * NEAR)
-        at = (np.abs(self.task.marks - self.reached) < 2 * NEAR * self.reached).any()
+            return float(middle) * (1 - MARK_OFFSET)
+        probe = self.reached * (1 + 3 * MARK_OFFSET)
+        at = (np.abs(self.task.marks - self.reached) < 2 * MARK_OFFSET * self.reached).any()
         if not at or probe >= self.upper or self.reached in self._probed:
             return None
         self._probed.add(self.reached)
         return probe
+
+    def _within(self, root: float) -> float:
+        """A tangent's root, moved between the bounds: a slope that is noise puts it anywhere."""
+        return min(max(root, self.reached), self.upper)
 
     def _next(self, root: float | None, stride: float, slope: float) -> float:
         """The next number: near the tangent's root, else the proved end, else halfway between the ends.
@@ -220,28 +271,28 @@ class Search(Generic[W, P]):
         all, and is so little short that its point is a witness. What is missing must be more than rounding.
         """
         proved, reached = self.upper, self.reached
-        if self._idle >= CREEPING:
+        if self._idle >= STALLED_BEFORE_BISECTION:
             return (proved + reached) / 2
         if root is not None and reached < root < proved and slope > 0:
             if stride == 1 or self._idle:
-                return min(proved, root * (1 + HAIR) + self.task.blur / slope)
+                return min(proved, root * (1 + ROOT_OFFSET) + self.task.blur / slope)
             return proved - stride * (proved - root)
         if self._idle:
             return (proved + reached) / 2
         return proved if root is None else max(proved - stride * (proved - root), (proved + 9 * reached) / 10)
 
     def _stride(self, answer: Answer[P]) -> float:
-        """All the way to the root if nothing is short or the last tangent told what is; else a part."""
+        """The share of the way to the root: all if nothing is missing or the last tangent was right."""
         if answer.missing < 0:
             return 1.0
         if self._earlier is None:
-            return AHEAD
+            return STEP_FRACTION
         number, last = self._earlier
         told = last.missing + last.slope * (self.number - number)
-        return 1.0 if abs(told - answer.missing) <= 1e-2 * answer.missing else AHEAD
+        return 1.0 if abs(told - answer.missing) <= 1e-2 * answer.missing else STEP_FRACTION
 
     def _ahead(self, answer: Answer[P], root: float) -> list[P]:
-        """Where the multipliers seem to go at the proved end and at a root: any will do."""
+        """Multipliers extrapolated from the last two programs to the upper bound and to the root."""
         if self._earlier is None or self._earlier[0] == self.number:
             return []
         number, last = self._earlier

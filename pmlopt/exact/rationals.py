@@ -64,6 +64,18 @@ def power_below(exponent: float) -> Fraction:
     return max(Fraction(1), Fraction(_DIGITS.next_minus(_DIGITS.exp(Decimal(exponent)))))
 
 
+def power_above(exponent: float) -> Fraction:
+    """A rational at least e^exponent, and within 1e-58 of it relatively; exponent >= 0.
+
+    Examples:
+        >>> power_above(0.0), power_above(1.0) > power_below(1.0)
+        (Fraction(1, 1), True)
+    """
+    if exponent == 0:
+        return Fraction(1)
+    return Fraction(_DIGITS.next_plus(_DIGITS.exp(Decimal(exponent))))
+
+
 def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     """Whether the numbers in `matrix` meet the requirement, as rationals: a proof, not a test.
 

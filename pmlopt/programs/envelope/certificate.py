@@ -1,88 +1,80 @@
-"""What proves an envelope: an attack from below, multipliers from above."""
+"""The certificate of an envelope: a post-processing that reaches it, and a proof that none exceeds it."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from pmlopt.arrays import FloatArray, rounding_of
-
-if TYPE_CHECKING:
-    from pmlopt.programs.envelope.program import EnvelopeProgram
-
-_STEPS = 200
-"""More than Newton's method needs: it ends by itself, at the latest at the last kink."""
+from pmlopt.arrays import FloatArray
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds, reaches
+from pmlopt.result import Certificate
 
 
-def bad_mass(program: EnvelopeProgram, ratio: float, multipliers: FloatArray) -> float:
-    """A mass that no post-processing can give to outcomes that leak log t or more.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnvelopeCertificate(Certificate):
+    """What is claimed of a mechanism and all its post-processings, in nats.
 
-    For any lam >= 0: `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `EnvelopeProgram`.
-    What rounding may have taken off is added.
+    `value` is reached by `attack`: outcomes of mass delta or more leak as much or more. `bound` is what no
+    post-processing exceeds with probability delta or more: by the multipliers, or, where there are none,
+    because the level of the mechanism is no larger, or its maximal leakage plus log(1 / delta).
 
-    Args:
-        program: of the mechanism.
-        ratio: t.
-        multipliers: (N,) lam.
-
-    Examples:
-        >>> from pmlopt.programs.envelope.program import envelope_program
-        >>> program = envelope_program([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
-        >>> round(bad_mass(program, 1.6, np.array([10.0, 10.0])), 9)  # no outcome leaks log 1.6
-        0.0
+    Attributes:
+        mechanism: the one that was given.
+        prior: N letters.
+        delta: the probability.
+        attack: (M, K) the post-processing; from `solve`, of at most N + 1 outcomes.
+        multipliers: (N,) lam of `dual_bound.bad_mass`, or None.
     """
-    lam, law, matrix = np.maximum(multipliers, 0.0)[:, None], program.law, program.merged
-    worth = law + lam * (matrix - ratio * law)
-    largest = worth.max(axis=0)
-    # what rounding may have taken off each term, and off their sum
-    digits = 2 * (len(multipliers) + 4) * float(np.finfo(float).eps)
-    error = digits * (law + (lam * (matrix + ratio * law)).max(axis=0))
-    terms = np.maximum(0.0, largest + error)
-    return float(terms.sum()) + rounding_of(len(terms), float(terms.sum()))
 
+    prior: Prior
+    delta: float
+    attack: Mechanism
+    multipliers: FloatArray | None
 
-def largest_ratio(program: EnvelopeProgram, delta: float, multipliers: FloatArray, most: float) -> float:
-    """A ratio t that no post-processing reaches with mass delta, as small as the multipliers prove.
+    @property
+    def level(self) -> float:
+        """The bound, in nats."""
+        return self.bound
 
-    `bad_mass` is convex and piecewise linear in t and does not rise: Newton's method from 1 meets the root
-    from below in a few steps, and what rounding may hide is stepped over.
+    @property
+    def statement(self) -> str:
+        """The bound with its probability."""
+        return f"no post-processing leaks more than {self.bound:.9g} nats with probability {self.delta:g}"
 
-    Args:
-        program: of the mechanism.
-        delta: the mass.
-        multipliers: (N,) lam.
-        most: a ratio that is proved already; it is returned where the multipliers prove nothing better.
-    """
-    if most <= 1 or bad_mass(program, most, multipliers) >= delta:
-        return most
-    if bad_mass(program, 1.0, multipliers) < delta:
-        return 1.0
-    root, slope = _newton(program, delta, multipliers, most)
-    step = math.ulp(root)
-    while root < most and (surplus := bad_mass(program, root, multipliers) - delta) >= 0:
-        root, step = root + max(step, 2 * surplus / slope), 2 * step
-    return min(root, most)
+    @property
+    def arithmetic(self) -> str:
+        """Rationals, of the value and of the bound."""
+        return "rational arithmetic"
 
+    def verify(self) -> bool:
+        """Whether the attack reaches the value and no post-processing exceeds the bound, as rationals.
 
-def _newton(
-    program: EnvelopeProgram, delta: float, multipliers: FloatArray, most: float
-) -> tuple[float, float]:
-    """Where the mass falls to delta, up to rounding, and how fast it falls there."""
-    lam = np.maximum(multipliers, 0.0)[:, None]
-    fixed, rates = program.law + lam * program.merged, lam * program.law
-    outputs = np.arange(rates.shape[1])
-    ratio, slope = 1.0, math.inf
-    for _ in range(_STEPS):
-        worth = fixed - ratio * rates
-        best = worth.argmax(axis=0)
-        left = worth[best, outputs]
-        mass, fall = float(left[left > 0].sum()), float(rates[best, outputs][left > 0].sum())
-        if mass <= delta or fall <= 0:
-            break
-        slope, last = fall, ratio
-        ratio = min(most, ratio + (mass - delta) / fall)
-        if ratio <= last:
-            break
-    return ratio, slope
+        Every float is a dyadic rational; the prior and the rows of mechanism and attack are taken over their
+        sums, e^value is replaced by a rational above it and e^bound by one below it: True is a proof.
+
+        Source: [saeidian2026envelopes, Theorems 2 and 3].
+        """
+        exact = RationalMechanism.of(self.prior, self.mechanism.matrix)
+        fits = self.attack.matrix.shape[0] == self.mechanism.matrix.shape[1]
+        reached = fits and reaches(exact.outcomes(self.attack.matrix), self.delta, self.value)
+        return reached and bounds(exact, self.delta, self.bound, self.multipliers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+        return {
+            "delta": self.delta,
+            "value": self.value,
+            "bound": self.bound,
+            "gap": self.gap,
+            "prior": {
+                "labels": list(self.prior.labels),
+                "probabilities": self.prior.probabilities.tolist(),
+                "counts": None if self.prior.counts is None else list(self.prior.counts),
+                "samples": self.prior.samples,
+            },
+            "attack": {"outputs": list(self.attack.outputs), "matrix": self.attack.matrix.tolist()},
+            "bound_from": {"multipliers": None if self.multipliers is None else self.multipliers.tolist()},
+            "verified_exactly": self.verify(),
+        }

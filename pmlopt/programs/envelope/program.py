@@ -9,75 +9,136 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from pmlopt.arrays import FloatArray
+from pmlopt.arrays import FloatArray, probability
+from pmlopt.measures import envelope_bounds
 from pmlopt.mechanism import Mechanism, MechanismLike, paired
-from pmlopt.prior import PriorLike
+from pmlopt.prior import Prior, PriorLike
 from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EnvelopeProgram(Program):
-    """`V(t) = max sum_z P(Z = z leaks log t or more)` over all post-processings Z of a mechanism.
+class EnvelopeProgram(Program[EnvelopeCertificate]):
+    """The leakage that the worst post-processing of a mechanism exceeds with probability delta.
 
-    Each bad outcome z leaks through a letter x, `P(z|x) >= t P(z)`; outcomes that leak through the same
-    letter can be merged, so that one for each letter suffices. With `w[x,y] = P(Z = x | Y = y)`:
-    maximise `sum q[y] w[x,y]` subject to `sum_y (P[x,y] - t q[y]) w[x,y] >= 0` for each x and
-    `sum_x w[x,y] <= 1` for each y, `w >= 0`. `problem` minimises the negative, at the parameter `ratio`, t.
-    The envelope at delta is the logarithm of the largest t with `V(t) >= delta`.
+    `problem` is the linear program for one likelihood ratio t, `V(t) = max sum_z P(Z = z leaks log t or more)`
+    over all post-processings Z. Each bad outcome z leaks through a letter x, `P(z|x) >= t P(z)`; outcomes
+    that leak through the same letter can be merged, so that one for each letter suffices. With
+    `w[x,y] = P(Z = x | Y = y)`: maximise `sum q[y] w[x,y]` subject to `sum_y (P[x,y] - t q[y]) w[x,y] >= 0`
+    for each x and `sum_x w[x,y] <= 1` for each y, `w >= 0`. `problem` minimises the negative, at the
+    parameter `ratio`, t. The envelope at delta is the logarithm of the largest t with `V(t) >= delta`, and
+    `solve` searches for it.
 
     Attributes:
+        prior: N letters.
         given: the mechanism that is processed.
-        merged: (N, M) its matrix, outputs that leak alike made one.
+        delta: the probability.
+        merged: (N, M') its matrix, outputs that leak alike made one.
         groups: for each column of `merged` the outputs that it stands for.
         ratio: t, a parameter of `problem`, 1 at first.
 
-    Source: ENV, eq. (8) and Theorem 2; the linear program is pmlopt's.
+    Source: [saeidian2026envelopes, eq. (8) and Theorem 2]; the linear program is pmlopt's.
 
     Examples:
-        >>> program = envelope_program([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
         >>> program.ratio.value = 1.5
         >>> round(-float(program.problem.solve(solver="HIGHS")), 9)
         1.0
     """
 
+    prior: Prior
     given: Mechanism
+    delta: float
     merged: FloatArray
     groups: tuple[tuple[int, ...], ...]
     ratio: cp.Parameter
+    tolerance = 1e-8
 
     @property
-    def mechanism(self) -> cp.Expression:
+    def maximised(self) -> bool:
+        """The worst post-processing is wanted."""
+        return True
+
+    @property
+    def scale(self) -> float:
+        """One nat: the value is a leakage."""
+        return 1.0
+
+    @property
+    def attack(self) -> cp.Expression:
         """(M', N) the post-processing of the merged outputs; rows may sum to less than one."""
         return cp.reshape(self.variables["attack"], self.merged.T.shape, order="C")
 
     @cached_property
     def law(self) -> FloatArray:
-        """(M',) of the merged outputs."""
+        """(M',) the law of the merged outputs."""
         return np.asarray(self.prior.pmf @ self.merged)
 
+    @cached_property
+    def largest_ratios(self) -> FloatArray:
+        """(N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
+        return np.asarray((self.merged / self.law).max(axis=1))
 
-def envelope_program(prior: PriorLike, mechanism: MechanismLike) -> EnvelopeProgram:
-    """Declare the program of the worst post-processing.
+    @cached_property
+    def simple_bounds(self) -> tuple[float, float]:
+        """Bounds without a linear program, in nats: see `envelope_bounds`."""
+        return envelope_bounds(self.prior, self.given, self.delta)
+
+
+def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> EnvelopeProgram:
+    """Declare the PML envelope `eps_c(delta)`: the leakage of the worst post-processing, but for a probability.
+
+    The least level that no randomised function of the output exceeds with a probability above delta. `solve`
+    closes in on it from both sides. The value of the result is reached by the post-processing
+    `certificate.attack`: it is the upper delta-quantile of its leakage (`leakage_quantile(..., upper=True)`
+    of the mechanism after it), counted in rational arithmetic. The bound is what no post-processing exceeds
+    with probability delta or more.
 
     Args:
         prior: N letters.
         mechanism: (N, M).
+        delta: in (0, 1).
 
     Raises:
+        PrivacyError: delta is not in (0, 1).
         MechanismError: sizes or labels of prior and mechanism disagree.
+
+    Source: [saeidian2026envelopes, Section IV and Theorem 2].
+
+    Examples:
+        >>> import math
+        >>> from pmlopt import solve
+        >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+        >>> result = solve(envelope([0.25] * 4, halves, 0.1))
+        >>> round(math.exp(result.value), 9), round(math.exp(result.bound), 9), result.certificate.verify()
+        (4.0, 4.0, True)
+        >>> round(solve(envelope([0.25] * 4, halves, 0.5)).value, 6)
+        0.412845
     """
+    share = probability(delta)
     p, m = paired(prior, mechanism)
     groups = m.similar_outputs()
     merged = np.column_stack([m.matrix[:, group].sum(axis=1) for group in groups])
+    ratio = cp.Parameter(nonneg=True, value=1.0, name="ratio")
+    return EnvelopeProgram(
+        declare=lambda: _declaration(p.pmf @ merged, merged, ratio),
+        prior=p,
+        given=m,
+        delta=share,
+        merged=merged,
+        groups=tuple(map(tuple, groups)),
+        ratio=ratio,
+    )
+
+
+def _declaration(law: FloatArray, merged: FloatArray, ratio: cp.Parameter) -> Declaration:
     n, k = merged.shape
-    law = p.pmf @ merged
     letters, outputs = np.tile(np.arange(n), k), np.repeat(np.arange(k), n)  # columns first
     places = np.arange(n * k)
     gain = sparse.csr_array((merged[letters, outputs], (letters, places)), shape=(n, n * k))
     cost = sparse.csr_array((law[outputs], (letters, places)), shape=(n, n * k))
     whole = sparse.csr_array((np.ones(n * k), (outputs, places)), shape=(k, n * k))
     attack = cp.Variable(n * k, nonneg=True, name="attack")
-    ratio = cp.Parameter(nonneg=True, value=1.0, name="ratio")
     mass = cp.Variable(n, nonneg=True, name="mass")
     constraints = {
         "mass": cost @ attack == mass,
@@ -85,12 +146,4 @@ def envelope_program(prior: PriorLike, mechanism: MechanismLike) -> EnvelopeProg
         "outputs": whole @ attack <= 1,
     }
     problem = problem_of(cp.Minimize(-cp.sum(mass)), constraints)
-    return EnvelopeProgram(
-        declare=Declaration(problem, {"attack": attack, "mass": mass}, constraints).itself,
-        prior=p,
-        outputs=None,
-        given=m,
-        merged=merged,
-        groups=tuple(map(tuple, groups)),
-        ratio=ratio,
-    )
+    return Declaration(problem, {"attack": attack, "mass": mass}, constraints)

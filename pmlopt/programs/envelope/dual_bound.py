@@ -1,0 +1,86 @@
+"""Upper bounds on an envelope by weak duality, from any multipliers, with rounding allowed for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.programs.envelope.program import EnvelopeProgram
+
+MAX_NEWTON_STEPS = 200
+"""More than Newton's method needs: it ends by itself, at the latest at the last kink."""
+
+
+def bad_mass(program: EnvelopeProgram, ratio: float, multipliers: FloatArray) -> float:
+    """Upper bound on the mass that a post-processing can give to outcomes that leak log t or more.
+
+    For any lam >= 0: `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of
+    `EnvelopeProgram.problem`.
+    What rounding may have taken off is added.
+
+    Args:
+        program: of the mechanism.
+        ratio: t.
+        multipliers: (N,) lam.
+
+    Examples:
+        >>> from pmlopt import envelope
+        >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
+        >>> round(bad_mass(program, 1.6, np.array([10.0, 10.0])), 9)  # no outcome leaks log 1.6
+        0.0
+    """
+    lam, law, matrix = np.maximum(multipliers, 0.0)[:, None], program.law, program.merged
+    worth = law + lam * (matrix - ratio * law)
+    largest = worth.max(axis=0)
+    # what rounding may have taken off each term, and off their sum
+    digits = 2 * (len(multipliers) + 4) * float(np.finfo(float).eps)
+    error = digits * (law + (lam * (matrix + ratio * law)).max(axis=0))
+    terms = np.maximum(0.0, largest + error)
+    return float(terms.sum()) + rounding_of(len(terms), float(terms.sum()))
+
+
+def largest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
+    """Upper bound on the ratios t that a post-processing reaches with mass delta, by multipliers.
+
+    `bad_mass` is convex and piecewise linear in t and does not rise: Newton's method from 1 meets the root
+    from below in a few steps, and what rounding may hide is stepped over.
+
+    Args:
+        program: of the mechanism and delta.
+        multipliers: (N,) lam; numbers that are not finite prove nothing.
+        most: a ratio that is proved already; it is returned where the multipliers prove nothing better.
+    """
+    delta = program.delta
+    if not np.isfinite(multipliers).all():
+        return most
+    if most <= 1 or bad_mass(program, most, multipliers) >= delta:
+        return most
+    if bad_mass(program, 1.0, multipliers) < delta:
+        return 1.0
+    root, slope = _newton(program, multipliers, most)
+    step = math.ulp(root)
+    while root < most and (surplus := bad_mass(program, root, multipliers) - delta) >= 0:
+        root, step = root + max(step, 2 * surplus / slope), 2 * step
+    return min(root, most)
+
+
+def _newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> tuple[float, float]:
+    """Where the mass falls to delta, up to rounding, and how fast it falls there."""
+    lam = np.maximum(multipliers, 0.0)[:, None]
+    fixed, rates = program.law + lam * program.merged, lam * program.law
+    outputs = np.arange(rates.shape[1])
+    ratio, slope = 1.0, math.inf
+    for _ in range(MAX_NEWTON_STEPS):
+        worth = fixed - ratio * rates
+        best = worth.argmax(axis=0)
+        left = worth[best, outputs]
+        mass, fall = float(left[left > 0].sum()), float(rates[best, outputs][left > 0].sum())
+        if mass <= program.delta or fall <= 0:
+            break
+        slope, last = fall, ratio
+        ratio = min(most, ratio + (mass - program.delta) / fall)
+        if ratio <= last:
+            break
+    return ratio, slope

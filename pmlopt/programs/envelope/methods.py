@@ -1,0 +1,104 @@
+"""The method for envelopes: the likelihood ratio is searched from both ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options
+from pmlopt.mechanism import Mechanism, as_mechanism
+from pmlopt.programs.envelope.attacks import channel, folded
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate
+from pmlopt.programs.envelope.certifying import certify_envelope
+from pmlopt.programs.envelope.program import EnvelopeProgram
+from pmlopt.programs.envelope.ratio_search import AskedRatio, as_arrays, from_arrays, search_ratio
+from pmlopt.programs.kind import Found, Kind, Method
+from pmlopt.result import Restart, Result, WarmStart, restart_of
+
+
+@dataclass(frozen=True, eq=False)
+class EnvelopeStart:
+    """Where the search begins.
+
+    Attributes:
+        points: (M', N) attacks of a person's own.
+        asked: what is known of the linear program at some ratios, from another delta.
+    """
+
+    points: list[FloatArray] = field(default_factory=list)
+    asked: list[AskedRatio] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RatioSearch(Method[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
+    """A search over the likelihood ratio, with a linear program at each, and proofs from its multipliers."""
+
+    name: str = "ratio-search"
+    reason: str = "linear programs at one likelihood ratio each, from both ends"
+
+    def run(
+        self, program: EnvelopeProgram, options: Options, start: EnvelopeStart
+    ) -> Found[EnvelopeCertificate]:
+        """Search, and certify both ends; `iterations` counts the linear programs."""
+        begin = time.perf_counter()
+        end = search_ratio(program, start.points, start.asked, options)
+        clock = time.perf_counter()
+        certificate = certify_envelope(program, channel(program, end.point), end.multipliers)
+        return Found(
+            certificate=certificate,
+            finished=end.finished,
+            message=end.ending,
+            detail=end.ending,
+            iterations=end.programs,
+            warm_started=bool(start.points or start.asked),
+            compile_seconds=end.compile_seconds,
+            solve_seconds=clock - begin - end.compile_seconds,
+            certify_seconds=time.perf_counter() - clock,
+            arrays=as_arrays(program, end.asked),
+        )
+
+
+class EnvelopeKind(Kind[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
+    """Envelopes: the post-processing in hand is returned with its gap.
+
+    A warm start is the result for another delta of the same mechanism, from which nothing need be asked twice,
+    or an (M, K) post-processing.
+    """
+
+    names = (RatioSearch.name,)
+
+    def start(self, program: EnvelopeProgram, warm_start: WarmStart) -> EnvelopeStart:
+        """What was asked for another delta, or the post-processing that was given."""
+        if warm_start is None or warm_start is False:
+            return EnvelopeStart()
+        if isinstance(warm_start, Result | Restart):
+            restart = restart_of(warm_start)
+            return EnvelopeStart(asked=[] if restart is None else from_arrays(program, restart.arrays))
+        return EnvelopeStart(points=[folded(program, _fitting(program, warm_start).matrix)])
+
+    def automatic(self, program: EnvelopeProgram, start: EnvelopeStart) -> Sequence[RatioSearch]:
+        """The search."""
+        return [RatioSearch()]
+
+    def certify(
+        self, program: EnvelopeProgram, matrix: FloatArray, multipliers: FloatArray | None
+    ) -> Found[EnvelopeCertificate]:
+        """Of an (M, K) post-processing; the bound is that of the multipliers, or of Theorem 3."""
+        attack = (
+            Mechanism(matrix, program.given.outputs) if len(matrix) == len(program.given.outputs) else None
+        )
+        return Found(
+            certificate=certify_envelope(program, attack or Mechanism(matrix), multipliers),
+            finished=True,
+            message="a post-processing that was given",
+            arrays=as_arrays(program, []),
+        )
+
+
+def _fitting(program: EnvelopeProgram, start: object) -> Mechanism:
+    """A post-processing of the program's outputs, or a complaint."""
+    attack = as_mechanism(start)  # type: ignore[arg-type]
+    program.given.post_process(attack)
+    return attack

@@ -1,0 +1,157 @@
+"""The checks of an envelope in rational arithmetic: what a post-processing reaches, and what none exceeds.
+
+Floats are dyadic rationals. Weights of the prior are taken over their sum, and so are the rows of a mechanism
+and of a post-processing, which rounding may leave off one: each is a law exactly. With one denominator for
+all, integers do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.arrays import FloatArray, common_integers
+from pmlopt.exact.rationals import integers, power_above, power_below
+from pmlopt.prior import Prior
+
+Integers = NDArray[Any]
+"""Python integers in an object array."""
+
+_BITS = 80
+"""Digits of the denominator of a rational below e^bound: 27 more than a float has, and few to multiply with."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An outcome of a post-processing, in integers over `total`.
+
+    Attributes:
+        given: its probability given one letter; any proves that it leaks, and the likeliest proves most.
+        mass: its probability.
+        total: the denominator of both.
+    """
+
+    given: int
+    mass: int
+    total: int
+
+    @property
+    def ratio(self) -> float:
+        """The quotient of both, to the nearest float: e to the leakage."""
+        return self.given / self.mass
+
+
+@dataclass(frozen=True, eq=False)
+class RationalMechanism:
+    """A prior and a mechanism in integers: `P[x,y] = columns[x,y] / sums[x]`, `q[y] = law[y] / total`.
+
+    Attributes:
+        matrix: (N, M) the floats.
+        columns: (N, M).
+        sums: (N,) of the rows.
+        law: (M,) the law of the output, times `total`.
+        total: the denominator, a multiple of all of `sums`.
+    """
+
+    matrix: FloatArray
+    columns: Integers
+    sums: Integers
+    law: Integers
+    total: int
+
+    @classmethod
+    def of(cls, prior: Prior, matrix: FloatArray) -> RationalMechanism:
+        """The rational numbers that the floats of a prior and an (N, M) matrix are."""
+        columns = integers(matrix)
+        sums = columns.sum(axis=1)
+        rows = math.lcm(*sums.tolist())
+        weights = np.array(prior.weights, dtype=object)
+        return cls(matrix, columns, sums, (weights * (rows // sums)) @ columns, int(weights.sum()) * rows)
+
+    def outcomes(self, attack: FloatArray) -> list[Outcome]:
+        """The outcomes of an (M, K) post-processing that occur, each with the letter that it tells most of."""
+        entries = integers(attack)
+        sums = entries.sum(axis=1)
+        rows = math.lcm(*sums.tolist())
+        after = self.matrix @ attack
+        found = []
+        for z in np.flatnonzero(after.max(axis=0) > 0).tolist():
+            x = int(after[:, z].argmax())
+            used = np.flatnonzero(attack[:, z])
+            shares = entries[used, z] * (rows // sums[used])
+            given = int((self.columns[x, used] * shares).sum()) * (self.total // int(self.sums[x]))
+            mass = int((self.law[used] * shares).sum())
+            found.append(Outcome(given, mass, self.total * rows))
+        return found
+
+    def below_multipliers(self, delta: float, bound: float, multipliers: FloatArray) -> bool:
+        """Whether multipliers prove that no post-processing leaks `bound` nats or more with mass delta.
+
+        `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y]))) < delta`, with a rational t of at most e^bound.
+        """
+        ratio = _floor(power_below(bound))
+        lam, unit = common_integers(multipliers.tolist())
+        used = np.flatnonzero(np.array(lam, dtype=object))
+        weights = np.array(lam, dtype=object)[used]
+        gains = weights * (self.total // self.sums[used]) * ratio.denominator
+        costs = weights * ratio.numerator
+        whole = unit * ratio.denominator  # every term below is over total * whole
+        worth = self.columns[used] * gains[:, None] - self.law * costs[:, None]
+        best = worth.max(axis=0) if len(used) else np.zeros(len(self.law), dtype=object)
+        least = best if len(used) == len(lam) else np.maximum(best, 0)
+        mass = int(np.maximum(self.law * whole + least, 0).sum())
+        above, below = delta.as_integer_ratio()
+        return mass * below < above * self.total * whole
+
+    def below_level(self, bound: float) -> bool:
+        """Whether no output, and so no outcome of a post-processing, leaks more than `bound` nats."""
+        ratio = power_below(bound)
+        conditional = self.columns * (self.total // self.sums)[:, None]
+        return bool((conditional * ratio.denominator <= self.law * ratio.numerator).all())
+
+    def below_maximal_leakage(self, delta: float, bound: float) -> bool:
+        """Whether `sum_y max_x P[x,y] <= delta e^bound`: no outcomes of mass delta leak more than `bound`.
+
+        Post-processing does not raise the sum, and to it outcomes that leak more than log t give more than t
+        times their mass.
+
+        Source: [saeidian2026envelopes, Theorem 3].
+        """
+        conditional = self.columns * (self.total // self.sums)[:, None]
+        most = int(conditional.max(axis=0).sum())
+        return most <= Fraction(delta) * power_below(bound) * self.total
+
+
+def reaches(outcomes: list[Outcome], delta: float, level: float) -> bool:
+    """Whether outcomes of mass delta or more leak `level` nats or more, by a rational of at least e^level.
+
+    At level 0 all do: of every outcome, the largest conditional probability is at least the mean.
+    """
+    if level <= 0:
+        return True
+    ratio = power_above(level)
+    bad = [z for z in outcomes if z.given * ratio.denominator >= z.mass * ratio.numerator]
+    return bool(bad) and Fraction(sum(z.mass for z in bad), bad[0].total) >= Fraction(delta)
+
+
+def _floor(number: Fraction) -> Fraction:
+    """The number rounded down to a multiple of a power of two."""
+    return Fraction((number.numerator << _BITS) // number.denominator, 1 << _BITS)
+
+
+def bounds(exact: RationalMechanism, delta: float, bound: float, multipliers: FloatArray | None) -> bool:
+    """Whether no post-processing leaks more than `bound` nats with probability delta or more.
+
+    By multipliers, of which the negative ones count for nothing; without, by the level of the mechanism or by
+    its maximal leakage.
+    """
+    if bound < 0:
+        return False
+    if multipliers is not None:
+        return exact.below_multipliers(delta, bound, np.maximum(multipliers, 0.0))
+    return exact.below_level(bound) or exact.below_maximal_leakage(delta, bound)
