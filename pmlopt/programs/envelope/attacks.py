@@ -1,7 +1,7 @@
 """Post-processings of a mechanism as points of the linear program of its envelope, and back.
 
-A point is an (M', N) matrix: which share of each merged output goes to the outcome of each letter. What is left
-of a row goes to one more outcome.
+A point is an (M', N) matrix: which share of each merged output goes to the outcome of each letter. What is
+left of a row goes to one more outcome.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ NOISE_THRESHOLD = 1e-15
 """What is left of a row of a point counts as rounding up to this, a few units in the last place of 1."""
 
 LARGEST_TOP_UP = 1e-6
-"""A point whose mass is short of delta by no more is topped up: solvers miss it by their tolerance, 1e-10, over
-the slope. A point that is short by more is left as it is."""
+"""A point whose mass is short of delta by at most this is topped up: ratios are asked a hair above the
+one that is wanted, and solvers have tolerances. A point that is short by more is left as it is."""
 
 TOP_UP_MARGIN = 4e-15
 """By how much more than delta, relatively, the mass is made: what rounding may take off again."""

@@ -1,4 +1,4 @@
-"""From a post-processing and multipliers to the certificate of an envelope: both ends, provable as rationals."""
+"""From a post-processing and multipliers to the certificate of an envelope, both ends provable as rationals."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def certify_envelope(
     Args:
         program: what was asked.
         attack: (M, K) the post-processing.
-        multipliers: (N,) any numbers, or None for the bound of [saeidian2026envelopes, Theorem 3], which stands
-            too where the multipliers prove nothing better.
+        multipliers: (N,) any numbers, or None for the bound of [saeidian2026envelopes, Theorem 3], which
+            stands too where the multipliers prove nothing better.
 
     Raises:
         MechanismError: the post-processing or the multipliers do not fit the mechanism.

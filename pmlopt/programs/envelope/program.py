@@ -33,7 +33,7 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
         prior: N letters.
         given: the mechanism that is processed.
         delta: the probability.
-        merged: (N, M') its matrix, outputs that leak alike made one.
+        merged: (N, M') its matrix, rows over their sums, outputs that leak alike made one.
         groups: for each column of `merged` the outputs that it stands for.
         ratio: t, a parameter of `problem`, 1 at first.
 
@@ -82,7 +82,7 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
     @cached_property
     def simple_bounds(self) -> tuple[float, float]:
         """Bounds without a linear program, in nats: see `envelope_bounds`."""
-        return envelope_bounds(self.prior, self.given, self.delta)
+        return envelope_bounds(self.prior.pmf, self.merged, self.delta)
 
 
 def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> EnvelopeProgram:
@@ -118,7 +118,8 @@ def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Envelo
     share = probability(delta)
     p, m = paired(prior, mechanism)
     groups = m.similar_outputs()
-    merged = np.column_stack([m.matrix[:, group].sum(axis=1) for group in groups])
+    rows = m.matrix / m.matrix.sum(axis=1, keepdims=True)
+    merged = np.column_stack([rows[:, group].sum(axis=1) for group in groups])
     ratio = cp.Parameter(nonneg=True, value=1.0, name="ratio")
     return EnvelopeProgram(
         declare=lambda: _declaration(p.pmf @ merged, merged, ratio),

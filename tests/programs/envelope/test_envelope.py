@@ -1,0 +1,248 @@
+"""The envelope: against the paper, its closed form, an LP of its own, and post-processings of every kind."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from oracles.envelopes import (
+    assert_closed,
+    assert_sound,
+    bisected,
+    channels,
+    concentrated,
+    curve_of,
+    most_mass,
+    quantile,
+    random_mechanism,
+    response,
+    solved,
+    two_deltas,
+)
+
+from pmlopt import Mechanism, Prior, Status
+from pmlopt.closed_forms import (
+    high_privacy,
+    k_singular,
+    randomized_response,
+    randomized_response_condition,
+    randomized_response_envelope,
+    randomized_response_lower_bound,
+    randomized_response_upper_bound,
+    uniform,
+)
+from pmlopt.errors import MechanismError
+from pmlopt.measures import binary_envelope, leakage_level
+
+QUARTERS = [0.25] * 4
+
+HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+"""[saeidian2026envelopes, eq. (7)]."""
+
+
+# ---------------------------------------------------------------- the paper
+
+
+@pytest.mark.parametrize(
+    ("delta", "level"),
+    [
+        (1e-9, math.log(4)),
+        (0.01, math.log(4)),
+        (0.0999, math.log(4)),
+        (0.1, math.log(4)),
+        (0.2, 0.893818),
+        (0.5, 0.412845),
+        (0.9, 0.210721),
+    ],
+)
+def test_example_1(delta: float, level: float) -> None:
+    p, matrix = np.array(QUARTERS), np.array(HALVES)
+    found = solved(p, matrix, delta)
+    assert_closed(p, matrix, found)
+    assert found.status is Status.OPTIMAL
+    assert found.value == pytest.approx(level, abs=1e-6)
+    if delta > 0.1:
+        assert found.value == pytest.approx(bisected(p, matrix, delta), abs=1e-7)
+
+
+def test_example_1_is_log_4_up_to_a_tenth_and_no_further() -> None:
+    assert solved(QUARTERS, HALVES, 0.1001).bound < math.log(4) - 1e-6
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_theorem_4_extremal_mechanisms_have_a_constant_envelope(seed: int) -> None:
+    rng = np.random.default_rng([1202, seed])
+    p = rng.dirichlet(np.full(int(rng.integers(2, 9)), 3.0)) + 0.01
+    p = p / p.sum()
+    epsilon = float(rng.uniform(0.05, 1.0)) * -math.log1p(-float(p.min()))
+    for found in curve_of(p, high_privacy(p, epsilon), [1e-9, 0.1, 0.5, 0.9, 1 - 1e-9]):
+        assert found.status is Status.OPTIMAL
+        assert found.value == pytest.approx(epsilon, abs=1e-12)
+        assert found.bound == pytest.approx(epsilon, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_corollary_1_equal_leakages_have_a_constant_envelope(n: int) -> None:
+    mechanisms = [k_singular(n, k) for k in range(1, n)] + [uniform(n, 0.7 * math.log(n))]
+    for mechanism in [*mechanisms, randomized_response(n, 1.3)]:
+        level = leakage_level(np.full(n, 1 / n), mechanism)
+        for found in curve_of(Prior.uniform(n), mechanism, [1e-9, 0.2, 0.8, 1 - 1e-9]):
+            assert found.value == pytest.approx(level, abs=1e-12)
+            assert found.bound == pytest.approx(level, abs=1e-12)
+
+
+# ---------------------------------------------------------------- randomized response
+
+
+@pytest.mark.parametrize("part", range(20))
+def test_randomized_response_is_its_closed_form(part: int) -> None:
+    for number in range(25):
+        p, epsilon, delta = response(25 * part + number)
+        k = len(p)
+        matrix = randomized_response(k, epsilon).matrix
+        level = randomized_response_envelope(p, epsilon, delta)
+        found = solved(p, matrix, delta)
+        assert_closed(p, matrix, found)
+        assert found.value == pytest.approx(level, abs=1e-7)
+        assert found.bound == pytest.approx(level, abs=1e-7)
+        assert found.bound >= level - 1e-13
+        assert found.value <= level + 1e-13
+        assert binary_envelope(p, matrix, delta) <= level + 1e-9
+        assert level <= randomized_response_upper_bound(p, epsilon, delta) + 1e-12
+        split = randomized_response_lower_bound(p, epsilon, delta)
+        assert split <= level + 1e-12
+        if randomized_response_condition(p, epsilon, delta):
+            assert split == pytest.approx(level, abs=1e-12)
+        if number < 3:
+            assert bisected(p, matrix, delta) == pytest.approx(level, abs=1e-7)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.999, 1 - 1e-6, 1 - 1e-9])
+def test_randomized_response_at_the_ends_of_delta(delta: float) -> None:
+    rng = np.random.default_rng(1204)
+    for _ in range(10):
+        k, epsilon = int(rng.integers(2, 9)), float(rng.uniform(0.05, 4))
+        p = concentrated(rng, k)
+        found = solved(p, randomized_response(k, epsilon), delta)
+        assert_closed(p, randomized_response(k, epsilon).matrix, found)
+        assert found.value == pytest.approx(randomized_response_envelope(p, epsilon, delta), abs=1e-7)
+
+
+# ---------------------------------------------------------------- random mechanisms
+
+
+@pytest.mark.parametrize("part", range(40))
+def test_random_mechanisms(part: int) -> None:
+    for seed in range(5 * part, 5 * part + 5):
+        p, matrix = random_mechanism(seed)
+        rng = np.random.default_rng([1205, seed])
+        deltas = two_deltas(seed)
+        curve = curve_of(p, matrix, deltas)
+        for found in curve:
+            assert_closed(p, matrix, found)
+            # from both sides, by the LP of this file
+            if found.value > 1e-6:
+                assert most_mass(p, matrix, math.exp(found.value - 1e-6)) >= found.certificate.delta - 1e-9
+            assert most_mass(p, matrix, math.exp(found.bound + 1e-6)) < found.certificate.delta + 1e-9
+        assert curve[0].bound >= curve[1].value - 1e-9
+        assert curve[0].value >= curve[1].value - 1e-8
+        assert curve[0].bound >= curve[1].bound - 1e-8
+        for channel in channels(rng, curve[0], 5):
+            after = matrix @ channel
+            for found in curve:
+                assert quantile(p, after, found.certificate.delta, 0.0) <= found.bound + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_mechanisms_against_bisection(seed: int) -> None:
+    rng = np.random.default_rng([1206, seed])
+    n, m = (int(size) for size in rng.integers(2, 6, 2))
+    p = rng.dirichlet(np.ones(n)) + 0.02
+    p, matrix = p / p.sum(), rng.dirichlet(np.full(m, 0.5), n)
+    delta = float(rng.uniform(0.02, 0.98))
+    assert solved(p, matrix, delta).value == pytest.approx(bisected(p, matrix, delta), abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_post_processing_is_worse_after_another(seed: int) -> None:
+    """The envelope itself does not rise under post-processing, and merging similar outputs leaves it."""
+    rng = np.random.default_rng([1207, seed])
+    p, matrix = random_mechanism(100 + seed)
+    before = solved(p, matrix, 0.3)
+    after = solved(p, matrix @ rng.dirichlet(np.full(4, 0.3), matrix.shape[1]), 0.3)
+    assert after.value <= before.bound + 1e-9
+    split = np.hstack([0.3 * matrix, 0.7 * matrix, np.zeros((len(p), 1))])
+    assert solved(p, split, 0.3).value == pytest.approx(before.value, abs=1e-7)
+
+
+# ---------------------------------------------------------------- edges
+
+
+ENDS = pytest.mark.parametrize("delta", [1e-300, 1e-9, 0.5, 1 - 1e-9, math.nextafter(1.0, 0.0)])
+
+
+@ENDS
+@pytest.mark.parametrize(
+    ("p", "matrix"),
+    [
+        ([1.0], [[0.3, 0.7]]),
+        ([1.0], [[1.0]]),
+        ([0.2, 0.8], [[1.0], [1.0]]),
+        ([0.2, 0.8], [[0.3, 0.0, 0.7], [0.3, 0.0, 0.7]]),
+        ([1e-6, 1 - 1e-6], [[0.5, 0.5], [0.5, 0.5]]),
+    ],
+)
+def test_what_tells_nothing_leaks_nothing(p: list[float], matrix: list[list[float]], delta: float) -> None:
+    found = solved(p, matrix, delta)
+    assert_sound(np.array(p), np.array(matrix), found)
+    assert found.status is Status.OPTIMAL
+    assert 0 <= found.value <= found.bound <= 1e-14
+
+
+@ENDS
+def test_the_identity(delta: float) -> None:
+    p = np.array([0.1, 0.2, 0.7])
+    found = solved(p, np.eye(3), delta)
+    assert_closed(p, np.eye(3), found)
+    assert found.status is Status.OPTIMAL
+    if delta <= 0.1:
+        assert found.value == pytest.approx(math.log(10), abs=1e-12)
+    if delta > 0.9:
+        # x itself is told: each letter to its own outcome, the rest of the mass where it costs least
+        assert found.value == pytest.approx(randomized_response_envelope(p, 700.0, delta), abs=1e-8)
+
+
+def test_a_letter_of_1e_minus_6_leaks_by_itself() -> None:
+    p = np.array([1e-6, 0.5, 0.5 - 1e-6])
+    for delta in (1e-7, 1e-6):
+        found = solved(p, np.eye(3), delta)
+        assert_closed(p, np.eye(3), found)
+        assert found.value == pytest.approx(-math.log(1e-6), abs=1e-9)
+    assert solved(p, np.eye(3), 2e-6).value == pytest.approx(-math.log(2e-6), abs=1e-6)
+
+
+def test_more_outputs_than_letters_and_fewer() -> None:
+    rng = np.random.default_rng(1209)
+    for n, m in ((2, 40), (30, 2), (30, 1)):
+        p, matrix = rng.dirichlet(np.ones(n)), rng.dirichlet(np.full(m, 0.5), n)
+        assert_closed(p, matrix, solved(p, matrix, 0.3))
+
+
+def test_labels_reach_the_attack() -> None:
+    prior = Prior([0.2, 0.3, 0.5], labels=["a", "b", "c"])
+    mechanism = Mechanism(randomized_response(3, 1.0).matrix, list("abc"), ["z", "y", "x"])
+    found = solved(prior, mechanism, 0.6)
+    assert set(found.certificate.attack.outputs) <= {"a", "b", "c", None}
+    assert len(set(found.certificate.attack.outputs)) == len(found.certificate.attack.outputs)
+    with pytest.raises(MechanismError):
+        solved(prior, Mechanism(np.eye(3), list("cba")), 0.6)
+    with pytest.raises(MechanismError):
+        solved([0.5, 0.5], np.eye(3), 0.6)
+
+
+def test_any_label_may_be_a_letter() -> None:
+    prior = Prior([0.3, 0.3, 0.4], labels=["a", None, "c"])
+    found = solved(prior, randomized_response(3, 1.0), 0.7)
+    expected = randomized_response_envelope([0.3, 0.3, 0.4], 1.0, 0.7)
+    assert found.value == pytest.approx(expected, abs=1e-7)

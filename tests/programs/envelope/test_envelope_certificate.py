@@ -1,0 +1,261 @@
+"""The proof of an envelope: dual bounds by any multipliers, and the check in rational arithmetic."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.envelopes import most_mass, quantile, random_mechanism, solved
+
+from pmlopt import Mechanism, Prior, Status, certify, envelope
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import MechanismError
+from pmlopt.measures import envelope_bounds, leakage_level
+from pmlopt.programs.envelope.dual_bound import bad_mass, largest_ratio
+from pmlopt.programs.envelope.program import EnvelopeProgram
+from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds, reaches
+
+# ---------------------------------------------------------------- the proof
+
+
+def program_of(seed: int, delta: float = 0.5) -> tuple[FloatArray, FloatArray, EnvelopeProgram]:
+    rng = np.random.default_rng([1208, seed])
+    n, m = (int(size) for size in rng.integers(2, 6, 2))
+    p = rng.dirichlet(np.ones(n)) + 0.01
+    p, matrix = p / p.sum(), rng.dirichlet(np.full(m, 0.5), n)
+    return p, matrix, envelope(p, matrix, delta)
+
+
+SCALES = st.sampled_from([0.0, 1e-6, 0.1, 1.0, 10.0, 1e6, 1e12])
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=st.integers(0, 999), scale=SCALES, share=st.floats(0.0, 1.2))
+def test_any_multipliers_bound_the_mass(seed: int, scale: float, share: float) -> None:
+    p, matrix, program = program_of(seed)
+    t = math.exp(share * leakage_level(p, matrix))
+    rng = np.random.default_rng(seed)
+    multipliers = scale * rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7)
+    true = most_mass(p, matrix, t)
+    assert bad_mass(program, t, multipliers) >= true - 1e-9
+    # what is negative counts for nothing
+    assert bad_mass(program, t, np.where(multipliers == 0, -scale, multipliers)) >= true - 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 999), scale=SCALES, delta=st.floats(0.01, 0.99))
+def test_no_multipliers_prove_a_ratio_that_is_reached(seed: int, scale: float, delta: float) -> None:
+    p, matrix, program = program_of(seed, delta)
+    found, most = solved(p, matrix, delta), math.exp(leakage_level(p, matrix))
+    reached = math.exp(found.value)
+    near = np.random.default_rng(seed).exponential(size=len(p))
+    known = np.zeros(len(p)) if found.certificate.multipliers is None else found.certificate.multipliers
+    for multipliers in (scale * near, known, known * near, known + 1e-6 * near):
+        ratio = largest_ratio(program, multipliers, most)
+        assert reached * (1 - 1e-12) <= ratio <= most
+    if found.certificate.multipliers is not None:
+        proved = largest_ratio(program, found.certificate.multipliers, most)
+        assert math.log(proved) == pytest.approx(found.bound, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_program_is_the_oracles(seed: int) -> None:
+    p, matrix, program = program_of(seed)
+    for share in (0.0, 0.3, 0.8, 1.1):
+        t = math.exp(share * leakage_level(p, matrix))
+        program.ratio.value = t
+        value = -float(program.problem.solve(solver="HIGHS"))
+        assert value == pytest.approx(most_mass(p, matrix, t), abs=1e-6)
+        assert np.asarray(program.attack.value).shape == (program.merged.shape[1], len(p))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 999), bad=st.sampled_from([math.nan, math.inf, -math.inf]))
+def test_multipliers_that_are_no_numbers_prove_nothing(seed: int, bad: float) -> None:
+    p, matrix, program = program_of(seed)
+    most = math.exp(leakage_level(p, matrix))
+    assert largest_ratio(program, np.full(len(p), bad), most) == most
+
+
+# ---------------------------------------------------------------- rational arithmetic
+
+
+def rationals(p: FloatArray, matrix: FloatArray) -> tuple[list[Fraction], list[list[Fraction]]]:
+    """The prior and the rows over their sums."""
+    weights = [Fraction(x) for x in p.tolist()]
+    rows = [[Fraction(x) for x in row] for row in matrix.tolist()]
+    return [w / sum(weights) for w in weights], [[x / sum(row) for x in row] for row in rows]
+
+
+def exact_mass(p: FloatArray, matrix: FloatArray, attack: FloatArray, ratio: Fraction) -> Fraction:
+    """The mass of outcomes whose likelihood ratio is at least `ratio`, by fractions alone."""
+    prior, given = rationals(p, matrix)
+    _, after = rationals(p, attack)
+    mass = Fraction(0)
+    for z in range(attack.shape[1]):
+        column = [sum(row[y] * after[y][z] for y in range(len(row))) for row in given]
+        law = sum(w * x for w, x in zip(prior, column, strict=True))
+        if law and max(column) >= ratio * law:
+            mass += law
+    return mass
+
+
+def exact_dual(p: FloatArray, matrix: FloatArray, lam: FloatArray, ratio: Fraction) -> Fraction:
+    """The dual's mass by fractions alone."""
+    prior, given = rationals(p, matrix)
+    mass = Fraction(0)
+    for y in range(matrix.shape[1]):
+        law = sum((w * row[y] for w, row in zip(prior, given, strict=True)), Fraction(0))
+        worth = [
+            law + Fraction(x) * (row[y] - ratio * law) for x, row in zip(lam.tolist(), given, strict=True)
+        ]
+        mass += max(Fraction(0), *worth)
+    return mass
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 999), share=st.floats(0.0, 1.0), delta=st.floats(0.01, 0.99))
+def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, delta: float) -> None:
+    p, matrix = random_mechanism(seed)
+    attack = np.random.default_rng(seed).dirichlet(np.full(3, 0.3), matrix.shape[1])
+    level = share * leakage_level(p, matrix @ attack)
+    exact = RationalMechanism.of(Prior(p), matrix)
+    found = reaches(exact.outcomes(attack), delta, level)
+    # e^level lies between these
+    low, high = (
+        Fraction(math.exp(level)) * (1 - Fraction(1, 2**50)),
+        Fraction(math.exp(level)) * (1 + Fraction(1, 2**50)),
+    )
+    mass = exact_mass(p, matrix, attack, high)
+    if mass >= delta:
+        assert found
+    if level > 0 and exact_mass(p, matrix, attack, low) < delta:
+        assert not found
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 999), scale=SCALES, share=st.floats(0.0, 1.1), delta=st.floats(0.01, 0.99))
+def test_what_multipliers_prove_is_what_fractions_say(
+    seed: int, scale: float, share: float, delta: float
+) -> None:
+    p, matrix = random_mechanism(seed)
+    rng = np.random.default_rng(seed)
+    lam = scale * rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7)
+    bound = share * leakage_level(p, matrix)
+    found = bounds(RationalMechanism.of(Prior(p), matrix), delta, bound, lam)
+    ratio = Fraction(math.exp(bound))
+    if exact_dual(p, matrix, lam, ratio * (1 - Fraction(1, 2**50))) < delta:
+        assert found
+    if exact_dual(p, matrix, lam, ratio * (1 + Fraction(1, 2**50))) >= delta:
+        assert not found
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 999), delta=st.floats(0.01, 0.99))
+def test_theorem_3_is_proved_just_above_it_and_not_below(seed: int, delta: float) -> None:
+    p, matrix = random_mechanism(seed)
+    exact = RationalMechanism.of(Prior(p), matrix)
+    bound = envelope_bounds(p, matrix, delta)[1]
+    assert bounds(exact, delta, bound + 1e-12, None)
+    assert bound < 1e-9 or not bounds(exact, delta, bound - 1e-12, None)
+    assert not bounds(exact, delta, -1e-300, None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 999),
+    delta=st.one_of(st.floats(1e-3, 0.999), st.sampled_from([1e-300, 1e-12, 1 - 1e-12])),
+)
+def test_every_claim_is_proved_and_none_that_is_better(seed: int, delta: float) -> None:
+    p, matrix = random_mechanism(seed)
+    claim = solved(p, matrix, delta).certificate
+    assert claim.verify()
+    assert claim.arithmetic == "rational arithmetic"
+    assert not replace(claim, value=claim.value + 1e-7 + claim.gap).verify()
+    # what the attack reaches is below the bound: no proof can be below that
+    if claim.value > 1e-6:
+        assert not replace(claim, bound=claim.value - 1e-7).verify()
+    if claim.multipliers is not None:
+        assert not replace(claim, bound=claim.bound - 1e-6 - claim.gap).verify()
+
+
+def test_an_attack_that_is_none_is_not_verified() -> None:
+    claim = solved([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.9).certificate
+    assert claim.verify()
+    assert not replace(claim, attack=Mechanism(np.eye(3))).verify()
+    assert not replace(claim, attack=Mechanism([[1.0], [1.0]])).verify()
+    halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+    rare = solved([0.25] * 4, halves, 0.1).certificate
+    assert rare.verify()
+    assert not replace(rare, delta=0.11).verify()
+    assert not replace(rare, attack=Mechanism(np.eye(4))).verify()
+
+
+def test_delta_is_the_float_that_was_given() -> None:
+    # outputs of mass 1/10 leak log 4; the float 0.1 is above 1/10 by 6e-18: a hair of other mass goes in
+    halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+    found = solved([0.25] * 4, halves, 0.1)
+    assert found.certificate.verify()
+    assert found.value == pytest.approx(math.log(4), abs=1e-14)
+    plain = certify(envelope([0.25] * 4, halves, 0.1), np.eye(4))
+    assert plain.value == pytest.approx(math.log(10 / 9), abs=1e-14)
+    assert certify(envelope([0.25] * 4, halves, 0.0999), np.eye(4)).value == pytest.approx(
+        math.log(4), abs=1e-14
+    )
+
+
+def test_rows_that_rounding_leaves_off_one_are_laws() -> None:
+    matrix = np.array([[1 / 3, 1 / 3, 1 / 3], [0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])
+    matrix[0] *= 1 + 4e-10
+    for delta in (1e-9, 0.3, 1 - 1e-9):
+        found = solved([1 / 3, 1 / 3, 1 / 3], matrix, delta)
+        assert found.certificate.verify()
+        assert found.status is Status.OPTIMAL
+
+
+# ---------------------------------------------------------------- certify
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 999), delta=st.floats(0.01, 0.99))
+def test_the_certificate_of_a_post_processing_from_anywhere(seed: int, delta: float) -> None:
+    p, matrix = random_mechanism(seed)
+    best, program = solved(p, matrix, delta), envelope(p, matrix, delta)
+    any_attack = np.random.default_rng(seed).dirichlet(np.full(3, 0.3), matrix.shape[1])
+    found = certify(program, any_attack)
+    assert found.certificate.verify()
+    assert found.value <= best.bound
+    assert found.value <= quantile(p, matrix @ any_attack, delta) + 1e-12
+    assert found.value >= quantile(p, matrix @ any_attack, delta * (1 + 1e-11), 0.0) - 1e-12
+    assert found.bound == pytest.approx(envelope_bounds(p, matrix, delta)[1], abs=1e-12)
+    again = certify(program, best.certificate.attack, best.certificate.multipliers)
+    assert (again.value, again.bound) == (best.value, best.bound)
+    assert (again.status is Status.OPTIMAL) == (best.status is Status.OPTIMAL)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
+    with pytest.raises(MechanismError, match="3 rows"):
+        certify(program, np.eye(3))
+    with pytest.raises(MechanismError, match="multipliers"):
+        certify(program, np.eye(2), [1.0, 1.0, 1.0])
+    with pytest.raises(MechanismError):
+        certify(program, [[0.5, 0.2], [0.5, 0.5]])
+
+
+def test_what_is_claimed_in_words_and_as_data() -> None:
+    found = solved([0.2, 0.8], [[0.75, 0.25], [0.25, 0.75]], 0.5)
+    assert "with probability 0.5" in str(found)
+    assert found.level == found.bound == found.certificate.bound
+    record = json.loads(json.dumps(found.to_dict()))
+    assert record["certificate"]["delta"] == 0.5
+    assert record["certificate"]["verified_exactly"] is True
+    assert record["certificate"]["prior"]["probabilities"] == [0.2, 0.8]
+    assert np.array(record["certificate"]["attack"]["matrix"]).shape[0] == 2
+    assert found.mechanism.matrix.tolist() == [[0.75, 0.25], [0.25, 0.75]]
