@@ -1,4 +1,4 @@
-"""From a post-processing and multipliers to the certificate of an envelope, both ends provable as rationals."""
+"""From a post-processing and multipliers to the certificate of an envelope: both ends are provable."""
 
 from __future__ import annotations
 

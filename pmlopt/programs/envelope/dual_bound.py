@@ -17,8 +17,7 @@ def bad_mass(program: EnvelopeProgram, ratio: float, multipliers: FloatArray) ->
     """Upper bound on the mass that a post-processing can give to outcomes that leak log t or more.
 
     For any lam >= 0: `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of
-    `EnvelopeProgram.problem`.
-    What rounding may have taken off is added.
+    `EnvelopeProgram.problem`. What rounding may have taken off is added.
 
     Args:
         program: of the mechanism.

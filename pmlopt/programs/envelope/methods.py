@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
-from pmlopt.mechanism import Mechanism, as_mechanism
+from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.programs.envelope.attacks import channel, folded
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 from pmlopt.programs.envelope.certifying import certify_envelope
@@ -63,8 +63,8 @@ class RatioSearch(Method[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
 class EnvelopeKind(Kind[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
     """Envelopes: the post-processing in hand is returned with its gap.
 
-    A warm start is the result for another delta of the same mechanism, from which nothing need be asked twice,
-    or an (M, K) post-processing.
+    A warm start is the result for another delta of the same mechanism and prior, whose linear programs serve
+    again, or an (M, K) post-processing.
     """
 
     names = (RatioSearch.name,)
@@ -86,19 +86,16 @@ class EnvelopeKind(Kind[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
         self, program: EnvelopeProgram, matrix: FloatArray, multipliers: FloatArray | None
     ) -> Found[EnvelopeCertificate]:
         """Of an (M, K) post-processing; the bound is that of the multipliers, or of Theorem 3."""
-        attack = (
-            Mechanism(matrix, program.given.outputs) if len(matrix) == len(program.given.outputs) else None
-        )
         return Found(
-            certificate=certify_envelope(program, attack or Mechanism(matrix), multipliers),
+            certificate=certify_envelope(program, Mechanism(matrix), multipliers),
             finished=True,
             message="a post-processing that was given",
             arrays=as_arrays(program, []),
         )
 
 
-def _fitting(program: EnvelopeProgram, start: object) -> Mechanism:
-    """A post-processing of the program's outputs, or a complaint."""
-    attack = as_mechanism(start)  # type: ignore[arg-type]
+def _fitting(program: EnvelopeProgram, start: MechanismLike) -> Mechanism:
+    """A post-processing of the program's outputs, or a MechanismError where it has other rows."""
+    attack = as_mechanism(start)
     program.given.post_process(attack)
     return attack

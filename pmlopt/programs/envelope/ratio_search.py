@@ -25,8 +25,8 @@ CLOSED = 1e-12
 """A letter's outcome is closed at ratios above its largest by this share, which rounding cannot explain."""
 
 MAX_REMEMBERED = 32
-"""Linear programs that are handed on to the next delta, those at the nearest ratios: a search uses four, and a
-point of 50 by 50 takes 20 kB."""
+"""Linear programs that are handed on to the next delta, those at the nearest ratios: a search uses four, and
+a point of 50 by 50 takes 20 kB."""
 
 PROOFS_ABOVE = 3
 """How many programs above the new envelope a search takes multipliers from: the nearest are the sharpest."""

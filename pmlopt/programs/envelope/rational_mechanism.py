@@ -22,8 +22,8 @@ from pmlopt.prior import Prior
 Integers = NDArray[Any]
 """Python integers in an object array."""
 
-_BITS = 80
-"""Digits of the denominator of a rational below e^bound: 27 more than a float has, and few to multiply with."""
+RATIO_BITS = 80
+"""Binary digits after the point of a rational below e^bound: 27 more than a float has, and few to multiply."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RationalMechanism:
         return cls(matrix, columns, sums, (weights * (rows // sums)) @ columns, int(weights.sum()) * rows)
 
     def outcomes(self, attack: FloatArray) -> list[Outcome]:
-        """The outcomes of an (M, K) post-processing that occur, each with the letter that it tells most of."""
+        """The outcomes of an (M, K) post-processing that occur, each with the letter it tells most of."""
         entries = integers(attack)
         sums = entries.sum(axis=1)
         rows = math.lcm(*sums.tolist())
@@ -141,7 +141,7 @@ def reaches(outcomes: list[Outcome], delta: float, level: float) -> bool:
 
 def _floor(number: Fraction) -> Fraction:
     """The number rounded down to a multiple of a power of two."""
-    return Fraction((number.numerator << _BITS) // number.denominator, 1 << _BITS)
+    return Fraction((number.numerator << RATIO_BITS) // number.denominator, 1 << RATIO_BITS)
 
 
 def bounds(exact: RationalMechanism, delta: float, bound: float, multipliers: FloatArray | None) -> bool:
