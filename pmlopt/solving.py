@@ -22,6 +22,8 @@ from pmlopt.programs.least_leakage.methods import LeastLeakageKind
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.methods import LinearKind
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.record_leakage.methods import RecordLeakageKind
+from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.programs.subconvex.methods import ColumnKind
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.worst_case.methods import WorstCaseKind
@@ -34,6 +36,7 @@ KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     LeastLeakage: LeastLeakageKind(),
     BestWorstCase: WorstCaseKind(),
     EnvelopeProgram: EnvelopeKind(),
+    RecordLeakage: RecordLeakageKind(),
 }
 """Each kind of program with its methods: the whole choice of solvers is in these `Kind`s."""
 

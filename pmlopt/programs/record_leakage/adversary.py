@@ -1,4 +1,4 @@
-"""Problem 1 for one record in its reduced form: the data, and which laws of (X_i, T) are allowed."""
+"""The largest leakage of one record as a problem in the law of (X_i, T), T the class of the dataset."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ from pmlopt.arrays import FloatArray, real, rounding_of
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.logarithms import log_sum
 from pmlopt.measures.record_information import dataset_entropy, record_information, uniform_alone
-from pmlopt.programs.record_leakage.relaxation import row_space
+from pmlopt.programs.record_leakage.output_cells import row_space
 from pmlopt.queries import Query
 
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
-    """`max I(A; Y)` over the laws J of (A, T) with `H(J) + <J, log c> >= b`, Y given T = t having row t of W.
+    """An adversary of bounded knowledge: `max I(A; Y)` over the laws J of (A, T) of enough entropy.
+
+    `H(J) + <J, log c> >= b`; Y given T = t has the row t of W.
 
     Attributes:
         rows: (T, M) W.
         log_counts: (A, T) log c; -inf where J must be 0.
         entropy: b, in nats, at most `log_size`.
         log_size: log |X|, in nats.
+
+    Source: [wu2026entropy, Problem 1], with the datasets of a letter and a class taken together.
     """
 
     rows: FloatArray
@@ -40,7 +44,7 @@ class Adversary:
 
     @property
     def rounding(self) -> float:
-        """What rounding may hide of an entropy."""
+        """What rounding may hide of an entropy of the dataset."""
         return rounding_of(1, max(1.0, self.log_size))
 
     @property
@@ -50,7 +54,7 @@ class Adversary:
 
     @property
     def tight(self) -> bool:
-        """Whether the entropy leaves the uniform dataset alone."""
+        """Whether the entropy is log |X| up to rounding: the dataset is next to uniform."""
         return uniform_alone(self.entropy, self.log_size)
 
     @cached_property
@@ -81,27 +85,24 @@ class Adversary:
         if self.silent:
             return 0.0
         value = record_information(joint, self.rows)
-        return max(0.0, value - self._blur(value))
+        return max(0.0, value - self._rounding_of_information(value))
 
-    def leaked_at_most(self, joint: FloatArray) -> float:
-        """I(A; Y), and what rounding may have taken off it."""
-        if self.silent:
-            return 0.0
-        value = record_information(joint, self.rows)
-        return value + self._blur(value)
-
-    def _blur(self, value: float) -> float:
-        """I is the mean of log-ratios whose sizes have a mean of `I + sqrt(2 I)` at most."""
+    def _rounding_of_information(self, value: float) -> float:
+        """What rounding may do to I, a mean of log-ratios of sizes `I + sqrt(2 I)` on average at most."""
         one = rounding_of(sum(self.rows.shape), 1.0)
         return one * (value + math.sqrt(2 * max(0.0, value)) + one)
 
 
 def checked_entropy(query: Query, entropy: float) -> float:
-    """The bound on the entropy; `log |X|` itself where it is that up to rounding."""
+    """The bound b on the entropy as a float, at most the float of `log |X|`.
+
+    Raises:
+        PrivacyError: it is no number, negative, or above `log |X|` by more than rounding.
+    """
     least = real(entropy, "the entropy b", PrivacyError)
     if least < 0:
         raise PrivacyError(f"the entropy b is {least:g} nats: an entropy is at least 0")
-    if least > query.log_size + 1e-12 * max(1.0, query.log_size):
+    if least > query.log_size + rounding_of(1, max(1.0, query.log_size)):
         raise PrivacyError(
             f"the entropy b is {least!r} nats, above log |X| = {query.log_size!r} of "
             f"{query.records} record(s): no prior has it"

@@ -1,4 +1,7 @@
-"""ENT's Algorithm 1: alternating optimisation over all datasets, with restarts."""
+"""Alternating optimisation of a record's leakage over all datasets, with restarts: local optima.
+
+Source: [wu2026entropy, Algorithm 1].
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray, whole
+from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.backends.outcome import Options
-from pmlopt.errors import PrivacyError, QueryError
+from pmlopt.errors import QueryError
+from pmlopt.programs.kind import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.alternating_steps import (
     best_units,
     conditional_step,
     entropies,
     information,
+    least_share,
     marginal_step,
     outputs,
 )
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.exact_leakage import restart_name
 from pmlopt.queries import Query, RecordChannel
-from pmlopt.result import RecordResult, Status, Timings
 
-LARGEST = 2**14
+LARGEST_LISTED = 2**14
 """Datasets that the alternating method takes at most: it goes through all of them."""
-_ROUNDS = 60
+MAX_ROUNDS = 60
+"""Rounds of Algorithm 1 over all records, at most: it ends when a round gains less than the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -40,46 +46,44 @@ class LocalOptimum:
 
 def alternating(
     channel: RecordChannel, entropy: float, options: Options, seed: int, restarts: int
-) -> RecordResult:
+) -> Found[RecordCertificate]:
     """The best of several runs of Algorithm 1, each from a random prior within the entropy bound.
 
-    See `record_leakage`. Nothing is proved: the bound is infinite.
+    Nothing is proved: the bound is infinite.
+
+    Raises:
+        QueryError: there are more datasets than it can go through.
     """
     begin = time.perf_counter()
-    count = whole(restarts, "the number of restarts", PrivacyError)
     check_listed(channel.query)
     deadline = math.inf if options.time_limit is None else begin + options.time_limit
     table = channel.table()
     climb = Climb(table, channel.rows[table], entropy, options.tolerance)
     random = np.random.default_rng(seed)
     found: list[LocalOptimum] = []
-    while len(found) < count and (not found or time.perf_counter() < deadline):
+    while len(found) < restarts and (not found or time.perf_counter() < deadline):
         found.append(climb.run(random))
     best = max(found, key=lambda one: one.value)
     adversary = Adversary(channel.rows, channel.log_counts(best.record), entropy, channel.query.log_size)
     joint = adversary.allowed(joint_of(best.prior, best.record, table))
-    seconds = time.perf_counter() - begin
     certificate = RecordCertificate(
         mechanism=channel.mechanism,
         value=adversary.leaked(joint),
         bound=math.inf,
-        gap=math.inf,
         channel=channel,
         entropy=entropy,
         record=best.record,
         joint=joint,
         proofs=(),
     )
-    return RecordResult(
-        status=Status.UNPROVED if len(found) == count else Status.STOPPED,
+    return Found(
         certificate=certificate,
-        solver="alternating",
-        reason=f"ENT's Algorithm 1, the best of {len(found)} starts: a local optimum, and no bound",
-        attempts=(),
+        finished=len(found) == restarts,
+        message=f"ended at the best of {len(found)} starts",
+        detail=f"the best of {len(found)} starts",
         iterations=len(found),
-        warm_started=False,
-        timings=Timings(compile=0.0, solve=seconds, certify=0.0, total=seconds),
-        closed_form=None,
+        solve_seconds=time.perf_counter() - begin,
+        arrays={restart_name(best.record): joint},
     )
 
 
@@ -90,6 +94,8 @@ class Climb:
     Attributes:
         table: (k_1, ..., k_n) the class of every dataset.
         rows: (k_1, ..., k_n, M) its row.
+        entropy: b, in nats.
+        tolerance: the rise of the leakage in a round, in nats, at which to stop.
     """
 
     table: IntArray
@@ -100,7 +106,7 @@ class Climb:
     def run(self, random: np.random.Generator) -> LocalOptimum:
         """From one random prior to where no record's step gains."""
         best = LocalOptimum(-math.inf, self._start(random), -1)
-        for _ in range(_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             last = best.value
             for record in range(self.table.ndim):
                 tried = self._steps(best.prior, record)
@@ -136,13 +142,12 @@ class Climb:
         """A random prior, mixed with the uniform one until its entropy is b."""
         size = self.table.size
         prior = random.dirichlet(np.full(size, 10.0 ** random.uniform(-1.5, 0)))
-        low, high = 0.0, 1.0
-        if float(entropies(prior)) < self.entropy:
-            for _ in range(60):
-                middle = (low + high) / 2
-                mixed = middle / size + (1 - middle) * prior
-                low, high = (low, middle) if float(entropies(mixed)) >= self.entropy else (middle, high)
-            prior = high / size + (1 - high) * prior
+
+        def surplus(share: float) -> float:
+            return float(entropies(share / size + (1 - share) * prior)) - self.entropy
+
+        share = least_share(surplus)
+        prior = share / size + (1 - share) * prior
         return np.asarray(prior.reshape(self.table.shape))
 
 
@@ -155,9 +160,9 @@ def joint_of(prior: FloatArray, record: int, table: IntArray) -> FloatArray:
 
 
 def check_listed(query: Query) -> None:
-    """Complain where there are too many datasets to go through."""
-    if query.log_size > math.log(LARGEST) + 1e-9:
+    """Raise a QueryError where there are too many datasets to go through."""
+    if query.log_size > math.log(LARGEST_LISTED) + 1e-9:
         raise QueryError(
-            f"this method goes through all e^{query.log_size:.6g} datasets, and takes at most {LARGEST:,}: "
-            "use the exact method"
+            f"this method goes through all e^{query.log_size:.6g} datasets, and takes at most "
+            f"{LARGEST_LISTED:,}: use branch-and-bound"
         )

@@ -1,13 +1,15 @@
-"""The subproblems of ENT's alternating method: its Algorithms 2 to 5, and the gradient they climb along.
+"""The steps of the alternating method: laws of one record, and of the others given it, that leak more.
 
 The laws of one record: `letters` (A,) is p(x_i), `others` (A, R) the rows p(x_-i | x_i), `channel` (A, R, M)
 q(y|x).
-The convex ones are declared in `pmlopt.programs.record_leakage.step_programs` too.
+
+Source: [wu2026entropy, Algorithms 2 to 5].
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
@@ -15,7 +17,7 @@ from scipy.special import xlogy
 
 from pmlopt.arrays import FloatArray
 
-_STEEPEST = 1e12
+LARGEST_INVERSE_TEMPERATURE = 1e12
 """The largest inverse temperature of a projection, over the spread of the vector."""
 
 
@@ -25,7 +27,7 @@ def entropies(rows: FloatArray) -> FloatArray:
 
 
 def outputs(others: FloatArray, channel: FloatArray) -> FloatArray:
-    """(A, M) p(y|x_i), ENT eq. (12)."""
+    """(A, M) p(y|x_i), [wu2026entropy, eq. (12)]."""
     return np.asarray(np.einsum("ar,arm->am", others, channel))
 
 
@@ -44,8 +46,8 @@ def information(letters: FloatArray, laws: FloatArray) -> float:
 def conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
     """(A, R) the derivative of I(X_i; Y) in p(x_-i|x_i): `p(x_i) sum_y q(y|x) log(p(y|x_i) / p(y))`.
 
-    ENT's (37) has two terms more: they are those of one letter alone, and cancel against those of the others
-    once the sum over all letters is kept.
+    The printed gradient, [wu2026entropy, eq. (37)], has two terms more: they are those of one letter alone,
+    and cancel against those of the others once the sum over all letters is kept.
 
     Examples:
         >>> channel = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
@@ -69,7 +71,7 @@ def marginal_step(
     tolerance: float = 1e-9,
     iterations: int = 5_000,
 ) -> FloatArray:
-    """Algorithm 2, a modified Blahut-Arimoto: the p(x_i) that leaks most, `H(X_i) + sum p(x_i) inner >= b`.
+    """The p(x_i) that leaks most while `H(X_i) + sum p(x_i) inner >= b`: a modified Blahut-Arimoto iteration.
 
     The printed stopping rule looks at I alone, which stands still before the entropy is met: here it also
     waits for the multiplier to settle, and a law that is short of entropy is drawn towards its start.
@@ -83,7 +85,7 @@ def marginal_step(
         tolerance: the change of I in nats at which to stop.
         iterations: at most so many.
 
-    Source: ENT, Section 3.1.1, eq. (15) and Algorithm 2.
+    Source: [wu2026entropy, Section 3.1.1, eq. (15), Algorithm 2].
 
     Examples:
         >>> laws = np.array([[0.9, 0.1], [0.1, 0.9]])
@@ -110,19 +112,29 @@ def _drawn(law: FloatArray, start: FloatArray, inner: FloatArray, entropy: float
         mixed = share * start + (1 - share) * law
         return float(entropies(mixed) + mixed @ inner) - entropy
 
+    share = least_share(surplus)
+    return share * start + (1 - share) * law
+
+
+def least_share(surplus: Callable[[float], float]) -> float:
+    """The least share in [0, 1], up to rounding, at which a concave function is at least 0; else 1.
+
+    Examples:
+        >>> round(least_share(lambda share: share - 0.25), 12)
+        0.25
+    """
     if surplus(0.0) >= 0:
-        return law
+        return 0.0
     if surplus(1.0) <= 0:
-        return start
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if surplus(middle) >= 0 else (middle, high)
-    return high * start + (1 - high) * law
+        return 1.0
+    share, step = float(brentq(surplus, 0.0, 1.0, xtol=1e-15)), 1e-15
+    while share < 1 and surplus(share) < 0:  # on the side that is allowed
+        share, step = min(1.0, share + step), 2 * step
+    return share
 
 
 def project_to_simplex(vector: FloatArray) -> FloatArray:
-    """Algorithm 4: the law nearest to a vector.
+    """The law nearest to a vector, in Euclidean distance: [wu2026entropy, Algorithm 4].
 
     Examples:
         >>> project_to_simplex(np.array([0.5, 1.2, -0.3])).round(9).tolist()
@@ -135,7 +147,7 @@ def project_to_simplex(vector: FloatArray) -> FloatArray:
 
 
 def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e-12) -> FloatArray:
-    """Algorithm 5: the softmax of a multiple of a vector whose entropy is t; the vector if its own is t.
+    """The softmax of a multiple of a vector whose entropy is t; the vector if it is a law of entropy t.
 
     It is the law w that has the largest `<vector, w>` among those of entropy t or more. Where several
     entries are the largest, no multiple has less entropy than the logarithm of their number: the law of that
@@ -145,6 +157,8 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
         vector: (R,) a law, or any vector that does not sum to one.
         entropy: t in nats, at most log R.
         tolerance: of the entropy.
+
+    Source: [wu2026entropy, Algorithm 5].
 
     Examples:
         >>> law = project_to_entropy(np.array([3.0, 1.0, 1.0]), 0.9)
@@ -169,7 +183,7 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
     def surplus(log_inverse: float) -> float:
         return float(entropies(law(log_inverse))) - entropy
 
-    low, high = -20.0, math.log(_STEEPEST)
+    low, high = -20.0, math.log(LARGEST_INVERSE_TEMPERATURE)
     if surplus(high) >= 0:
         return law(high)
     if surplus(low) <= 0:
@@ -192,17 +206,18 @@ def conditional_step(
     tolerance: float = 1e-9,
     iterations: int = 20,
 ) -> FloatArray:
-    """Algorithm 3: projected gradient ascent on the rows p(x_-i|x_i), one after the other.
+    """Projected gradient ascent of the leakage in the rows p(x_-i|x_i), one after the other.
 
     A row whose letter never occurs, or that needs no entropy, becomes the unit vector that leaks most;
-    another takes a gradient step, projected by Algorithms 4 and 5, that is kept where I does not fall.
+    another takes a gradient step, projected on the simplex and on the entropy, that is kept where I does not
+    fall.
 
     Args:
         letters: (A,) p(x_i).
         others: (A, R) rows to start from, within the bound.
         channel: (A, R, M) q(y|x).
         entropy: b, in nats.
-        step: eta_0, which ENT leaves open. I is convex in a row, so that the law of entropy c with the
+        step: eta_0, which the paper leaves open. I is convex in a row, so that the law of entropy c with the
             largest product with the gradient, the limit of large steps, leaks no less than the row: a large
             step is kept at once, a small one often is not, for Algorithm 5 moves even a step of zero.
         shrink: beta, the factor of a step that is not kept.
@@ -210,7 +225,7 @@ def conditional_step(
         tolerance: the change of I in nats at which to stop.
         iterations: rounds over the rows, at most.
 
-    Source: ENT, Section 3.1.2 and Algorithm 3, with the gradient corrected.
+    Source: [wu2026entropy, Section 3.1.2, Algorithm 3], with the gradient corrected.
     """
     others = others.copy()
     laws = outputs(others, channel)

@@ -16,25 +16,30 @@ from pmlopt.backends import through_cvxpy
 from pmlopt.backends.outcome import Options
 from pmlopt.programs.record_leakage import output_cells as cells
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.certificate import (
+from pmlopt.programs.record_leakage.local_ascent import climb, starts
+from pmlopt.programs.record_leakage.output_cells import Cell
+from pmlopt.programs.record_leakage.proof import (
     KindProof,
     LeakageProof,
     Region,
     leakage_bound,
     sharpened,
 )
-from pmlopt.programs.record_leakage.local_ascent import climb, starts
-from pmlopt.programs.record_leakage.output_cells import Cell
-from pmlopt.programs.record_leakage.relaxation import RecordProgram, record_program
+from pmlopt.programs.record_leakage.relaxation import (
+    CellRelaxation,
+    cell_relaxation,
+    entropy_penalty,
+)
 
 SOLVER = "CLARABEL"
 ACCURACY = Options(None, 1e-10)
-_FAINT = 1e-6
-"""Below this share one of the two bounds on a cell is left out."""
-_POLISHED = 60
-"""Iterations of the local method from the law that a node's program ends at, when it leaks more."""
-
-_LEAST = 1e-300
+"""What is asked of the solver in each cell: far below the gaps that are asked for."""
+SMALLEST_SHARE = 1e-6
+"""Below this share one of the two bounds on a cell, by H(Y) and by H(X_i), is left out."""
+POLISHING_ITERATIONS = 60
+"""Of the local method, from the law that a cell's relaxation ends at, when it leaks more."""
+SMALLEST_MASS = 1e-300
+"""In place of zero where a logarithm or a quotient is taken; any multipliers are valid."""
 
 
 @dataclass
@@ -44,7 +49,9 @@ class Search:
     Attributes:
         best: (A, T) a law within the entropy bound.
         value: what it leaks.
-        nodes: how many programs were solved.
+        regions: the cells so far, each after the one that it was split from.
+        nodes: how many relaxations were solved.
+        compile_seconds, solve_seconds: what they took.
     """
 
     adversary: Adversary
@@ -54,15 +61,17 @@ class Search:
     nodes: int = 0
     compile_seconds: float = 0.0
     solve_seconds: float = 0.0
-    _programs: dict[tuple[int, ...], RecordProgram] = field(default_factory=dict)
+    _programs: dict[tuple[int, ...], CellRelaxation] = field(default_factory=dict)
     _weights: dict[int, FloatArray] = field(default_factory=dict)
     _heap: list[tuple[float, int]] = field(default_factory=list)
 
     @property
     def bound(self) -> float:
         """What no law leaks more than."""
-        if self.adversary.silent or self.adversary.tight:
-            return self.adversary.leaked_at_most(self.best)
+        if self.adversary.silent:
+            return 0.0
+        if not self.regions:
+            return math.inf
         return max([self.value, *(-bound for bound, _ in self._heap)])
 
     def run(self, target: float, tolerance: float, nodes: int, deadline: float) -> None:
@@ -116,7 +125,7 @@ class Search:
         if joint is not None:
             near = self.adversary.allowed(joint)
             if self.adversary.leaked(near) > self.value:
-                self.improve(near[None], _POLISHED)
+                self.improve(near[None], POLISHING_ITERATIONS)
 
     def _solve(self, cell: Cell) -> tuple[LeakageProof, float, FloatArray | None, FloatArray]:
         """The proof and its bound, the program's law, and the weights of the vertices, of one cell."""
@@ -124,8 +133,8 @@ class Search:
         adversary = self.adversary
         sizes = tuple(map(len, cell))
         if sizes not in self._programs:
-            self._programs[sizes] = record_program(
-                adversary.rows, adversary.log_counts, adversary.entropy, sizes, _penalty(adversary)
+            self._programs[sizes] = cell_relaxation(
+                adversary.rows, adversary.log_counts, adversary.entropy, sizes, entropy_penalty(adversary)
             )
         program = self._programs[sizes]
         program.set_cell(cell)
@@ -145,12 +154,12 @@ class Search:
         adversary = self.adversary
         ends = np.cumsum([0, *map(len, cell)])
         middles = [
-            (weights[a:b] + _LEAST) @ vertices / (weights[a:b] + _LEAST).sum()
+            (weights[a:b] + SMALLEST_MASS) @ vertices / (weights[a:b] + SMALLEST_MASS).sum()
             for vertices, (a, b) in zip(cell, pairwise(ends), strict=True)
         ]
         law = self.best.sum(axis=0) @ adversary.rows
-        slopes = np.log(np.maximum(middles, _LEAST))
-        proof = LeakageProof(price, np.log(np.maximum(law, _LEAST)), slopes)
+        slopes = np.log(np.maximum(middles, SMALLEST_MASS))
+        proof = LeakageProof(price, np.log(np.maximum(law, SMALLEST_MASS)), slopes)
         return sharpened(adversary.rows, adversary.log_counts, adversary.entropy, cell, proof)
 
     def _parts(self, place: int) -> list[Cell]:
@@ -160,7 +169,9 @@ class Search:
         shares = [self._weights[place][a:b] for a, b in pairwise(ends)]
         gaps = [cells.bend(vertices, share) for vertices, share in zip(cell, shares, strict=True)]
         wide = [
-            letter for letter, vertices in enumerate(cell) if np.ptp(vertices, axis=0).max() > cells.SHORTEST
+            letter
+            for letter, vertices in enumerate(cell)
+            if np.ptp(vertices, axis=0).max() > cells.SHORTEST_EDGE
         ]
         if not wide:
             return []
@@ -184,18 +195,18 @@ def search_of(adversary: Adversary, seed: int, warm: Sequence[FloatArray] = ()) 
     return search
 
 
-def proof_of(program: RecordProgram) -> LeakageProof:
+def proof_of(program: CellRelaxation) -> LeakageProof:
     """The multipliers of a solved program, in the terms of a proof."""
     price = max(0.0, float(program.constraints["entropy"].dual_value))
     of_outputs, of_letters = (
         max(0.0, float(program.constraints[name].dual_value)) for name in ("outputs", "letters")
     )
     share = of_outputs / (of_outputs + of_letters)
-    share = 0.0 if share < _FAINT else 1.0 if share > 1 - _FAINT else share
-    law = np.asarray(program.constraints["law"].dual_value) / max(share, _FAINT)
-    inside = np.asarray(program.constraints["inside"].dual_value) / max(share, _FAINT)
+    share = 0.0 if share < SMALLEST_SHARE else 1.0 if share > 1 - SMALLEST_SHARE else share
+    law = np.asarray(program.constraints["law"].dual_value) / max(share, SMALLEST_SHARE)
+    inside = np.asarray(program.constraints["inside"].dual_value) / max(share, SMALLEST_SHARE)
     slopes = inside.reshape(-1, program.coordinates.shape[1]) @ program.coordinates.T
-    letters = np.asarray(program.constraints["marginal"].dual_value) / max(1 - share, _FAINT)
+    letters = np.asarray(program.constraints["marginal"].dual_value) / max(1 - share, SMALLEST_SHARE)
     if share == 0:
         law, slopes = np.zeros(law.shape), np.zeros(slopes.shape)
     return LeakageProof(price, -1.0 - law, slopes, share, -1.0 - letters if share < 1 else None)
@@ -207,8 +218,3 @@ def _plain(adversary: Adversary) -> LeakageProof:
     return LeakageProof(
         0.0, np.full(outputs, -math.log(outputs)), np.zeros((len(adversary.log_counts), outputs))
     )
-
-
-def _penalty(adversary: Adversary) -> float:
-    """What a nat of entropy costs that is short: more near the top, where the leakage falls steeply."""
-    return max(100.0, 10.0 / math.sqrt(max(adversary.room, 1e-12)))

@@ -1,81 +1,27 @@
-"""What proves a record's largest leakage: a prior from below, multipliers on cells from above."""
+"""The certificate of a record's largest leakage: a prior from below, multipliers on cells from above."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import QueryError
-from pmlopt.measures.logarithms import log_sum
-from pmlopt.measures.record_information import negative_entropies
+from pmlopt.programs.record_leakage.proof import KindProof
+from pmlopt.programs.record_leakage.verification import belongs, leaks_at_least, none_leaks_more
 from pmlopt.queries import RecordChannel
 from pmlopt.result import Certificate, finite
-
-_MOVES, _REACH = 8, 4.0
-"""How often the best price is sought, each time so far around the last as a logarithm."""
-
-
-@dataclass(frozen=True, eq=False)
-class LeakageProof:
-    """Multipliers that bound the leakage on a cell, whatever they are.
-
-    Attributes:
-        price: s >= 0, of the entropy.
-        log_law: (M,) log r, r any law of Y: `H(Y) <= -sum_y q[y] log r[y]`.
-        slopes: (A, M) mu: raised to `mu_a v >= phi(v)` at the vertices of a cell, and so on the cell.
-        share: theta in [0, 1], of the bound by the outputs; the rest is for `I(X_i; Y) <= H(X_i)`.
-        log_letters: (A,) log rho, rho any law of X_i: `H(X_i) <= -sum_a pi[a] log rho[a]`. None, for a share
-            of one, where it is not needed.
-    """
-
-    price: float
-    log_law: FloatArray
-    slopes: FloatArray
-    share: float = 1.0
-    log_letters: FloatArray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """A cell, with its bound; the regions whose `parent` it is cover it, and where there are none it counts.
-
-    Attributes:
-        cell: for each letter the vertices (K_a, M) of a polytope of output laws.
-        parent: the place of the region that was split, -1 for the first.
-    """
-
-    cell: tuple[FloatArray, ...]
-    proof: LeakageProof
-    bound: float
-    parent: int
-
-
-@dataclass(frozen=True, eq=False)
-class KindProof:
-    """The proof for the records of one kind.
-
-    Attributes:
-        record: one of them.
-        log_counts: (A, T).
-        regions: the first holds every law; none where the entropy leaves the uniform dataset alone.
-        bound: the largest bound of the regions that count.
-    """
-
-    record: int
-    log_counts: FloatArray
-    regions: tuple[Region, ...]
-    bound: float
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecordCertificate(Certificate):
     """What is claimed of the leakage per record, and the means to check it without the solver.
 
-    `value` is what `joint` leaks, `bound` what no prior of that entropy exceeds for any record.
+    `value` is what `joint` leaks, `bound` what no prior of that entropy exceeds for any record, and `gap` is
+    their difference.
 
     Attributes:
         channel: the query and the mechanism, by classes of datasets.
@@ -85,11 +31,15 @@ class RecordCertificate(Certificate):
         proofs: of the bound, one for each kind of records; none where nothing was proved.
     """
 
+    gap: float = field(init=False)
     channel: RecordChannel
     entropy: float
     record: int
     joint: FloatArray
     proofs: tuple[KindProof, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gap", self.bound - self.value)
 
     @property
     def level(self) -> float:
@@ -100,6 +50,15 @@ class RecordCertificate(Certificate):
     def statement(self) -> str:
         """The claim in a few words."""
         return f"no record leaks more than {self.bound:.9g} nats at {self.entropy:.9g} nats of entropy"
+
+    @property
+    def arithmetic(self) -> str:
+        """Decimals, of the prior and of the bound on each cell.
+
+        What is checked in floats is that the cells cover every law: a row or a point of an edge may lie
+        1e-12 away from where it must, and the volumes of simplices may miss the whole by a share of 1e-9.
+        """
+        return "decimal arithmetic of 50 digits"
 
     def prior(self) -> FloatArray:
         """(k_1, ..., k_n) the worst prior of the dataset itself: uniform inside each cell of (X_i, T).
@@ -116,16 +75,21 @@ class RecordCertificate(Certificate):
     def verify(self) -> bool:
         """Whether the claim holds, computed again in decimal arithmetic of 50 digits.
 
-        That the prior has the entropy and leaks `value`, that the cells cover every law, and that no bound
-        on a cell exceeds `bound`. The matrix, the logarithms of the counts and the multipliers are taken as
-        they stand.
+        That the channel is that of the query and the mechanism; that the prior has the entropy, up to what
+        one float can say of it, and leaks `value`; that the cells cover every law, which is checked in
+        floats (see `arithmetic`); and that no bound on a cell exceeds `bound`. The matrix, the logarithms of
+        the counts and the multipliers are taken as they stand.
         """
-        from pmlopt.programs.record_leakage.verification import verified
-
-        return verified(self)
+        return (
+            math.isfinite(self.entropy)
+            and self.value <= self.bound < math.inf
+            and belongs(self.channel, self.mechanism)
+            and leaks_at_least(self.channel, self.entropy, self.record, self.joint, self.value)
+            and none_leaks_more(self.channel, self.entropy, self.proofs, self.bound)
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file."""
+        """Plain data for a JSON file: the claim, the prior behind it, and the size of its proof."""
         try:
             prior = self.prior().tolist()
         except QueryError:
@@ -149,96 +113,3 @@ class RecordCertificate(Certificate):
                 for kind in self.proofs
             ],
         }
-
-
-def leakage_bound(
-    rows: FloatArray,
-    log_counts: FloatArray,
-    entropy: float,
-    cell: tuple[FloatArray, ...],
-    proof: LeakageProof,
-) -> float:
-    """What no prior leaks more than whose laws of Y lie in a cell, from any multipliers, in nats.
-
-    `s log sum_{a,t} c(a, t) exp(g(a, t) / s) - s b`, the dual of `RecordProgram`, with
-    `g(a, t) = theta sum_y W[t,y] (mu_a[y] - log r[y]) - (1 - theta) log rho[a]`, where mu is raised until it
-    lies above phi on the cell. The largest g where s is 0. What rounding may have taken off is added.
-
-    Args:
-        rows: (T, M) W.
-        log_counts: (A, T) log c.
-        entropy: b, in nats.
-        cell: for each letter the vertices (K_a, M).
-        proof: any s >= 0, r and mu.
-
-    Examples:
-        >>> rows = np.eye(2)
-        >>> proof = LeakageProof(0.0, np.log([0.5, 0.5]), np.zeros((2, 2)))  # phi is 0 at both vertices
-        >>> round(leakage_bound(rows, np.zeros((2, 2)), 0.0, (rows, rows), proof), 9)
-        0.693147181
-    """
-    return _at(*_exponents(rows, log_counts, entropy, cell, proof), proof.price)
-
-
-def sharpened(
-    rows: FloatArray,
-    log_counts: FloatArray,
-    entropy: float,
-    cell: tuple[FloatArray, ...],
-    proof: LeakageProof,
-) -> tuple[LeakageProof, float]:
-    """The proof with the best price for its other multipliers, and its bound."""
-    from scipy.optimize import minimize_scalar
-
-    parts = _exponents(rows, log_counts, entropy, cell, proof)
-    guess = math.log(min(max(proof.price, 1e-12), 1e12))
-    for _ in range(_MOVES):  # the bound is convex in the price, and its best may be far from the solver's
-        near = guess - _REACH, guess + _REACH
-        found = minimize_scalar(lambda place: _at(*parts, math.exp(place)), bounds=near, method="bounded")
-        step, guess = abs(float(found.x) - guess), float(found.x)
-        if step < _REACH / 2:
-            break
-    prices = [proof.price, math.exp(guess), 0.0]
-    bounds = [_at(*parts, price) for price in prices]
-    best = int(np.argmin(bounds))
-    return replace(proof, price=prices[best]), bounds[best]
-
-
-def _exponents(
-    rows: FloatArray,
-    log_counts: FloatArray,
-    entropy: float,
-    cell: tuple[FloatArray, ...],
-    proof: LeakageProof,
-) -> tuple[FloatArray, FloatArray, float, float]:
-    """The exponents g, log c and b less a shift, and what rounding may hide at a price of one."""
-    used = np.isfinite(log_counts)
-    lifts = [
-        (negative_entropies(vertices) - vertices @ slope).max()
-        for vertices, slope in zip(cell, proof.slopes, strict=True)
-    ]
-    slopes = proof.slopes + np.array(lifts)[:, None]
-    log_law = proof.log_law - log_sum(proof.log_law)
-    exponents = (slopes - log_law)[:, None, :] * rows
-    sizes = (proof.slopes, lifts, proof.log_law, log_law, 1.0)
-    size = sum(float(np.abs(part).max()) for part in sizes)
-    found = proof.share * (exponents.sum(axis=2) + rounding_of(rows.shape[1], size))
-    if proof.log_letters is not None and proof.share < 1:
-        log_letters = proof.log_letters - log_sum(proof.log_letters)
-        found -= (1 - proof.share) * (log_letters - rounding_of(1, 1 + float(np.abs(log_letters).max())))[
-            :, None
-        ]
-    found = found[used]
-    counts = log_counts[used]
-    shift = float(counts.max())
-    hidden = rounding_of(1, abs(entropy - shift) + math.log(len(counts)) + 1)
-    return found, counts - shift, entropy - shift, hidden
-
-
-def _at(exponents: FloatArray, log_counts: FloatArray, entropy: float, hidden: float, price: float) -> float:
-    """The bound at a price."""
-    if price <= 0:
-        return float(exponents.max())
-    peak = float(exponents.max())
-    total = float(log_sum(log_counts + (exponents - peak) / price).item())
-    return peak + price * (total - entropy + hidden)

@@ -14,7 +14,7 @@ from pmlopt.queries import ModularSum, Query, RecordChannel
 
 @dataclass(frozen=True, eq=False)
 class KnownParity:
-    """What is known by formula: the leakage, and the worst law of (X_i, T) by classes."""
+    """What is known by formula: the leakage in nats, and the worst law (2, T) of (X_i, T) by classes."""
 
     value: float
     joint: FloatArray

@@ -6,6 +6,9 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
@@ -14,18 +17,19 @@ from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.branch_and_bound import SOLVER, Search, search_of
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.closed_form import KnownParity, known_parity
+from pmlopt.programs.record_leakage.near_uniform import entropy_room, near_uniform_bound
+from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.queries import RecordChannel
 from pmlopt.result import ClosedForm
 
 NODES = 20_000
-"""Programs that a search solves at most, for each kind of records."""
+"""Relaxations that a search solves at most, for each kind of records."""
 
-
-DIMENSIONS = 12
+SPLIT_DIMENSIONS = 12
 """Past so many dimensions, over all letters, a proof by splitting is out of reach and not tried."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class ExactLeakage:
     """One call of the exact method.
 
@@ -33,7 +37,7 @@ class ExactLeakage:
         channel: the query and the mechanism.
         entropy: b, checked.
         options: the gap that is good enough, and seconds.
-        nodes: programs at most, for each kind of records.
+        nodes: relaxations at most, for each kind of records.
         seed: of the starts.
         enough: a leakage in nats below which a bound need not fall.
     """
@@ -57,21 +61,7 @@ class ExactLeakage:
             beat = max(searches[best].value, self.enough - self.options.tolerance / 2)
             reasons = [self._prove(search, beat, nodes, deadline) for search in searches.values()]
         clock = time.perf_counter()
-        best = max(searches, key=lambda record: searches[record].value)
-        proofs = tuple(search.proof(record) for record, search in searches.items())
-        value, joint = searches[best].value, searches[best].best
-        bound = max(value, *(proof.bound for proof in proofs))
-        certificate = RecordCertificate(
-            mechanism=self.channel.mechanism,
-            value=value,
-            bound=bound,
-            gap=bound - value,
-            channel=self.channel,
-            entropy=self.entropy,
-            record=best,
-            joint=joint,
-            proofs=proofs,
-        )
+        certificate = self._certificate(searches)
         reason = "; ".join(dict.fromkeys(reasons))
         return Found(
             certificate=certificate,
@@ -86,8 +76,32 @@ class ExactLeakage:
             closed_form=None
             if known is None
             else ClosedForm("parity_leakage", known.value, certificate.value - known.value),
-            arrays={f"joint{record}": search.best for record, search in searches.items()},
+            arrays={restart_name(record): search.best for record, search in searches.items()},
         )
+
+    def _certificate(self, searches: Mapping[int, Search]) -> RecordCertificate:
+        best = max(searches, key=lambda record: searches[record].value)
+        value = searches[best].value
+        proofs = tuple(self._proof(record, search) for record, search in searches.items())
+        return RecordCertificate(
+            mechanism=self.channel.mechanism,
+            value=value,
+            bound=max(value, *(proof.bound for proof in proofs)),
+            channel=self.channel,
+            entropy=self.entropy,
+            record=best,
+            joint=searches[best].best,
+            proofs=proofs,
+        )
+
+    def _proof(self, record: int, search: Search) -> KindProof:
+        """The proof of the search, or the bound near the uniform dataset where that is all there is."""
+        adversary = search.adversary
+        if adversary.silent or not adversary.tight:
+            return search.proof(record)
+        room = entropy_room(self.channel.query.alphabets, self.entropy)
+        bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
+        return KindProof(record, adversary.log_counts, (), _float_above(bound))
 
     def _search(
         self, record: int, known: KnownParity | None, warm: Mapping[int, FloatArray] | None
@@ -106,9 +120,20 @@ class ExactLeakage:
         if adversary.silent:
             return "nothing can leak"
         if adversary.tight:
-            return "the entropy leaves the uniform dataset alone"
+            return "the entropy leaves next to nothing but the uniform dataset"
         size = adversary.dimensions
-        search.run(target, self.options.tolerance / 2, nodes if size <= DIMENSIONS else 1, deadline)
-        if size > DIMENSIONS:
+        search.run(target, self.options.tolerance / 2, nodes if size <= SPLIT_DIMENSIONS else 1, deadline)
+        if size > SPLIT_DIMENSIONS:
             return f"{size} dimensions are too many to split: the first relaxation by {SOLVER.capitalize()}"
         return f"chords on cells of output laws, each bounded by {SOLVER.capitalize()}"
+
+
+def restart_name(record: int) -> str:
+    """What the law of (X_i, T) of a record is called among the arrays of a restart."""
+    return f"joint{record}"
+
+
+def _float_above(number: Decimal) -> float:
+    """The least float found that is not below a number."""
+    near = float(number)
+    return near if Decimal(near) >= number else float(np.nextafter(near, math.inf))

@@ -1,4 +1,4 @@
-"""A local method for Problem 1: alternating maximisation in closed form."""
+"""A local method for the leakage of a record: alternating maximisation, both steps in closed form."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from pmlopt.arrays import FloatArray
 from pmlopt.measures.logarithms import log_sum
 from pmlopt.programs.record_leakage.adversary import Adversary
 
-_SMALLEST, _LARGEST = np.log(1e-9), np.log(1e9)
-"""Between these the price of the entropy is sought, as logarithms."""
-_NEAR = 0.1
-"""How far the price is sought from the last one at first."""
-_STEPS, _MET = 60, 1e-13
-"""Steps at most, and the surplus of entropy at which to stop."""
-_LEAST = 1e-300
+LOWEST_LOG_PRICE, HIGHEST_LOG_PRICE = np.log(1e-9), np.log(1e9)
+"""Between these the price of the entropy is sought."""
+FIRST_REACH = 0.1
+"""How far from the last price the next one is sought at first, as a logarithm."""
+ROOT_STEPS = 60
+"""Steps of the search for the price, at most."""
+SURPLUS_TOLERANCE = 1e-13
+"""The surplus of entropy, in nats, and the width, as a logarithm, at which that search ends."""
+SMALLEST_MASS = 1e-300
+"""In place of zero where a logarithm or a quotient is taken."""
 
 
 def climb(
@@ -43,7 +46,7 @@ def climb(
     guess = np.full(len(joints), np.nan)
     for _ in range(iterations):
         exponents = np.einsum(
-            "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), _LEAST))
+            "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
         )
         guess, moved = _best(log_counts, exponents, entropy, guess)
         gained = _information(adversary, moved)
@@ -62,7 +65,7 @@ def starts(adversary: Adversary, count: int, seed: int) -> FloatArray:
     used = np.isfinite(adversary.log_counts)
     shape = (count, *used.shape)
     concentration = 10.0 ** random.uniform(-2, 0, size=(count, 1, 1))
-    weights = random.gamma(np.broadcast_to(concentration, shape)) + _LEAST
+    weights = random.gamma(np.broadcast_to(concentration, shape)) + SMALLEST_MASS
     classes = np.where(used, weights, 0.0)
     classes /= classes.sum(axis=2, keepdims=True)
     letters = random.dirichlet(np.full(len(used), 2.0), size=count)
@@ -74,7 +77,7 @@ def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
     """(S, M, A) the law of A given y."""
     outputs = joints @ adversary.rows
     totals = outputs.sum(axis=1, keepdims=True)
-    shares = np.where(totals > 0, outputs / np.maximum(totals, _LEAST), 1 / joints.shape[1])
+    shares = np.where(totals > 0, outputs / np.maximum(totals, SMALLEST_MASS), 1 / joints.shape[1])
     return np.asarray(shares.transpose(0, 2, 1))
 
 
@@ -99,18 +102,18 @@ def _best(
         return _at(log_counts, exponents, log_price)[1] - entropy
 
     known = ~np.isnan(guess)
-    low = np.where(known, np.maximum(guess - _NEAR, _SMALLEST), _SMALLEST)
-    high = np.where(known, np.minimum(guess + _NEAR, _LARGEST), _LARGEST)
-    low = np.where(surplus(low) >= 0, _SMALLEST, low)
-    high = np.where(surplus(high) < 0, _LARGEST, high)
+    low = np.where(known, np.maximum(guess - FIRST_REACH, LOWEST_LOG_PRICE), LOWEST_LOG_PRICE)
+    high = np.where(known, np.minimum(guess + FIRST_REACH, HIGHEST_LOG_PRICE), HIGHEST_LOG_PRICE)
+    low = np.where(surplus(low) >= 0, LOWEST_LOG_PRICE, low)
+    high = np.where(surplus(high) < 0, HIGHEST_LOG_PRICE, high)
     below, above = surplus(low), surplus(high)
     high, above = np.where(below >= 0, low, high), np.where(below >= 0, below, above)
     side = np.zeros(len(low))
-    for _ in range(_STEPS):
-        open_ = (below < 0) & (above > _MET) & (high - low > 1e-13)
+    for _ in range(ROOT_STEPS):
+        open_ = (below < 0) & (above > SURPLUS_TOLERANCE) & (high - low > SURPLUS_TOLERANCE)
         if not open_.any():
             break
-        share = np.clip(above / np.maximum(above - below, _LEAST), 1e-3, 1 - 1e-3)
+        share = np.clip(above / np.maximum(above - below, SMALLEST_MASS), 1e-3, 1 - 1e-3)
         middle = high - share * (high - low)
         found = surplus(middle)
         up, down = open_ & (found >= 0), open_ & (found < 0)

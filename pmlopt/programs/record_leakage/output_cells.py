@@ -1,4 +1,7 @@
-"""Cells of conditional output laws: the first one, and how a cell is split."""
+"""Cells of conditional output laws q(y | X_i = a): the first one, which holds all, and how a cell is split.
+
+A cell has, for each letter a of the record, the vertices of a polytope in which q(y | X_i = a) lies.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,17 @@ from pmlopt.arrays import FloatArray
 from pmlopt.measures.record_information import negative_entropies
 
 Cell = tuple[FloatArray, ...]
-SHORTEST = 1e-12
-"""An edge is not split further; nor is a polytope that has no longer one."""
-_FLAT = 1e-13
+"""For each letter a the vertices (K_a, M) of a polytope of output laws."""
+SHORTEST_EDGE = 1e-12
+"""An edge no longer than this is not split further; nor is a polytope that has no longer one."""
+FLATNESS_TOLERANCE = 1e-13
 """Directions in which points differ by less are left out: far below what a cover is checked to."""
-_INSIDE = 0.1
+EDGE_MARGIN = 0.1
 """A split of an edge keeps this share of it on either side."""
+HULL_DIMENSIONS = 6
+"""Up to this many dimensions hulls and triangulations are sought; they grow fast."""
+RANK_TOLERANCE = 1e-12
+"""Singular values of the rows below this share of the largest one count as zero: directions of rounding."""
 
 
 def first_cell(rows: FloatArray, log_counts: FloatArray) -> Cell:
@@ -39,12 +47,8 @@ def corners(points: FloatArray) -> FloatArray:
         return points
 
 
-HULL_DIMENSIONS = 6
-"""Up to this many dimensions hulls and triangulations are sought; they grow fast."""
-
-
 def dimension(vertices: FloatArray) -> int:
-    """Of the affine hull."""
+    """The dimension of the affine hull of some points."""
     return int(_flattened(vertices).shape[1])
 
 
@@ -80,14 +84,17 @@ def halves(vertices: FloatArray, weights: FloatArray) -> list[FloatArray]:
     if weights.sum() <= 0:
         weights = np.full(count, 1 / count)
     pairs = [
-        (i, j) for j in range(count) for i in range(j) if np.abs(vertices[i] - vertices[j]).max() > SHORTEST
+        (i, j)
+        for j in range(count)
+        for i in range(j)
+        if np.abs(vertices[i] - vertices[j]).max() > SHORTEST_EDGE
     ]
     bends = [bend(vertices[[i, j]], weights[[i, j]]) for i, j in pairs]
     if max(bends) <= 0:
         bends = [bend(vertices[[i, j]], np.array([0.5, 0.5])) for i, j in pairs]
     i, j = pairs[int(np.argmax(bends))]
     both = weights[i] + weights[j]
-    share = float(np.clip(weights[i] / both if both > 0 else 0.5, _INSIDE, 1 - _INSIDE))
+    share = float(np.clip(weights[i] / both if both > 0 else 0.5, EDGE_MARGIN, 1 - EDGE_MARGIN))
     point = share * vertices[i] + (1 - share) * vertices[j]
     parts = []
     for end in (i, j):
@@ -101,4 +108,15 @@ def _flattened(points: FloatArray) -> FloatArray:
     """(K, d) the points in coordinates of their affine hull."""
     away = points - points.mean(axis=0)
     _, sizes, basis = np.linalg.svd(away, full_matrices=False)
-    return np.asarray(away @ basis[sizes > _FLAT].T)
+    return np.asarray(away @ basis[sizes > FLATNESS_TOLERANCE].T)
+
+
+def row_space(rows: FloatArray) -> FloatArray:
+    """(M, R) an orthonormal basis of the space that the rows span.
+
+    Examples:
+        >>> row_space(np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]])).shape
+        (2, 2)
+    """
+    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(basis[sizes > RANK_TOLERANCE * sizes[0]].T)

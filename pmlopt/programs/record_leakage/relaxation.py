@@ -1,8 +1,9 @@
-"""The relaxation of a record's largest leakage on a cell of conditional output laws."""
+"""The relaxation of a record's largest leakage on a cell of conditional output laws: a concave program."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cvxpy as cp
@@ -11,17 +12,16 @@ from scipy import sparse
 
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.measures.record_information import negative_entropies
-from pmlopt.program import problem_of
+from pmlopt.program import Declaration, problem_of
+from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.programs.record_leakage.output_cells import first_cell, row_space
 
-Cell = Sequence[FloatArray]
-"""For each letter a the vertices (K_a, M) of a polytope of output laws: q(y | X_i = a) lies in it."""
-
-FLAT = 1e-12
-"""Directions in which the rows of a mechanism differ by less than this are not told apart."""
+SHORTFALL_PENALTY = 100.0
+"""What a nat of entropy that is short costs at least: far above its price, except near log |X|."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RecordProgram:
+class CellRelaxation(Declaration):
     """The most that a record can leak while the laws of Y given its letters stay in a cell, relaxed.
 
     `I(X_i; Y) = H(Y) + sum_a phi(J_a W)`, J the law of (X_i, T) and `phi(v) = sum_y v_y log(v_y / sum v)`,
@@ -35,28 +35,30 @@ class RecordProgram:
 
     `short` keeps the program feasible where the cell holds no prior of that entropy.
 
+    The problem has cones of the exponential kind only; its variables and constraints have names.
+
     Attributes:
-        problem: the cvxpy problem, with cones of the exponential kind only.
         rows: (T, M) W.
         log_counts: (A, T) log c; -inf for an empty cell.
         entropy: b, what the entropy of the dataset is at least, in nats.
         penalty: what a nat of entropy that is short costs.
         pairs: (P, 2) letter and class of each entry of `joint`.
-        variables, constraints: by name.
-        parameters: "vertices", of all letters one under the other, and their "heights" phi.
+        coordinates: (M, R) an orthonormal basis of the span of the rows.
+        sizes: (A,) how many vertices each letter's polytope has.
+        vertices: (A R, sum of sizes) a parameter: the coordinates of the vertices, a block for each letter.
+        heights: (sum of sizes,) a parameter: phi at the vertices.
 
-    Source: ENT, Problem 1 (Definition 2.1); the reduction to J and the relaxation are pmlopt's.
+    Source: [wu2026entropy, Problem 1, Definition 2.1]; the reduction to J and the relaxation are pmlopt's.
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])
-        >>> program = record_program(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, [2, 2])
+        >>> program = cell_relaxation(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, [2, 2])
         >>> program.set_cell([rows, rows])
         >>> value = program.problem.solve(solver="CLARABEL")  # log 2 - h(0.1), the capacity of the channel
         >>> round(float(value), 6)
         0.368064
     """
 
-    problem: cp.Problem
     rows: FloatArray
     log_counts: FloatArray
     entropy: float
@@ -64,12 +66,11 @@ class RecordProgram:
     pairs: IntArray
     coordinates: FloatArray
     sizes: tuple[int, ...]
-    variables: Mapping[str, cp.Variable]
-    constraints: Mapping[str, cp.Constraint]
-    parameters: Mapping[str, cp.Parameter]
+    vertices: cp.Parameter
+    heights: cp.Parameter
 
-    def set_cell(self, cell: Cell) -> None:
-        """Move the program to another cell of the same sizes."""
+    def set_cell(self, cell: Sequence[FloatArray]) -> None:
+        """Put the relaxation on a cell of its sizes: for each letter the vertices (K_a, M) of a polytope."""
         rank = self.coordinates.shape[1]
         blocks = np.zeros((len(cell) * rank, sum(self.sizes)))
         column = 0
@@ -77,8 +78,8 @@ class RecordProgram:
             part = slice(letter * rank, (letter + 1) * rank), slice(column, column + len(vertices))
             blocks[part] = (vertices @ self.coordinates).T
             column += len(vertices)
-        self.parameters["vertices"].value = blocks
-        self.parameters["heights"].value = negative_entropies(np.vstack(list(cell)))
+        self.vertices.value = blocks
+        self.heights.value = negative_entropies(np.vstack(list(cell)))
 
     @property
     def joint(self) -> FloatArray | None:
@@ -92,14 +93,14 @@ class RecordProgram:
         return joint / total if total > 0 else None
 
 
-def record_program(
+def cell_relaxation(
     rows: FloatArray,
     log_counts: FloatArray,
     entropy: float,
     sizes: Sequence[int],
-    penalty: float = 100.0,
-) -> RecordProgram:
-    """Declare the program for cells of given sizes.
+    penalty: float = SHORTFALL_PENALTY,
+) -> CellRelaxation:
+    """Declare the relaxation for cells of given sizes; `set_cell` puts it on one.
 
     Args:
         rows: (T, M) the rows of the mechanism, one for each class of datasets.
@@ -139,7 +140,7 @@ def record_program(
         "outputs": leaked <= cp.sum(cp.entr(law)) + heights @ weights,
         "letters": leaked <= cp.sum(cp.entr(marginal)),
     }
-    return RecordProgram(
+    return CellRelaxation(
         problem=problem_of(cp.Maximize(leaked - short), constraints),
         rows=rows,
         log_counts=log_counts,
@@ -157,16 +158,22 @@ def record_program(
             "short": short,
         },
         constraints=constraints,
-        parameters={"vertices": vertices, "heights": heights},
+        vertices=vertices,
+        heights=heights,
     )
 
 
-def row_space(rows: FloatArray) -> FloatArray:
-    """(M, R) an orthonormal basis of the space that the rows span.
+def entropy_penalty(adversary: Adversary) -> float:
+    """What a nat of entropy that is short costs: more near the top, where the leakage falls steeply."""
+    return max(SHORTFALL_PENALTY, 10.0 / math.sqrt(max(adversary.room, 1e-12)))
 
-    Examples:
-        >>> row_space(np.array([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]])).shape
-        (2, 2)
-    """
-    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
-    return np.asarray(basis[sizes > FLAT * sizes[0]].T)
+
+def first_relaxation(adversary: Adversary) -> CellRelaxation:
+    """The relaxation on the first cell, which holds every law: its optimum bounds what the record leaks."""
+    cell = first_cell(adversary.rows, adversary.log_counts)
+    sizes = [len(vertices) for vertices in cell]
+    found = cell_relaxation(
+        adversary.rows, adversary.log_counts, adversary.entropy, sizes, entropy_penalty(adversary)
+    )
+    found.set_cell(cell)
+    return found

@@ -1,13 +1,15 @@
-"""The claims on the leakage per record computed again in decimal arithmetic."""
+"""The claims on the leakage per record computed again in decimal arithmetic, from plain data."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import InputError
 from pmlopt.exact.decimals import (
     DIGITS,
     Rows,
@@ -22,40 +24,67 @@ from pmlopt.exact.decimals import (
     table_of,
     total,
 )
-from pmlopt.measures.record_information import uniform_alone
-from pmlopt.programs.record_leakage.covering import covers, covers_rows
+from pmlopt.mechanism import Mechanism
+from pmlopt.programs.record_leakage.covering import DISTANCE_TOLERANCE, covers, covers_rows
+from pmlopt.programs.record_leakage.near_uniform import entropy_room, near_uniform_bound
+from pmlopt.programs.record_leakage.proof import KindProof, Region
+from pmlopt.queries import RecordChannel, record_channel
 
-if TYPE_CHECKING:
-    from pmlopt.programs.record_leakage.certificate import KindProof, RecordCertificate, Region
+LAST_DIGITS = Decimal(10) ** -40
+"""What the last of 50 digits may hide of an information, which is a sum of terms that cancel."""
 
 
-_LAST = Decimal(10) ** -40
-"""What the last of 50 digits may hide of an information that is a sum of cancelling terms."""
+def belongs(channel: RecordChannel, mechanism: Mechanism) -> bool:
+    """Whether a channel is that of its query and of this mechanism."""
+    try:
+        again = record_channel(channel.query, mechanism)
+    except InputError:
+        return False
+    return np.array_equal(again.rows, channel.rows) and np.array_equal(again.classes, channel.classes)
 
 
-def verified(certificate: RecordCertificate) -> bool:
-    """Whether every part of the claim holds; see `RecordCertificate.verify`."""
+def leaks_at_least(
+    channel: RecordChannel, entropy: float, record: int, joint: FloatArray, value: float
+) -> bool:
+    """Whether a law of (X_i, T) has the entropy, up to what one float can say, and leaks the value.
+
+    Args:
+        channel: the query and the mechanism.
+        entropy: b, in nats.
+        record: i.
+        joint: (A, T) the law.
+        value: in nats.
+    """
+    if not (0 <= record < channel.query.records and math.isfinite(value) and np.isfinite(joint).all()):
+        return False
+    log_counts = channel.log_counts(record)
+    if joint.shape != log_counts.shape:
+        return False
     with localcontext() as context:
         context.prec = DIGITS
-        rows = stochastic(certificate.channel.rows)
-        return (
-            certificate.value <= certificate.bound
-            and _prior_holds(certificate, rows)
-            and bool(certificate.proofs)
-            and all(_kind_holds(certificate, kind, rows) for kind in certificate.proofs)
-            and {kind.record for kind in certificate.proofs} >= set(certificate.channel.query.kinds)
-        )
+        if not has_entropy(joint, log_counts, entropy, channel.query.log_size):
+            return False
+        leaked = _leaked(stochastic(joint.reshape(1, -1))[0], stochastic(channel.rows))
+        return leaked >= Decimal(value) - LAST_DIGITS
 
 
-def _prior_holds(certificate: RecordCertificate, rows: Rows) -> bool:
-    """Whether the prior has the entropy, up to what one float can say, and leaks the value."""
-    log_counts = certificate.channel.log_counts(certificate.record)
-    if not has_entropy(
-        certificate.joint, log_counts, certificate.entropy, certificate.channel.query.log_size
-    ):
+def none_leaks_more(
+    channel: RecordChannel, entropy: float, proofs: Sequence[KindProof], bound: float
+) -> bool:
+    """Whether the proofs show, for every kind of records, that no prior of the entropy leaks more.
+
+    Args:
+        channel: the query and the mechanism.
+        entropy: b, in nats: the float itself.
+        proofs: one for each kind of records.
+        bound: in nats.
+    """
+    if not {proof.record for proof in proofs} >= set(channel.query.kinds):
         return False
-    joint = stochastic(certificate.joint.reshape(1, -1))[0]
-    return _leaked(joint, rows) >= Decimal(certificate.value) - _LAST
+    with localcontext() as context:
+        context.prec = DIGITS
+        rows = stochastic(channel.rows)
+        return all(_kind_holds(channel, entropy, kind, bound, rows) for kind in proofs)
 
 
 def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
@@ -73,54 +102,84 @@ def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
     )
 
 
-def _kind_holds(certificate: RecordCertificate, kind: KindProof, rows: Rows) -> bool:
-    """Whether the regions that count cover every law and none has a larger bound."""
-    if not np.array_equal(kind.log_counts, certificate.channel.log_counts(kind.record)):
+def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: float, rows: Rows) -> bool:
+    """Whether nothing can leak, or the bound near the uniform dataset or on each cell is no larger."""
+    if not 0 <= kind.record < channel.query.records:
+        return False
+    if not np.array_equal(kind.log_counts, channel.log_counts(kind.record)):
         return False
     if len(rows) == 1 or len(kind.log_counts) == 1:
-        return True  # nothing can leak
-    if not kind.regions:
-        uniform = [Decimal(count).exp() for count in kind.log_counts.ravel().tolist()]
-        size = total(uniform)
-        leaked = _leaked([each / size for each in uniform], rows)
-        whole = uniform_alone(certificate.entropy, certificate.channel.query.log_size)
-        return whole and leaked <= Decimal(certificate.bound) + _LAST
-    return _regions_hold(certificate, kind, rows)
+        return bound >= 0
+    if kind.regions:
+        return _regions_hold(channel, entropy, kind, bound, rows)
+    room = entropy_room(channel.query.alphabets, entropy)
+    return near_uniform_bound(channel.rows, kind.log_counts, room) <= Decimal(bound) + LAST_DIGITS
 
 
-def _regions_hold(certificate: RecordCertificate, kind: KindProof, rows: Rows) -> bool:
+def _regions_hold(channel: RecordChannel, entropy: float, kind: KindProof, bound: float, rows: Rows) -> bool:
     """Whether the regions are a tree whose leaves cover every law, each within the bound."""
+    shape = len(kind.log_counts), channel.rows.shape[1]
+    if not all(_well_formed(region, *shape) for region in kind.regions):
+        return False
     children: dict[int, list[Region]] = {}
     for region in kind.regions:
         children.setdefault(region.parent, []).append(region)
     firsts = children.pop(-1, [])
     if len(firsts) != 1 or firsts[0] is not kind.regions[0]:
         return False
-    if not covers_rows(firsts[0].cell, certificate.channel.rows, kind.log_counts):
+    if not covers_rows(firsts[0].cell, channel.rows, kind.log_counts):
         return False
     for place, region in enumerate(kind.regions):
         parts = children.get(place)
         if parts is None:
-            if _bound(kind, certificate.entropy, region, rows) > Decimal(certificate.bound):
+            if _bound(kind, entropy, region, rows) > Decimal(bound):
                 return False
         elif not covers(region, parts):
             return False
     return True
 
 
+def _well_formed(region: Region, letters: int, outputs: int) -> bool:
+    """Whether a region has laws as vertices for every letter, and multipliers of the right shapes."""
+    proof = region.proof
+    arrays = [proof.log_law, proof.slopes]
+    shapes: list[tuple[int, ...]] = [(outputs,), (letters, outputs)]
+    if proof.log_letters is not None:
+        arrays.append(proof.log_letters)
+        shapes.append((letters,))
+    return (
+        len(region.cell) == letters
+        and all(_are_laws(vertices, outputs) for vertices in region.cell)
+        and [array.shape for array in arrays] == shapes
+        and all(np.isfinite(array).all() for array in arrays)
+        and math.isfinite(proof.price)
+        and 0 <= proof.share <= 1
+        and (proof.share == 1 or proof.log_letters is not None)
+    )
+
+
+def _are_laws(vertices: FloatArray, outputs: int) -> bool:
+    """Whether each vertex is a law of Y: no negative entry, and a sum of one up to rounding."""
+    return bool(
+        vertices.ndim == 2
+        and len(vertices) > 0
+        and vertices.shape[1] == outputs
+        and (vertices >= 0).all()
+        and (np.abs(vertices.sum(axis=1) - 1) <= DISTANCE_TOLERANCE).all()
+    )
+
+
 def _bound(kind: KindProof, entropy: float, region: Region, rows: Rows) -> Decimal:
-    """`leakage_bound` in decimals."""
+    """`leakage_bound` in decimals; the vertices stand for the laws that they are over their sums."""
     proof = region.proof
     law = normalised(proof.log_law)
     share, letters = Decimal(proof.share), [Decimal(0)] * len(region.cell)
-    if not 0 <= proof.share <= 1 or (proof.share < 1 and proof.log_letters is None):
-        return Decimal("Infinity")
     if proof.log_letters is not None:
         letters = normalised(proof.log_letters)
     exponents, counts = [], []
     for letter, vertices in enumerate(region.cell):
         slope = decimals(proof.slopes[letter])
-        lift = max(phi(vertex) - dot(vertex, slope) for vertex in table_of(vertices))
+        lift = max((phi(vertex) - dot(vertex, slope)) / total(vertex) for vertex in table_of(vertices))
         worth = [mu + lift - r for mu, r in zip(slope, law, strict=True)]
         for row, count in zip(rows, kind.log_counts[letter].tolist(), strict=True):
             if np.isfinite(count):

@@ -1,4 +1,4 @@
-"""ENT's alternating method: its steps against their cvxpy forms, the gradient, the whole against a bound."""
+"""The alternating method of [wu2026entropy]: its steps against cvxpy, its gradient, the whole against a bound."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
+from oracles.record_steps import entropy_program, marginal_program, simplex_program
 from strategies import MODEST
 
-from pmlopt import queries, record_leakage
-from pmlopt.errors import PrivacyError, QueryError
+from pmlopt import Alternating, Result, queries, record_leakage, solve
+from pmlopt.errors import PrivacyError, QueryError, SolverUnavailableError
 from pmlopt.measures import channel_capacity
+from pmlopt.mechanism import MechanismLike
 from pmlopt.programs.record_leakage.alternating_steps import (
     best_units,
     conditional_gradient,
@@ -26,10 +28,16 @@ from pmlopt.programs.record_leakage.alternating_steps import (
     project_to_entropy,
     project_to_simplex,
 )
-from pmlopt.programs.record_leakage.step_programs import entropy_program, marginal_program, simplex_program
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 PRECISE = {"solver": "CLARABEL", "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
 SEEDS = st.integers(0, 10_000)
+
+
+def local(
+    query: queries.Query, mechanism: MechanismLike, entropy: float, restarts: int
+) -> Result[RecordCertificate]:
+    return solve(record_leakage(query, mechanism, entropy), solver=Alternating(restarts=restarts))
 
 
 def case(seed: int, letters: int = 3, others: int = 5, answers: int = 3) -> tuple[FloatArray, ...]:
@@ -195,8 +203,8 @@ def test_past_the_combinations_the_units_go_row_by_row() -> None:
 def test_it_never_exceeds_the_certified_bound(entropy: float) -> None:
     query = queries.Quadratic(3)
     mechanism = queries.laplace(query, 1.0)
-    rough = record_leakage(query, mechanism, entropy, "alternating", restarts=4)
-    proved = record_leakage(query, mechanism, entropy)
+    rough = local(query, mechanism, entropy, 4)
+    proved = solve(record_leakage(query, mechanism, entropy))
     assert rough.value <= proved.bound
     assert rough.status.value == "unproved"
     assert (rough.bound, rough.gap) == (math.inf, math.inf)
@@ -208,32 +216,32 @@ def test_it_never_exceeds_the_certified_bound(entropy: float) -> None:
 def test_table_3_is_a_local_optimum() -> None:
     parity = queries.ModularSum(4, 2)
     mechanism = queries.laplace(parity, 1.0)
-    rough = record_leakage(parity, mechanism, 2.0, "alternating", restarts=2)
+    rough = local(parity, mechanism, 2.0, 2)
     assert rough.value < 0.07  # the capacity, which a prior of entropy 3 log 2 reaches, is 0.0795415
-    assert record_leakage(parity, mechanism, 2.0).value == pytest.approx(0.0795415, abs=1e-7)
+    assert solve(record_leakage(parity, mechanism, 2.0)).value == pytest.approx(0.0795415, abs=1e-7)
 
 
 def test_the_same_seed_gives_the_same_and_more_starts_give_no_less() -> None:
     query = queries.ModularSum(3, 2)
     mechanism = queries.symmetric_channel(query, 0.2)
-    once, again = (record_leakage(query, mechanism, 1.5, "alternating", restarts=2) for _ in range(2))
+    once, again = (local(query, mechanism, 1.5, 2) for _ in range(2))
     assert once.value == again.value
-    assert once.joint.tolist() == again.joint.tolist()
-    assert record_leakage(query, mechanism, 1.5, "alternating", restarts=3).value >= once.value
+    assert once.certificate.joint.tolist() == again.certificate.joint.tolist()
+    assert local(query, mechanism, 1.5, 3).value >= once.value
 
 
 def test_it_takes_alphabets_of_any_size() -> None:
     query = queries.Explicit([[0, 1, 2], [2, 0, 1]])
-    rough = record_leakage(query, np.eye(3), 0.5, "alternating", restarts=4)
-    assert rough.value <= record_leakage(query, np.eye(3), 0.5).bound
-    assert rough.joint.shape == (query.alphabets[rough.record], 3)
+    rough = local(query, np.eye(3), 0.5, 4)
+    assert rough.value <= solve(record_leakage(query, np.eye(3), 0.5)).bound
+    assert rough.certificate.joint.shape == (query.alphabets[rough.certificate.record], 3)
 
 
 def test_it_refuses_what_it_cannot_list() -> None:
     parity = queries.ModularSum(15, 2)
-    with pytest.raises(QueryError, match="use the exact method"):
-        record_leakage(parity, np.eye(2), 1.0, "alternating")
+    with pytest.raises(QueryError, match="use branch-and-bound"):
+        solve(record_leakage(parity, np.eye(2), 1.0), solver="alternating")
     with pytest.raises(PrivacyError, match="number of restarts"):
-        record_leakage(queries.ModularSum(2, 2), np.eye(2), 1.0, "alternating", restarts=0)
-    with pytest.raises(PrivacyError, match="write exact or alternating"):
-        record_leakage(queries.ModularSum(2, 2), np.eye(2), 1.0, "guess")  # type: ignore[arg-type]
+        Alternating(restarts=0)
+    with pytest.raises(SolverUnavailableError, match="branch-and-bound, alternating"):
+        solve(record_leakage(queries.ModularSum(2, 2), np.eye(2), 1.0), solver="guess")

@@ -12,23 +12,17 @@ from hypothesis import strategies as st
 from oracles import records as oracle
 from oracles.designs import FloatArray
 
-from pmlopt import record_leakage
+from pmlopt import record_leakage, solve
 from pmlopt.measures.record_information import dataset_entropy, record_information
-from pmlopt.programs.record_leakage.certificate import (
-    KindProof,
-    LeakageProof,
-    RecordCertificate,
-    Region,
-    leakage_bound,
-    sharpened,
-)
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.proof import KindProof, LeakageProof, Region, leakage_bound, sharpened
 from pmlopt.queries import Explicit, ModularSum, Weight
 
 ROWS = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])
 
 
 def solved(entropy: float = 1.9) -> RecordCertificate:
-    return record_leakage(Weight(3), ROWS, entropy, tolerance=1e-4).certificate
+    return solve(record_leakage(Weight(3), ROWS, entropy), tolerance=1e-4).certificate
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +66,7 @@ def test_a_bound_that_is_too_small(certificate: RecordCertificate) -> None:
 
 def test_a_bound_at_the_largest_entropy_that_is_too_small() -> None:
     top = Weight(3).log_size
-    certificate = record_leakage(Weight(3), ROWS, top).certificate
+    certificate = solve(record_leakage(Weight(3), ROWS, top)).certificate
     assert certificate.verify()
     assert not replace(certificate, bound=certificate.value * (1 - 1e-6)).verify()
     lower = replace(certificate, value=0.0, bound=certificate.value * (1 - 1e-6))
@@ -147,7 +141,7 @@ def test_counts_that_were_changed(certificate: RecordCertificate) -> None:
 
 def test_every_kind_of_records_needs_a_proof() -> None:
     query = ModularSum(2, 2, [2, 3])
-    certificate = record_leakage(query, ROWS[[0, 3]], 1.5, tolerance=1e-4).certificate
+    certificate = solve(record_leakage(query, ROWS[[0, 3]], 1.5), tolerance=1e-4).certificate
     assert certificate.verify()
     assert [kind.record for kind in certificate.proofs] == [0, 1]
     for proofs in ((), certificate.proofs[:1], certificate.proofs[1:], (certificate.proofs[0],) * 2):
@@ -159,7 +153,7 @@ def test_simplices_that_overlap_cover_nothing() -> None:
     corner, u, v = np.array([0.1, 0.2, 0.7]), np.array([0.4, 0.0, -0.4]), np.array([0.0, 0.2, -0.2])
     rows = np.array([corner, corner + u, corner + v, corner + u + v])
     query = Explicit([[0, 1, 2, 3], [0, 1, 2, 3]])
-    certificate = record_leakage(query, rows, 1.8, tolerance=1e-2).certificate
+    certificate = solve(record_leakage(query, rows, 1.8), tolerance=1e-2).certificate
     assert certificate.verify()
     kind = next(kind for kind in certificate.proofs if len(kind.regions) > 1)
     split = [place for place, region in enumerate(kind.regions) if len(region.cell[0]) == 4]
@@ -243,7 +237,7 @@ def test_the_bound_in_decimals_is_no_larger(seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = random.dirichlet([0.3, 0.3, 0.3], size=3)
     query = Explicit([[0, 1], [1, 2]])
-    certificate = record_leakage(query, rows, 1.0, tolerance=1e-4).certificate
+    certificate = solve(record_leakage(query, rows, 1.0), tolerance=1e-4).certificate
     for kind in certificate.proofs:
         for region in kind.regions:
             data = (rows_of(certificate), kind.log_counts, 1.0, region.cell)

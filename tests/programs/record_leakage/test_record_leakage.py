@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +14,9 @@ from oracles import records as oracle
 from oracles.designs import FloatArray
 from scipy.optimize import brentq
 
-from pmlopt import Status, record_leakage, record_leakage_curve
-from pmlopt.errors import InputError, MechanismError, PrivacyError, QueryError
+from pmlopt import BranchAndBound, Result, Status, record_leakage, solve
+from pmlopt.errors import InputError, MechanismError, PrivacyError, QueryError, SolverUnavailableError
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.queries import (
     Explicit,
     ModularSum,
@@ -25,7 +27,6 @@ from pmlopt.queries import (
     laplace,
     symmetric_channel,
 )
-from pmlopt.result import RecordResult
 
 LOG2 = math.log(2)
 PARITY = ModularSum(4, 2)
@@ -41,14 +42,18 @@ def by_dataset(query: Query, rows: FloatArray) -> oracle.Datasets:
     return oracle.datasets(query.alphabets, full)
 
 
-def check(result: RecordResult, data: oracle.Datasets, least: float, tolerance: float = 1e-7) -> None:
+def check(
+    result: Result[RecordCertificate], data: oracle.Datasets, least: float, tolerance: float = 1e-7
+) -> None:
     """The prior keeps the entropy and leaks the value; the bound is proved, and near."""
     certificate = result.certificate
     p = certificate.prior().ravel()
     assert p.min() >= 0
     assert math.fsum(p) == pytest.approx(1, abs=1e-12)
     assert oracle.entropy(p) >= least - 1e-14
-    assert oracle.information(data, result.record, p) == pytest.approx(certificate.value, rel=1e-9, abs=1e-14)
+    assert oracle.information(data, result.certificate.record, p) == pytest.approx(
+        certificate.value, rel=1e-9, abs=1e-14
+    )
     assert certificate.value <= certificate.bound
     assert certificate.gap == pytest.approx(certificate.bound - certificate.value, abs=1e-16)
     assert certificate.gap <= tolerance
@@ -71,7 +76,7 @@ def parity_leakage(n: int, p: float, least: float) -> float:
     return LOG2 - oracle.binary_entropy(e * (1 - p) + p * (1 - e))
 
 
-# ENT, Table 3: parity of four records, eps = 1
+# [wu2026entropy, Table 3]: parity of four records, eps = 1
 
 LAPLACE_ERROR = math.exp(-0.5) / 2
 EXPONENTIAL_ERROR = 1 / (1 + math.exp(0.5))
@@ -87,7 +92,7 @@ EXPONENTIAL_ERROR = 1 / (1 + math.exp(0.5))
     ],
 )
 def test_table_3_laplace(b: float, expected: float) -> None:
-    found = record_leakage(PARITY, LAPLACE, b)
+    found = solve(record_leakage(PARITY, LAPLACE, b))
     assert found.certificate.value == pytest.approx(expected, abs=1e-7)
     assert found.certificate.value == pytest.approx(parity_leakage(4, LAPLACE_ERROR, b), abs=1e-7)
     check(found, by_dataset(PARITY, LAPLACE.matrix), b)
@@ -96,7 +101,7 @@ def test_table_3_laplace(b: float, expected: float) -> None:
 @pytest.mark.parametrize("b", [0.0, 0.5, 1.0, 1.5, 2.0])
 def test_table_3_exponential(b: float) -> None:
     mechanism = exponential(PARITY, 1.0)
-    found = record_leakage(PARITY, mechanism, b)
+    found = solve(record_leakage(PARITY, mechanism, b))
     assert found.certificate.value == pytest.approx(0.0303, abs=1e-6)
     assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(EXPONENTIAL_ERROR), abs=1e-7)
     check(found, by_dataset(PARITY, mechanism.matrix), b)
@@ -110,14 +115,14 @@ def test_the_printed_table_3_understates_what_a_prior_leaks(
     b: float, by_laplace: float, by_exponential: float
 ) -> None:
     for mechanism, printed in ((LAPLACE, by_laplace), (exponential(PARITY, 1.0), by_exponential)):
-        found = record_leakage(PARITY, mechanism, b)
+        found = solve(record_leakage(PARITY, mechanism, b))
         p = found.certificate.prior()
         assert p.shape == (2, 2, 2, 2)
         assert p.min() >= 0
         assert p.sum() == pytest.approx(1, abs=1e-14)
         assert oracle.entropy(p) >= b
         data = by_dataset(PARITY, mechanism.matrix)
-        assert oracle.information(data, found.record, p.ravel()) > printed * 1.2
+        assert oracle.information(data, found.certificate.record, p.ravel()) > printed * 1.2
 
 
 def test_the_prior_that_refutes_table_3() -> None:
@@ -142,7 +147,7 @@ def test_parity_has_a_closed_form(n: int, p: float, share: float, past: bool) ->
     query = ModularSum(n, 2)
     b = (n - 1 + share) * LOG2 if past else (n - 1) * share * LOG2
     b = min(b, query.log_size)
-    found = record_leakage(query, symmetric_channel(query, p), b)
+    found = solve(record_leakage(query, symmetric_channel(query, p), b))
     truth = parity_leakage(n, p, b)
     assert found.certificate.value <= truth + 1e-12
     assert found.certificate.bound >= truth - 1e-12
@@ -153,7 +158,7 @@ def test_parity_has_a_closed_form(n: int, p: float, share: float, past: bool) ->
 @pytest.mark.parametrize("b", [0.0, 5000.0, 9999 * LOG2, 6931.0, 6931.2, 6931.47])
 def test_ten_thousand_records_cost_what_four_do(b: float) -> None:
     query = ModularSum(10_000, 2)
-    found = record_leakage(query, symmetric_channel(query, 0.3), b)
+    found = solve(record_leakage(query, symmetric_channel(query, 0.3), b))
     truth = parity_leakage(10_000, 0.3, b)
     # of 6931 nats a float tells 1e-12; where the error e starts from 0 that is worth 40 times as much
     assert found.certificate.value <= truth + 1e-10
@@ -168,10 +173,13 @@ def test_ten_thousand_records_cost_what_four_do(b: float) -> None:
 @pytest.mark.parametrize("n", [1, 2, 5, 10_000])
 def test_a_uniform_dataset_tells_nothing_by_its_parity(n: int) -> None:
     query = ModularSum(n, 2)
-    found = record_leakage(query, symmetric_channel(query, 0.3), query.log_size)
+    found = solve(record_leakage(query, symmetric_channel(query, 0.3), query.log_size))
     if n > 1:
         assert found.certificate.value == pytest.approx(0, abs=1e-15)
-        assert found.certificate.bound == pytest.approx(0, abs=1e-15)
+        # a prior of that entropy, the float itself, leaks (1 - 2 p)^2 = 0.16 of what it is below log |X|
+        room = room_of(query, query.log_size)
+        assert 0.16 * room <= found.certificate.bound <= room + 1e-15
+        assert n > 5 or found.certificate.bound == pytest.approx(0, abs=1e-15)
     else:
         assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(0.3), abs=1e-12)
     assert found.certificate.verify()
@@ -222,13 +230,13 @@ def test_datasets_of_the_same_row_are_one_class() -> None:
     random = np.random.default_rng(4)
     query = ModularSum(4, 2)  # its values play no role for q(y|x)
     rows = random.dirichlet(np.ones(2), size=3)[random.integers(0, 3, size=16)]
-    found = record_leakage(query, rows, 2.0)
+    found = solve(record_leakage(query, rows, 2.0))
     assert len(found.certificate.channel.rows) == 3
     agree(query, rows, 2.0)
 
 
 def agree(query: Query, rows: FloatArray, least: float) -> None:
-    found = record_leakage(query, rows, least)
+    found = solve(record_leakage(query, rows, least))
     data = by_dataset(query, rows)
     check(found, data, least)
     best = 0.0
@@ -249,7 +257,7 @@ def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
     entropies = -np.where(priors > 0, priors * np.log(np.where(priors > 0, priors, 1.0)), 0.0).sum(axis=1)
     allowed = priors[entropies >= least]
     best = max(float(oracle.informations(data, record, allowed).max()) for record in (0, 1))
-    found = record_leakage(query, rows, least)
+    found = solve(record_leakage(query, rows, least))
     assert best <= found.certificate.bound + 1e-13
     assert best >= found.certificate.value - 0.02  # half a step of a thirtieth away in each mass
 
@@ -259,7 +267,7 @@ def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
 def test_no_random_prior_on_eight_datasets_leaks_more(query: Query, least: float) -> None:
     random = np.random.default_rng(11)
     rows = random.dirichlet([0.4, 0.4], size=len(query.values))
-    found = record_leakage(query, rows, least, tolerance=1e-5)
+    found = solve(record_leakage(query, rows, least), tolerance=1e-5)
     data = by_dataset(query, rows)
     sharpness = 10 ** random.uniform(-1.5, 1.5, size=(20_000, 1))
     priors = random.gamma(np.broadcast_to(sharpness, (20_000, 8))) + 1e-300
@@ -285,7 +293,7 @@ def test_without_a_bound_on_the_entropy_it_is_the_best_capacity_of_a_pair_of_row
         zeros, ones = ({int(t) for t in np.unique(np.take(table, letter, axis=record))} for letter in (0, 1))
         pairs = {(s, t) for s in zeros for t in ones if s != t}
         best = max(best, *(oracle.capacity(rows[list(pair)]) for pair in pairs))
-    found = record_leakage(query, rows, 0.0)
+    found = solve(record_leakage(query, rows, 0.0))
     assert found.certificate.value == pytest.approx(best, abs=1e-8)
     check(found, by_dataset(query, rows), 0.0)
 
@@ -296,8 +304,8 @@ def test_without_a_bound_on_the_entropy_letters_choose_rows(eye: float) -> None:
     rows = eye * np.eye(4) + (1 - eye) / 4
     channel = oracle.capacity(rows)  # of x_2, whose letters are the values
     assert oracle.capacity(rows[:3]) < channel - 0.1
-    found = record_leakage(query, rows, 0.0, nodes=30)
-    assert found.record == 1
+    found = solve(record_leakage(query, rows, 0.0), solver=BranchAndBound(nodes=30))
+    assert found.certificate.record == 1
     assert found.certificate.value == pytest.approx(channel, abs=1e-8)
     assert found.certificate.bound >= channel
 
@@ -316,22 +324,24 @@ def test_without_a_bound_on_the_entropy_letters_choose_rows(eye: float) -> None:
 def test_a_curve_never_rises(query: Query, rows: FloatArray) -> None:
     top = query.log_size
     entropies = [0.9 * top, 0.0, top, 0.5 * top, 0.9 * top, 0.98 * top]
-    curve = record_leakage_curve(query, rows, entropies, tolerance=1e-5)
-    assert [point.certificate.entropy for point in curve] == entropies
-    assert curve[0] is curve[4]
-    points = sorted(curve, key=lambda point: point.certificate.entropy)
+    points: list[Result[RecordCertificate]] = []
+    for b in sorted(
+        set(entropies), reverse=True
+    ):  # a prior that is allowed at b is allowed at every smaller b
+        start = points[-1] if points else None
+        points.append(solve(record_leakage(query, rows, b), warm_start=start, tolerance=1e-5))
+    assert [point.warm_started for point in points] == [False, True, True, True, True]
+    points.reverse()
+    curve = {point.certificate.entropy: point for point in points}
+    assert sorted(curve) == sorted(set(entropies))
     for less, more in pairwise(points):
         assert less.certificate.value >= more.certificate.value
         assert less.certificate.bound >= more.certificate.value
     data = by_dataset(query, rows)
     for point in points:
         check(point, data, point.certificate.entropy, 1e-5)
-    alone = record_leakage(query, rows, entropies[0], tolerance=1e-5)
-    assert alone.certificate.value == pytest.approx(curve[0].certificate.value, abs=1e-5)
-
-
-def test_an_empty_curve_has_no_points() -> None:
-    assert record_leakage_curve(PARITY, LAPLACE, []) == []
+    alone = solve(record_leakage(query, rows, entropies[0]), tolerance=1e-5)
+    assert alone.certificate.value == pytest.approx(curve[entropies[0]].certificate.value, abs=1e-5)
 
 
 # what is refused
@@ -354,8 +364,6 @@ def test_an_empty_curve_has_no_points() -> None:
 def test_an_impossible_entropy_is_refused(b: float, match: str) -> None:
     with pytest.raises(PrivacyError, match=match):
         record_leakage(PARITY, LAPLACE, b)
-    with pytest.raises(PrivacyError, match=match):
-        record_leakage_curve(PARITY, LAPLACE, [1.0, b])
 
 
 def test_other_arguments_that_are_refused() -> None:
@@ -365,13 +373,15 @@ def test_other_arguments_that_are_refused() -> None:
         record_leakage(PARITY, symmetric_channel(Explicit([5, 6]), 0.1), 1.0)
     with pytest.raises(QueryError, match="query"):
         record_leakage([[0, 1]], np.eye(2), 1.0)  # type: ignore[arg-type]
-    with pytest.raises(PrivacyError, match="method"):
-        record_leakage(PARITY, LAPLACE, 1.0, "fast")  # type: ignore[arg-type]
+    with pytest.raises(SolverUnavailableError, match="branch-and-bound, alternating"):
+        solve(record_leakage(PARITY, LAPLACE, 1.0), solver="fast")
+    with pytest.raises(PrivacyError, match="number of nodes"):
+        BranchAndBound(nodes=0)
     for wrong in (0.0, -1.0):
         with pytest.raises(InputError, match="tolerance"):
-            record_leakage(PARITY, LAPLACE, 1.0, tolerance=wrong)
+            solve(record_leakage(PARITY, LAPLACE, 1.0), tolerance=wrong)
         with pytest.raises(InputError, match="time limit"):
-            record_leakage(PARITY, LAPLACE, 1.0, time_limit=wrong)
+            solve(record_leakage(PARITY, LAPLACE, 1.0), time_limit=wrong)
 
 
 # the largest entropy, and just below
@@ -382,16 +392,68 @@ def test_other_arguments_that_are_refused() -> None:
 def test_the_largest_entropy_leaves_the_uniform_dataset(query: Query, ulps: int) -> None:
     b = query.log_size + ulps * float(np.spacing(query.log_size))
     mechanism = laplace(query, 1.0)
-    found = record_leakage(query, mechanism, b)
-    best = 0.0
+    found = solve(record_leakage(query, mechanism, b))
+    best = most = 0.0
+    room = room_of(query, b)
     for record in range(query.records):
-        joint = np.exp(query.log_counts(record) - query.log_size) @ mechanism.matrix
+        law = np.exp(query.log_counts(record) - query.log_size)
+        joint = law @ mechanism.matrix
         outer = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
-        best = max(best, float((joint * np.log(joint / outer)).sum()))
+        slope = np.log(joint / outer) @ mechanism.matrix.T
+        leaked = float((joint * np.log(joint / outer)).sum())
+        deviation = math.sqrt(float((law * (slope - leaked) ** 2).sum()))
+        best = max(best, leaked)
+        most = max(most, leaked + room + math.sqrt(2 * room) * deviation)
     assert found.certificate.value == pytest.approx(best, abs=1e-12)
-    assert found.certificate.gap <= 1e-12
+    # to first order a prior of that entropy leaks sqrt(2 room) times the deviation of the slope of I more
+    assert best - 1e-12 <= found.certificate.bound <= most + 1e-12
     assert found.status is Status.OPTIMAL
     assert found.certificate.verify()
+
+
+def room_of(query: Query, b: float) -> float:
+    """How far log |X| is above the float b, or above the float of log |X| where b is larger."""
+    with localcontext() as context:
+        context.prec = 60
+        largest = sum((Decimal(letters).ln() for letters in query.alphabets), Decimal(0))
+        return max(0.0, float(largest - Decimal(min(b, query.log_size))))
+
+
+def test_what_a_float_cannot_tell_from_the_largest_entropy_is_bounded_too() -> None:
+    """A prior whose entropy is at least the float nearest to log 8 leaks 1e-9 more than the uniform one."""
+    b = WEIGHT.log_size
+    certificate = solve(record_leakage(WEIGHT, NOISY_WEIGHT, b)).certificate
+    with localcontext() as context:
+        context.prec = 60
+        rows = [[Decimal(x) for x in row] for row in NOISY_WEIGHT.matrix[WEIGHT.table().ravel()].tolist()]
+        uniform, scale = [Decimal(1) / 8] * 8, Decimal(1)
+        slope = leaked_in_decimals(uniform, rows)[1]
+        while True:  # tilted along the slope of I, less and less, until the entropy is b
+            weights = [(scale * each).exp() for each in slope]
+            prior = [weight / sum(weights) for weight in weights]
+            if -sum(mass * mass.ln() for mass in prior) >= Decimal(b):
+                break
+            scale *= Decimal("0.9")
+        more = leaked_in_decimals(prior, rows)[0]
+        assert more > leaked_in_decimals(uniform, rows)[0] + Decimal("1e-9")
+        assert Decimal(certificate.value) < more <= Decimal(certificate.bound)
+    assert certificate.verify()
+
+
+def leaked_in_decimals(prior: list[Decimal], rows: list[list[Decimal]]) -> tuple[Decimal, list[Decimal]]:
+    """I(X_1; Y) of three binary records, and its slope in the prior."""
+    sums = [sum(row, Decimal(0)) for row in rows]
+    laws = [[x / whole for x in row] for row, whole in zip(rows, sums, strict=True)]
+    joint = [[sum(prior[x] * laws[x][y] for x in half) for y in range(len(rows[0]))] for half in HALVES]
+    law = [one + other for one, other in zip(*joint, strict=True)]
+    ratios = [[(x / (sum(part) * q)).ln() for x, q in zip(part, law, strict=True)] for part in joint]
+    leaked = sum(sum(x * r for x, r in zip(p, q, strict=True)) for p, q in zip(joint, ratios, strict=True))
+    slope = [sum(w * r for w, r in zip(laws[x], ratios[x // 4], strict=True)) for x in range(8)]
+    return Decimal(leaked), [Decimal(each) for each in slope]
+
+
+HALVES = (range(4), range(4, 8))
+"""Datasets of three binary records by the letter of the first."""
 
 
 @pytest.mark.parametrize("room", [1e-3, 1e-6, 1e-9, 1e-12])
@@ -399,12 +461,12 @@ def test_the_largest_entropy_leaves_the_uniform_dataset(query: Query, ulps: int)
 def test_a_little_below_the_largest_entropy(query: Query, room: float) -> None:
     b = query.log_size - room
     mechanism = laplace(query, 1.0)
-    found = record_leakage(query, mechanism, b, nodes=1000)
+    found = solve(record_leakage(query, mechanism, b), solver=BranchAndBound(nodes=1000))
     check(found, by_dataset(query, mechanism.matrix), b)
     if query is PARITY:
         assert found.certificate.value <= parity_leakage(4, LAPLACE_ERROR, b) + 1e-12
     else:  # sqrt(2 room) times the deviation of the slope of I at the uniform dataset, to first order
-        uniform = record_leakage(query, mechanism, query.log_size).certificate.value
+        uniform = solve(record_leakage(query, mechanism, query.log_size)).certificate.value
         data = by_dataset(query, mechanism.matrix)
         joint = data.members(0) @ data.rows / 8
         log_ratio = np.log(joint / (joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)))
@@ -422,7 +484,7 @@ ENTROPIES = [0.0, 2.0, 3 * LOG2, 2.5, 4 * LOG2]
 @pytest.mark.parametrize("b", ENTROPIES)
 @pytest.mark.parametrize("rows", [[[0.3, 0.7]] * 2, [[1.0], [1.0]], [[0.1, 0.2, 0.7]] * 2, [[0.0, 1.0]] * 2])
 def test_a_constant_mechanism_leaks_nothing(rows: list[list[float]], b: float) -> None:
-    found = record_leakage(PARITY, rows, b)
+    found = solve(record_leakage(PARITY, rows, b))
     assert found.certificate.value == 0
     assert 0 <= found.certificate.bound <= 1e-7
     assert found.certificate.verify()
@@ -430,7 +492,7 @@ def test_a_constant_mechanism_leaks_nothing(rows: list[list[float]], b: float) -
 
 @pytest.mark.parametrize("b", ENTROPIES)
 def test_the_parity_itself_tells_a_record_up_to_the_entropy_of_the_others(b: float) -> None:
-    found = record_leakage(PARITY, np.eye(2), b)
+    found = solve(record_leakage(PARITY, np.eye(2), b))
     assert found.certificate.value == pytest.approx(min(LOG2, 4 * LOG2 - b), abs=1e-7)
     check(found, by_dataset(PARITY, np.eye(2)), b)
 
@@ -439,9 +501,9 @@ def test_a_column_of_zeros_changes_nothing() -> None:
     plain = np.array([[0.3, 0.7], [0.6, 0.4]])
     padded = np.array([[0.0, 0.3, 0.0, 0.7], [0.0, 0.6, 0.0, 0.4]])
     for b in (1.0, 2.5):
-        found = record_leakage(PARITY, padded, b)
+        found = solve(record_leakage(PARITY, padded, b))
         check(found, by_dataset(PARITY, padded), b)
-        other = record_leakage(PARITY, plain, b).certificate
+        other = solve(record_leakage(PARITY, plain, b)).certificate
         assert found.certificate.value == pytest.approx(other.value, abs=1e-7)
 
 
@@ -449,7 +511,7 @@ def test_a_column_of_zeros_changes_nothing() -> None:
 @pytest.mark.parametrize("b", [0.0, 1.5, 1.9])
 def test_rows_that_are_nearly_equal(step: float, b: float) -> None:
     rows = np.array([[0.3 + step * k, 0.7 - step * k] for k in range(4)])
-    found = record_leakage(WEIGHT, rows, b)
+    found = solve(record_leakage(WEIGHT, rows, b))
     # two rows of neighbouring weights at uniform letters: chi^2 / 8, at most for rows three steps apart
     most = (3 * step) ** 2 / (0.3 * 0.7) / 8 * (1 + 1e-3)
     assert 0 <= found.certificate.value <= most
@@ -460,7 +522,7 @@ def test_rows_that_are_nearly_equal(step: float, b: float) -> None:
 @pytest.mark.parametrize("step", [1e-13, 1e-10, 1e-7])
 def test_rows_that_nearly_have_a_zero(step: float) -> None:
     rows = np.array([[step * k, 1 - step * k] for k in range(4)])
-    found = record_leakage(WEIGHT, rows, 1.5)
+    found = solve(record_leakage(WEIGHT, rows, 1.5))
     data = by_dataset(WEIGHT, rows)
     p = oracle.feasible(np.where(np.isin(np.arange(8), [0, 7]), 0.5, 0.0), 1.5)
     assert oracle.information(data, 0, p) <= found.certificate.bound
@@ -477,7 +539,7 @@ def test_rows_that_nearly_have_a_zero(step: float) -> None:
     ],
 )
 def test_entries_near_the_smallest_float(rows: list[list[float]]) -> None:
-    found = record_leakage(WEIGHT, rows, 1.5)
+    found = solve(record_leakage(WEIGHT, rows, 1.5))
     data = by_dataset(WEIGHT, np.array(rows))
     check(found, data, 1.5)
     p = oracle.largest(data, 0, 1.5, starts=6)
@@ -490,7 +552,7 @@ def test_entries_near_the_smallest_float(rows: list[list[float]]) -> None:
 @pytest.mark.parametrize("b", [0.0, 0.3, LOG2 * 0.999])
 def test_one_record_has_the_capacity_of_its_channel(b: float) -> None:
     query = ModularSum(1, 2)
-    found = record_leakage(query, [[0.9, 0.1], [0.1, 0.9]], b)
+    found = solve(record_leakage(query, [[0.9, 0.1], [0.1, 0.9]], b))
     assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(0.1), abs=1e-8)
     check(found, by_dataset(query, np.array([[0.9, 0.1], [0.1, 0.9]])), b)
 
@@ -501,13 +563,13 @@ def test_one_record_with_an_entropy_that_binds() -> None:
     data = by_dataset(query, rows)
     t = float(brentq(lambda x: oracle.binary_entropy(x) - b, 0.0, 0.5, xtol=1e-16))
     ends = [oracle.information(data, 0, np.array([x, 1 - x])) for x in (t, 1 - t)]
-    found = record_leakage(query, rows, b)
+    found = solve(record_leakage(query, rows, b))
     assert found.certificate.value == pytest.approx(max(ends), abs=1e-8)
     check(found, data, b)
 
 
 def test_records_of_one_letter_leak_nothing() -> None:
-    found = record_leakage(ModularSum(3, 2, 1), np.eye(2), 0.0)
+    found = solve(record_leakage(ModularSum(3, 2, 1), np.eye(2), 0.0))
     assert found.certificate.value == 0
     assert found.certificate.bound == pytest.approx(0, abs=1e-15)
     assert found.certificate.verify()
@@ -515,8 +577,8 @@ def test_records_of_one_letter_leak_nothing() -> None:
 
 def test_a_record_of_one_letter_beside_others() -> None:
     query = ModularSum(3, 2, [1, 2, 2])
-    found = record_leakage(query, np.eye(2), 1.0)
-    assert found.record == 1
+    found = solve(record_leakage(query, np.eye(2), 1.0))
+    assert found.certificate.record == 1
     assert found.certificate.value == pytest.approx(2 * LOG2 - 1.0, abs=1e-7)
     check(found, by_dataset(query, np.eye(2)), 1.0)
 
@@ -524,8 +586,8 @@ def test_a_record_of_one_letter_beside_others() -> None:
 def test_the_record_that_leaks_most_is_named() -> None:
     rows = np.array([[0.9, 0.1], [0.1, 0.9]])
     for place, table in enumerate(([[0, 0, 0], [1, 1, 1]], [[0, 1, 0], [0, 1, 0]])):
-        found = record_leakage(Explicit(table), rows, math.log(6))  # f is a function of one record
-        assert found.record == place
+        found = solve(record_leakage(Explicit(table), rows, math.log(6)))  # f is a function of one record
+        assert found.certificate.record == place
         shares = (0.5, 0.5) if place == 0 else (2 / 3, 1 / 3)
         data = oracle.datasets((2,), rows)
         expected = oracle.information(data, 0, np.array(shares))
@@ -535,7 +597,7 @@ def test_the_record_that_leaks_most_is_named() -> None:
 @pytest.mark.parametrize("b", [0.0, 2.0])
 def test_a_record_of_ten_letters(b: float) -> None:
     query = ModularSum(2, 2, 10)
-    found = record_leakage(query, symmetric_channel(query, 0.3), b)
+    found = solve(record_leakage(query, symmetric_channel(query, 0.3), b))
     # half the letters on each value, the other record's parity known: log 50 nats suffice
     assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(0.3), abs=1e-8)
     check(found, by_dataset(query, symmetric_channel(query, 0.3).matrix), b)
@@ -544,8 +606,8 @@ def test_a_record_of_ten_letters(b: float) -> None:
 def test_mixed_alphabets_at_little_entropy() -> None:
     query = ModularSum(3, 3, [2, 3, 5])
     mechanism = symmetric_channel(query, 0.3)
-    found = record_leakage(query, mechanism, 2.0)
-    assert found.record in (1, 2)  # those of three letters or more take all three values
+    found = solve(record_leakage(query, mechanism, 2.0))
+    assert found.certificate.record in (1, 2)  # those of three letters or more take all three values
     assert found.certificate.value == pytest.approx(oracle.capacity(mechanism.matrix), abs=1e-8)
     check(found, by_dataset(query, mechanism.matrix), 2.0)
 
@@ -556,16 +618,16 @@ def test_mixed_alphabets_at_little_entropy() -> None:
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-7, 1e-10])
 def test_the_gap_is_within_the_tolerance(tolerance: float) -> None:
     rows = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])
-    found = record_leakage(WEIGHT, rows, 1.9, tolerance=tolerance)
+    found = solve(record_leakage(WEIGHT, rows, 1.9), tolerance=tolerance)
     check(found, by_dataset(WEIGHT, rows), 1.9, tolerance)
 
 
 def test_limits_leave_a_valid_bound() -> None:
-    truth = record_leakage(WEIGHT, NOISY_WEIGHT, 1.9)
+    truth = solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9))
     cut = [
-        (record_leakage(WEIGHT, NOISY_WEIGHT, 1.9, nodes=1), Status.UNPROVED),
-        (record_leakage(WEIGHT, NOISY_WEIGHT, 1.9, nodes=8), Status.UNPROVED),
-        (record_leakage(WEIGHT, NOISY_WEIGHT, 1.9, time_limit=1e-9), Status.STOPPED),
+        (solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), solver=BranchAndBound(nodes=1)), Status.UNPROVED),
+        (solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), solver=BranchAndBound(nodes=8)), Status.UNPROVED),
+        (solve(record_leakage(WEIGHT, NOISY_WEIGHT, 1.9), time_limit=1e-9), Status.STOPPED),
     ]
     for found, status in cut:
         certificate = found.certificate
@@ -581,7 +643,7 @@ def test_limits_leave_a_valid_bound() -> None:
 @pytest.mark.parametrize("b", [0.0, 4.0, 8.0])
 def test_what_is_too_large_to_prove_has_a_bound_all_the_same(b: float) -> None:
     query = Weight(12)
-    found = record_leakage(query, laplace(query, 1.0), b)
+    found = solve(record_leakage(query, laplace(query, 1.0), b))
     assert found.status is Status.UNPROVED
     assert found.iterations == 1
     assert "too many" in found.reason
@@ -600,12 +662,14 @@ def test_what_is_too_large_to_prove_has_a_bound_all_the_same(b: float) -> None:
 
 def test_the_same_seed_gives_the_same_result() -> None:
     rows = np.random.default_rng(0).dirichlet([0.5, 0.5], size=4)
-    first, second = (record_leakage(WEIGHT, rows, 1.8, seed=3) for _ in range(2))
+    first, second = (
+        solve(record_leakage(WEIGHT, rows, 1.8), solver=BranchAndBound(seed=3)) for _ in range(2)
+    )
     assert first.certificate.value == second.certificate.value
     assert first.certificate.bound == second.certificate.bound
     assert first.iterations == second.iterations
-    assert (first.joint == second.joint).all()
-    other = record_leakage(WEIGHT, rows, 1.8, seed=4)
+    assert (first.certificate.joint == second.certificate.joint).all()
+    other = solve(record_leakage(WEIGHT, rows, 1.8), solver=BranchAndBound(seed=4))
     assert other.certificate.value == pytest.approx(first.certificate.value, abs=1e-7)
 
 
@@ -614,10 +678,10 @@ def test_counts_need_no_datasets() -> None:
     random = np.random.default_rng(6)
     table = np.array([[[0, 1], [1, 2]], [[1, 1], [2, 0]]])
     rows = random.dirichlet([0.7, 0.7], size=3)
-    plain = record_leakage(Explicit(table), rows, 1.6).certificate.value
-    turned = record_leakage(Explicit(table.transpose(2, 0, 1)), rows[:, ::-1], 1.6).certificate.value
-    flipped = record_leakage(Explicit(table[::-1]), rows, 1.6).certificate.value
-    renamed = record_leakage(Explicit(2 - table), rows[::-1], 1.6).certificate.value
+    plain = solve(record_leakage(Explicit(table), rows, 1.6)).certificate.value
+    turned = solve(record_leakage(Explicit(table.transpose(2, 0, 1)), rows[:, ::-1], 1.6)).certificate.value
+    flipped = solve(record_leakage(Explicit(table[::-1]), rows, 1.6)).certificate.value
+    renamed = solve(record_leakage(Explicit(2 - table), rows[::-1], 1.6)).certificate.value
     assert [turned, flipped, renamed] == pytest.approx([plain] * 3, abs=1e-7)
 
 
@@ -625,7 +689,7 @@ def test_counts_need_no_datasets() -> None:
 def test_a_record_tells_no_more_than_itself(error: float) -> None:
     """H(X_i) bounds what many outputs tell of a binary record: without noise the first cell proves it."""
     query = ModularSum(3, 3)
-    found = record_leakage(query, symmetric_channel(query, error), 1.0)
+    found = solve(record_leakage(query, symmetric_channel(query, error), 1.0))
     assert found.status is Status.OPTIMAL
     assert found.certificate.verify()
     if error == 0:
@@ -640,6 +704,6 @@ def test_a_record_tells_no_more_than_itself(error: float) -> None:
 )
 def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float]) -> None:
     query = Explicit([[1, 0], [1, 1], [0, 1]])  # three letters: thirds are no floats
-    found = record_leakage(query, [row, row], 1.5)
+    found = solve(record_leakage(query, [row, row], 1.5))
     assert (found.value, found.bound) == (0, 0)
     assert found.certificate.verify()

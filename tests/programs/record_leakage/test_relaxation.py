@@ -8,9 +8,9 @@ from oracles.designs import FloatArray
 
 from pmlopt.measures.record_information import dataset_entropy, record_information
 from pmlopt.programs.record_leakage.branch_and_bound import proof_of
-from pmlopt.programs.record_leakage.certificate import sharpened
-from pmlopt.programs.record_leakage.output_cells import first_cell
-from pmlopt.programs.record_leakage.relaxation import record_program, row_space
+from pmlopt.programs.record_leakage.output_cells import first_cell, row_space
+from pmlopt.programs.record_leakage.proof import sharpened
+from pmlopt.programs.record_leakage.relaxation import cell_relaxation
 
 
 def problem(seed: int, letters: int, outputs: int) -> tuple[FloatArray, FloatArray]:
@@ -32,7 +32,7 @@ def test_the_first_cell_holds_every_prior(seed: int, letters: int, outputs: int,
     rows, log_counts = problem(seed, letters, outputs)
     entropy = share * log_size(log_counts)
     cell = first_cell(rows, log_counts)
-    program = record_program(rows, log_counts, entropy, [len(part) for part in cell])
+    program = cell_relaxation(rows, log_counts, entropy, [len(part) for part in cell])
     program.set_cell(cell)
     value = float(program.problem.solve(solver="CLARABEL"))
     _, bound = sharpened(rows, log_counts, entropy, cell, proof_of(program))
@@ -57,7 +57,7 @@ def test_the_first_cell_holds_every_prior(seed: int, letters: int, outputs: int,
 def test_a_cell_around_a_prior(width: float) -> None:
     """The narrower, the nearer to what a prior inside leaks when the entropy leaves that one alone."""
     rows, log_counts = problem(5, 2, 2)
-    program = record_program(rows, log_counts, 0.0, [2, 2])
+    program = cell_relaxation(rows, log_counts, 0.0, [2, 2])
     random = np.random.default_rng(1)
     for _ in range(5):
         joint = np.where(np.isfinite(log_counts), random.gamma(0.5, size=(2, 4)), 0.0)
@@ -75,7 +75,7 @@ def test_a_cell_around_a_prior(width: float) -> None:
 def test_a_cell_that_holds_no_prior_of_the_entropy() -> None:
     rows = np.array([[0.9, 0.1], [0.1, 0.9]])
     log_counts = np.log([[4.0, 4.0], [4.0, 4.0]])
-    program = record_program(rows, log_counts, 2.7, [1, 1])
+    program = cell_relaxation(rows, log_counts, 2.7, [1, 1])
     program.set_cell([rows[:1], rows[1:]])  # X_1 = T leaves log 8 nats of entropy
     value = float(program.problem.solve(solver="CLARABEL"))
     assert value == pytest.approx(0.368064 - 100 * (2.7 - np.log(8)), rel=1e-6)

@@ -1,4 +1,4 @@
-"""The subproblems of the alternating method for the leakage per record, as cvxpy problems."""
+"""The steps of the alternating method for the leakage per record, once more as cvxpy problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def marginal_program(laws: FloatArray, inner: FloatArray, entropy: float) -> Ste
         inner: (A,) H(X_-i|x_i), in nats.
         entropy: b, in nats.
 
-    Source: ENT, eq. (13), which its Algorithm 2 solves.
+    Source: [wu2026entropy, eq. (13)], which Algorithm 2 solves.
 
     Examples:
         >>> import numpy as np
@@ -53,7 +53,7 @@ def simplex_program(vector: FloatArray) -> StepProgram:
     Args:
         vector: (R,).
 
-    Source: ENT, Algorithm 4.
+    Source: [wu2026entropy, Algorithm 4].
 
     Examples:
         >>> import numpy as np
@@ -76,7 +76,7 @@ def entropy_program(vector: FloatArray, entropy: float) -> StepProgram:
         vector: (R,).
         entropy: t in nats, at most log R.
 
-    Source: ENT, Algorithm 5, a softmax of a multiple of the vector.
+    Source: [wu2026entropy, Algorithm 5], a softmax of a multiple of the vector.
 
     Examples:
         >>> import numpy as np

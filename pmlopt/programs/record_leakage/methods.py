@@ -1,0 +1,125 @@
+"""The methods for the leakage per record: branch and bound, with proofs, and alternating optimisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, whole
+from pmlopt.backends.outcome import Options
+from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.programs.kind import Found, Kind, Method
+from pmlopt.programs.record_leakage.alternating import alternating
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.exact_leakage import NODES, ExactLeakage, restart_name
+from pmlopt.programs.record_leakage.program import RecordLeakage
+from pmlopt.result import Restart, WarmStart, restart_of
+
+RecordStart = Mapping[int, FloatArray]
+"""Laws (A, T) of (X_i, T) to start from, by record."""
+
+
+@dataclass(frozen=True)
+class BranchAndBound(Method[RecordLeakage, RecordStart, RecordCertificate]):
+    """Best-first branch and bound on chords over cells of output laws, with a proof of the bound.
+
+    Attributes:
+        nodes: how many relaxations are solved at most for each kind of records.
+        seed: of the starts of the local method; the same seed gives the same result, unless time runs out.
+    """
+
+    nodes: int = NODES
+    seed: int = 0
+    name: str = field(default="branch-and-bound", init=False, repr=False)
+    reason: str = field(default="a global bound by cells of output laws", init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        whole(self.nodes, "the number of nodes", PrivacyError)
+
+    def run(self, program: RecordLeakage, options: Options, start: RecordStart) -> Found[RecordCertificate]:
+        """Search every kind of records."""
+        return ExactLeakage(program.channel, program.entropy, options, self.nodes, self.seed).found(start)
+
+
+@dataclass(frozen=True)
+class Alternating(Method[RecordLeakage, RecordStart, RecordCertificate]):
+    """Alternating optimisation over all datasets one by one, with restarts: local optima, and no bound.
+
+    Attributes:
+        restarts: how many random priors it runs from.
+        seed: of the priors; the same seed gives the same result, unless time runs out.
+
+    Source: [wu2026entropy, Algorithm 1].
+    """
+
+    restarts: int = 16
+    seed: int = 0
+    name: str = field(default="alternating", init=False, repr=False)
+    reason: str = field(
+        default="[wu2026entropy, Algorithm 1]: a local optimum, no bound", init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        whole(self.restarts, "the number of restarts", PrivacyError)
+
+    def run(self, program: RecordLeakage, options: Options, start: RecordStart) -> Found[RecordCertificate]:
+        """Run from random priors; it takes no other start."""
+        return alternating(program.channel, program.entropy, options, self.seed, self.restarts)
+
+
+class RecordLeakageKind(Kind[RecordLeakage, RecordStart, RecordCertificate]):
+    """Leakages per record: what a prior leaks is returned with the bound that was proved."""
+
+    names = (BranchAndBound.name, Alternating.name)
+
+    def start(self, program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
+        """The laws by record that an earlier solve left, those that fit.
+
+        Raises:
+            ProgramError: the start is a mechanism: it is given here, and what is sought is a prior.
+        """
+        if warm_start is None or warm_start is False:
+            return {}
+        restart = restart_of(warm_start)
+        if restart is None:
+            raise ProgramError(
+                "a leakage per record starts from priors, not from a mechanism: give the result of "
+                "record_leakage at another entropy, or its restart"
+            )
+        return _laws(program, restart)
+
+    def automatic(self, program: RecordLeakage, start: RecordStart) -> Sequence[BranchAndBound]:
+        """Branch and bound."""
+        return [BranchAndBound()]
+
+    def others(self, program: RecordLeakage) -> Sequence[Alternating]:
+        """The paper's method."""
+        return [Alternating()]
+
+    def certify(
+        self, program: RecordLeakage, matrix: FloatArray, multipliers: FloatArray | None
+    ) -> Found[RecordCertificate]:
+        """None: the bound is proved by a search.
+
+        Raises:
+            ProgramError: always.
+        """
+        raise ProgramError(
+            "the leakage per record of a mechanism is proved by a search: use solve(record_leakage(...))"
+        )
+
+
+def _laws(program: RecordLeakage, restart: Restart) -> RecordStart:
+    """The laws of (X_i, T) in a restart that have the shape, and no mass where there is no dataset."""
+    laws: dict[int, FloatArray] = {}
+    for record in program.channel.query.kinds:
+        found = restart.arrays.get(restart_name(record))
+        if found is None:
+            continue
+        law, empty = np.asarray(found), np.isneginf(program.channel.log_counts(record))
+        fits = law.shape == empty.shape and bool(np.isfinite(law).all() and (law >= 0).all())
+        if fits and law.any() and not law[empty].any():
+            laws[record] = law
+    return laws
