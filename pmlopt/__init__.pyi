@@ -42,7 +42,6 @@ from .programs.record_leakage.methods import Alternating as Alternating
 from .programs.record_leakage.methods import BranchAndBound as BranchAndBound
 from .programs.record_leakage.program import record_leakage as record_leakage
 from .programs.tradeoff.program import distortion_leakage as distortion_leakage
-from .programs.tradeoff.program import distortion_leakage_curve as distortion_leakage_curve
 from .programs.tradeoff.program import leakage_distortion as leakage_distortion
 from .programs.tradeoff.program import leakage_distortion_curve as leakage_distortion_curve
 from .programs.worst_case.program import best_worst_case as best_worst_case

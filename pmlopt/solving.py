@@ -28,6 +28,8 @@ from pmlopt.programs.subconvex.methods import ColumnKind
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.worst_case.methods import WorstCaseKind
 from pmlopt.programs.worst_case.program import BestWorstCase
+from pmlopt.programs.tradeoff.methods import TradeoffKind
+from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.result import C_co, Restart, Result, Status, Timings, WarmStart
 
 KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
@@ -37,6 +39,7 @@ KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     BestWorstCase: WorstCaseKind(),
     EnvelopeProgram: EnvelopeKind(),
     RecordLeakage: RecordLeakageKind(),
+    TradeoffProgram: TradeoffKind(),
 }
 """Each kind of program with its methods: the whole choice of solvers is in these `Kind`s."""
 

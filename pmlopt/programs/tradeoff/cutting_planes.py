@@ -1,4 +1,9 @@
-"""Cutting planes for Problems 2 and 3: priors found by an oracle, a convex program for the mechanism."""
+"""Cutting planes for Problems 2 and 3 of [wu2026entropy]: a convex program, and an oracle that adds priors.
+
+The program finds the best mechanism against the priors so far; its multipliers bound every mechanism from
+below. The oracle looks for a prior that leaks more, first by a local method, then by a certified audit, which
+bounds this mechanism from above. The search ends when both bounds meet.
+"""
 
 from __future__ import annotations
 
@@ -6,104 +11,95 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import through_cvxpy
 from pmlopt.backends.outcome import Options
-from pmlopt.errors import SolverError
 from pmlopt.measures.record_information import uniform_alone
-from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.branch_and_bound import ACCURACY, SOLVER
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.local_ascent import climb, starts
-from pmlopt.programs.record_leakage.program import NODES, ExactLeakage
-from pmlopt.programs.tradeoff.certificate import Cut, TradeoffProof, sharpened_tradeoff, tradeoff_bound
-from pmlopt.programs.tradeoff.problem import Task
-from pmlopt.programs.tradeoff.relaxation import TradeoffProgram, tradeoff_program
-from pmlopt.queries import record_channel
-from pmlopt.result import RecordResult
+from pmlopt.programs.tradeoff.certifying import audited, within_leakage
+from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
+from pmlopt.programs.tradeoff.proof import Cut, TradeoffProof, sharpened_tradeoff, tradeoff_bound
+from pmlopt.programs.tradeoff.relaxation import tradeoff_program
+from pmlopt.result import Restart
 
-_ROUNDS = 200
-_MEET = "mechanism and bound meet"
-_ASTRAY = 1e-2
-"""A program whose value is above its own bound by more has not been solved."""
-_WEIGHTY = 1e-3
-"""Priors with less than this share of the largest weight are left out of a second program."""
-_CUTS = 4
+MAX_ROUNDS = 200
+"""Programs that are solved at most."""
+
+MAX_CUTS_PER_ROUND = 4
 """Priors that are added in one round at most, for each kind of records."""
-_APART = 1e-3
+
+LARGEST_DISCREPANCY = 1e-2
+"""A program whose value is above the bound of its own multipliers by more has not been solved."""
+
+NEGLIGIBLE_WEIGHT = 1e-3
+"""Priors with less than this share of the largest weight are left out of a second program."""
+
+LEAST_DISTANCE = 1e-3
 """How far two priors are apart that are both added, in total variation."""
+
+NEGLIGIBLE_MULTIPLIER = 1e-12
+"""Multipliers of less than this share of the largest are a solver's noise: they prove nothing."""
+
+MET = "mechanism and bound meet"
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
-    """A prior within the entropy bound, by the law of (X_i, class)."""
+class WorstCasePrior:
+    """A prior within the entropy bound, by the law of (X_i, class).
+
+    Attributes:
+        record: i.
+        joint: (A, K).
+    """
 
     record: int
     joint: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """A mechanism within the limit, with its audit."""
+class AuditedMechanism:
+    """A mechanism within the limit, with its value and the audit of its leakage."""
 
     matrix: FloatArray
     value: float
-    audit: RecordResult
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """A mechanism with its audit, and what is known of all others.
-
-    Attributes:
-        task: what it answers; its classes are the mechanism's inputs.
-        matrix: (K, M).
-        audit: the proof of its leakage.
-        bound: what no mechanism betters.
-        proof: the multipliers of the bound; None where nothing is proved.
-        solver, reason: how it was found.
-        rounds: programs solved.
-    """
-
-    task: Task
-    matrix: FloatArray
-    audit: RecordResult
-    bound: float
-    proof: TradeoffProof | None
-    solver: str
-    reason: str
-    rounds: int
-    compile_seconds: float
-    solve_seconds: float
+    audit: RecordCertificate
 
 
 @dataclass
-class Exchange:
-    """The search: priors so far, the best mechanism, the best bound.
+class CuttingPlaneSearch:
+    """The state of the method: priors so far, the best mechanism, the best bound.
 
     Attributes:
+        program: what is solved.
+        tolerance: the gap that is good enough, in units of the value.
+        seed: of the oracle's starts.
+        deadline: of `time.perf_counter`.
+        first: (K, M) a mechanism against which the first priors are found; None for one of no account.
         priors: every one within the entropy bound.
         lower, proof: the best bound and its multipliers.
         best: the best mechanism so far.
         last: the mechanism of the last program.
-        known: how many priors it was solved for.
+        solved_for: how many priors the last program had.
         rounds: programs solved.
         audits: certified oracles called.
     """
 
-    task: Task
-    options: Options
+    program: TradeoffProgram
+    tolerance: float
     seed: int
     deadline: float
-    priors: list[Prior] = field(default_factory=list)
+    first: FloatArray | None = None
+    priors: list[WorstCasePrior] = field(default_factory=list)
     lower: float = 0.0
     proof: TradeoffProof = field(default_factory=lambda: TradeoffProof((), 0.0))
-    best: Candidate | None = None
+    best: AuditedMechanism | None = None
     last: FloatArray | None = None
-    known: int = 0
+    solved_for: int = 0
     rounds: int = 0
     audits: int = 0
     compile_seconds: float = 0.0
@@ -114,18 +110,30 @@ class Exchange:
         """Between the best mechanism and the best bound."""
         return math.inf if self.best is None else max(0.0, self.best.value - self.lower)
 
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return time.perf_counter() >= self.deadline
+
     def run(self) -> str:
-        """Alternate until both meet; how it ended, in words."""
-        self.priors = [Prior(known.record, self._allowed(known)) for known in self.priors]
-        self._search(self.task.repaired(Task.mixed(self.task.cheapest, self.task.constant, 0.5)), -math.inf)
+        """Alternate program and oracle until the bounds meet; how it ended, in words."""
+        program = self.program
+        first = self.first
+        if first is None:
+            first = program.repaired(convex_combination(program.cheapest, program.constant, 0.5))
+        self._search(first, -math.inf)
         ending = None
         while ending is None:
             ending = self._round()
         if self.best is None and self.last is not None:
             self._audit(self.last, math.inf)
-        if self.best is None and self.task.sense == "distortion":  # a constant is always within the limit
-            self._audit(self.task.constant, math.inf)
+        if self.best is None and program.sense == "distortion":  # a constant is always within the limit
+            self._audit(program.constant, math.inf)
         return ending
+
+    def consider(self, matrix: FloatArray) -> None:
+        """Audit a mechanism within the limit on the distortion, and keep it where it is the best."""
+        self._audit(matrix, math.inf)
 
     def _round(self) -> str | None:
         """Solve, and add priors: from the local method where it finds any, else from an audit."""
@@ -134,163 +142,157 @@ class Exchange:
         if found is None:
             return "the solver could not solve a program"
         self.last, claimed = found
-        if self.gap <= self.options.tolerance:
-            return _MEET
-        if self.rounds >= _ROUNDS or time.perf_counter() >= self.deadline:
+        if self.gap <= self.tolerance:
+            return MET
+        if self.rounds >= MAX_ROUNDS or self.late:
             return "the time or the rounds gave out"
-        if self._search(self.last, claimed + self._met):
+        if self._search(self.last, claimed + self._significant):
             return None
         before = len(self.priors)
         self._audit(self.last, claimed)
-        if self.gap <= self.options.tolerance:
-            return _MEET
+        if self.gap <= self.tolerance:
+            return MET
         if len(self.priors) == before and self.room >= room / 2:
-            return "no prior leaks more, but the proof of it left a gap"
+            return "no prior was found that leaks more, and the audit left a gap: allow it more time"
         return None
-
-    def found(self, ending: str) -> Found:
-        """The best mechanism and bound; a SolverError where there is no mechanism."""
-        if self.best is None:
-            raise SolverError(f"no mechanism within the limit was found: {ending}. Allow more time")
-        reason = (
-            f"{len(self.priors)} priors, {self.audits} certified audits, {self.rounds} programs: {ending}"
-        )
-        return Found(
-            self.task,
-            self.best.matrix,
-            self.best.audit,
-            self.lower,
-            self.proof,
-            "cutting-planes",
-            reason,
-            self.rounds,
-            self.compile_seconds,
-            self.solve_seconds,
-        )
 
     def _solve(self) -> tuple[FloatArray, float] | None:
         """The best mechanism against the priors so far, and what it is claimed to leak at most."""
         self.rounds += 1
         found = self._solved()
         if found is None:  # the solver lost its way among the priors: the ones that count, and what is new
-            self.priors = heaviest(self.proof) + self.priors[self.known :]
+            self.priors = heaviest(self.proof) + self.priors[self.solved_for :]
             found = self._solved()
-        self.known = len(self.priors)
+        self.solved_for = len(self.priors)
         if found is None:
             return None
-        return self.task.repaired(found[0]), found[1]
+        return self.program.repaired(found[0]), found[1]
 
     def _solved(self) -> tuple[FloatArray, float] | None:
         """The program's mechanism and its claim; None where its own multipliers do not bear it out."""
-        program = self._program(self.priors)
-        if program is None:
+        leakage = self.program.sense == "leakage"
+        limit = self.program.limit if leakage else self.program.limit - self.room
+        found = self._against(self.priors, limit)
+        if found is None:
             return None
-        matrix = np.asarray(program.variables["mechanism"].value)
-        proof = self._proof(program, self.priors)
-        leakage = self.task.sense == "leakage"
-        claimed = float(program.variables["leakage"].value) if leakage else program.limit
-        aim = claimed if leakage else self.task.tradeoff.distortion(matrix)
-        own = tradeoff_bound(self.task.tradeoff, self.task.sense, program.limit, proof)
-        if aim - max(own, self.task.floor) > max(_ASTRAY, 10 * self.options.tolerance):
+        matrix, proof, claimed = found
+        aim = claimed if leakage else self.program.tradeoff.distortion(matrix)
+        own = tradeoff_bound(self.program.tradeoff, self.program.sense, limit, proof)
+        if aim - max(own, self.program.floor) > max(LARGEST_DISCREPANCY, 10 * self.tolerance):
             return None
         self._learn(proof)
-        if aim - self.lower > self.options.tolerance / 2:
-            self._learn_from(heaviest(proof))
+        if aim - self.lower > self.tolerance / 2:
+            self._learn_from(heaviest(proof), limit)
         return matrix, claimed
 
-    def _program(self, priors: Sequence[Prior]) -> TradeoffProgram | None:
-        """The program for some priors, solved; None where the solver could not."""
-        task = self.task
-        limit = task.limit if task.sense == "leakage" else task.limit - self.room
-        program = tradeoff_program(task.tradeoff, [prior.joint for prior in priors], task.sense, limit)
-        outcome = through_cvxpy.run(program.problem, SOLVER, ACCURACY, {})
+    def _against(
+        self, priors: Sequence[WorstCasePrior], limit: float
+    ) -> tuple[FloatArray, TradeoffProof, float] | None:
+        """The best mechanism against some priors, its proof, and what it leaks; None where that failed."""
+        program = self.program
+        joints = [prior.joint for prior in priors]
+        relaxed = tradeoff_program(program.tradeoff, joints, program.sense, limit)
+        outcome = through_cvxpy.run(relaxed.problem, SOLVER, self._accuracy, {})
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds
-        return program if outcome.state == "point" else None
+        if outcome.state != "point":
+            return None
+        matrix = np.asarray(relaxed.variables["mechanism"].value)
+        weights = np.maximum(np.atleast_1d(relaxed.constraints["priors"].dual_value), 0.0)
+        spent = relaxed.constraints.get("distortion")
+        price = 0.0 if spent is None else max(0.0, float(spent.dual_value))
+        claimed = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
+        return matrix, self._proof(matrix, priors, weights, price), claimed
+
+    @property
+    def _accuracy(self) -> Options:
+        """What the solver is asked for; it stops with the method."""
+        if math.isinf(self.deadline):
+            return ACCURACY
+        return Options(max(self.deadline - time.perf_counter(), 1e-2), ACCURACY.tolerance)
+
+    def _proof(
+        self, matrix: FloatArray, priors: Sequence[WorstCasePrior], weights: FloatArray, price: float
+    ) -> TradeoffProof:
+        """The multipliers of a solved program, with the posteriors of its mechanism."""
+        rows = np.maximum(matrix, 1e-15)
+        rows /= rows.sum(axis=1, keepdims=True)
+        least = NEGLIGIBLE_MULTIPLIER * float(weights.max())
+        cuts = []
+        for prior, weight in zip(priors, weights.tolist(), strict=True):
+            if weight <= least:
+                continue
+            laws = np.maximum(prior.joint @ rows, 1e-300)
+            cuts.append(Cut(prior.record, prior.joint, laws / laws.sum(axis=0), weight))
+        proof = TradeoffProof(tuple(cuts), price)
+        return sharpened_tradeoff(self.program.tradeoff, self.program.sense, self.program.limit, proof)
 
     def _learn(self, proof: TradeoffProof) -> None:
         """Keep a proof that bounds more."""
-        bound = self.task.bound(proof)
+        bound = self.program.bound(proof)
         if bound > self.lower or not self.proof.cuts:
             self.lower, self.proof = max(bound, self.lower), proof
 
-    def _learn_from(self, priors: Sequence[Prior]) -> None:
+    def _learn_from(self, priors: Sequence[WorstCasePrior], limit: float) -> None:
         """Solve again for the priors that count: among many that are nearly alike multipliers blur."""
-        program = self._program(priors) if 0 < len(priors) < len(self.priors) else None
-        if program is not None:
-            self._learn(self._proof(program, priors))
-
-    def _proof(self, program: TradeoffProgram, priors: Sequence[Prior]) -> TradeoffProof:
-        """The multipliers of a solved program for some priors."""
-        weights = np.maximum(np.atleast_1d(program.constraints["priors"].dual_value), 0.0)
-        matrix = np.maximum(np.asarray(program.variables["mechanism"].value), 1e-15)
-        matrix /= matrix.sum(axis=1, keepdims=True)
-        cuts = []
-        for prior, weight in zip(priors, weights.tolist(), strict=True):
-            if weight <= 1e-12 * float(weights.max()):
-                continue
-            laws = np.maximum(prior.joint @ matrix, 1e-300)
-            cuts.append(Cut(prior.record, prior.joint, laws / laws.sum(axis=0), weight))
-        spent = program.constraints.get("distortion")
-        price = 0.0 if spent is None else max(0.0, float(spent.dual_value))
-        proof = TradeoffProof(tuple(cuts), price)
-        return sharpened_tradeoff(self.task.tradeoff, self.task.sense, self.task.limit, proof)
+        if 0 < len(priors) < len(self.priors):
+            found = self._against(priors, limit)
+            if found is not None:
+                self._learn(found[1])
 
     def _search(self, matrix: FloatArray, floor: float) -> bool:
         """Add priors that leak more than a floor, by the local method; whether there were any."""
         found = False
-        for record in self.task.orbits.query.kinds:
-            adversary = self._adversary(matrix, record)
+        for record in self.program.orbits.query.kinds:
+            adversary = self.program.adversary(matrix, record)
             if adversary.tight:
-                known = any(prior.record == record for prior in self.priors)
-                if not known:
-                    self.priors.append(Prior(record, adversary.uniform))
+                if not any(prior.record == record for prior in self.priors):
+                    self.priors.append(WorstCasePrior(record, adversary.uniform))
                     found = True
                 continue
             warm = [prior.joint for prior in self.priors if prior.record == record]
             count = int(np.clip(50_000 // adversary.log_counts.size, 2, 12))
             first = np.stack([*starts(adversary, count, self.seed + self.rounds), *warm[-count:]])
             joints, values = climb(adversary, first, 300, 1e-11)
-            chosen = _apart(joints, values, floor)
-            for joint in chosen:
+            for joint in _apart(joints, values, floor):
                 allowed = adversary.allowed(joint)
                 if adversary.leaked(allowed) > floor:
-                    self.priors.append(Prior(record, allowed))
+                    self.priors.append(WorstCasePrior(record, allowed))
                     found = True
         return found
 
     def _audit(self, matrix: FloatArray, claimed: float) -> None:
         """Prove the leakage of a mechanism, keep it if it is the best, and add its worst prior."""
-        leakage = self.task.sense == "leakage"
-        audit = self._proved(
-            matrix, self.lower + 0.9 * self.options.tolerance if leakage else self.task.limit
-        )
-        tight = uniform_alone(self.task.entropy, self.task.orbits.query.log_size)
+        program = self.program
+        leakage = program.sense == "leakage"
+        audit = self._proved(matrix, self.lower + 0.9 * self.tolerance if leakage else program.limit)
+        tight = uniform_alone(program.entropy, program.orbits.query.log_size)
         if audit.value > claimed and not tight:  # there the only prior is known
-            self.priors.append(Prior(audit.record, self._by_class(audit)))
+            self.priors.append(WorstCasePrior(audit.record, self._by_class(audit)))
         if leakage:
-            self._keep(Candidate(matrix, audit.bound, audit))
+            self._keep(AuditedMechanism(matrix, audit.bound, audit))
             return
-        if audit.bound > self.task.limit:
-            share = min(1.0, 1 - (self.task.limit - self.room) / audit.bound)
-            matrix = self.task.mixed(matrix, self.task.constant, share)
-            audit = self._proved(matrix, self.task.limit)
-        if audit.bound <= self.task.limit:
-            self._keep(Candidate(matrix, self.task.tradeoff.distortion(matrix), audit))
+        if audit.bound > program.limit:
+            matrix = within_leakage(program, matrix, audit, program.limit - self.room)
+            audit = self._proved(matrix, program.limit)
+        if audit.bound <= program.limit:
+            self._keep(AuditedMechanism(matrix, program.tradeoff.distortion(matrix), audit))
 
-    def _keep(self, candidate: Candidate) -> None:
+    def _keep(self, candidate: AuditedMechanism) -> None:
         if self.best is None or candidate.value < self.best.value:
             self.best = candidate
 
-    def _proved(self, matrix: FloatArray, enough: float) -> RecordResult:
+    def _proved(self, matrix: FloatArray, enough: float) -> RecordCertificate:
         """The certified leakage, no finer than is needed to prove that it is at most `enough`."""
         self.audits += 1
-        return audited(self.task, matrix, self.options.tolerance / 4, enough, self.seed, self.deadline)
+        return audited(
+            self.program, matrix, self.tolerance / 4, enough=enough, seed=self.seed, deadline=self.deadline
+        )
 
     @property
-    def _met(self) -> float:
-        """How much more than claimed a prior may leak before it is worth adding."""
-        return self.options.tolerance / 4 if self.task.sense == "leakage" else self.room / 2
+    def _significant(self) -> float:
+        """How much more than claimed a prior must leak to be worth adding."""
+        return self.tolerance / 4 if self.program.sense == "leakage" else self.room / 2
 
     @property
     def room(self) -> float:
@@ -299,57 +301,62 @@ class Exchange:
         As much as costs a fraction of the tolerance in distortion, at the price of the last program.
         """
         price = sum(cut.weight for cut in self.proof.cuts)
-        return min(self.task.limit / 4, self.options.tolerance / 4 / max(price, 1e-3))
+        return min(self.program.limit / 4, self.tolerance / 4 / max(price, 1e-3))
 
-    def _by_class(self, audit: RecordResult) -> FloatArray:
-        """The worst prior of an audit by the classes of the task: the audit merges classes of equal rows."""
-        channel = audit.certificate.channel
-        counts = self._counts[audit.record]
-        merged = channel.log_counts(audit.record)
-        known = channel.classes >= 0
-        shares = np.zeros(counts.shape)
-        with np.errstate(invalid="ignore"):
-            inside = np.exp(counts[:, known] - merged[:, channel.classes[known]])
-        shares[:, known] = np.where(np.isfinite(counts[:, known]), inside, 0.0)
-        return np.asarray(shares * audit.joint[:, np.maximum(channel.classes, 0)])
-
-    def _allowed(self, known: Prior) -> FloatArray:
-        """A prior that was found for another entropy, pushed within this one."""
-        return self._adversary(self.task.constant, known.record).allowed(known.joint)
-
-    def _adversary(self, matrix: FloatArray, record: int) -> Adversary:
-        log_size = self.task.orbits.query.log_size
-        return Adversary(matrix, self._counts[record], self.task.entropy, log_size)
-
-    @cached_property
-    def _counts(self) -> dict[int, FloatArray]:
-        """The counts of each kind of records, which are those of every round."""
-        query = self.task.orbits.query
-        return {record: query.log_counts(record) for record in query.kinds}
+    def _by_class(self, audit: RecordCertificate) -> FloatArray:
+        """The worst prior of an audit by the program's classes: the audit merges classes of equal rows."""
+        return split(audit, self.program.log_counts[audit.record])
 
 
-def heaviest(proof: TradeoffProof) -> list[Prior]:
-    """The priors of a proof that have a weight worth speaking of."""
-    least = _WEIGHTY * max((cut.weight for cut in proof.cuts), default=0.0)
-    return [Prior(cut.record, cut.joint) for cut in proof.cuts if cut.weight > least]
+def split(audit: RecordCertificate, counts: FloatArray) -> FloatArray:
+    """(A, K) the worst prior of an audit, uniform inside the classes that it merged.
+
+    Args:
+        audit: of a mechanism with a row for each of K classes.
+        counts: (A, K) the logarithms of how many datasets have each letter and class.
+    """
+    channel = audit.channel
+    merged = channel.log_counts(audit.record)
+    known = channel.classes >= 0
+    shares = np.zeros(counts.shape)
+    with np.errstate(invalid="ignore"):
+        inside = np.exp(counts[:, known] - merged[:, channel.classes[known]])
+    shares[:, known] = np.where(np.isfinite(counts[:, known]), inside, 0.0)
+    return np.asarray(shares * audit.joint[:, np.maximum(channel.classes, 0)])
 
 
-def audited(
-    task: Task, matrix: FloatArray, tolerance: float, enough: float, seed: int, deadline: float
-) -> RecordResult:
-    """The certified leakage of a mechanism, no finer than is needed to prove that it is at most `enough`."""
-    left = None if math.isinf(deadline) else max(1.0, deadline - time.perf_counter())
-    channel = record_channel(task.orbits.query, task.mechanism(matrix))
-    return ExactLeakage(channel, task.entropy, Options(left, tolerance), NODES, seed, enough).result(None)
+def heaviest(proof: TradeoffProof) -> list[WorstCasePrior]:
+    """The priors of a proof whose weights are not negligible."""
+    least = NEGLIGIBLE_WEIGHT * max((cut.weight for cut in proof.cuts), default=0.0)
+    return [WorstCasePrior(cut.record, cut.joint) for cut in proof.cuts if cut.weight > least]
+
+
+def priors_of(program: TradeoffProgram, restart: Restart) -> list[WorstCasePrior]:
+    """The priors that a restart carries, pushed inside the entropy bound of a program.
+
+    Those of another shape, or that no dataset of this query can have, are left out.
+    """
+    found = []
+    for place in range(len(restart.arrays)):
+        record, joint = restart.arrays.get(f"record{place}"), restart.arrays.get(f"joint{place}")
+        if record is None or joint is None or np.size(record) != 1 or int(record) not in program.log_counts:
+            continue
+        law, counts = np.asarray(joint, dtype=np.float64), program.log_counts[int(record)]
+        if law.shape != counts.shape or not (np.isfinite(law) & (law >= 0)).all():
+            continue
+        if law.sum() > 0 and not law[np.isneginf(counts)].any():
+            adversary = program.adversary(program.constant, int(record))
+            found.append(WorstCasePrior(int(record), adversary.allowed(law)))
+    return found
 
 
 def _apart(joints: FloatArray, values: FloatArray, floor: float) -> Sequence[FloatArray]:
     """A few laws above a floor, the largest first, that differ from each other."""
     chosen: list[FloatArray] = []
     for place in np.argsort(-values):
-        if values[place] <= floor or len(chosen) == _CUTS:
+        if values[place] <= floor or len(chosen) == MAX_CUTS_PER_ROUND:
             break
-        near = any(np.abs(joints[place] - other).sum() / 2 < _APART for other in chosen)
+        near = any(np.abs(joints[place] - other).sum() / 2 < LEAST_DISTANCE for other in chosen)
         if not near:
             chosen.append(joints[place])
     return chosen

@@ -1,4 +1,4 @@
-"""ENT's Algorithms 6 to 11: adaptive smooth penalties and exponentiated gradients.
+"""Adaptive smooth penalties and exponentiated gradients: [wu2026entropy, Algorithms 6 to 11].
 
 What the paper leaves open or gets wrong, and what is done here:
 
@@ -26,15 +26,27 @@ from scipy.special import expit
 
 from pmlopt.arrays import FloatArray
 from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of
-from pmlopt.programs.tradeoff.cutting_planes import Found, audited
-from pmlopt.programs.tradeoff.problem import Task
-from pmlopt.programs.tradeoff.relaxation import Sense
+from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, within_leakage
+from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
+from pmlopt.programs.tradeoff.proof import Sense
 
 MARGIN = 0.01
 """The margin delta of Algorithms 7 and 10: violations up to it are mixed away at the end."""
-_ROUNDS, _WEIGHTS, _STEPS = 15, 40, 200
-_GROWTH, _SHRINK, _STARTS = 1.5, 0.5, 2
-_CLOSE, _FINE = 1e-4, 1e-6
+MAX_ROUNDS, MAX_WEIGHTS, MAX_STEPS = 15, 40, 200
+"""Of Algorithms 6 and 9, 7 and 10, 8 and 11, at most; the paper gives no numbers."""
+
+WEIGHT_GROWTH, STEP_SHRINKAGE = 1.5, 0.5
+"""Factors of the penalty weight in Algorithms 7 and 10, of the step in 8 and 11."""
+
+STARTS = 2
+"""Random starts of Algorithm 1 in each round."""
+
+STATIONARY = 1e-4
+"""A leakage, or an excess over the limit, that changes by less from round to round stands still."""
+
+RELATIVE_ROOM = 1e-6
+"""By this share of L a mechanism is mixed further than needed, for its audit to stay within L."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +78,12 @@ class Penalised:
         return (leaked, spent) if self.sense == "leakage" else (spent, leaked)
 
     def value(self, matrix: FloatArray) -> float:
-        """The objective, ENT (23) or (27)."""
+        """The objective, [wu2026entropy, (23) or (27)]."""
         aim, bounded = self.both(matrix)
         return aim + self.weight * float(np.logaddexp(0.0, bounded - self.limit)) ** 2
 
     def gradient(self, matrix: FloatArray) -> FloatArray:
-        """(K, M) its gradient at the record that leaks most, ENT (24) and (25), or (29)."""
+        """(K, M) its gradient at the record that leaks most, [wu2026entropy, (24) and (25), or (29)]."""
         joint = self.joints[self.leaked(matrix)[1]]
         laws = np.maximum(joint @ matrix, 1e-300)
         letters = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
@@ -91,7 +103,7 @@ class Penalised:
 
 
 def exponentiated_gradient(
-    problem: Penalised, matrix: FloatArray, steps: int = _STEPS, tolerance: float = 1e-7
+    problem: Penalised, matrix: FloatArray, steps: int = MAX_STEPS, tolerance: float = 1e-7
 ) -> FloatArray:
     """Algorithms 8 and 11: multiplicative steps along the gradient, backtracking, at falling rates.
 
@@ -113,7 +125,7 @@ def exponentiated_gradient(
             found = problem.value(moved)
             if found <= value - 0.5 * float((gradient * (matrix - moved)).sum()):
                 break
-            size *= _SHRINK
+            size *= STEP_SHRINKAGE
         else:
             return matrix
         change = float(np.abs(moved - matrix).sum())
@@ -132,74 +144,100 @@ def adapted(problem: Penalised, matrix: FloatArray) -> FloatArray:
     """
     before = math.inf
     margin = min(MARGIN, problem.limit / 10)
-    for _ in range(_WEIGHTS):
+    for _ in range(MAX_WEIGHTS):
         matrix = exponentiated_gradient(problem, matrix)
         excess = problem.both(matrix)[1] - problem.limit
-        if abs(excess) <= margin and abs(excess - before) < _CLOSE:
+        if abs(excess) <= margin and abs(excess - before) < STATIONARY:
             break
         if abs(excess) > margin:
-            factor = _GROWTH if excess > 0 else 1 / _GROWTH
+            factor = WEIGHT_GROWTH if excess > 0 else 1 / WEIGHT_GROWTH
             problem = replace(problem, weight=problem.weight * factor)
         before = excess
     return matrix
 
 
-def penalised(task: Task, seed: int, deadline: float) -> Found:
+@dataclass(frozen=True, eq=False)
+class PenaltyEnd:
+    """Where the method ended.
+
+    Attributes:
+        certificate: of the mechanism, without a bound; it may break the limit.
+        message: how it ended, in words.
+        rounds: priors found.
+        finished: whether it ended before the time was over.
+    """
+
+    certificate: TradeoffCertificate
+    message: str
+    rounds: int
+    finished: bool
+
+
+def penalised(program: TradeoffProgram, seed: int, deadline: float) -> PenaltyEnd:
     """Algorithms 6 and 9: a prior against the mechanism, a mechanism against the prior, in turn.
+
+    Args:
+        program: what is solved.
+        seed: of the starts of Algorithm 1.
+        deadline: of `time.perf_counter`; two rounds are the fewest.
 
     Raises:
         QueryError: there are too many datasets for Algorithm 1.
     """
-    check_listed(task.orbits.query)
+    check_listed(program.orbits.query)
     random = np.random.default_rng(seed)
-    table = task.orbits.query.table()
-    matrix = _inside(task)
+    table = program.orbits.query.table()
+    matrix = _inside(program)
     best, last, rounds = (math.inf, matrix), math.inf, 0
-    while rounds < _ROUNDS and (rounds < 2 or time.perf_counter() < deadline):
+    while rounds < MAX_ROUNDS and (rounds < 2 or time.perf_counter() < deadline):
         rounds += 1
-        climb = Climb(table, matrix[table], task.entropy, 1e-6)
-        found = max((climb.run(random) for _ in range(_STARTS)), key=lambda one: one.value)
+        climb = Climb(table, matrix[table], program.entropy, 1e-6)
+        found = max((climb.run(random) for _ in range(STARTS)), key=lambda one: one.value)
         if rounds > 1:  # the start is no answer of the method's
-            best = min(best, (_merit(task, found.value, matrix), matrix), key=lambda pair: pair[0])
-        if abs(found.value - last) < _CLOSE:
+            best = min(best, (_merit(program, found.value, matrix), matrix), key=lambda pair: pair[0])
+        if abs(found.value - last) < STATIONARY:
             break
         last = found.value
         joints = tuple(joint_of(found.prior, record, table) for record in range(table.ndim))
-        matrix = adapted(Penalised(joints, task.losses, task.sense, task.limit, 1.0), matrix)
-    return _finished(task, best[1], rounds, seed, deadline)
+        problem = Penalised(joints, program.losses, program.sense, program.limit, 1.0)
+        matrix = adapted(problem, matrix)
+    finished = time.perf_counter() < deadline
+    certificate, message = _finished(program, best[1], seed, deadline)
+    return PenaltyEnd(certificate, f"{rounds} rounds, no bound{message}", rounds, finished)
 
 
-def _inside(task: Task) -> FloatArray:
+def _inside(program: TradeoffProgram) -> FloatArray:
     """A mechanism with positive entries, in Problem 2 of distortion D where that can be."""
-    uniform = np.full(task.losses.shape, 1 / task.losses.shape[1])
-    spent = task.tradeoff.distortion(uniform)
-    if task.sense == "distortion" or spent <= task.limit:
-        return Task.mixed(task.cheapest, uniform, 0.5)
-    share = (task.limit - task.least) / (spent - task.least)
-    return Task.mixed(task.cheapest, uniform, max(share, 1e-3))
+    uniform = np.full(program.losses.shape, 1 / program.losses.shape[1])
+    spent = program.tradeoff.distortion(uniform)
+    if program.sense == "distortion" or spent <= program.limit:
+        return convex_combination(program.cheapest, uniform, 0.5)
+    share = (program.limit - program.least) / (spent - program.least)
+    return convex_combination(program.cheapest, uniform, max(share, 1e-3))
 
 
-def _merit(task: Task, leaked: float, matrix: FloatArray) -> float:
-    """What an iterate is worth: its aim, and ten times by how much it exceeds the limit."""
-    spent = task.tradeoff.distortion(matrix)
-    aim, bounded = (leaked, spent) if task.sense == "leakage" else (spent, leaked)
-    return aim + 10 * max(0.0, bounded - task.limit)
+def _merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) -> float:
+    """The aim of an iterate, plus ten times by how much it exceeds the limit."""
+    spent = program.tradeoff.distortion(matrix)
+    aim, bounded = (leaked, spent) if program.sense == "leakage" else (spent, leaked)
+    return aim + 10 * max(0.0, bounded - program.limit)
 
 
-def _finished(task: Task, matrix: FloatArray, rounds: int, seed: int, deadline: float) -> Found:
-    """The mechanism audited; a violation within the margin mixed away."""
-    excess = task.tradeoff.distortion(matrix) - task.limit
-    reason = f"ENT's Algorithms 6 to 11, {rounds} rounds: no bound"
-    if task.sense == "leakage" and 0 < excess <= MARGIN:
-        matrix = task.repaired(matrix)
-        reason += f"; a violation of {excess:.1e} was mixed away"
-    fine = task.limit * _FINE
-    enough = task.limit if task.sense == "distortion" else 0.0
-    audit = audited(task, matrix, 1e-7, enough, seed, deadline)
-    excess = audit.bound - task.limit
-    if task.sense == "distortion" and 0 < excess <= MARGIN:
-        share = min(1.0, 1 - (task.limit - fine) / audit.bound)
-        matrix = Task.mixed(matrix, task.constant, share)
-        audit = audited(task, matrix, max(fine / 2, 1e-12), enough, seed, deadline)
-        reason += f"; a violation of {excess:.1e} was mixed away"
-    return Found(task, matrix, audit, -math.inf, None, "penalty", reason, rounds, 0.0, 0.0)
+def _finished(
+    program: TradeoffProgram, matrix: FloatArray, seed: int, deadline: float
+) -> tuple[TradeoffCertificate, str]:
+    """The certificate of a mechanism, a violation within the margin mixed away; and whether that was so."""
+    message = ""
+    excess = program.tradeoff.distortion(matrix) - program.limit
+    if program.sense == "leakage" and 0 < excess <= MARGIN:
+        matrix = program.repaired(matrix)
+        message = f"; a violation of {excess:.1e} was mixed away"
+    enough = program.limit if program.sense == "distortion" else 0.0
+    audit = audited(program, matrix, 1e-7, enough=enough, seed=seed, deadline=deadline)
+    excess = audit.bound - program.limit
+    if program.sense == "distortion" and 0 < excess <= MARGIN:
+        room = program.limit * RELATIVE_ROOM
+        matrix = within_leakage(program, matrix, audit, program.limit - room)
+        audit = audited(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, deadline=deadline)
+        message = f"; a violation of {excess:.1e} was mixed away"
+    return certify_tradeoff(program, matrix, audit, -math.inf, None), message

@@ -1,93 +1,218 @@
-"""The least leakage for a distortion, and the least distortion for a leakage."""
+"""The least leakage within a distortion, and the least distortion within a leakage: the two builders."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, nonnegative, real
-from pmlopt.backends.outcome import Options, options_of
-from pmlopt.errors import PrivacyError, UtilityError
-from pmlopt.programs.record_leakage.program import checked_entropy, record_leakage
-from pmlopt.programs.tradeoff.certificate import DistortionCertificate, TradeoffProof, only_constants
-from pmlopt.programs.tradeoff.cutting_planes import Exchange, Found, Prior, heaviest
-from pmlopt.programs.tradeoff.penalty import penalised
-from pmlopt.programs.tradeoff.problem import SAME, Task, check_feasible, task_of
-from pmlopt.programs.tradeoff.relaxation import Sense
-from pmlopt.queries import Query
+from pmlopt.arrays import FloatArray, Label, nonnegative, real
+from pmlopt.errors import InfeasibleError, PrivacyError, UtilityError
+from pmlopt.mechanism import Mechanism
+from pmlopt.program import Declaration, Program
+from pmlopt.programs.record_leakage.adversary import Adversary, checked_entropy
+from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.tradeoff.proof import (
+    RELATIVE_TOLERANCE,
+    Sense,
+    Tradeoff,
+    TradeoffProof,
+    tradeoff_bound,
+    tradeoff_of,
+)
+from pmlopt.programs.tradeoff.relaxation import tradeoff_program
+from pmlopt.queries import Orbits, Query, orbits
+from pmlopt.queries.distortion import loss_table
 from pmlopt.queries.query import check_query
-from pmlopt.result import DistortionResult, Status, Timings
 
-EXACT, PENALTY = "exact", "penalty"
-Method = Literal["exact", "penalty"]
+NEGLIGIBLE_PROBABILITY = 1e-12
+"""Entries of a solver's mechanism below this are its noise and become zero."""
+
+EXTRA_SHARES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12)
+"""How much further than computed a mechanism is mixed, one after the other, until rounding is overcome."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class TradeoffProgram(Program[TradeoffCertificate]):
+    """The least leakage per record within a distortion, or the least distortion within a leakage.
+
+    The worst prior inside makes the problem semi-infinite. `problem` is the convex program against the
+    uniform dataset alone, seen from one record of each kind: its optimum is a lower bound, attained where
+    the entropy leaves no other prior. `solve` adds the priors that matter. The mechanism depends on the
+    dataset through the classes of `queries.orbits` alone, which loses nothing.
+
+    Attributes:
+        query: f, as a person gave it.
+        orbits: the K classes of datasets that the mechanism tells apart.
+        outputs: its M outputs.
+        tradeoff: (K, M) the probability of each class times d(f, y), and the entries that may be positive.
+        entropy: b, in nats.
+        sense: what is minimised, "leakage" (Problem 2) or "distortion" (Problem 3).
+        limit: on the other: D, or L in nats.
+
+    Source: [wu2026entropy, Problems 2 and 3 (Definitions 2.2 and 2.3)].
+
+    Examples:
+        >>> from pmlopt import queries
+        >>> program = leakage_distortion(queries.ModularSum(1, 2), 0.1, 0.0)
+        >>> round(float(program.problem.solve(solver="CLARABEL")), 5)  # log 2 - h(0.1)
+        0.36806
+    """
+
+    query: Query
+    orbits: Orbits
+    outputs: tuple[Label, ...]
+    tradeoff: Tradeoff
+    entropy: float
+    sense: Sense
+    limit: float
+    tolerance: ClassVar[float] = 1e-6
+
+    @property
+    def maximised(self) -> bool:
+        """Leakage and distortion are minimised."""
+        return False
+
+    @property
+    def scale(self) -> float:
+        """One nat for a leakage; for a distortion that of the best constant, or 1 where that is 0."""
+        return 1.0 if self.sense == "leakage" else self.trivial or 1.0
+
+    @property
+    def losses(self) -> FloatArray:
+        """(K, M) the probability of each class times d(f, y)."""
+        return self.tradeoff.losses
+
+    @property
+    def least(self) -> float:
+        """The least expected distortion of all mechanisms."""
+        return self.tradeoff.least
+
+    @property
+    def trivial(self) -> float:
+        """The least expected distortion of a constant mechanism, which leaks nothing."""
+        return float(self.losses.sum(axis=0).min())
+
+    @cached_property
+    def cheapest(self) -> FloatArray:
+        """(K, M) the mechanism that gives each class the output of the least loss, the first of equals."""
+        matrix = np.zeros(self.losses.shape)
+        matrix[np.arange(len(matrix)), self.losses.argmin(axis=1)] = 1.0
+        return matrix
+
+    @cached_property
+    def constant(self) -> FloatArray:
+        """(K, M) the constant mechanism of the least expected distortion."""
+        matrix = np.zeros(self.losses.shape)
+        matrix[:, int(self.losses.sum(axis=0).argmin())] = 1.0
+        return matrix
+
+    @property
+    def floor(self) -> float:
+        """The value that no mechanism can be below: the least distortion, or no leakage."""
+        return self.least if self.sense == "distortion" else 0.0
+
+    @cached_property
+    def log_counts(self) -> dict[int, FloatArray]:
+        """(A, K) the logarithms of the counts of letters and classes, for one record of each kind."""
+        return {record: self.orbits.query.log_counts(record) for record in self.orbits.query.kinds}
+
+    def adversary(self, matrix: FloatArray, record: int) -> Adversary:
+        """Problem 1 against a mechanism, for the records of one kind."""
+        return Adversary(matrix, self.log_counts[record], self.entropy, self.orbits.query.log_size)
+
+    def bound(self, proof: TradeoffProof) -> float:
+        """Lower bound on the value of all mechanisms from multipliers, at least the floor."""
+        return max(self.floor, tradeoff_bound(self.tradeoff, self.sense, self.limit, proof))
+
+    def repaired(self, matrix: FloatArray) -> FloatArray:
+        """The mechanism nearest to a solver's matrix; in Problem 2 mixed until its distortion is within D."""
+        found = np.where(self.tradeoff.allowed, np.maximum(matrix, 0.0), 0.0)
+        found = np.where(found > NEGLIGIBLE_PROBABILITY, found, 0.0)
+        found /= found.sum(axis=1, keepdims=True)
+        if self.sense == "distortion":
+            return found
+        return self._within(found)
+
+    def _within(self, matrix: FloatArray) -> FloatArray:
+        """Convex combination with the cheapest mechanism, as far as the limit on the distortion needs."""
+        if not self.tradeoff.allowed.all():  # all that is allowed is as cheap, up to rounding
+            return matrix
+        spent = self.tradeoff.distortion(matrix)
+        if spent <= self.limit:
+            return matrix
+        share = (spent - self.limit) / max(spent - self.least, 1e-300)
+        for more in EXTRA_SHARES:
+            mixed = convex_combination(matrix, self.cheapest, min(1.0, share + more))
+            if self.tradeoff.distortion(mixed) <= self.limit:
+                return mixed
+        return self.cheapest
+
+    def mechanism(self, matrix: FloatArray) -> Mechanism:
+        """A matrix with the labels of the classes and outputs."""
+        return Mechanism(matrix, self.orbits.query.values, self.outputs)
+
+
+def convex_combination(matrix: FloatArray, other: FloatArray, share: float) -> FloatArray:
+    """Convex combination `(1 - share) * matrix + share * other` of two mechanisms."""
+    return np.asarray((1 - share) * matrix + share * other)
 
 
 def leakage_distortion(
     query: Query,
     distortion: float,
     entropy: float,
-    method: Method = "exact",
     *,
     loss: ArrayLike | None = None,
     law: ArrayLike | None = None,
-    tolerance: float = 1e-6,
-    time_limit: float | None = None,
-    seed: int = 0,
-) -> DistortionResult:
-    """`epsilon(D, b)`: the least leakage per record of a mechanism whose expected distortion is at most D.
+) -> TradeoffProgram:
+    """Declare `epsilon(D, b)`: the least leakage per record of a mechanism of expected distortion at most D.
 
-    `min_q max_i max_{H(X) >= b} I(X_i; Y)` subject to `E_{p_0} d(f(X), Y) <= D`. Exact: the problem is convex
-    in the mechanism. A program finds the best mechanism against the priors so far, an oracle
-    (`record_leakage`) adds the priors that leak more; the program's multipliers bound every mechanism from
-    below, and the oracle's certificate bounds this one from above. The mechanism depends on the dataset
-    through the classes of `queries.orbits` alone, which loses nothing.
+    `min_q max_i max_{H(X) >= b} I(X_i; Y)` subject to `E_{p_0} d(f(X), Y) <= D`, which is convex in the
+    mechanism.
 
     Args:
         query: f.
         distortion: D, at least the least that is possible.
         entropy: b in nats, from 0 to log |X|.
-        method: "exact", or "penalty" for ENT's Algorithms 6 to 8.
         loss: (T, M) d(f, y), a row for each value of the query; |y - f| over the query's values if left out.
         law: the true law p_0 of the dataset, (k_1, ..., k_n); uniform if left out.
-        tolerance: the gap in nats that is good enough.
-        time_limit: seconds.
-        seed: of the oracle's starts.
 
     Raises:
         InfeasibleError: no mechanism has so small a distortion.
         PrivacyError, UtilityError, QueryError, PriorError: an argument cannot be meant.
 
-    Source: ENT, Problem 2 (Definition 2.2); the exact method is pmlopt's.
+    Source: [wu2026entropy, Problem 2 (Definition 2.2)].
 
     Examples:
-        >>> from pmlopt import queries
-        >>> found = leakage_distortion(queries.ModularSum(3, 2), 0.2, 1.5)
+        >>> from pmlopt import queries, solve
+        >>> found = solve(leakage_distortion(queries.ModularSum(3, 2), 0.2, 1.5))
         >>> round(found.value, 5), found.mechanism.matrix.round(4).tolist()
         (0.17332, [[0.8, 0.2], [0.2, 0.8]])
     """
-    limit = nonnegative_distortion(distortion)
-    return _solve(
-        query, loss, law, entropy, "leakage", limit, method, options_of(time_limit, tolerance), seed
-    )
+    limit = real(distortion, "the distortion D", UtilityError)
+    if limit < 0:
+        raise UtilityError(f"the distortion D is {limit:g}: give a number of at least 0")
+    program = _program(query, loss, law, entropy, "leakage", limit)
+    if limit < program.least * (1 - RELATIVE_TOLERANCE):
+        raise InfeasibleError(
+            f"no mechanism has an expected distortion of {limit!r} or less: the least is {program.least!r}"
+        )
+    return program
 
 
 def distortion_leakage(
     query: Query,
     leakage: float,
     entropy: float,
-    method: Method = "exact",
     *,
     loss: ArrayLike | None = None,
     law: ArrayLike | None = None,
-    tolerance: float = 1e-6,
-    time_limit: float | None = None,
-    seed: int = 0,
-) -> DistortionResult:
-    """`D(L, b)`: the least expected distortion of a mechanism that leaks at most L of any record.
+) -> TradeoffProgram:
+    """Declare `D(L, b)`: the least expected distortion of a mechanism that leaks at most L of any record.
 
     As `leakage_distortion`, with both sides exchanged.
 
@@ -95,242 +220,92 @@ def distortion_leakage(
         query: f.
         leakage: L in nats, at least 0.
         entropy: b in nats, from 0 to log |X|.
-        method: "exact", or "penalty" for ENT's Algorithms 9 to 11.
         loss: (T, M) d(f, y), a row for each value of the query; |y - f| over the query's values if left out.
         law: the true law p_0 of the dataset, (k_1, ..., k_n); uniform if left out.
-        tolerance: the gap in units of the distortion that is good enough.
-        time_limit: seconds.
-        seed: of the oracle's starts.
 
     Raises:
         PrivacyError, UtilityError, QueryError, PriorError: an argument cannot be meant.
 
-    Source: ENT, Problem 3 (Definition 2.3); the exact method is pmlopt's.
+    Source: [wu2026entropy, Problem 3 (Definition 2.3)].
 
     Examples:
         >>> import math
-        >>> from pmlopt import queries
+        >>> from pmlopt import queries, solve
         >>> capacity = math.log(2) + 0.2 * math.log(0.2) + 0.8 * math.log(0.8)
-        >>> round(distortion_leakage(queries.ModularSum(2, 2), capacity, 0.0).value, 5)
+        >>> round(solve(distortion_leakage(queries.ModularSum(2, 2), capacity, 0.0)).value, 5)
         0.2
     """
     limit = nonnegative(leakage, "the leakage L", PrivacyError)
-    return _solve(
-        query, loss, law, entropy, "distortion", limit, method, options_of(time_limit, tolerance), seed
+    return _program(query, loss, law, entropy, "distortion", limit)
+
+
+def _program(
+    query: Query, loss: ArrayLike | None, law: ArrayLike | None, entropy: float, sense: Sense, limit: float
+) -> TradeoffProgram:
+    """The program of what a person gives, checked."""
+    check_query(query)
+    least = checked_entropy(query, entropy)
+    table, outputs = loss_table(query, loss)
+    classes = orbits(query, law)
+    tradeoff = tradeoff_of(classes.masses[:, None] * table[classes.values], sense, limit)
+    return TradeoffProgram(
+        declare=partial(_declared, tradeoff, classes.query, sense, limit),
+        query=query,
+        orbits=classes,
+        outputs=outputs,
+        tradeoff=tradeoff,
+        entropy=least,
+        sense=sense,
+        limit=limit,
     )
 
 
-def leakage_distortion_curve(
-    query: Query,
-    points: Iterable[tuple[float, float]],
-    *,
-    loss: ArrayLike | None = None,
-    law: ArrayLike | None = None,
-    tolerance: float = 1e-6,
-    time_limit: float | None = None,
-    seed: int = 0,
-) -> list[DistortionResult]:
-    """`leakage_distortion` at many (D, b), each from the priors of the ones before.
+def coarsened(program: TradeoffProgram) -> TradeoffProgram:
+    """The program over the mechanisms with a row for each value of the query.
 
-    Args:
-        query: as for `leakage_distortion`.
-        points: (D, b) in any order.
-        loss: as for `leakage_distortion`.
-        law: as for `leakage_distortion`.
-        tolerance: the gap in nats that is good enough.
-        time_limit: seconds for each point.
-        seed: of the oracle's starts.
-
-    Returns:
-        In the order of the points.
-
-    Examples:
-        >>> from pmlopt import queries
-        >>> curve = leakage_distortion_curve(queries.ModularSum(3, 2), [(0.2, 1.5), (0.3, 1.5)])
-        >>> [round(point.value, 4) for point in curve]
-        [0.1733, 0.0743]
+    Its mechanisms, with the rows repeated for the classes of each value, are mechanisms of the program; there
+    are fewer of them, and their audits have fewer classes.
     """
-    wanted = [(nonnegative_distortion(limit), entropy) for limit, entropy in _pairs(points)]
-    return _curve(query, loss, law, "leakage", wanted, options_of(time_limit, tolerance), seed)
+    values = program.orbits.values
+    losses = np.zeros((len(program.query.values), program.losses.shape[1]))
+    np.add.at(losses, values, program.losses)
+    masses = np.zeros(len(losses))
+    np.add.at(masses, values, program.orbits.masses)
+    classes = Orbits(program.query, np.arange(len(losses)), masses)
+    tradeoff = tradeoff_of(losses, program.sense, program.limit)
+    return TradeoffProgram(
+        declare=partial(_declared, tradeoff, program.query, program.sense, program.limit),
+        query=program.query,
+        orbits=classes,
+        outputs=program.outputs,
+        tradeoff=tradeoff,
+        entropy=program.entropy,
+        sense=program.sense,
+        limit=program.limit,
+    )
 
 
-def distortion_leakage_curve(
-    query: Query,
-    points: Iterable[tuple[float, float]],
-    *,
-    loss: ArrayLike | None = None,
-    law: ArrayLike | None = None,
-    tolerance: float = 1e-6,
-    time_limit: float | None = None,
-    seed: int = 0,
-) -> list[DistortionResult]:
-    """`distortion_leakage` at many (L, b), each from the priors of the ones before.
+def symmetric_mechanism(program: TradeoffProgram) -> FloatArray:
+    """(K, M) the cheapest output with probability 1 - p, else any other alike, of expected distortion D.
 
-    Args:
-        query: as for `distortion_leakage`.
-        points: (L, b) in any order.
-        loss: as for `distortion_leakage`.
-        law: as for `distortion_leakage`.
-        tolerance: the gap in units of the distortion that is good enough.
-        time_limit: seconds for each point.
-        seed: of the oracle's starts.
+    Where that is within D for every p, p is 1 - 1/M: all outputs are alike.
 
-    Returns:
-        In the order of the points.
+    Source: [wu2026entropy, (33)].
     """
-    wanted = [
-        (nonnegative(limit, "the leakage L", PrivacyError), entropy) for limit, entropy in _pairs(points)
+    outputs = program.losses.shape[1]
+    uniform = np.full(program.losses.shape, 1 / outputs)
+    spent = program.tradeoff.distortion(uniform)
+    if spent <= program.limit:
+        return uniform
+    share = max(0.0, program.limit - program.least) / (spent - program.least)
+    return program.repaired(convex_combination(program.cheapest, uniform, share))
+
+
+def _declared(tradeoff: Tradeoff, classes: Query, sense: Sense, limit: float) -> Declaration:
+    """The convex program against the uniform dataset, seen from one record of each kind."""
+    rows = np.eye(tradeoff.losses.shape[0])
+    joints = [
+        Adversary(rows, classes.log_counts(record), classes.log_size, classes.log_size).uniform
+        for record in classes.kinds
     ]
-    return _curve(query, loss, law, "distortion", wanted, options_of(time_limit, tolerance), seed)
-
-
-def _pairs(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points of a curve, or a complaint where they are no pairs."""
-    try:
-        return [(limit, entropy) for limit, entropy in points]
-    except (TypeError, ValueError):
-        raise PrivacyError(f"the points are {points!r:.60}: give pairs such as [(0.2, 1.5)]") from None
-
-
-def _curve(
-    query: Query,
-    loss: ArrayLike | None,
-    law: ArrayLike | None,
-    sense: Sense,
-    points: Sequence[tuple[float, float]],
-    options: Options,
-    seed: int,
-) -> list[DistortionResult]:
-    """Every point, the larger entropies first: their priors are allowed at the smaller ones."""
-    found: dict[tuple[float, float], DistortionResult] = {}
-    known: list[Prior] = []
-    check_query(query)
-    wanted = [(limit, checked_entropy(query, entropy)) for limit, entropy in points]
-    for limit, entropy in sorted(set(wanted), key=lambda point: (-point[1], point[0])):
-        task = task_of(query, loss, law, entropy, sense, limit)
-        result, known = _exact(task, options, seed, known)
-        found[limit, entropy] = result
-    return [found[point] for point in wanted]
-
-
-def nonnegative_distortion(distortion: float) -> float:
-    """D, checked."""
-    limit = real(distortion, "the distortion D", UtilityError)
-    if limit < 0:
-        raise UtilityError(f"the distortion D is {limit:g}: give a number of at least 0")
-    return limit
-
-
-def _solve(
-    query: Query,
-    loss: ArrayLike | None,
-    law: ArrayLike | None,
-    entropy: float,
-    sense: Sense,
-    limit: float,
-    method: str,
-    options: Options,
-    seed: int,
-) -> DistortionResult:
-    if method not in (EXACT, PENALTY):
-        raise PrivacyError(f"the method is {method!r}: write {EXACT} or {PENALTY}")
-    check_query(query)
-    task = task_of(query, loss, law, checked_entropy(query, entropy), sense, limit)
-    if method == EXACT:
-        return _exact(task, options, seed, [])[0]
-    begin = time.perf_counter()
-    deadline = math.inf if options.time_limit is None else begin + options.time_limit
-    check_feasible(task)
-    found = _end(task, seed, deadline) or penalised(task, seed, deadline)
-    return result_of(found, options, time.perf_counter() - begin)
-
-
-def _exact(
-    task: Task, options: Options, seed: int, known: Sequence[Prior]
-) -> tuple[DistortionResult, list[Prior]]:
-    """By cutting planes, from known priors; and the priors that matter at the end."""
-    begin = time.perf_counter()
-    check_feasible(task)
-    deadline = math.inf if options.time_limit is None else begin + options.time_limit
-    found = _end(task, seed, deadline)
-    kept = list(known)
-    if found is None:
-        work = Exchange(task, options, seed, deadline, kept)
-        found = work.found(work.run())
-        kept = heaviest(work.proof)
-    return result_of(found, options, time.perf_counter() - begin), kept
-
-
-def _end(task: Task, seed: int, deadline: float) -> Found | None:
-    """The ends of the curve: a constant that leaks nothing, and the least distortion of all."""
-    if task.sense == "leakage":
-        if task.limit < task.trivial * (1 - SAME):
-            return None
-        return _closed(task, task.constant, "a constant leaks nothing", 0.0, seed)
-    if task.limit == 0 and only_constants(task.orbits.query, task.entropy):
-        return _closed(task, task.constant, "only a constant leaks nothing", task.trivial, seed)
-    return _cheapest(task, seed, deadline)
-
-
-def _cheapest(task: Task, seed: int, deadline: float) -> Found | None:
-    """The least distortion of all where its leakage is allowed; proved no further than that needs."""
-    reason = "the least distortion leaks no more"
-    cheap = _closed(task, task.cheapest, reason, task.least, seed, nodes=1)
-    value = cheap.audit.certificate.value
-    if cheap.audit.bound > task.limit >= value:
-        left = None if math.isinf(deadline) else max(1e-3, deadline - time.perf_counter())
-        room = max(task.limit - value, 1e-7)
-        cheap = _closed(task, task.cheapest, reason, task.least, seed, tolerance=room, time_limit=left)
-    return cheap if cheap.audit.bound <= task.limit else None
-
-
-def _closed(task: Task, matrix: FloatArray, reason: str, bound: float, seed: int, **how: Any) -> Found:
-    """A mechanism that is known to be optimal, audited in some way."""
-    audit = record_leakage(task.orbits.query, task.mechanism(matrix), task.entropy, seed=seed, **how)
-    return Found(task, matrix, audit, bound, TradeoffProof((), 0.0), "closed-form", reason, 0, 0.0, 0.0)
-
-
-def result_of(found: Found, options: Options, seconds: float) -> DistortionResult:
-    """A result from what was found; everything in it is computed from the matrix."""
-    task = found.task
-    distortion = task.tradeoff.distortion(found.matrix)
-    reached = {"leakage": found.audit.bound, "distortion": distortion}
-    value = reached[task.sense]
-    other = distortion if task.sense == "leakage" else found.audit.bound
-    violation = max(0.0, other - task.limit)
-    bound = min(found.bound, value)
-    certificate = DistortionCertificate(
-        mechanism=found.audit.mechanism,
-        value=value,
-        bound=bound,
-        gap=value - bound,
-        sense=task.sense,
-        limit=task.limit,
-        orbits=task.orbits,
-        tradeoff=task.tradeoff,
-        audit=found.audit.certificate,
-        distortion=distortion,
-        violation=violation,
-        proof=found.proof,
-    )
-    return DistortionResult(
-        status=_status(certificate, found, options, seconds),
-        certificate=certificate,
-        solver=found.solver,
-        reason=found.reason,
-        attempts=(),
-        iterations=found.rounds,
-        warm_started=False,
-        timings=Timings(compile=found.compile_seconds, solve=found.solve_seconds, certify=0.0, total=seconds),
-        closed_form=None,
-    )
-
-
-def _status(certificate: DistortionCertificate, found: Found, options: Options, seconds: float) -> Status:
-    slack = 1e-12 * max(1.0, certificate.limit) if certificate.sense == "leakage" else 0.0
-    if certificate.violation > slack:
-        return Status.VIOLATED
-    if found.proof is not None and certificate.gap <= options.tolerance:
-        return Status.OPTIMAL
-    late = options.time_limit is not None and seconds >= options.time_limit
-    return Status.STOPPED if late else Status.UNPROVED
+    return tradeoff_program(tradeoff, joints, sense, limit)

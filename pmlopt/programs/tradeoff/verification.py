@@ -2,86 +2,144 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from pmlopt.arrays import FloatArray
 from pmlopt.exact.decimals import DIGITS, Rows, dot, has_entropy, stochastic, table_of, total
-from pmlopt.programs.record_leakage.verification import verified
-from pmlopt.programs.tradeoff.certificate import only_constants
+from pmlopt.mechanism import Mechanism
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.tradeoff.proof import (
+    Cut,
+    Sense,
+    Tradeoff,
+    TradeoffProof,
+    only_constants,
+    tradeoff_of,
+)
+from pmlopt.queries import Query, record_channel
 
-if TYPE_CHECKING:
-    from pmlopt.programs.tradeoff.certificate import Cut, DistortionCertificate
-
-
-_NEAR = Decimal(2) ** -46
+ROUNDING = Decimal(2) ** -46
 """What rounding may do to a distortion, over its size: products and sums of a few floats."""
 
+LIMIT_ROUNDING = 1e-11
+"""A limit within this share of the least distortion is the least: the limit and the sum are both rounded."""
 
-def tradeoff_verified(certificate: DistortionCertificate) -> bool:
-    """Whether every part of a trade-off's claims holds; see `DistortionCertificate.verify`."""
-    if certificate.proof is None or not verified(certificate.audit):
+
+def audit_verified(query: Query, mechanism: Mechanism, audit: RecordCertificate) -> bool:
+    """Whether an audit proves the leakage of this mechanism: its rows are derived from the matrix again."""
+    return replace(audit, mechanism=mechanism, channel=record_channel(query, mechanism)).verify()
+
+
+def limit_verified(tradeoff: Tradeoff, sense: Sense, limit: float, matrix: FloatArray) -> bool:
+    """Whether losses, support, limit and mechanism are such, and Problem 2's mechanism keeps its limit."""
+    losses, allowed = tradeoff.losses, tradeoff.allowed
+    if sense not in ("leakage", "distortion") or not (math.isfinite(limit) and limit >= 0):
+        return False
+    if not losses.shape == allowed.shape == matrix.shape or not _nonnegative(losses, matrix):
+        return False
+    if not _support_holds(tradeoff, sense, limit) or matrix[~allowed].any():
         return False
     with localcontext() as context:
         context.prec = DIGITS
-        losses = table_of(certificate.tradeoff.losses)
-        rows = table_of(certificate.mechanism.matrix)
-        spent = total(dot(row, cost) for row, cost in zip(rows, losses, strict=True))
-        slack = _NEAR * total(max(cost) for cost in losses)
-        limit, bound = Decimal(certificate.limit), Decimal(certificate.bound)
-        if abs(spent - Decimal(certificate.distortion)) > slack or not _priors_hold(certificate):
+        rows, costs = table_of(matrix), table_of(losses)
+        if any(abs(total(row) - 1) > ROUNDING for row in rows):
             return False
-        if certificate.sense == "leakage":
-            return (
-                spent <= limit + slack
-                and _support_holds(certificate)
-                and _least(certificate, losses) >= bound
-            )
-        within = Decimal(certificate.audit.bound) <= limit
-        return within and _least(certificate, losses) + slack >= bound
+        spent = total(dot(row, cost) for row, cost in zip(rows, costs, strict=True))
+        return sense == "distortion" or spent <= Decimal(limit) + _slack(costs)
 
 
-def _priors_hold(certificate: DistortionCertificate) -> bool:
-    """Whether the priors of the bound have the entropy."""
-    assert certificate.proof is not None
-    query = certificate.orbits.query
-    return all(
-        has_entropy(cut.joint, query.log_counts(cut.record), certificate.entropy, query.log_size)
-        for cut in certificate.proof.cuts
-    )
+def bound_verified(
+    tradeoff: Tradeoff,
+    sense: Sense,
+    limit: float,
+    proof: TradeoffProof,
+    query: Query,
+    entropy: float,
+    bound: float,
+) -> bool:
+    """Whether no mechanism betters a bound, by the priors and multipliers of a proof.
+
+    Args:
+        tradeoff: losses and support, as `limit_verified` found them right.
+        sense: what is minimised.
+        limit: on the other.
+        proof: the priors and multipliers.
+        query: the classes of datasets.
+        entropy: b, which each prior must have, in nats.
+        bound: what is claimed.
+    """
+    if not (math.isfinite(bound) and proof.nonnegative):
+        return False
+    with localcontext() as context:
+        context.prec = DIGITS
+        if not all(_cut_holds(cut, tradeoff, query, entropy) for cut in proof.cuts):
+            return False
+        losses = table_of(tradeoff.losses)
+        slack = Decimal(0) if sense == "leakage" else _slack(losses)
+        if sense == "distortion" and limit == 0 and only_constants(query, entropy):
+            return min(total(column) for column in zip(*losses, strict=True)) + slack >= Decimal(bound)
+        return _least(tradeoff, sense, limit, proof) + slack >= Decimal(bound)
 
 
-def _support_holds(certificate: DistortionCertificate) -> bool:
-    """Whether rows may be kept on their cheapest outputs: at the least distortion of all."""
-    tradeoff = certificate.tradeoff
-    least = float(tradeoff.losses.min(axis=1).sum())
-    return bool(tradeoff.allowed.all() or certificate.limit <= least * (1 + 1e-11))
+def _nonnegative(*arrays: FloatArray) -> bool:
+    """Whether all entries are finite and at least 0."""
+    return all(bool((np.isfinite(array) & (array >= 0)).all()) for array in arrays)
 
 
-def _least(certificate: DistortionCertificate, losses: Rows) -> Decimal:
-    """`tradeoff_bound` in decimals; where constants alone leak nothing, the best of them."""
-    assert certificate.proof is not None
-    leakage = certificate.sense == "leakage"
-    if (
-        not leakage
-        and certificate.limit == 0
-        and only_constants(certificate.orbits.query, certificate.entropy)
-    ):
-        return min(total(column) for column in zip(*losses, strict=True))
-    weights = [Decimal(cut.weight) for cut in certificate.proof.cuts]
+def _slack(losses: Rows) -> Decimal:
+    """What rounding may do to an expected distortion."""
+    return ROUNDING * total(max(cost) for cost in losses)
+
+
+def _support_holds(tradeoff: Tradeoff, sense: Sense, limit: float) -> bool:
+    """Whether the support leaves out no mechanism within the limit."""
+    if tradeoff.allowed.all():
+        return True
+    cheapest = tradeoff_of(tradeoff.losses, "leakage", 0.0).allowed
+    near = limit <= tradeoff.least * (1 + LIMIT_ROUNDING)
+    return sense == "leakage" and near and bool(np.array_equal(tradeoff.allowed, cheapest))
+
+
+def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bool:
+    """Whether a cut is a prior of the entropy with a law of the letter for each output."""
+    if cut.record not in range(query.records):
+        return False
+    log_counts = query.log_counts(cut.record)
+    letters, outputs = len(log_counts), tradeoff.losses.shape[1]
+    if cut.joint.shape != log_counts.shape or cut.joint.shape[1] != len(tradeoff.losses):
+        return False
+    if cut.posterior.shape != (letters, outputs) or not _nonnegative(cut.joint, cut.posterior):
+        return False
+    used = cut.joint.sum(axis=1) > 0
+    if not (cut.posterior[used] > 0).all():
+        return False
+    return has_entropy(cut.joint, log_counts, entropy, query.log_size)
+
+
+def _least(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> Decimal:
+    """`tradeoff_bound` in decimals, or the least distortion of all where that is more."""
+    leakage = sense == "leakage"
+    losses = table_of(tradeoff.losses)
+    floor = Decimal(0) if leakage else total(min(row) for row in losses)
+    weights = [Decimal(cut.weight) for cut in proof.cuts]
     scale = total(weights) if leakage else Decimal(1)
-    if leakage and scale <= 0:
-        return Decimal(0)
-    price = Decimal(certificate.proof.price) / scale if leakage else Decimal(1)
+    if scale <= 0:
+        return floor
+    price = Decimal(proof.price) / scale if leakage else Decimal(1)
     worth = [[price * cost for cost in row] for row in losses]
-    for cut, weight in zip(certificate.proof.cuts, weights, strict=True):
+    for cut, weight in zip(proof.cuts, weights, strict=True):
         for row, gains in zip(worth, _gains(cut), strict=True):
             row[:] = [w + weight / scale * gain for w, gain in zip(row, gains, strict=True)]
-    offset = (price if leakage else total(weights)) * Decimal(certificate.limit)
-    allowed = certificate.tradeoff.allowed.tolist()
+    offset = (price if leakage else total(weights)) * Decimal(limit)
+    allowed = tradeoff.allowed.tolist()
     found = total(
         min(w for w, ok in zip(*pair, strict=True) if ok) for pair in zip(worth, allowed, strict=True)
     )
-    return max(Decimal(0), found - offset)
+    return max(floor, found - offset)
 
 
 def _gains(cut: Cut) -> Rows:

@@ -1,0 +1,136 @@
+"""From a mechanism to the certificate of a trade-off: its leakage is audited, its distortion computed."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.exact_leakage import NODES, ExactLeakage
+from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
+from pmlopt.programs.tradeoff.proof import RELATIVE_TOLERANCE, TradeoffProof, only_constants
+from pmlopt.queries import record_channel
+
+SHORTEST_AUDIT = 1e-3
+"""Seconds that an audit is given when the time is over: its first relaxation, which always runs."""
+
+LEAST_AUDIT_TOLERANCE = 1e-7
+"""Nats; audits that prove a leakage to be within a limit need not be finer."""
+
+
+def audited(
+    program: TradeoffProgram,
+    matrix: FloatArray,
+    tolerance: float,
+    *,
+    enough: float = 0.0,
+    seed: int = 0,
+    deadline: float = math.inf,
+    nodes: int = NODES,
+) -> RecordCertificate:
+    """The certified leakage of a mechanism.
+
+    Args:
+        program: what the mechanism answers.
+        matrix: (K, M).
+        tolerance: the gap in nats that is good enough.
+        enough: a leakage in nats below which its bound need not fall.
+        seed: of the starts.
+        deadline: of `time.perf_counter`.
+        nodes: programs at most, for each kind of records.
+    """
+    left = None if math.isinf(deadline) else max(SHORTEST_AUDIT, deadline - time.perf_counter())
+    channel = record_channel(program.orbits.query, program.mechanism(matrix))
+    work = ExactLeakage(channel, program.entropy, Options(left, tolerance), nodes, seed, enough)
+    return work.found(None).certificate
+
+
+def certify_tradeoff(
+    program: TradeoffProgram,
+    matrix: FloatArray,
+    audit: RecordCertificate,
+    bound: float,
+    proof: TradeoffProof | None,
+) -> TradeoffCertificate:
+    """The certificate of an audited mechanism.
+
+    Args:
+        program: what it answers.
+        matrix: (K, M).
+        audit: of its leakage.
+        bound: what no mechanism betters; minus infinity where nothing is proved.
+        proof: the multipliers of the bound.
+    """
+    value = audit.bound if program.sense == "leakage" else program.tradeoff.distortion(matrix)
+    least = min(bound, value)
+    return TradeoffCertificate(
+        mechanism=audit.mechanism,
+        value=value,
+        bound=least,
+        gap=value - least,
+        sense=program.sense,
+        limit=program.limit,
+        orbits=program.orbits,
+        tradeoff=program.tradeoff,
+        audit=audit,
+        proof=proof,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedEnd:
+    """A mechanism that is optimal by a formula: a constant, or the least distortion of all.
+
+    Attributes:
+        certificate: of the mechanism.
+        reason: why it is optimal.
+    """
+
+    certificate: TradeoffCertificate
+    reason: str
+
+
+def closed_end(program: TradeoffProgram, seed: int, deadline: float) -> ClosedEnd | None:
+    """The end of the curve that a program is at, None where it is at none.
+
+    From the distortion of a constant on nothing need leak; where nothing may leak a constant is left; and
+    where the least distortion leaks no more than is allowed there is nothing better.
+    """
+    if program.sense == "leakage":
+        if program.limit < program.trivial * (1 - RELATIVE_TOLERANCE):
+            return None
+        return _constant_end(program, "a constant leaks nothing", 0.0, seed)
+    if program.limit == 0 and only_constants(program.orbits.query, program.entropy):
+        return _constant_end(program, "only a constant leaks nothing", program.trivial, seed)
+    return _cheapest_end(program, seed, deadline)
+
+
+def _constant_end(program: TradeoffProgram, reason: str, bound: float, seed: int) -> ClosedEnd:
+    audit = audited(program, program.constant, LEAST_AUDIT_TOLERANCE, seed=seed)
+    proof = TradeoffProof((), 0.0)
+    return ClosedEnd(certify_tradeoff(program, program.constant, audit, bound, proof), reason)
+
+
+def _cheapest_end(program: TradeoffProgram, seed: int, deadline: float) -> ClosedEnd | None:
+    """The least distortion of all where its leakage is allowed; proved no further than that needs."""
+    matrix = program.cheapest
+    audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, nodes=1)
+    if audit.bound > program.limit >= audit.value:
+        room = max(program.limit - audit.value, LEAST_AUDIT_TOLERANCE)
+        audit = audited(program, matrix, room, seed=seed, deadline=deadline)
+    if audit.bound > program.limit:
+        return None
+    certificate = certify_tradeoff(program, matrix, audit, program.least, TradeoffProof((), 0.0))
+    return ClosedEnd(certificate, "the least distortion leaks no more")
+
+
+def within_leakage(
+    program: TradeoffProgram, matrix: FloatArray, audit: RecordCertificate, aim: float
+) -> FloatArray:
+    """Convex combination with the constant that leaks at most `aim`, for the leakage is convex and 0 there."""
+    share = min(1.0, 1 - aim / audit.bound)
+    return convex_combination(matrix, program.constant, share)
