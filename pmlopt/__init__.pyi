@@ -36,14 +36,11 @@ from .programs.designs import design as design
 from .programs.envelope.program import envelope as envelope
 from .programs.least_leakage.program import least_leakage as least_leakage
 from .programs.least_leakage.program import worst_case_utility as worst_case_utility
-from .programs.least_leakage.thresholds import best_worst_case as best_worst_case
-from .programs.least_leakage.thresholds import worst_case_curve as worst_case_curve
 from .programs.record_leakage.methods import Alternating as Alternating
 from .programs.record_leakage.methods import BranchAndBound as BranchAndBound
 from .programs.record_leakage.program import record_leakage as record_leakage
 from .programs.tradeoff.program import distortion_leakage as distortion_leakage
 from .programs.tradeoff.program import leakage_distortion as leakage_distortion
-from .programs.tradeoff.program import leakage_distortion_curve as leakage_distortion_curve
 from .programs.worst_case.program import best_worst_case as best_worst_case
 from .result import Result as Result
 from .result import Status as Status

@@ -26,10 +26,10 @@ from pmlopt.programs.record_leakage.methods import RecordLeakageKind
 from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.programs.subconvex.methods import ColumnKind
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.programs.worst_case.methods import WorstCaseKind
-from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.programs.tradeoff.methods import TradeoffKind
 from pmlopt.programs.tradeoff.program import TradeoffProgram
+from pmlopt.programs.worst_case.methods import WorstCaseKind
+from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.result import C_co, Restart, Result, Status, Timings, WarmStart
 
 KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
@@ -212,12 +212,11 @@ def certify(
 
 def check_name(name: object) -> None:
     """Raise a SolverUnavailableError for a name that no method of any kind has here."""
-    known = {"auto", *(name for kind in KINDS.values() for name in kind.names)}
+    known = {name for kind in KINDS.values() for name in kind.names}
     known |= {entry.lower() for entry in cp.installed_solvers()}
-    if not isinstance(name, str) or name.lower() not in known:
-        raise SolverUnavailableError(
-            f"the solver {name!r} is not installed; there are: {', '.join(sorted(known))}"
-        )
+    names = ["auto", *sorted(known)]
+    if not isinstance(name, str) or name.lower() not in names:
+        raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {', '.join(names)}")
 
 
 def check_options(time_limit: float | None, tolerance: float | None) -> None:

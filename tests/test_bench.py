@@ -8,7 +8,7 @@ import pytest
 
 from pmlopt import bench
 from pmlopt.errors import SolverError
-from pmlopt.instances import find, problems
+from pmlopt.instances import find
 
 
 def test_a_wrong_value_is_seen() -> None:
@@ -27,7 +27,7 @@ def test_a_failed_solve_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise SolverError("no solver could solve it")
 
-    monkeypatch.setattr(problems, "solve", fail)
+    monkeypatch.setattr(bench, "solve", fail)
     (row,) = bench.compare([find("uniform-seven-letters")], repeats=1)
     assert not row.agrees
     assert row.problem == "no solver could solve it"

@@ -673,16 +673,16 @@ class TestLeast:
         self, prior: Path, gains: Path, epsilon: float, threshold: int
     ) -> None:
         data = run_json("worst-case", "--prior", prior, "--utility", gains, "--epsilon", epsilon)
-        assert data["threshold"] == threshold
-        assert data["value"] <= epsilon
+        assert data["threshold"] == data["value"] == threshold
+        assert data["level"] <= epsilon
 
     def test_a_level_too_close_to_tell_keeps_what_is_within_it(self, prior: Path, gains: Path) -> None:
         asked = ("worst-case", "--prior", prior, "--utility", gains, "--epsilon", repr(math.log(2)))
         data = run_json(*asked)
-        assert data["value"] <= math.log(2)
+        assert data["level"] <= math.log(2)
         assert data["threshold"] in (1, 2)
-        assert data["proved"] is (data["threshold"] == 2)
-        assert ("does not rule it out" in run(*asked).output) is not data["proved"]
+        assert (data["gap"] == 0) is (data["threshold"] == 2)
+        assert ("is not ruled out" in run(*asked).output) is (data["gap"] > 0)
 
     def test_a_time_limit_never_writes_more_than_was_asked(
         self, prior: Path, gains: Path, tmp_path: Path

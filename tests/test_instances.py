@@ -27,11 +27,12 @@ from pmlopt import (
     confidence_ball,
     confidence_box,
     leakage_level,
+    record_leakage,
     solve,
 )
 from pmlopt.errors import FileFormatError, InstanceError, PmloptError
 from pmlopt.instances import RELATIONS, Instance, find, library, load, load_all
-from pmlopt.instances.problems import DesignProblem, ProgramProblem, RecordLeakageProblem
+from pmlopt.instances.closed_values import closed_form
 from pmlopt.privacy import Requirement
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.program import LinearDesign
@@ -40,8 +41,8 @@ from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import INFORMATIONS
 
 ALL = load_all()
-PROGRAMS = [instance for instance in ALL if isinstance(instance.problem, ProgramProblem)]
-RECORDS = [instance for instance in ALL if isinstance(instance.problem, RecordLeakageProblem)]
+PROGRAMS = [instance for instance in ALL if "prior" in instance.arguments]
+RECORDS = [instance for instance in ALL if instance.builder is record_leakage]
 IDS = [instance.id for instance in PROGRAMS]
 WORTHS: dict[str, column_oracles.Worth] = {
     "mutual-information": column_oracles.information,
@@ -73,16 +74,11 @@ value = 0.375
 """
 
 
-def asked(instance: Instance) -> DesignProblem:
+def asked(instance: Instance) -> LinearDesign | ColumnDesign:
     """What an instance of `design` asks."""
-    assert isinstance(instance.problem, DesignProblem)
-    return instance.problem
-
-
-def programmed(instance: Instance) -> ProgramProblem:
-    """What an instance of a program asks."""
-    assert isinstance(instance.problem, ProgramProblem)
-    return instance.problem
+    program = instance.program()
+    assert isinstance(program, LinearDesign | ColumnDesign)
+    return program
 
 
 def write(folder: Path, text: str, name: str = "small.toml") -> Path:
@@ -108,7 +104,7 @@ def test_every_source_is_in_the_bibliography() -> None:
     ("solver", "tolerance"), [("auto", 1e-9), ("highs", 1e-9), ("highs-ipm", 1e-6), ("clarabel", 1e-6)]
 )
 def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: str, tolerance: float) -> None:
-    program = programmed(instance).program()
+    program = instance.program()
     if solver != "auto" and isinstance(program, ColumnDesign) and not program.complete:
         return
     if solver != "auto" and isinstance(program, LeastLeakage):
@@ -130,7 +126,7 @@ def best_gain(p: FloatArray, privacy: Requirement, gains: FloatArray) -> float:
 
 @pytest.mark.parametrize("instance", PROGRAMS, ids=IDS)
 def test_every_instance_agrees_with_an_independent_program(instance: Instance) -> None:
-    program = programmed(instance).program()
+    program = instance.program()
     result = solve(program)
     p = instance.prior.pmf
     if isinstance(program, ColumnDesign):
@@ -155,12 +151,17 @@ def test_every_closed_form_is_feasible_and_has_the_value(instance: Instance) -> 
     assert instance.expected is not None
     if instance.expected.closed_form is None:
         return
-    form = programmed(instance).closed_form(instance.expected.closed_form)
-    if isinstance(instance.problem, DesignProblem):
-        levels = instance.problem.privacy.levels(instance.problem.prior, form)
-        for name, limit in instance.problem.privacy.limits.items():
+    program = instance.program()
+    form = closed_form(program, instance.expected.closed_form)
+    if isinstance(program, LinearDesign | ColumnDesign):
+        levels = program.privacy.levels(program.prior, form)
+        for name, limit in program.privacy.limits.items():
             assert levels[name] <= limit + 1e-12
-    assert programmed(instance).value(form) == pytest.approx(instance.expected.value, rel=1e-12)
+        value = program.utility.value(program.prior, form)
+    else:
+        value = leakage_level(instance.prior, form)
+    assert instance.closed_value() == value
+    assert value == pytest.approx(instance.expected.value, rel=1e-12)
 
 
 def test_emp_example_1_has_the_printed_optimum() -> None:
@@ -168,10 +169,12 @@ def test_emp_example_1_has_the_printed_optimum() -> None:
     assert instance.expected is not None
     printed = instance.expected.mechanism
     assert printed is not None
-    result = solve(programmed(instance).program(), warm_start=False)
+    result = solve(instance.program(), warm_start=False)
     assert result.mechanism.matrix == pytest.approx(printed, abs=1e-9)
     assert leakage_level(instance.prior, printed) == pytest.approx(math.log(9 / 8), abs=1e-15)
-    assert programmed(instance).value(Mechanism(printed)) == pytest.approx(result.value, abs=1e-12)
+    assert asked(instance).utility.value(instance.prior, Mechanism(printed)) == pytest.approx(
+        result.value, abs=1e-12
+    )
 
 
 def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
@@ -179,7 +182,7 @@ def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
     assert asked(instance).privacy == PML(math.log(1.25))
     assert instance.prior.labels == ("a", "b")
     assert instance.expected is not None
-    assert instance.expected.agrees(solve(programmed(instance).program()).value)
+    assert instance.expected.agrees(solve(instance.program()).value)
     assert instance.closed_value() is None
 
 
@@ -368,12 +371,12 @@ value = 0.6931471805599453
 @pytest.mark.parametrize("text", [WORST, LEAST], ids=["worst case", "least leakage"])
 def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: str) -> None:
     instance = load(write(tmp_path, text))
-    program = programmed(instance).program()
+    program = instance.program()
     assert isinstance(program, LeastLeakage)
     result = solve(program)
     assert instance.expected is not None
     assert instance.expected.agrees(result.value)
-    assert programmed(instance).value(result.mechanism) == result.level
+    assert leakage_level(instance.prior, result.mechanism) == result.level
     assert instance.closed_value() is None
 
 
@@ -430,4 +433,4 @@ def test_demands_that_no_program_meets_are_refused_by_load_or_by_the_program(
 ) -> None:
     path = write(tmp_path, text.replace(old, new, 1))
     with pytest.raises(PmloptError):
-        programmed(load(path)).program()
+        load(path).program()

@@ -12,13 +12,13 @@ import pytest
 from commands import run, write
 from oracles import records as records_oracle
 
-from pmlopt import Mechanism, Prior, queries
+from pmlopt import Mechanism, Prior, queries, record_leakage, solve
 from pmlopt.errors import InstanceError, PmloptError, SolverUnavailableError
 from pmlopt.instances import Instance, load, load_all
-from pmlopt.instances.problems import RecordLeakageProblem
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.program import RecordLeakage
 
-ALL = [instance for instance in load_all() if isinstance(instance.problem, RecordLeakageProblem)]
+ALL = [instance for instance in load_all() if instance.builder is record_leakage]
 
 GOOD = """
 id = "small"
@@ -42,9 +42,10 @@ value = 0.13081203594113694
 """
 
 
-def asked(instance: Instance) -> RecordLeakageProblem:
-    assert isinstance(instance.problem, RecordLeakageProblem)
-    return instance.problem
+def asked(instance: Instance) -> RecordLeakage:
+    program = instance.program()
+    assert isinstance(program, RecordLeakage)
+    return program
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def laplace(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
 def test_every_instance_agrees_with_what_is_expected(instance: Instance) -> None:
-    result = instance.problem.solve(tolerance=1e-9)
+    result = solve(asked(instance), tolerance=1e-9)
     assert result.gap <= 1e-9
     assert result.certificate.verify()
     assert instance.expected is not None
@@ -69,11 +70,11 @@ def test_every_instance_agrees_with_what_is_expected(instance: Instance) -> None
 @pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
 def test_small_instances_agree_with_a_search_over_all_datasets(instance: Instance) -> None:
     problem = asked(instance)
-    if problem.query.records > 4:
+    channel, query = problem.channel, problem.channel.query
+    if query.records > 4:
         return
-    channel = queries.record_channel(problem.query, problem.mechanism)
     rows = channel.rows[channel.table().ravel()]
-    every = records_oracle.datasets(problem.query.alphabets, rows)
+    every = records_oracle.datasets(query.alphabets, rows)
     best = records_oracle.largest(every, 0, problem.entropy)
     assert records_oracle.entropy(best) >= problem.entropy - 1e-12
     assert instance.expected is not None
@@ -83,16 +84,16 @@ def test_small_instances_agree_with_a_search_over_all_datasets(instance: Instanc
 def test_a_good_file_becomes_a_problem(tmp_path: Path) -> None:
     instance = load(write(tmp_path, GOOD))
     problem = asked(instance)
-    assert problem.query == queries.ModularSum(3, 2)
-    assert problem.mechanism.matrix.tolist() == [[0.75, 0.25], [0.25, 0.75]]
+    assert problem.channel.query == queries.ModularSum(3, 2)
+    assert problem.channel.mechanism.matrix.tolist() == [[0.75, 0.25], [0.25, 0.75]]
     assert problem.entropy == pytest.approx(math.log(4))
     closed = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
     assert instance.closed_value() == pytest.approx(closed, abs=1e-14)
-    assert problem.solve().value == pytest.approx(closed, abs=1e-9)
+    assert solve(problem).value == pytest.approx(closed, abs=1e-9)
     with pytest.raises(InstanceError, match="small has no prior"):
         _ = instance.prior
-    with pytest.raises(SolverUnavailableError, match="a method of its own"):
-        problem.solve("highs")
+    with pytest.raises(SolverUnavailableError, match="branch-and-bound"):
+        solve(problem, "highs")
 
 
 @pytest.mark.parametrize(
@@ -106,15 +107,15 @@ def test_a_good_file_becomes_a_problem(tmp_path: Path) -> None:
 )
 def test_queries_are_read_by_name(tmp_path: Path, old: str, new: str, query: queries.Query) -> None:
     text = GOOD.replace(old, new).replace('closed_form = "parity_leakage"\n', "")
-    assert asked(load(write(tmp_path, text))).query == query
+    assert asked(load(write(tmp_path, text))).channel.query == query
 
 
 def test_a_table_and_a_matrix_are_read(tmp_path: Path) -> None:
     text = GOOD.replace("{ modular_sum = { records = 3, modulus = 2 } }", "{ explicit = [[0, 1], [1, 1]] }")
     text = text.replace("{ symmetric_channel = 0.25 }", "{ matrix = [[0.75, 0.25], [0.5, 0.5]] }")
     problem = asked(load(write(tmp_path, text)))
-    assert problem.query.table().tolist() == [[0, 1], [1, 1]]
-    assert problem.mechanism.matrix.tolist() == [[0.75, 0.25], [0.5, 0.5]]
+    assert problem.channel.query.table().tolist() == [[0, 1], [1, 1]]
+    assert problem.channel.mechanism.matrix.tolist() == [[0.75, 0.25], [0.5, 0.5]]
     with pytest.raises(InstanceError, match="parity through a symmetric channel"):
         load(tmp_path / "small.toml").closed_value()
 
@@ -143,12 +144,13 @@ def test_a_bad_file_is_refused(tmp_path: Path, old: str, new: str, message: str)
 
 @pytest.mark.parametrize(("old", "new"), [("{ log = 4 }", "3.0"), ("{ log = 4 }", "-1"), ("0.25 }", "0.0 }")])
 def test_what_the_file_cannot_know_is_refused_by_solving(tmp_path: Path, old: str, new: str) -> None:
-    problem = asked(load(write(tmp_path, GOOD.replace(old, new))))
+    instance = load(write(tmp_path, GOOD.replace(old, new)))
     if "0.0" in new:
-        assert problem.solve().value == pytest.approx(math.log(2), abs=1e-9)
+        problem = asked(instance)
+        assert solve(problem).value == pytest.approx(math.log(2), abs=1e-9)
         return
     with pytest.raises(PmloptError, match="the entropy b is"):
-        problem.solve()
+        instance.program()
 
 
 def test_solve_prints_the_audit_and_writes_it(tmp_path: Path) -> None:
@@ -166,7 +168,9 @@ def test_solve_prints_the_audit_and_writes_it(tmp_path: Path) -> None:
     assert found["value"] <= found["bound"]
     assert "no prior has it" not in text
     message = run("solve", "record-parity-laplace-b2", "--mps", tmp_path / "a.mps", code=2)
-    assert "--mps and --plot are for mechanisms that are designed" in message
+    assert "MPS holds nothing else" in message
+    message = run("solve", "record-parity-laplace-b2", "--plot", tmp_path / "a.png", code=2)
+    assert "has none" in message
 
 
 def audit(laplace: Path, *more: object, code: int = 0) -> str:
@@ -189,7 +193,7 @@ def test_the_command_audits_a_curve(laplace: Path, tmp_path: Path) -> None:
 def test_the_command_decides_claims(laplace: Path) -> None:
     assert "The claim holds" in audit(laplace, "--entropy", "2.7", "--epsilon", 0.02)
     assert "The claim FAILS" in audit(laplace, "--entropy", "2.7,2.0", "--epsilon", 0.02, code=1)
-    text = audit(laplace, "--entropy", "2.7", "--epsilon", 0.2, "--method", "alternating", code=3)
+    text = audit(laplace, "--entropy", "2.7", "--epsilon", 0.2, "--solver", "alternating", code=3)
     assert "is not decided" in text
 
 
@@ -223,8 +227,8 @@ def test_the_quadratic_query_and_larger_alphabets(tmp_path: Path) -> None:
 
 def test_a_certificate_of_many_datasets_has_no_prior_written() -> None:
     parity = queries.ModularSum(40, 2)
-    problem = RecordLeakageProblem(parity, queries.symmetric_channel(parity, 0.2), 39.5 * math.log(2))
-    certificate = problem.solve().certificate
+    program = record_leakage(parity, queries.symmetric_channel(parity, 0.2), 39.5 * math.log(2))
+    certificate = solve(program).certificate
     assert isinstance(certificate, RecordCertificate)
     record = certificate.to_dict()
     assert record["prior"] is None

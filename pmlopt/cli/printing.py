@@ -92,6 +92,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     from pmlopt.programs.design_certificate import DesignCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+    from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
     certificate = result.certificate
     rows = [
@@ -105,6 +106,8 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         rows += _record_rows(certificate)
     elif isinstance(certificate, TradeoffCertificate):
         rows += _tradeoff_rows(certificate)
+    elif isinstance(certificate, ThresholdCertificate):
+        rows += _design_rows(certificate.kept)
     rows += extra
     if result.closed_form is not None:
         form = result.closed_form
@@ -147,7 +150,7 @@ def _record_rows(certificate: RecordCertificate) -> list[tuple[str, str]]:
         ("leakage per record", f"at most {nats(certificate.bound)}"),
         ("adversary", f"at least {nats(certificate.entropy)} uncertain, of {number(query.log_size)}"),
         ("worst record", f"{certificate.record} of {query.records}, counted from 0"),
-        ("bound proved", "yes, in decimal arithmetic of 50 digits" if proved else "NO"),
+        ("bound proved", f"yes, in {certificate.arithmetic}" if proved else "NO"),
     ]
 
 
@@ -162,7 +165,7 @@ def _tradeoff_rows(certificate: TradeoffCertificate) -> list[tuple[str, str]]:
         ("leakage per record", f"at most {nats(certificate.audit.bound)}{limits['leakage']}"),
         ("distortion", f"{number(certificate.distortion)}{limits['distortion']}"),
         ("adversary", f"at least {nats(certificate.entropy)} uncertain"),
-        ("bound proved", "yes, in decimal arithmetic of 50 digits" if proved else "NO"),
+        ("bound proved", f"yes, in {certificate.arithmetic}" if proved else "NO"),
     ]
 
 

@@ -20,6 +20,7 @@ from pmlopt.programs.record_leakage.closed_form import is_parity, parity_error
 from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.tradeoff.program import TradeoffProgram
+from pmlopt.queries.distortion import loss_table
 
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "design": tuple(CLOSED_FORMS),
@@ -73,8 +74,10 @@ def closed_value(program: Program[Any], name: str) -> float:
 
 
 def _tradeoff_value(program: TradeoffProgram, name: str) -> float:
-    if not is_parity(program.query) or program.loss_was_given:
+    query, orbits = program.query, program.orbits
+    own = orbits.masses[:, None] * loss_table(query, None)[0][orbits.values]
+    if not is_parity(query) or not np.array_equal(program.losses, own):
         raise InstanceError(f"the closed form {name} is for a parity and its own loss")
     if name == "parity_leakage":
-        return closed_forms.parity_leakage(program.query.records, min(program.limit, 0.5), program.entropy)
-    return closed_forms.parity_distortion(program.query.records, program.limit, program.entropy)
+        return closed_forms.parity_leakage(query.records, min(program.limit, 0.5), program.entropy)
+    return closed_forms.parity_distortion(query.records, program.limit, program.entropy)

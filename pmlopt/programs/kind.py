@@ -113,7 +113,9 @@ class Kind(ABC, Generic[P, S, C_co]):
             if method.name == name:
                 return method
         names = ", ".join(dict.fromkeys(method.name for method in known))
-        raise SolverUnavailableError(f"the solver {name!r} is none for {program!r}; there are auto, {names}")
+        raise SolverUnavailableError(
+            f"the solver {name!r} is not installed, or is none for {program!r}; there are: auto, {names}"
+        )
 
     def believes(self, program: P, found: Found[C_co]) -> bool:
         """Whether what a method finished with is an answer though its gap is above the tolerance."""

@@ -156,7 +156,7 @@ def test_a_chain_without_its_restart_is_solved_again(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"tolerance": 1e-6}, "whose tolerance is 1e-07, not 1e-06"),
+        ({"tolerance": 1e-6}, "whose tolerance is None, not 1e-06"),
         ({"solver": "highs"}, "whose solver is 'auto', not 'highs'"),
         ({"chain": 4}, "whose chain is 3, not 4"),
         ({"time_limit": 5.0}, "whose time_limit is None, not 5.0"),

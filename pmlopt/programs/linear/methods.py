@@ -275,7 +275,7 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
                 )
         elif name not in (installed := sorted(entry.lower() for entry in cp.installed_solvers())):
             raise SolverUnavailableError(
-                f"the solver {name!r} is none for {program!r}, or is not installed; there are: auto, "
+                f"the solver {name!r} is not installed, or is none for {program!r}; there are: auto, "
                 f"{', '.join(dict.fromkeys([structured.NAME, *highs.METHODS, *installed]))}"
             )
         return method
