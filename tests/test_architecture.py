@@ -16,6 +16,7 @@ PACKAGE = Path(pmlopt.__file__).parent
 LAYERS = (
     "errors",
     "arrays",
+    "roots",
     "files",
     "prior",
     "mechanism",

@@ -1,5 +1,6 @@
 """Continuous mechanisms: noise added to a binary secret or to a histogram, calibrated to a PML level."""
 
+from pmlopt.noise.binary import Promise
 from pmlopt.noise.gaussian import BinaryGaussian, plocal_failure, plocal_scale
 from pmlopt.noise.histogram import LaplaceHistogram
 from pmlopt.noise.laplace import BinaryLaplace, laplace_level, laplace_scale
@@ -8,6 +9,7 @@ __all__ = [
     "BinaryGaussian",
     "BinaryLaplace",
     "LaplaceHistogram",
+    "Promise",
     "laplace_level",
     "laplace_scale",
     "plocal_failure",

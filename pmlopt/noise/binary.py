@@ -1,57 +1,154 @@
-"""What mechanisms that add noise to a binary secret share: the secret, its prior and an l1 ball around it."""
+"""What mechanisms that add noise to a binary secret share: the secret, its prior and a set of priors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, float_array, real
+from pmlopt.arrays import FloatArray, float_array, nonnegative, probability, real
 from pmlopt.errors import MechanismError, PriorError, PrivacyError
 from pmlopt.mechanism import generator, letters_at
+from pmlopt.noise.letter_masses import LetterMasses
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.uncertainty.l1_ball import L1Ball
+from pmlopt.uncertainty.prior_set import PriorSet
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A bound on the leakage that holds with probability 1 - delta: (epsilon, delta)-PML of
+    [grosse2025empirical, Definition 3].
+
+    A probability over sample and outcome, not the slack of `ApproximatePML`.
+
+    Attributes:
+        epsilon: in nats.
+        delta: the probability that an outcome leaks more under the true distribution.
+    """
+
+    epsilon: float
+    delta: float
 
 
 @dataclass(frozen=True, eq=False)
 class BinaryNoise(ABC):
     """Y = X + noise, for X = -1 on the prior's first letter and X = 1 on its second.
 
+    What is said of the noise holds for the prior alone, or for every prior of a set.
+
     Args:
         prior: two letters.
         scale: of the noise, positive; 0 stands for none.
-        radius: the level is for every prior within this l1 distance; in [0, 2].
+        radius: short for `over=L1Ball(prior, radius)`; in [0, 2], and 0 stands for no set.
+        over: a set of priors on the same letters, such as `confidence_ball(...)` or `confidence_box(...)`.
 
     Raises:
         PriorError: the prior has not two letters.
-        PrivacyError: the scale is negative, or the radius outside [0, 2].
+        PrivacyError: the scale is negative, the radius outside [0, 2], `over` is no set of priors on the
+            prior's letters, or both a radius and a set are given.
     """
 
     prior: Prior
     scale: float
     radius: float = 0.0
+    over: PriorSet | None = None
 
-    def __init__(self, prior: PriorLike, scale: float, radius: float = 0.0) -> None:
+    def __init__(
+        self, prior: PriorLike, scale: float, radius: float = 0.0, over: PriorSet | None = None
+    ) -> None:
         known = as_prior(prior)
         if known.size != 2:
             raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
         object.__setattr__(self, "prior", known)
         object.__setattr__(self, "scale", check_scale(scale))
         object.__setattr__(self, "radius", _radius(radius))
+        object.__setattr__(self, "over", self._set(over))
+
+    def _set(self, over: PriorSet | None) -> PriorSet | None:
+        """The set of priors that was asked for."""
+        if over is None:
+            return L1Ball(self.prior, self.radius) if self.radius else None
+        if not isinstance(over, PriorSet):
+            raise PrivacyError(
+                f"`over` is {over!r}: give a set of priors such as confidence_ball(prior, 0.01)"
+            )
+        if self.radius:
+            raise PrivacyError(f"the radius {self.radius:g} and a set of priors are given: give one of them")
+        over.check_letters(self.prior.labels, "the prior")
+        return over
+
+    @cached_property
+    def masses(self) -> LetterMasses:
+        """Bounds on the probabilities of both letters over the set, the exact ones rounded outward."""
+        return LetterMasses.over(self.prior, self.over)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The least and the largest probability of X = 1 within the radius."""
-        second = float(self.prior.pmf[1])
-        return max(0.0, second - self.radius / 2), min(1.0, second + self.radius / 2)
+        """The least and the largest probability of X = 1 over the set, rounded outward."""
+        return self.masses.second
 
     @property
     def least(self) -> float:
-        """The least probability of a letter within the radius."""
-        low, high = self.interval
-        return min(low, 1 - high) if self.radius else float(self.prior.pmf.min())
+        """The least probability of a letter over the set, rounded down; of one prior, as a float."""
+        return float(self.prior.pmf.min()) if self.over is None else self.masses.least
+
+    @property
+    def scope(self) -> str:
+        """For which priors levels and probabilities hold, in words."""
+        return "for the prior given" if self.over is None else self.over.scope
+
+    @abstractmethod
+    def failure_probability(self, epsilon: float) -> float:
+        """The largest P(l(Y) > epsilon) over the set, from above by 1e-11 at most.
+
+        Raises:
+            PrivacyError: epsilon is negative.
+        """
+
+    def promise(self, epsilon: float, delta: float | None = None) -> Promise:
+        """What holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
+
+        Whenever the truth is in the set, an outcome leaks more than epsilon under it with probability
+        `d1 = failure_probability(epsilon)` at most, because d1 is a supremum over the set; and it is
+        outside with probability delta at most. No bound on how leakage grows within the set is needed.
+
+        Args:
+            epsilon: in nats.
+            delta: with which probability the truth may be outside, such as that of `weissman_radius`; left
+                out, that of the set, which a confidence set carries.
+
+        Raises:
+            PrivacyError: an argument is outside its range, there is no set, delta is given and is not the
+                set's own, or neither of them is known.
+        """
+        outside = self._outside(delta)
+        failure = self.failure_probability(epsilon)
+        return Promise(nonnegative(epsilon, "epsilon", PrivacyError), failure + outside - failure * outside)
+
+    def _outside(self, delta: float | None) -> float:
+        """The probability with which the truth may be outside the set."""
+        if self.over is None:
+            raise PrivacyError(
+                "the noise is for one prior, and no set of priors that may hold the truth: give a radius or "
+                "a set (over=confidence_ball(prior, delta)), or ask for failure_probability under the prior"
+            )
+        own = self.over.delta
+        if delta is None:
+            if own is None:
+                raise PrivacyError(
+                    "the set of priors does not say how likely the truth is outside of it: give delta, or a "
+                    "set made from a sample (over=confidence_ball(prior, delta))"
+                )
+            return own
+        given = probability(delta)
+        if own is not None and given != own:
+            raise PrivacyError(f"delta is {given:g}, and the set was made for {own:g}: leave it out")
+        return given
 
     @abstractmethod
     def density(self, outcomes: ArrayLike) -> FloatArray:
@@ -59,11 +156,11 @@ class BinaryNoise(ABC):
 
     @abstractmethod
     def log_ratio(self, outcomes: FloatArray) -> FloatArray:
-        """Log f(y | 1) - log f(y | -1)."""
+        """The log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """So much noise."""
+        """Independent draws of the noise, (size,)."""
 
     def leakage(self, outcomes: ArrayLike) -> FloatArray:
         """The pointwise maximal leakage of outcomes under the prior itself, in nats.
@@ -81,7 +178,7 @@ class BinaryNoise(ABC):
         return np.asarray(np.where(lost < 0.5, near, far))
 
     def sample(self, values: Iterable[object], seed: int | None = None) -> FloatArray:
-        """Each value, one of the prior's labels, as -1 or 1 with noise.
+        """Release each value, one of the prior's labels, as -1 or 1 with noise.
 
         Args:
             values: labels.
@@ -102,7 +199,7 @@ def _radius(radius: float) -> float:
 
 
 def check_scale(scale: float) -> float:
-    """The scale of a noise, or a complaint where it is negative."""
+    """Check that the scale of a noise is not negative."""
     size = real(scale, "the scale", PrivacyError)
     if size < 0:
         raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
@@ -110,6 +207,6 @@ def check_scale(scale: float) -> float:
 
 
 def check_noise(scale: float, what: str) -> None:
-    """Complain where there is no noise and so no density."""
+    """Refuse to speak of a density where there is no noise."""
     if scale == 0:
         raise MechanismError(f"without noise there is no {what}")

@@ -1,4 +1,4 @@
-"""Laplace noise on a binary secret: level and scale in closed form, for one prior or an l1 ball."""
+"""Laplace noise on a binary secret: level and scale in closed form, for one prior or a set of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from pmlopt.arrays import FloatArray, float_array, nonnegative, real
 from pmlopt.closed_forms.local_privacy import level_of_ratio, ratio_for_level
 from pmlopt.errors import PrivacyError
 from pmlopt.noise.binary import BinaryNoise, check_noise, check_scale
+from pmlopt.noise.laplace_failure import LaplaceFailure
 from pmlopt.prior import PriorLike
+from pmlopt.roots import smallest_holding
+from pmlopt.uncertainty.prior_set import PriorSet
 
-_WIDEST = 1e300  # draws are finite
+_WIDEST = 1e300
+"""The largest scale: draws are finite."""
 
 
 def laplace_level(scale: float, least: float) -> float:
@@ -29,7 +33,7 @@ def laplace_level(scale: float, least: float) -> float:
     Raises:
         PrivacyError: the scale is negative, or a is no probability.
 
-    Source: EMP, Proposition 3; HIST, Theorem 4, eq. (3).
+    Source: [grosse2025empirical, Proposition 3]; [saeidian2025histogram, Theorem 4, eq. (3)].
 
     Examples:
         >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
@@ -54,7 +58,7 @@ def laplace_scale(epsilon: float, least: float) -> float:
         PrivacyError: epsilon is not positive (no finite noise leaks nothing) or too small for a float to
             be the scale, or a is no probability.
 
-    Source: EMP, Proposition 3, solved for b.
+    Source: [grosse2025empirical, Proposition 3], solved for b.
 
     Examples:
         >>> round(2 / laplace_scale(math.log(1.5), 0.5), 12) == round(math.log(3), 12)
@@ -65,12 +69,12 @@ def laplace_scale(epsilon: float, least: float) -> float:
     level, share = nonnegative(epsilon, "epsilon", PrivacyError), _share(least)
     if level == 0:
         raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
-    scale, step = 2 / ratio_for_level(share, level), 1
+    scale = 2 / ratio_for_level(share, level)
     if scale > _WIDEST:
         raise PrivacyError(f"epsilon is {level:g}: it takes a scale above {_WIDEST:g}: give a larger one")
-    while scale > 0 and laplace_level(scale, share) > level:  # by rounding, and it may be flat there
-        scale, step = scale + step * math.ulp(scale), 2 * step
-    return scale
+    if scale == 0:
+        return scale
+    return smallest_holding(lambda size: laplace_level(size, share) <= level, scale)
 
 
 class BinaryLaplace(BinaryNoise):
@@ -80,8 +84,9 @@ class BinaryLaplace(BinaryNoise):
         prior: of X, two letters.
         scale: b; 0 for no noise.
         radius: the level is for every prior within this l1 distance.
+        over: the level is for every prior of this set, instead of the radius.
 
-    Source: EMP, Section VI-A.
+    Source: [grosse2025empirical, Section VI-A].
 
     Examples:
         >>> noise = BinaryLaplace.calibrate([0.5, 0.5], epsilon=math.log(1.5))
@@ -92,29 +97,45 @@ class BinaryLaplace(BinaryNoise):
     """
 
     @classmethod
-    def calibrate(cls, prior: PriorLike, *, epsilon: float, radius: float = 0.0) -> BinaryLaplace:
-        """The mechanism with the least noise whose level is at most epsilon on the whole ball.
+    def calibrate(
+        cls, prior: PriorLike, *, epsilon: float, radius: float = 0.0, over: PriorSet | None = None
+    ) -> BinaryLaplace:
+        """Calibrate the scale to a PML level: the least noise that holds it for every prior of the set.
 
         Args:
             prior: two letters.
             epsilon: in nats; from -log of the least probability on, the scale is 0: no noise is needed.
-            radius: of the l1 ball, such as `weissman_radius(samples, 2, delta)`.
+            radius: of an l1 ball of priors, such as `weissman_radius(samples, 2, delta)`.
+            over: a set of priors, instead of the radius.
 
         Raises:
-            PrivacyError: epsilon is not positive, or the radius outside [0, 2].
+            PrivacyError: epsilon is not positive, or the set is none; see `BinaryNoise`.
 
-        Source: EMP, eq. (16); with the radius 2 it is LDP (Remark 4 has this at 1, for p = 1/2).
+        Source: [grosse2025empirical, eq. (16)]; with the radius 2 it is LDP (Remark 4 has this at 1, for
+        p = 1/2).
         """
-        return cls(prior, laplace_scale(epsilon, cls(prior, 0.0, radius).least), radius)
+        return cls(prior, laplace_scale(epsilon, cls(prior, 0.0, radius, over).least), radius, over)
 
     @property
     def level(self) -> float:
-        """The PML level for every prior within the radius: `laplace_level` at the least probability."""
+        """The PML level for every prior of the set: `laplace_level` at the least probability."""
         return laplace_level(self.scale, self.least)
+
+    def failure_probability(self, epsilon: float) -> float:
+        """The largest P(l(Y) > epsilon) over the set, from above by 1e-11 at most; 0 from the level on.
+
+        With `P(X = 1) = p` an outcome on the right leaks more than epsilon iff `y > b t / 2` and `t < 2/b`,
+        `t = log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
+
+        Raises:
+            PrivacyError: epsilon is negative.
+        """
+        level = nonnegative(epsilon, "epsilon", PrivacyError)
+        return 0.0 if level >= self.level else LaplaceFailure(level, self.scale).largest(self.masses)
 
     @property
     def ldp_level(self) -> float:
-        """2/b: the level for every prior at all."""
+        """The level for every prior at all, that is of local differential privacy: 2/b."""
         return 2 / self.scale if self.scale else math.inf
 
     def density(self, outcomes: ArrayLike) -> FloatArray:

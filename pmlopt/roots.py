@@ -1,0 +1,55 @@
+"""Searches for the least number at which a condition holds, for conditions that hold from there on.
+
+A claim rests on a condition that was checked at the number returned, never on where a root should be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+
+def smallest_holding(holds: Callable[[float], bool], start: float) -> float:
+    """The smallest float from `start` on at which a condition holds, a few units in the last place away.
+
+    It steps by 1, 2, 4, ... units in the last place until the condition holds, and halves the last step.
+
+    Args:
+        holds: once true, true for every larger float (where it is not, the answer still holds).
+        start: a float; returned where the condition holds there.
+
+    Returns:
+        A float at which the condition was checked; inf where it holds nowhere below.
+
+    Examples:
+        >>> smallest_holding(lambda x: x * x >= 2, math.sqrt(2) - 4e-16) == math.sqrt(2)
+        True
+    """
+    fails, found, step = start, start, math.ulp(start)
+    while found < math.inf and not holds(found):
+        fails, found, step = found, found + step, 2 * step
+    return halved(holds, fails, found, 0.0) if found < math.inf else found
+
+
+def halved(holds: Callable[[float], bool], fails: float, found: float, width: float) -> float:
+    """Bisection between a number at which a condition fails and a larger one at which it holds.
+
+    Args:
+        holds: the condition.
+        fails: a number where it does not hold.
+        found: a larger one where it does.
+        width: relative; 0 for neighbouring floats.
+
+    Returns:
+        A number at which it holds, at most `width` (relative) above one at which it does not.
+
+    Examples:
+        >>> round(halved(lambda x: x * x >= 2, 1.0, 2.0, 1e-12), 9)
+        1.414213562
+    """
+    while found - fails > width * abs(found):
+        middle = fails + (found - fails) / 2
+        if not fails < middle < found:
+            break
+        fails, found = (fails, middle) if holds(middle) else (middle, found)
+    return found
