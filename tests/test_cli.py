@@ -819,7 +819,8 @@ class TestHistogram:
 
     def test_the_file_is_that_of_python(self, data: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.csv"
-        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "--min-mass", 0.1, "--seed", 4)
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "--min-mass", 0.1, "--seed", 4,
+                 "--classes", "a,b,c")  # fmt: skip
         said = run(*asked, "-o", out).output
         noise = LaplaceHistogram.calibrate(epsilon=0.5, min_mass=0.1)
         expected = noise.release([30, 12, 1], 4)
@@ -833,6 +834,7 @@ class TestHistogram:
         parsed = run_json(*asked, "-o", out)
         assert parsed == {
             "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level, "min_mass": 0.1,
+            "public": ["number of records", "classes given"],
             "counts": dict(zip("abc", expected.tolist(), strict=True)),
         }  # fmt: skip
         assert all(isinstance(count, int) for count in parsed["counts"].values())
@@ -840,7 +842,17 @@ class TestHistogram:
     def test_without_clipping_and_rounding(self, data: Path, tmp_path: Path) -> None:
         noise = LaplaceHistogram.calibrate(epsilon=0.05)
         for seed in range(4):
-            asked = ("histogram", data, "--column", "class", "--epsilon", 0.05, "--seed", seed)
+            asked = (
+                "histogram",
+                data,
+                "--column",
+                "class",
+                "--epsilon",
+                0.05,
+                "--seed",
+                seed,
+                "--classes=a,b,c",
+            )
             bare = noise.release([30, 12, 1], seed, clip=False, round_to_whole=False)
             for options, expected in (
                 ([], np.maximum(np.rint(bare), 0)),
@@ -856,7 +868,15 @@ class TestHistogram:
 
     def test_seeds(self, data: Path, tmp_path: Path) -> None:
         outs = [tmp_path / f"{i}.csv" for i in range(5)]
-        asked = ("histogram", data, "--column", "class", "--epsilon", 0.01, "--no-round", "--no-clip")
+        asked = (
+            "histogram",
+            data,
+            "--column=class",
+            "--epsilon=0.01",
+            "--no-round",
+            "--no-clip",
+            "--classes=a,b,c",
+        )
         for out, seed in zip(outs, (["--seed=1"], ["--seed=1"], ["--seed=2"], [], []), strict=True):
             run(*asked, *seed, "-o", out)
         texts = [out.read_bytes() for out in outs]
@@ -877,7 +897,8 @@ class TestHistogram:
 
     def test_where_no_noise_is_needed(self, data: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.csv"
-        asked = ("histogram", data, "--column", "class", "--epsilon", 1.7, "--min-mass", 0.2, "-o", out)
+        asked = ("histogram", data, "--column", "class", "--epsilon", 1.7, "--min-mass", 0.2, "-o", out,
+                 "--classes", "a,b,c")  # fmt: skip
         assert "no noise is needed" in run(*asked).output
         assert self.read(out) == [["class", "count"], ["a", "30"], ["b", "12"], ["c", "1"]]
         parsed = run_json(*asked)
@@ -890,7 +911,8 @@ class TestHistogram:
         data, out = tmp_path / "data.csv", tmp_path / "out.csv"
         with data.open("w", newline="", encoding="utf-8") as stream:
             csv.writer(stream).writerows([("id", "the, class"), *((i, name) for i, name in enumerate(names))])
-        asked = ("histogram", data, "--column", "the, class", "--epsilon", 2, "--min-mass", 1 / 7, "-o", out)
+        asked = ("histogram", data, "--column", "the, class", "--epsilon", 2, "--min-mass", 1 / 7, "-o", out,
+                 "--public-classes")  # fmt: skip
         run(*asked)
         rows = self.read(out)
         assert rows[0] == ["the, class", "count"]
@@ -924,7 +946,8 @@ class TestHistogram:
         self, data: Path, tmp_path: Path, extra: list[str], message: str
     ) -> None:
         out, before = tmp_path / "out.csv", data.read_bytes()
-        asked = ["--column", "class", "--epsilon", "0.5", "-o", str(out), *extra]
+        named = [] if "--classes" in extra else ["--classes", "a,b,c"]
+        asked = ["--column", "class", "--epsilon", "0.5", "-o", str(out), *named, *extra]
         said = run("histogram", data, *asked, code=2).output
         assert message in said
         assert "Traceback" not in said
@@ -934,7 +957,7 @@ class TestHistogram:
     def test_an_earlier_release_stays_where_one_fails(self, data: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.csv"
         out.write_text("before")
-        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "-o", out)
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "-o", out, "--classes", "a,b,c")
         run(*asked, "--min-mass", 0.5, code=2)
         assert out.read_text() == "before"
         run(*asked)
@@ -947,7 +970,7 @@ class TestHistogram:
         link, hard = tmp_path / "link.csv", tmp_path / "hard.csv"
         link.symlink_to(data)
         monkeypatch.chdir(tmp_path)
-        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5)
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "--classes", "a,b,c")
         for same in (data, "data.csv", link, tmp_path / "." / "data.csv"):
             assert "the data itself" in run(*asked, "-o", same, code=2).output
             assert data.read_bytes() == before
@@ -969,16 +992,40 @@ class TestHistogram:
     def test_data_that_is_none(self, tmp_path: Path, text: str, message: str) -> None:
         data, out = tmp_path / "data.csv", tmp_path / "out.csv"
         data.write_text(text)
-        asked = ("--column", "class", "--epsilon", 0.5, "-o", out)
+        asked = ("--column", "class", "--epsilon", 0.5, "--public-classes", "-o", out)
         assert message in run("histogram", data, *asked, code=2).output
         assert "cannot be read" in run("histogram", tmp_path / "none.csv", *asked, code=2).output
         assert not out.exists()
+
+    def test_which_classes_occur_is_not_published_unasked(self, data: Path, tmp_path: Path) -> None:
+        """A row for each class that occurs shows the one record of class c, whatever the noise."""
+        out = tmp_path / "out.csv"
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "-o", out)
+        for options in ((), ("--public-classes", "--classes", "a,b,c")):
+            said = run(*asked, *options, code=2).output
+            assert "--public-classes" in said
+            assert not out.exists()
+        assert "set of classes that occur" in run(*asked, "--public-classes").output
+        assert run_json(*asked, "--public-classes")["public"] == [
+            "number of records", "set of classes that occur"
+        ]  # fmt: skip
+        assert "classes given" in run(*asked, "--classes", "a,b,c,d").output
 
     def test_a_record_without_a_class_is_counted(self, tmp_path: Path) -> None:
         data, out = tmp_path / "data.csv", tmp_path / "out.csv"
         data.write_text('class\na\n""\nb\n')
         found = run_json(
-            "histogram", data, "--column", "class", "--epsilon", 1.2, "--min-mass", 0.33, "-o", out
+            "histogram",
+            data,
+            "--column",
+            "class",
+            "--epsilon",
+            1.2,
+            "--min-mass",
+            0.33,
+            "-o",
+            out,
+            "--public-classes",
         )
         assert found["counts"] == {"": 1, "a": 1, "b": 1}
 

@@ -26,7 +26,14 @@ from pmlopt.errors import InputError
     show_default=True,
     help="Each record is in each class with this probability or more; 0 is differential privacy.",
 )
-@click.option("--classes", help="The classes, with commas between; left out, those that occur, as if public.")
+@click.option(
+    "--classes", help="All classes there can be, with commas between, fixed before the data was seen."
+)
+@click.option(
+    "--public-classes",
+    is_flag=True,
+    help="Instead: say that the set of classes that occur is public; a row for each tells it.",
+)
 @click.option("--no-clip", is_flag=True, help="Leave negative counts.")
 @click.option("--no-round", is_flag=True, help="Leave fractions.")
 @click.option("-o", "--output", type=PATH, required=True, help="The CSV file to write: class and count.")
@@ -41,17 +48,26 @@ def histogram(
     epsilon: float,
     min_mass: float,
     classes: str | None,
+    public_classes: bool,
     no_clip: bool,
     no_round: bool,
     output: Path,
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Release how often each class occurs in the CSV file DATA, with Laplace noise."""
+    """Release how often each class occurs in the CSV file DATA, with Laplace noise.
+
+    What it leaks is about any one record, where the number of records and the set of classes are public.
+    """
     from pmlopt.noise import LaplaceHistogram
 
     if output.resolve() == data.resolve():
         raise InputError(f"{output}: is the data itself: write the release to another file")
+    if (classes is None) != public_classes:
+        raise InputError(
+            "a row for each class that occurs would tell which classes occur, and no noise hides it: give "
+            "all classes by --classes, or say by --public-classes (not both) that they are public"
+        )
     files.check_target(output)
     counts = _counted(data, column, classes)
     noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=min_mass)
@@ -64,19 +80,26 @@ def histogram(
     if as_json:
         echo_json({
             "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level if noise.scale else None,
-            "min_mass": noise.min_mass, "counts": dict(zip(counts, shown, strict=True)),
+            "min_mass": noise.min_mass, "public": ["number of records", _public(public_classes)],
+            "counts": dict(zip(counts, shown, strict=True)),
         })  # fmt: skip
         return
     print_table(["", ""], [
         ("leaks about a record", nats(noise.level)),
+        ("where these are public", f"the number of records, and the {_public(public_classes)}"),
         ("scale of the noise", number(noise.scale) if noise.scale else "0: no noise is needed"),
         ("differential privacy", nats(noise.dp_level)),
         ("classes", f"{len(counts)}, written to {output}"),
     ])  # fmt: skip
 
 
+def _public(public_classes: bool) -> str:
+    """Which classes the promise takes for public."""
+    return "set of classes that occur" if public_classes else "classes given"
+
+
 def _counted(data: Path, column: str, classes: str | None) -> dict[str, int]:
-    """How often each class occurs, in the order given or of the text."""
+    """Count how often each class occurs, in the order given or of the text."""
     rows = files.read_rows(data)
     if rows[0].count(column) != 1:
         raise InputError(f"{data}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")

@@ -35,6 +35,17 @@ def leakage(y: FloatArray, records: FloatArray, who: int, scale: float) -> Float
     return np.asarray(given_class - logsumexp(given_class, b=records[who]))
 
 
+def counting_leakage(y: float, records: FloatArray, scale: float) -> FloatArray:
+    """(2,) of the first record, for the noisy count of the first of two classes."""
+    n = len(records)
+    sums = np.array([1.0])  # the law of how many of the others are in the class
+    for share in records[1:, 0]:
+        sums = np.convolve(sums, [1 - share, share])
+    counts = np.arange(n)
+    logs = np.array([logsumexp(-np.abs(y - counts - inside) / scale, b=sums) for inside in (1, 0)])
+    return np.asarray(logs - logsumexp(logs, b=records[0]))
+
+
 def random_records(rng: np.random.Generator, n: int, k: int, alpha: float) -> FloatArray:
     """(n, k) laws with every entry at least alpha, the records unlike one another."""
     return alpha + (1 - k * alpha) * rng.dirichlet(np.full(k, 0.5), n)
@@ -117,7 +128,9 @@ class TestLevels:
         assert noise.dp_level >= noise.level * (1 - 1e-14)
         for k in (1, 2, 3, 10):
             printed = (k - 1) * ((1 - alpha) / b + alpha**2 / (2 * b**2))
-            assert noise.composed_level(k) == pytest.approx(printed, rel=1e-13)
+            assert noise.composed_level(k, released=k - 1) == pytest.approx(printed, rel=1e-13)
+            every = k * ((1 - alpha) / b + alpha**2 / (2 * b**2))
+            assert noise.composed_level(k) == pytest.approx(every, rel=1e-13)
 
     @given(SCALES)
     @MODEST
@@ -132,7 +145,7 @@ class TestLevels:
         noise = LaplaceHistogram(0.0, 0.25)
         assert noise.level == pytest.approx(math.log(4), abs=1e-15)
         assert noise.loose_level == noise.dp_level == noise.composed_level(3) == math.inf
-        assert noise.composed_level(1) == 0.0
+        assert noise.composed_level(1, released=0) == 0.0
         assert LaplaceHistogram(0.0).level == math.inf
 
     @pytest.mark.parametrize("scale", [1e-3, 1e-150, 1e-200, 1e-300])
@@ -177,6 +190,77 @@ class TestLevels:
                 LaplaceHistogram(1.0).composed_level(classes)  # type: ignore[arg-type]
         with pytest.raises(FrozenInstanceError):
             LaplaceHistogram(1.0).scale = 0.1  # type: ignore[misc]
+
+
+class TestComposition:
+    """What so many of the counts leak together, by enumeration, is never above the bound for so many."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(1, 5), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
+    def test_no_outcome_of_all_counts_leaks_more(
+        self, n: int, k: int, part: float, scale: float, seed: int
+    ) -> None:
+        rng, alpha = np.random.default_rng(seed), part / k
+        records, noise = random_records(rng, n, k, alpha), LaplaceHistogram(scale, alpha)
+        assert noise.composed_level(k) >= noise.level * (1 - 1e-12)
+        for y in [*random_outcomes(rng, n, k, scale, 2), *(outcome_of_the_proof(n, k, t) for t in range(k))]:
+            assert leakage(y, records, 0, scale).max() <= noise.composed_level(k) + 1e-11
+
+    def test_on_a_grid_both_counts_of_two_classes_leak_more_than_one_counting_query(self) -> None:
+        """Scale 1, mass 0.1: 1.506 nats, and not the 0.905 of one query."""
+        noise, records = LaplaceHistogram(1.0, 0.1), np.array([[0.1, 0.9], [0.4, 0.6]])
+        grid = np.linspace(-6, 8, 29)
+        most = max(leakage(np.array([x, y]), records, 0, 1.0).max() for x in grid for y in grid)
+        assert most == pytest.approx(2 - math.log(0.9 + 0.1 * math.exp(2)), abs=1e-9)
+        assert noise.composed_level(2, released=1) == pytest.approx(0.905, abs=1e-12)
+        assert noise.composed_level(2, released=1) < most <= noise.composed_level(2)
+        assert noise.level == pytest.approx(most, abs=1e-9)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(1, 5), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
+    def test_one_count_leaks_as_a_counting_query(
+        self, n: int, k: int, part: float, scale: float, seed: int
+    ) -> None:
+        """The other classes are one: the record is in the class or it is not."""
+        rng, alpha = np.random.default_rng(seed), part / k
+        records = random_records(rng, n, k, alpha)
+        merged = np.column_stack([records[:, 0], records[:, 1:].sum(axis=1)])
+        one = LaplaceHistogram(scale, alpha, sensitivity=1)
+        assert one.level == laplace_level(2 * scale, alpha)
+        ends = [-30.0, n + 30.0]
+        for y in [*rng.uniform(-2, n + 2, 5), *ends]:
+            leaked = counting_leakage(float(y), merged, scale).max()
+            assert leaked <= one.level + 1e-11
+        rare = float(merged[0].min())
+        exact = max(counting_leakage(y, merged, scale).max() for y in ends)
+        assert exact == pytest.approx(laplace_level(2 * scale, rare), abs=1e-9)
+        assert one.level <= LaplaceHistogram(scale, alpha).composed_level(2, released=1) + 1e-12
+
+    @given(st.floats(0.01, 10.0), st.floats(0.0, 0.5), st.floats(0.05, 5.0))
+    @MODEST
+    def test_calibrated_to_any_sensitivity(self, sensitivity: float, alpha: float, epsilon: float) -> None:
+        noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=alpha, sensitivity=sensitivity)
+        plain = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=alpha)
+        assert noise.level <= epsilon
+        assert noise.scale == pytest.approx(plain.scale * sensitivity / 2, rel=1e-12)
+        if noise.scale:
+            assert noise.dp_level == sensitivity / noise.scale
+            assert noise.loose_level >= noise.level * (1 - 1e-13)
+
+    def test_one_count_has_its_own_sensitivity(self) -> None:
+        noise = LaplaceHistogram(1.0, 0.1, sensitivity=1)
+        assert noise.release([5], 1).shape == (1,)
+        assert noise.release([[5], [7]], 1).shape == (2, 1)
+        with pytest.raises(PrivacyError, match="2 counts by 2"):
+            noise.release([5, 6], 1)
+        with pytest.raises(PrivacyError, match="which is 2"):
+            noise.composed_level(2)
+        for bad in (0.0, -1.0, math.nan, math.inf, "1", None):
+            with pytest.raises(PrivacyError, match="sensitivity"):
+                LaplaceHistogram(1.0, 0.1, bad)  # type: ignore[arg-type]
+        for released in (-1, 3, 0.5, "1"):
+            with pytest.raises(PrivacyError, match="released"):
+                LaplaceHistogram(1.0).composed_level(2, released=released)  # type: ignore[arg-type]
 
 
 class TestRelease:
