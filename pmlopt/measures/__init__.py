@@ -13,9 +13,9 @@ from pmlopt.measures.approximate import (
     mean_slack,
     slack,
 )
+from pmlopt.measures.failure import failure_probability
 from pmlopt.measures.information import channel_capacity, mutual_information
 from pmlopt.measures.leakage import (
-    failure_probability,
     information_density,
     leakage_level,
     leakage_parts,

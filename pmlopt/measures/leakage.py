@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, nonnegative
-from pmlopt.errors import PrivacyError
+from pmlopt.arrays import FloatArray
 from pmlopt.measures.logarithms import log_quotient
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import PriorLike
@@ -27,7 +26,7 @@ def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     Raises:
         MechanismError: sizes or labels of prior and mechanism disagree.
 
-    Source: Saeidian et al., Pointwise maximal leakage, Theorem 1 (EMP, Theorem 1).
+    Source: Saeidian et al., Pointwise maximal leakage, Theorem 1; [grosse2025empirical, Theorem 1].
 
     Examples:
         >>> np.exp(pointwise_leakage([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])).round(12)
@@ -44,7 +43,7 @@ def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
 def leakage_level(prior: PriorLike, mechanism: MechanismLike) -> float:
     """The PML level: the largest pointwise maximal leakage over the support of Y, in nats.
 
-    The smallest epsilon for which the mechanism satisfies epsilon-PML (EMP, Definition 2).
+    The smallest epsilon for which the mechanism satisfies epsilon-PML [grosse2025empirical, Definition 2].
 
     Examples:
         >>> import math
@@ -63,7 +62,7 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
     Returns:
         Two arrays (M,) in nats that add up to `pointwise_leakage`; -inf and 0 for outputs that never occur.
 
-    Source: WCU, Lemma 2.
+    Source: [song2026worstcase, Lemma 2].
 
     Examples:
         >>> excluded, rest = leakage_parts([0.6, 0.2, 0.2], [[1, 0], [0.5, 0.5], [0, 1]])
@@ -81,19 +80,6 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
     short = np.where(positive[:, m.support], (peaks - columns) / peaks, 0.0)
     rest[m.support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ short)
     return excluded, rest
-
-
-def failure_probability(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
-    """P(l(Y) > epsilon): the delta of an (epsilon, delta)-PML tail bound (EMP, Definition 3).
-
-    Examples:
-        >>> failure_probability([0.5, 0.5], [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]], np.log(1.5))
-        0.5
-    """
-    threshold = nonnegative(epsilon, "epsilon", PrivacyError)
-    p, m = paired(prior, mechanism)
-    law = p.pmf @ m.matrix
-    return float(law[pointwise_leakage(p, m) > threshold].sum())
 
 
 def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:

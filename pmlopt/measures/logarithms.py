@@ -25,8 +25,23 @@ def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
     return np.where(gap == 0, 0.0, np.where(gap < below, near, far))
 
 
+def level_rounding(level: float, terms: int = 1) -> float:
+    """How far a level in nats may be off because the ratio that it is the logarithm of was rounded.
+
+    A ratio of so many terms is off by a few units in its last place, which is as much in nats; but levels
+    next to 0 have digits of their own, so it is never more than a share of 1e-9 of the level.
+
+    Examples:
+        >>> level_rounding(0.0), 1e-16 < level_rounding(np.log(4 / 3)) < 1e-14
+        (0.0, True)
+    """
+    return min((terms + 8) * float(np.finfo(float).eps) * max(1.0, level), 1e-9 * level)
+
+
 def log_sum(terms: FloatArray, axis: int | None = None) -> FloatArray:
-    """Log sum exp along an axis, kept; -inf terms count as nothing, and one term must be finite.
+    """The logarithm of a sum of exponentials along an axis, which is kept.
+
+    -inf terms count as nothing, and one term must be finite.
 
     Examples:
         >>> log_sum(np.array([-1000.0, -1000.0])).round(6).tolist()

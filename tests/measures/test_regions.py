@@ -1,4 +1,4 @@
-"""Privacy regions against EMP, Definition 4."""
+"""Privacy regions against [grosse2025empirical, Definition 4]."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies import MODEST, epsilons, exact_law, log_of, pairs, priors
 
+from pmlopt import Prior
 from pmlopt.arrays import FloatArray
+from pmlopt.closed_forms import k_singular
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level, privacy_region, region_boundaries
 from pmlopt.mechanism import Mechanism
@@ -82,3 +85,33 @@ def test_one_letter_has_one_region() -> None:
 def test_a_region_needs_a_level(epsilon: float) -> None:
     with pytest.raises(PrivacyError, match="epsilon"):
         privacy_region([0.5, 0.5], epsilon)
+
+
+@pytest.mark.parametrize("n", range(2, 41))
+def test_a_closed_border_belongs_to_the_upper_region(n: int) -> None:
+    """At log(n / k) k letters alike have all of the mass that a column needs: n - k zeros are allowed."""
+    for k in range(1, n + 1):
+        border = math.log(n / k)
+        assert privacy_region(Prior.uniform(n), border) == n - k + 1
+        assert privacy_region(np.full(n, 1 / n), border) == n - k + 1
+        if 1 < k < n:
+            assert privacy_region(Prior.uniform(n), border * (1 - 1e-8)) == n - k
+        singular = k_singular(n, k)
+        assert (singular.matrix == 0).sum(axis=0).tolist() == [n - k] * n
+
+
+@given(st.lists(st.integers(1, 50), min_size=2, max_size=6), st.integers(0, 5))
+@MODEST
+def test_borders_of_counts_are_decided_as_in_fractions(counts: list[int], place: int) -> None:
+    k = place % len(counts)
+    kept = sorted(counts, reverse=True)[: len(counts) - k]
+    sums = [sum(sorted(counts, reverse=True)[: len(counts) - j]) for j in range(len(counts))]
+    expected = max(j for j, total in enumerate(sums) if total >= sum(kept)) + 1
+    assert privacy_region(Prior.from_counts(counts), math.log(sum(counts) / sum(kept))) == expected
+
+
+@pytest.mark.parametrize("least", [1e-9, 1e-12, 1e-16, 1e-300])
+def test_a_rare_letter_has_its_own_border(least: float) -> None:
+    prior = [least, 1 - least]
+    assert region_boundaries(prior)[1] == pytest.approx(-math.log1p(-least), rel=1e-12)
+    assert [privacy_region(prior, share * least) for share in (0.0, 0.999, 1.001)] == [1, 1, 2]

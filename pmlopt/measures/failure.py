@@ -1,0 +1,231 @@
+"""How likely an outcome leaks more than epsilon: under one prior, and at most over a set of priors."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, Label, nonnegative, rounding_of
+from pmlopt.errors import PrivacyError
+from pmlopt.measures.leakage import pointwise_leakage
+from pmlopt.measures.logarithms import level_rounding, log_quotient
+from pmlopt.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.prior import PriorLike
+
+TOLERANCE = 1e-9
+"""How far above the supremum over a set the bound may be."""
+
+MAX_NODES = 2000
+"""Nodes after which the search over a set ends with the bound in hand."""
+
+MAX_ROUNDS = 50
+"""Rounds of column generation at a node; any multipliers give a bound."""
+
+PENALTY = 1e3
+"""The price of breaking a condition of a node, as a multiplier: a limit on multipliers, which any is."""
+
+
+@runtime_checkable
+class LeastMeans(Protocol):
+    """What is needed of a set of priors: `pmlopt.uncertainty.PriorSet` has it."""
+
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        """(M,) the least mean of each column over the set."""
+
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        """(N,) a prior of the set with the least mean of a column."""
+
+    def check_letters(self, letters: Sequence[Label], owner: str) -> None:
+        """Refuse letters that are not those of the set."""
+
+
+def failure_probability(
+    prior: PriorLike, mechanism: MechanismLike, epsilon: float, over: LeastMeans | None = None
+) -> float:
+    """P(l(Y) > epsilon): the probability that an outcome leaks more than epsilon.
+
+    A leakage that is epsilon but for rounding is not more: nothing exceeds a mechanism's own level.
+
+    Args:
+        prior: N letters; with `over` only its letters count.
+        mechanism: (N, M).
+        epsilon: in nats.
+        over: a set of priors: the supremum over its priors Q of the probability under Q of the outcomes that
+            leak more than epsilon under Q, from above. It is above by 1e-9 at most, unless the search ends at
+            its limit (2,000 nodes); it is an upper bound in any case.
+
+    Raises:
+        MechanismError: sizes or labels disagree.
+        PrivacyError: epsilon is negative, or `over` is no set of priors on these letters.
+
+    Source: [grosse2025empirical, Definition 3]; over a set, [grosse2025empirical, eq. (17)] for a matrix.
+
+    Examples:
+        >>> failure_probability([0.5, 0.5], [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]], np.log(1.5))
+        0.5
+        >>> from pmlopt import L1Ball
+        >>> ball = L1Ball([0.5, 0.5], 0.2)  # under (0.4, 0.6), 0.45 of the outcomes leak log 5/3
+        >>> round(failure_probability([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.45, over=ball), 6)
+        0.478221
+    """
+    threshold = nonnegative(epsilon, "epsilon", PrivacyError)
+    p, m = paired(prior, mechanism)
+    if over is not None:
+        if not isinstance(over, LeastMeans):
+            raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
+        over.check_letters(p.labels, "the prior")
+        return _largest(over, m, threshold)
+    law = p.pmf @ m.matrix
+    return float(law[pointwise_leakage(p, m) > threshold + level_rounding(threshold, p.size)].sum())
+
+
+def _largest(priors: LeastMeans, mechanism: Mechanism, epsilon: float) -> float:
+    """The supremum over a set of priors, by best-first branch and bound over which outcomes fail."""
+    merged = [mechanism.matrix[:, group].sum(axis=1) for group in mechanism.similar_outputs()]
+    search = _Search.of(priors, np.column_stack(merged), epsilon)
+    count = search.columns.shape[1]
+    if not count:
+        return 0.0
+    tick = itertools.count()
+    heap = [(-1.0, next(tick), np.zeros(count, dtype=int))]
+    settled = 0.0
+    for _ in range(MAX_NODES):
+        bound, _, fates = heap[0]
+        if -bound <= max(search.best, settled) + TOLERANCE:
+            break
+        heapq.heappop(heap)
+        value, branch = search.node(fates)
+        value = min(value, -bound)
+        if branch is None:
+            settled = max(settled, value)
+        else:
+            for fate in (1, -1):
+                child = fates.copy()
+                child[branch] = fate
+                heapq.heappush(heap, (-value, next(tick), child))
+        if not heap:
+            break
+    return min(1.0, max(settled, search.best, -heap[0][0] if heap else 0.0))
+
+
+@dataclass(eq=False)
+class _Search:
+    """The priors of a set, and the outcomes that can leak more than epsilon under one of them.
+
+    An outcome y fails under Q iff its probability `q = <Q, v>` is below `c = e^-eps max v`. Its part in the
+    failure probability is q below c and 0 from there on; over the set, where q is u at most, the least
+    concave function above that is `min(q, c (u - q) / (u - c))`.
+
+    Attributes:
+        priors: the set.
+        columns: (N, M) those outcomes.
+        limits: (M,) c.
+        most: (M,) u.
+        laws: (K, N) priors of the set found so far.
+        best: the largest sum of probabilities q <= c found.
+    """
+
+    priors: LeastMeans
+    columns: FloatArray
+    limits: FloatArray
+    most: FloatArray
+    laws: FloatArray
+    best: float = 0.0
+
+    @classmethod
+    def of(cls, priors: LeastMeans, columns: FloatArray, epsilon: float) -> _Search:
+        peaks = columns.max(axis=0)
+        low = np.maximum(priors.least_mean(columns / peaks), 0.0)
+        short = np.maximum(-priors.least_mean(columns / peaks - 1), 0.0)
+        able = log_quotient(low, short) > epsilon + level_rounding(epsilon, len(columns))
+        kept = np.asarray(columns[:, able])
+        laws = [priors.worst_prior(sign * column) for column in kept.T for sign in (1.0, -1.0)]
+        most = -priors.least_mean(-kept) if kept.size else np.zeros(0)
+        search = cls(priors, kept, math.exp(-epsilon) * peaks[able], most, np.array(laws))
+        for law in laws:
+            search.look(law)
+        return search
+
+    def look(self, law: FloatArray) -> None:
+        """Note how much fails under a prior."""
+        q = law @ self.columns
+        self.best = max(self.best, float(q[q <= self.limits * (1 + 1e-12)].sum()))
+
+    def node(self, fates: FloatArray) -> tuple[float, int | None]:
+        """An upper bound where some outcomes fail (1) and some do not (-1), and the outcome to branch on."""
+        bound, q = math.inf, self.limits
+        for _ in range(MAX_ROUNDS):
+            value, mixture, caps, floors = self._master(fates)
+            q = mixture @ self.columns
+            self.look(mixture)
+            found, law = self._bound(fates, caps, floors)
+            bound = min(bound, found)
+            if bound <= max(value, self.best) + TOLERANCE / 4 or (law == self.laws).all(axis=1).any():
+                break
+            self.laws = np.vstack([self.laws, law])
+            self.look(law)
+        part = np.where(self._slopes > 0, np.minimum(q, self._slopes * (self.most - q)), q)
+        over = part - np.where(q <= self.limits, q, 0.0)
+        open_ = np.flatnonzero(fates == 0)
+        return bound, int(open_[over[open_].argmax()]) if len(open_) else None
+
+    @property
+    def _slopes(self) -> FloatArray:
+        """(M,) c / (u - c); 0 where the outcome fails under every prior."""
+        room = self.most - self.limits
+        return np.where(room > 1e-12 * self.limits, self.limits / np.where(room > 0, room, 1.0), 0.0)
+
+    def _master(self, fates: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+        """The relaxation over mixtures of the known priors: value, mixture, and the multipliers of the
+        upper limits on q and of the lower ones.
+        """
+        from scipy.optimize import linprog
+
+        q, (k, n) = self.laws @ self.columns, (len(self.laws), len(fates))
+        slopes, (free, inside, out) = self._slopes, (fates == 0, fates == 1, fates == -1)
+        eye, none = np.eye(n), np.zeros((n, n))
+        # variables: weights of the priors, parts t of the outcomes, breaches of the node's conditions
+        rows = np.vstack(
+            [
+                np.hstack([-q.T, eye, none]),
+                np.hstack([(slopes * q).T, eye, none]),
+                np.hstack([q.T, none, -eye]),
+                np.hstack([-q.T, none, -eye]),
+            ]
+        )
+        right = np.concatenate([np.zeros(n), slopes * self.most, self.limits, -self.limits])
+        used = np.concatenate([~out, free & (slopes > 0), inside, out])
+        costs = np.concatenate([np.zeros(k), -np.ones(n), np.full(n, PENALTY)])
+        answer = linprog(
+            costs,
+            A_ub=rows[used], b_ub=right[used],
+            A_eq=np.concatenate([np.ones(k), np.zeros(2 * n)])[None, :], b_eq=[1.0],
+            bounds=[(0, None)] * k + [(None, 0.0 if o else None) for o in out] + [(0, None)] * n,
+            method="highs",
+        )  # fmt: skip
+        multipliers = np.zeros(4 * n)
+        if answer.x is None:
+            return math.inf, self.laws.mean(axis=0), multipliers[:n], multipliers[:n]
+        multipliers[used] = -answer.ineqlin.marginals
+        caps = np.where(inside, multipliers[2 * n : 3 * n], multipliers[n : 2 * n])
+        return -float(answer.fun), answer.x[:k] @ self.laws, caps, multipliers[3 * n :]
+
+    def _bound(self, fates: FloatArray, caps: FloatArray, floors: FloatArray) -> tuple[float, FloatArray]:
+        """The Lagrangian bound of any multipliers, and the prior where it is attained."""
+        slopes, (free, inside, out) = self._slopes, (fates == 0, fates == 1, fates == -1)
+        share = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
+        price = np.clip(np.where(inside, caps, 0.0), 0.0, PENALTY)
+        floor = np.clip(np.where(out, floors, 0.0), 0.0, PENALTY)
+        weights = np.where(free, 1 - share - share * slopes, np.where(inside, 1 - price, floor))
+        terms = share * slopes * self.most + (price - floor) * self.limits
+        column = -self.columns @ weights
+        reached = -float(self.priors.least_mean(column[:, None])[0])
+        size = float(np.abs(terms).sum() + np.abs(self.columns * weights).max(axis=0).sum())
+        bound = float(terms.sum()) + reached + rounding_of(len(column) + len(fates), size) / 16
+        return bound, self.priors.worst_prior(column)

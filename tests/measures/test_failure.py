@@ -1,0 +1,144 @@
+"""The failure probability at closed borders, and over sets of priors against all sets of outcomes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray
+from oracles.prior_sets import KINDS, random_set
+from scipy.optimize import linprog
+
+from pmlopt import (
+    AllPriors,
+    Box,
+    L1Ball,
+    Prior,
+    Vertices,
+    closed_forms,
+    failure_probability,
+    leakage_capacity,
+)
+from pmlopt.errors import PrivacyError
+from pmlopt.measures import leakage_level, pointwise_leakage
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def exact_supremum(corners: FloatArray, matrix: FloatArray, epsilon: float) -> float:
+    """The largest over all sets S of outcomes of a linear program: the mass of S while all of S fail."""
+    limits, best = math.exp(-epsilon) * matrix.max(axis=0), 0.0
+    q = corners @ matrix
+    for size in range(1, matrix.shape[1] + 1):
+        for chosen in itertools.combinations(range(matrix.shape[1]), size):
+            part = q[:, list(chosen)]
+            answer = linprog(
+                -part.sum(axis=1), A_ub=part.T, b_ub=limits[list(chosen)] * (1 - 1e-12),
+                A_eq=np.ones((1, len(corners))), b_eq=[1.0], method="highs",
+            )  # fmt: skip
+            if answer.status == 0:
+                best = max(best, -float(answer.fun))
+    return best
+
+
+def under(q: FloatArray, matrix: FloatArray, epsilon: float) -> float:
+    """The failure probability under one law, which may have zeros."""
+    law = q @ matrix
+    return float(law[law < math.exp(-epsilon) * matrix.max(axis=0) * (1 - 1e-12)].sum())
+
+
+@pytest.mark.parametrize("n", range(2, 21))
+def test_nothing_exceeds_the_level_of_a_singular_mechanism(n: int) -> None:
+    p = Prior.uniform(n)
+    for k in range(1, n + 1):
+        singular = closed_forms.k_singular(n, k)
+        assert failure_probability(p, singular, math.log(n / k)) == 0.0
+        assert failure_probability(p, singular, leakage_level(p, singular)) == 0.0
+        if k < n:
+            assert failure_probability(p, singular, math.log(n / k) - 1e-9) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_tiny_levels_are_told_apart() -> None:
+    matrix = np.array([[0.6 + 1e-13, 0.4 - 1e-13], [0.6, 0.4]])
+    levels = pointwise_leakage([0.3, 0.7], matrix)
+    assert 0 < levels.min() < levels.max() < 1e-12
+    assert failure_probability([0.3, 0.7], matrix, float(levels.min())) == pytest.approx(
+        float((np.array([0.3, 0.7]) @ matrix)[levels.argmax()]), abs=1e-12
+    )
+    assert failure_probability([0.3, 0.7], matrix, 0.0) == pytest.approx(1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.sampled_from(KINDS), st.floats(0.05, 0.999))
+def test_over_a_set_it_is_the_supremum(seed: int, kind: str, part: float) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    case = random_set(kind, rng, n)
+    matrix = rng.dirichlet(np.full(m, 0.7), n)
+    corners = case.defined.corners()
+    p = np.full(n, 1 / n)
+    capacity = float(leakage_capacity(case.priors, matrix))
+    epsilon = part * min(capacity, 8.0)
+    found = failure_probability(Prior(p, labels=case.priors.labels), matrix, epsilon, over=case.priors)
+    best = exact_supremum(corners, matrix, epsilon)
+    assert found >= best - 1e-9
+    assert found <= best + 1e-6
+    for law in rng.dirichlet(np.full(len(corners), 0.5), 50) @ corners:
+        assert under(law, matrix, epsilon) <= found + 1e-9
+    if capacity < 600:
+        assert (
+            failure_probability(Prior(p, labels=case.priors.labels), matrix, capacity, over=case.priors) == 0
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS, st.floats(0.05, 0.95))
+def test_over_one_prior_it_is_that_of_the_prior(seed: int, part: float) -> None:
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 6)), int(rng.integers(2, 6))
+    p, matrix = rng.dirichlet(np.full(n, 3.0)), rng.dirichlet(np.ones(m), n)
+    p = np.maximum(p, 1e-6) / np.maximum(p, 1e-6).sum()
+    epsilon = part * leakage_level(p, matrix)
+    alone = failure_probability(p, matrix, epsilon)
+    for single in (Vertices([p]), L1Ball(p, 0.0)):
+        assert failure_probability(p, matrix, epsilon, over=single) == pytest.approx(alone, abs=1e-8)
+    assert failure_probability(p, matrix, epsilon, over=L1Ball(p, 0.1)) >= alone - 1e-12
+
+
+def test_by_hand() -> None:
+    """Of (0.75, 0.25) and its turn: output 0 has a mass in [0.45, 0.55], and fails below 0.75 e^-eps."""
+    warner, ball = [[0.75, 0.25], [0.25, 0.75]], L1Ball([0.5, 0.5], 0.2)
+    for epsilon, expected in ((0.45, 0.75 * math.exp(-0.45)), (0.3, 1.0), (math.log(5 / 3), 0.0)):
+        assert failure_probability([0.5, 0.5], warner, epsilon, over=ball) == pytest.approx(
+            expected, abs=2e-9
+        )
+
+
+def test_many_outputs_take_no_age() -> None:
+    rng = np.random.default_rng(5)
+    p, matrix = rng.dirichlet(np.full(8, 5.0)), rng.dirichlet(np.ones(10), 8)
+    epsilon = 0.7 * leakage_level(p, matrix)
+    before = time.perf_counter()
+    found = failure_probability(p, matrix, epsilon, over=L1Ball(p, 0.1))
+    assert time.perf_counter() - before < 20
+    assert failure_probability(p, matrix, epsilon) <= found <= 1
+
+
+def test_similar_outputs_count_as_one() -> None:
+    matrix = np.array([[0.3, 0.45, 0.25], [0.1, 0.15, 0.75]])
+    merged = np.column_stack([matrix[:, :2].sum(axis=1), matrix[:, 2]])
+    box = Box([0.3, 0.4], [0.6, 0.7])
+    values = [failure_probability([0.5, 0.5], one, 0.4, over=box) for one in (matrix, merged)]
+    assert values[0] == pytest.approx(values[1], abs=2e-9)
+
+
+@pytest.mark.parametrize("over", [0.1, [0.5, 0.5], "ball", AllPriors(3), object()])
+def test_what_is_no_set_on_these_letters(over: Any) -> None:
+    with pytest.raises(PrivacyError):
+        failure_probability([0.5, 0.5], np.eye(2), 0.5, over=over)
