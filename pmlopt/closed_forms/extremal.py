@@ -134,7 +134,8 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
     """The optimal mechanism on two letters for every prior whose first probability is in [lowest, highest].
 
     With t = e^eps and d = 1 + t (highest - lowest): `[[t (1 - lowest), 1 - t (1 - highest)],
-    [1 - t lowest, t highest]] / d` while no entry is negative, then one zero, and the identity after that.
+    [1 - t lowest, t highest]] / d` while no entry is negative, then one zero, and the identity after that:
+    from -log of the least probability of a letter on, and never where that is 0.
     For an l1 ball around (p1, 1 - p1): lowest and highest are p1 - radius/2 and p1 + radius/2.
 
     Args:
@@ -145,11 +146,11 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
     Raises:
         PrivacyError: the interval is none, or epsilon is negative.
 
-    Source: EMP, Theorem 5 (in the text; its Appendix C has the signs of beta wrong), and its footnote 6
-    carried out.
+    Source: [grosse2025empirical, Theorem 5] (in the text; its Appendix C has the signs of beta wrong), and
+    its footnote 6 carried out.
 
     Examples:
-        >>> robust_binary(0.0, 1.0, math.log(3)).matrix  # Warner's randomized response (EMP, Remark 3)
+        >>> robust_binary(0.0, 1.0, math.log(3)).matrix  # Warner's randomized response
         array([[0.75, 0.25],
                [0.25, 0.75]])
         >>> robust_binary(0.6, 0.6, math.log(2)).matrix.round(12)  # the prior is known: `binary`
@@ -161,18 +162,19 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
         raise PrivacyError(
             f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"
         )
-    ratio = math.exp(min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
+    level = min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0)
+    ratio, down = math.exp(level), math.exp(-level)
     # off the diagonal, times d
     first, second = _rest(ratio, high, 1 - high), _rest(ratio, 1 - low, low)
     scale = 1 + ratio * (high - low)
     if min(first, second) >= 0:
         rows = [[ratio * (1 - low), first], [second, ratio * high]]
         return Mechanism(np.array(rows) / scale)
-    if second < 0:  # P[1,0] = 0; the second column bounds what is left
-        kept = min(1.0, (1 - 1 / ratio) / high)
-        return Mechanism([[kept, 1 - kept], [0.0, 1.0]])
-    kept = min(1.0, (1 - 1 / ratio) / (1 - low))
-    return Mechanism([[1.0, 0.0], [1 - kept, kept]])
+    if second < 0:  # P[1,0] = 0; the second column bounds P[0,1] from below
+        moved = max(0.0, (down - (1 - high)) / high)
+        return Mechanism([[1 - moved, moved], [0.0, 1.0]])
+    moved = max(0.0, (down - low) / (1 - low))
+    return Mechanism([[1.0, 0.0], [moved, 1 - moved]])
 
 
 def _rest(ratio: float, part: float, other: float) -> float:

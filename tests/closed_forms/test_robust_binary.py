@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -229,3 +230,20 @@ def test_where_a_letter_is_impossible_but_for_rounding_a_design_needs_no_form(
 ) -> None:
     result = solve(design([0.5, 0.5], PML(epsilon, over=Vertices(points)), MutualInformation()))
     assert result.level <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 20.0, 36.0, 37.0, 50.0, 300.0, 690.0])
+@pytest.mark.parametrize("other", [0.5, 0.1, 1e-9, 1 - 1e-9, 0.0])
+@pytest.mark.parametrize("turned", [False, True])
+def test_where_a_letter_may_be_impossible_it_keeps_its_level_at_any_epsilon(
+    epsilon: float, other: float, turned: bool
+) -> None:
+    """With a letter of probability 0 under some prior, only an entry of `e^-eps` keeps the level."""
+    lowest, highest = (0.0, 1 - other) if turned else (other, 1.0)
+    matrix = robust_binary(lowest, highest, epsilon).matrix
+    ends = [[Fraction(end), 1 - Fraction(end)] for end in (lowest, highest)]
+    for column in matrix.T.tolist():
+        least = min(sum(q * Fraction(v) for q, v in zip(law, column, strict=True)) for law in ends)
+        assert least > 0
+        assert math.log(Fraction(max(column)) / least) <= epsilon * (1 + 1e-14)
+    assert leakage_capacity(Vertices(np.array(ends, dtype=float)), matrix) <= epsilon * (1 + 1e-12)
