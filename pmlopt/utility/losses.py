@@ -9,17 +9,24 @@ from pmlopt.errors import UtilityError
 
 
 def hamming(x: Any, y: Any) -> float:
-    """Hamming loss: 1 where the released label differs from the secret, 0 where it is the same.
+    """The Hamming loss: 1 where the released label differs from the secret, 0 where it is the same.
+
+    NaN is the same label as NaN: a missing value that is released as missing is no error.
 
     Examples:
-        >>> hamming("a", "a"), hamming("a", "b")
-        (0.0, 1.0)
+        >>> hamming("a", "a"), hamming("a", "b"), hamming(float("nan"), float("nan"))
+        (0.0, 1.0, 0.0)
     """
-    return float(x != y)
+    return float(x is not y and bool(x != y) and not (_is_nan(x) and _is_nan(y)))
+
+
+def _is_nan(label: Any) -> bool:
+    """Whether a label is a number that is none, which no label equals, not even itself."""
+    return bool(label != label)
 
 
 def absolute(x: Any, y: Any) -> float:
-    """Absolute error |x - y|, on labels that are numbers.
+    """The absolute loss |x - y|, on labels that are numbers.
 
     Examples:
         >>> absolute(3, 5)
@@ -29,7 +36,7 @@ def absolute(x: Any, y: Any) -> float:
 
 
 def squared(x: Any, y: Any) -> float:
-    """Squared error (x - y)^2, on labels that are numbers.
+    """The squared loss (x - y)^2, on labels that are numbers.
 
     Examples:
         >>> squared(3, 5)
@@ -44,6 +51,7 @@ LOSSES: Mapping[str, Callable[[Any, Any], float]] = {
     "absolute": absolute,
     "squared": squared,
 }
+"""The losses by name."""
 
 
 def _difference(x: Any, y: Any) -> float:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import math
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmlopt import ExpectedLoss, Prior
+from pmlopt import ExpectedLoss, Mechanism, Prior
 from pmlopt.errors import UtilityError
 from pmlopt.utility import LOSSES, absolute, hamming, squared
 
@@ -34,6 +37,17 @@ def test_the_losses_by_name() -> None:
 def test_hamming_takes_any_labels() -> None:
     assert hamming("a", "a") == 0.0
     assert hamming(("a", 1), ("a", 2)) == 1.0
+
+
+def test_hamming_takes_a_missing_value_for_itself() -> None:
+    missing, other = float("nan"), np.float64("nan")
+    for x, y in ((missing, missing), (missing, other), (other, missing), (math.nan, Decimal("nan"))):
+        assert hamming(x, y) == 0.0
+    for label in (0.0, 1, "nan", None):
+        assert hamming(missing, label) == hamming(label, missing) == 1.0
+    prior = Prior([0.5, 0.5], labels=[1.0, missing])
+    identity = Mechanism(np.eye(2), inputs=prior.labels, outputs=[1.0, other])
+    assert ExpectedLoss(hamming).value(prior, identity) == 0.0
 
 
 @pytest.mark.parametrize("loss", [absolute, squared])
