@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from pmlopt.arrays import nonnegative, real
+from pmlopt.arrays import nonnegative, real, rounding_of
 from pmlopt.errors import PrivacyError
-from pmlopt.measures import leakage_level
+from pmlopt.measures import pointwise_leakage
 from pmlopt.mechanism import MechanismLike, as_mechanism, match_labels, paired
 from pmlopt.prior import PriorLike, as_prior
 from pmlopt.uncertainty.capacity import leakage_capacity
@@ -48,9 +48,9 @@ def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike
         inf where the capacity is infinite.
 
     Raises:
-        PrivacyError: a prior is not in the set, or the letters differ.
+        PrivacyError: `priors` is no set of priors, a prior is not in it, or the letters differ.
 
-    Source: EMP, Theorem 3.
+    Source: [grosse2025empirical, Theorem 3].
 
     Examples:
         >>> from pmlopt import AllPriors
@@ -59,6 +59,8 @@ def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike
         0.6
     """
     m = as_mechanism(mechanism)
+    if not isinstance(priors, PriorSet):
+        raise PrivacyError(f"{priors!r} is no set of priors: give one such as L1Ball(prior, 0.1)")
     for prior in (first, second):
         if not priors.contains(prior):
             raise PrivacyError(f"a prior is not in {priors!r}: the bound is about two of its priors")
@@ -73,17 +75,23 @@ def sensitivity_bound(prior: PriorLike, epsilon: float, radius: float) -> float:
     """How much more than epsilon a mechanism of level epsilon can leak within an l1 distance, in nats.
 
     `-log(1 - radius/2 (e^eps - 1) / min p)` in the first privacy region, that is for
-    `e^eps (1 - min p) < 1`, and `-log(1 - radius/2 e^eps)` past it.
+    `e^eps (1 - min p) < 1`, and `-log(1 - radius/2 e^eps)` past it. Both hold for every radius: whichever
+    mass of radius / 2 an adversary moves, a column's mean falls by `radius/2 (max v - min v)` at most.
+    Below 2 min p he can move so much without emptying a letter, and mechanisms attain the bound.
 
     Args:
         prior: p, N letters.
         epsilon: a PML level of the mechanism under p, in nats; past -log(min p) it counts as that.
-        radius: in [0, 2 min p).
+        radius: in [0, 2].
+
+    Returns:
+        inf where the bound says nothing.
 
     Raises:
         PrivacyError: epsilon is negative, or the radius is outside its range.
 
-    Source: EMP, Theorem 4.
+    Source: [grosse2025empirical, Theorem 4], for a radius below 2 min p; past it by the first steps of its
+    proof.
 
     Examples:
         >>> p = [0.4, 0.2, 0.2, 0.2]
@@ -93,30 +101,44 @@ def sensitivity_bound(prior: PriorLike, epsilon: float, radius: float) -> float:
         0.9
     """
     p = as_prior(prior)
-    least = float(p.pmf.min())
-    size = _radius(radius, 2 * least)
+    size = _radius(radius)
     level = min(nonnegative(epsilon, "epsilon", PrivacyError), p.max_leakage)
-    growth = math.expm1(level) / least if in_first_region(p, level) else math.exp(level)
-    return _less(size / 2 * growth)
+    return _less(size / 2 * leakage_growth(level, float(p.pmf.min())))
 
 
-def in_first_region(prior: PriorLike, epsilon: float) -> bool:
-    """Whether `e^eps (1 - min p) < 1`: no mechanism of level eps has a zero (EMP, Definition 4)."""
-    least = float(as_prior(prior).pmf.min())
+def leakage_growth(epsilon: float, least: float | None) -> float:
+    """How fast leakage can grow with the mass an adversary moves: the largest `(max v - min v) / <p, v>`.
+
+    `(e^eps - 1) / min p` in the first privacy region and `e^eps` past it, or where min p is not known.
+
+    Args:
+        epsilon: the level of the column v, in nats.
+        least: min p; None where it is not known.
+
+    Source: [grosse2025empirical, Appendix B].
+    """
+    if least is not None and _in_first_region(least, epsilon):
+        return math.expm1(epsilon) / least
+    return math.exp(epsilon) if epsilon < 700 else math.inf
+
+
+def _in_first_region(least: float, epsilon: float) -> bool:
+    """Whether `e^eps (1 - min p) < 1`: no mechanism of level eps has a zero."""
     return least == 1 or epsilon < -math.log1p(-least)
 
 
 def sensitivity_bound_is_tight(prior: PriorLike, mechanism: MechanismLike) -> bool:
-    """Whether `sensitivity_bound` at the mechanism's level is its sensitivity, for every allowed radius.
+    """Whether `sensitivity_bound` at the mechanism's level is its sensitivity for radii below 2 min p.
 
-    Both need an output whose leakage is the level: in the first region one whose least entry over its
-    mean is as small as that leakage allows, `(1 - e^eps (1 - min p)) / min p` (as in extremal mechanisms);
-    past it one with a zero.
+    Both need an output whose leakage is the level: in the first region one whose entries are as far apart
+    as that leakage allows, `max v - min v = (e^eps - 1) / min p <p, v>` (as in extremal mechanisms); past it
+    one with a zero. Equalities are up to rounding, and a zero is one exactly.
 
     Raises:
         MechanismError: sizes or labels disagree.
 
-    Source: EMP, Theorem 4 (sufficient conditions on all outputs; here on the worst one, with their proof).
+    Source: [grosse2025empirical, Theorem 4] (sufficient conditions on all outputs; here on the worst one,
+    with their proof).
 
     Examples:
         >>> from pmlopt import closed_forms
@@ -125,38 +147,47 @@ def sensitivity_bound_is_tight(prior: PriorLike, mechanism: MechanismLike) -> bo
         True
     """
     p, m = paired(prior, mechanism)
-    level, least = leakage_level(p, m), float(p.pmf.min())
-    columns = m.matrix[:, m.support]
-    lifts = columns / (p.pmf @ columns)
-    worst = lifts[:, lifts.max(axis=0) >= math.exp(level) * (1 - 1e-12)]
-    floor = (1 - math.exp(level) * (1 - least)) / least if in_first_region(p, level) else 0.0
-    return bool(worst.min() <= floor + 1e-9)
+    leakages, least = pointwise_leakage(p, m)[m.support], float(p.pmf.min())
+    level = float(leakages.max())
+    # entries near 1 are rounded, and with them a leakage near 0
+    near = level - max(1e-9 * level, rounding_of(p.size, 1.0) / 16)
+    worst, levels = m.matrix[:, m.support][:, leakages >= near], leakages[leakages >= near]
+    if not _in_first_region(least, level):
+        return bool(worst.min() == 0)
+    apart = (worst.max(axis=0) - worst.min(axis=0)) / (p.pmf @ worst)
+    return bool((apart >= np.expm1(levels) / least * (1 - 1e-9)).any())
 
 
-def level_bound(epsilon: float, radius: float) -> float:
+def level_bound(epsilon: float, radius: float, least: float | None = None) -> float:
     """The PML level under any prior within an l1 distance of one under which it is epsilon, in nats.
 
-    `eps - log(1 - radius/2 e^eps)`; the bound of Theorem 4 past the first region, which holds in all of them.
+    `eps - log(1 - radius/2 e^eps)`; the bound of Theorem 4 past the first region, which holds in all of
+    them. In the first region, `eps - log(1 - radius/2 (e^eps - 1) / min p)` is less.
 
     Args:
         epsilon: the level under the first prior, in nats.
-        radius: in [0, 2).
+        radius: in [0, 2].
+        least: the least probability min p under the first prior, where it is known.
 
     Returns:
-        inf where `radius >= 2 e^-eps`: the bound then says nothing.
+        inf where `radius >= 2 e^-eps` (in the first region, `2 min p / (e^eps - 1)`): the bound then says
+        nothing.
 
     Raises:
-        PrivacyError: epsilon is negative, or the radius is outside [0, 2].
+        PrivacyError: epsilon is negative, the radius is outside [0, 2], or `least` is no probability of at
+            least 0.
 
-    Source: EMP, Corollary 2 and, with the radius of a sample, eq. (8).
+    Source: [grosse2025empirical, Corollary 2]; with the radius of a sample, [grosse2025empirical, eq. (8)].
 
     Examples:
         >>> round(math.exp(level_bound(math.log(2), 0.2)), 12)
         2.5
     """
-    level, size = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius, math.inf)
+    level, size, share = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius), least_mass(least)
     if size == 0:
         return level
+    if share is not None and _in_first_region(share, level):
+        return level + _less(size / 2 * leakage_growth(level, share))
     logarithm = level + math.log(size) - math.log(2)  # of radius/2 e^eps, which may overflow
     return level + _less(math.exp(logarithm)) if logarithm < 0 else math.inf
 
@@ -177,13 +208,13 @@ def robust_level(epsilon: float, radius: float) -> float:
     Raises:
         PrivacyError: epsilon is negative, or the radius is outside [0, 2].
 
-    Source: EMP, eq. (13).
+    Source: [grosse2025empirical, eq. (13)].
 
     Examples:
         >>> round(math.exp(robust_level(math.log(2.5), 0.2)), 12)
         2.0
     """
-    level, half = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius, math.inf) / 2
+    level, half = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius) / 2
     return level - float(np.logaddexp(0.0, level + math.log(half))) if half else level
 
 
@@ -192,9 +223,18 @@ def _less(share: float) -> float:
     return -math.log1p(-share) + 0.0 if share < 1 else math.inf
 
 
-def _radius(radius: float, most: float) -> float:
+def least_mass(least: float | None) -> float | None:
+    """Check a least probability, above 0 and at most 1; None where it is not known."""
+    if least is None:
+        return None
+    share = real(least, "the least probability", PrivacyError)
+    if not 0 < share <= 1:
+        raise PrivacyError(f"the least probability is {share:g}: give one in (0, 1], or leave it out")
+    return share
+
+
+def _radius(radius: float) -> float:
     size = real(radius, "the radius", PrivacyError)
-    if not 0 <= size < most or size > 2:
-        limit = "2]" if most > 2 else f"{most:g}), below twice the least probability"
-        raise PrivacyError(f"the radius is {size:g}: give one in [0, {limit}")
+    if not 0 <= size <= 2:
+        raise PrivacyError(f"the radius is {size:g}: give one in [0, 2]")
     return size

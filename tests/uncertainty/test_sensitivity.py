@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -305,7 +306,70 @@ def test_a_level_that_is_none_is_refused(epsilon: float) -> None:
             attempt()
 
 
-@pytest.mark.parametrize("radius", [0.8, 0.81, 1.5])
-def test_theorem_4_ends_at_twice_the_least_probability(radius: float) -> None:
-    with pytest.raises(PrivacyError, match="twice the least probability"):
-        sensitivity_bound([0.6, 0.4], 0.1, radius)
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.floats(0, 1))
+def test_past_twice_the_least_probability_the_bound_still_holds(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
+    least = float(Prior(p).pmf.min())
+    radius = 2 * least + share * (2 - 2 * least)
+    exact = leakage_sensitivity(p, L1Ball(p, min(radius, 2.0)), matrix)
+    assert exact <= sensitivity_bound(p, leakage_level(p, matrix), min(radius, 2.0)) + 1e-9
+
+
+def test_past_it_by_hand() -> None:
+    # e^0.1 * 0.6 < 1: the first region; the second is that of log 2
+    printed = -math.log(1 - 0.4 * (math.exp(0.1) - 1) / 0.4)
+    assert sensitivity_bound([0.6, 0.4], 0.1, 0.8) == pytest.approx(printed, rel=1e-12)
+    assert sensitivity_bound([0.6, 0.4], math.log(2), 0.9) == pytest.approx(-math.log(0.1), rel=1e-12)
+    assert sensitivity_bound([0.6, 0.4], math.log(2), 1.0) == math.inf
+    assert sensitivity_bound([0.6, 0.4], 0.0, 2.0) == 0.0
+
+
+@pytest.mark.parametrize("least", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_whether_it_is_tight_is_told_of_rare_letters_too(least: float, part: float) -> None:
+    for p in ([least, 1 - least], [least, 0.5, 0.5 - least]):
+        extremal = closed_forms.high_privacy(p, -part * math.log1p(-least))
+        assert sensitivity_bound_is_tight(p, extremal)
+        # the rare letter alone stands out: entries are e^eps - 1 apart, and could be 1 / least times as far
+        step = 0.4 * part * least
+        rows = [[0.5 + step, 0.5 - step], *[[0.5, 0.5]] * (len(p) - 1)]
+        assert not sensitivity_bound_is_tight(p, rows)
+
+
+def test_an_entry_next_to_zero_is_no_zero() -> None:
+    """Past the first region only a zero makes the bound tight, for every radius."""
+    p = [0.5, 0.3, 0.2]
+    for small, tight in ((0.0, True), (1e-10, False)):
+        matrix = [[1 - small, small], [0.5, 0.5], [0.4, 0.6]]
+        assert sensitivity_bound_is_tight(p, matrix) == tight
+
+
+@pytest.mark.parametrize("priors", [None, [0.5, 0.5], 0.1])
+def test_what_is_no_set_of_priors_has_no_lipschitz_bound(priors: Any) -> None:
+    with pytest.raises(PrivacyError, match="no set of priors"):
+        lipschitz_bound(priors, np.eye(2), [0.5, 0.5], [0.6, 0.4])
+    with pytest.raises(PrivacyError, match="no set of priors"):
+        leakage_sensitivity([0.5, 0.5], priors, np.eye(2))
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.floats(0, 1.5))
+def test_the_level_nearby_is_within_the_bound_of_the_first_region(seed: int, radius: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
+    q, least = near(rng, p, radius), float(Prior(p).pmf.min())
+    level = leakage_level(p, matrix)
+    bound = level_bound(level, distance(p, q), least)
+    assert leakage_level(q, matrix) <= bound + 1e-9
+    assert bound <= level_bound(level, distance(p, q)) + 1e-12
+    assert bound - level == pytest.approx(sensitivity_bound(p, level, distance(p, q)), abs=1e-9)
+
+
+@pytest.mark.parametrize("least", [0.0, -0.1, 1.1, math.nan, "small"])
+def test_a_least_probability_that_is_none_is_refused(least: float) -> None:
+    with pytest.raises(PrivacyError, match="least probability"):
+        level_bound(0.1, 0.1, least)
