@@ -10,7 +10,9 @@ from pmlopt.uncertainty.confidence import (
     confidence_ball,
     confidence_box,
     phi,
+    weissman_delta,
     weissman_radius,
+    weissman_samples,
 )
 from pmlopt.uncertainty.l1_ball import L1Ball
 from pmlopt.uncertainty.planning import failure_bound, level_with_confidence, samples_needed
@@ -53,5 +55,7 @@ __all__ = [
     "samples_needed",
     "sensitivity_bound",
     "sensitivity_bound_is_tight",
+    "weissman_delta",
     "weissman_radius",
+    "weissman_samples",
 ]

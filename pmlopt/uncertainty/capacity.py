@@ -73,7 +73,7 @@ def leakage_capacity(priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
     Raises:
         PrivacyError: `priors` is no set of priors, or one on other letters.
 
-    Source: EMP, Definition 5.
+    Source: [grosse2025empirical, Definition 5].
 
     Examples:
         >>> import math
@@ -103,7 +103,7 @@ def leakage_sensitivity(prior: PriorLike, priors: PriorSet, mechanism: Mechanism
         PrivacyError: the prior is not in the set, or the set is on other letters.
         MechanismError: prior and mechanism are on different letters.
 
-    Source: EMP, Definition 6.
+    Source: [grosse2025empirical, Definition 6].
 
     Examples:
         >>> import math

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from pmlopt.arrays import BoolArray, FloatArray, Label, probability, real, subse
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior, counted
 from pmlopt.uncertainty.boxes import Box
-from pmlopt.uncertainty.l1_ball import L1Ball
+from pmlopt.uncertainty.l1_ball import Center, L1Ball
 from pmlopt.uncertainty.prior_set import PriorSet
 
 LARGEST_BALANCED = 20
@@ -44,8 +45,8 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
         PrivacyError: samples or size is not a whole number of at least 1, delta is outside (0, 1), or kappa
             outside (0, 1/2].
 
-    Source: EMP, Theorem 2 and eq. (7) (whose root belongs over the logarithm too); Weissman et al.,
-    Inequalities for the L1 deviation of the empirical distribution, HPL-2003-97.
+    Source: [grosse2025empirical, Theorem 2 and eq. (7)] (whose root belongs over the logarithm too);
+    Weissman et al., Inequalities for the L1 deviation of the empirical distribution, HPL-2003-97.
 
     Examples:
         >>> round(weissman_radius(1000, 2, 0.01) ** 2, 12) == round(2 / 1000 * math.log(200), 12)
@@ -57,11 +58,84 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
     return min(2.0, 2 * math.sqrt(max(0.0, terms) / draws / phi(kappa)))
 
 
+def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5) -> int:
+    """The number of samples from which on `weissman_radius` is at most a radius.
+
+    `4 (log(2^N - 2) - log delta) / (phi(kappa) radius^2)`, rounded up.
+
+    Args:
+        radius: in (0, 2].
+        size: N, the number of letters.
+        delta: in (0, 1).
+        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+
+    Raises:
+        PrivacyError: an argument is outside its range, or no float number of samples is enough.
+
+    Source: [grosse2025empirical, Theorem 2 and eq. (7)], solved for m.
+
+    Examples:
+        >>> weissman_samples(0.1, 20, 1e-5)
+        5076
+        >>> weissman_radius(5075, 20, 1e-5) > 0.1 >= weissman_radius(5076, 20, 1e-5)
+        True
+    """
+    wanted = _positive_radius(radius)
+    letters = whole(size, "the size of the alphabet", PrivacyError)
+    terms = max(0.0, log_events(letters) - math.log(probability(delta)))
+    needed = 4 * terms / phi(kappa) / wanted / wanted
+    if not needed < 1e308:
+        raise PrivacyError(f"the radius is {wanted:g}: no sample is large enough: give a larger one")
+    samples = max(1, math.ceil(needed) - 1)
+    while weissman_radius(samples, letters, delta, kappa) > wanted:
+        samples += max(1, samples >> 50)  # rounding is a few units in the last place
+    return samples
+
+
+def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
+    """The probability over the sample that the empirical distribution is further off than a radius.
+
+    At most `(2^N - 2) exp(-m phi(kappa) radius^2 / 4)`, and at most one. For more than one letter it is at
+    least the smallest normal float, 2.2e-308.
+
+    Args:
+        radius: in (0, 2].
+        samples: m, independent draws.
+        size: N, the number of letters.
+        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+
+    Raises:
+        PrivacyError: an argument is outside its range.
+
+    Source: [grosse2025empirical, Theorem 2].
+
+    Examples:
+        >>> round(weissman_delta(weissman_radius(1000, 5, 0.01), 1000, 5), 12)
+        0.01
+    """
+    wanted = _positive_radius(radius)
+    draws = whole(samples, "the number of samples", PrivacyError)
+    letters = whole(size, "the size of the alphabet", PrivacyError)
+    exponent = phi(kappa) / 4 * (draws * wanted * wanted)
+    if letters == 1:
+        return 0.0
+    return max(sys.float_info.min, math.exp(min(0.0, log_events(letters) - exponent)))
+
+
+def _positive_radius(radius: float) -> float:
+    size = real(radius, "the radius", PrivacyError)
+    if not 0 < size <= 2:
+        raise PrivacyError(f"the radius is {size:g}: give one in (0, 2]")
+    return size
+
+
 def phi(kappa: float) -> float:
-    """`log((1 - k) / k) / (1 - 2 k)`, decreasing on (0, 1/2] to its least value 2 (EMP, Section II-B).
+    """The exponent `log((1 - k) / k) / (1 - 2 k)` of a deviation, which decreases on (0, 1/2] to 2.
 
     Raises:
         PrivacyError: kappa is outside (0, 1/2].
+
+    Source: [grosse2025empirical, Section II-B].
 
     Examples:
         >>> phi(0.5), round(phi(0.25), 12) == round(2 * math.log(3), 12)
@@ -86,7 +160,7 @@ def balance(prior: PriorLike) -> float:
     Args:
         prior: N letters.
 
-    Source: EMP, Section II-B.
+    Source: [grosse2025empirical, Section II-B].
 
     Examples:
         >>> balance([0.5, 0.3, 0.2]), round(balance([0.6, 0.3, 0.1]), 12)
@@ -102,25 +176,36 @@ def balance(prior: PriorLike) -> float:
     return min(0.5, float(np.minimum(masses, masses.max() - masses).max()))
 
 
-def confidence_ball(prior: Prior, delta: float) -> L1Ball:
+def confidence_ball(
+    counts: Prior | Mapping[Label, int] | Sequence[int], delta: float, kappa: float = 0.5
+) -> L1Ball:
     """The l1 ball around an empirical distribution that holds the true one except with probability delta.
 
     Args:
-        prior: from the counts of a sample on letters that were fixed before it, without pseudo-counts.
+        counts: of a sample on letters that were fixed before it, without pseudo-counts: a prior with a sample
+            size, a mapping from label to count, or N counts. Letters that were not seen have the count 0; the
+            prior of the design can then be any on the same letters.
         delta: in (0, 1), over the sample.
+        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
 
     Raises:
-        PriorError: the prior has no sample size.
-        PrivacyError: delta is outside (0, 1).
+        PriorError: the prior has no sample size, a count is negative or not a whole number, or all are 0.
+        PrivacyError: delta is outside (0, 1), or kappa outside (0, 1/2].
 
-    Source: EMP, eq. (7) (`weissman_radius`).
+    Source: [grosse2025empirical, eq. (7)] (`weissman_radius`).
 
     Examples:
         >>> ball = confidence_ball(Prior.from_counts({"a": 700, "b": 300}), 0.01)
         >>> ball.radius == weissman_radius(1000, 2, 0.01), ball.delta
         (True, 0.01)
+        >>> confidence_ball({"a": 700, "b": 300, "unseen": 0}, 0.01).center.counts
+        (700, 300, 0)
     """
-    return L1Ball(prior, weissman_radius(_sample_size(prior), prior.size, delta), delta)
+    if isinstance(counts, Prior):
+        return L1Ball(counts, weissman_radius(_sample_size(counts), counts.size, delta, kappa), delta)
+    labels, seen = _counts_of(counts)
+    center = Prior.from_counts(seen, labels) if all(seen) else Center.of_counts(seen, labels)
+    return L1Ball(center, weissman_radius(sum(seen), len(seen), delta, kappa), delta)
 
 
 def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: float) -> Box:

@@ -2,22 +2,81 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, probability, real
+from pmlopt.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    common_integers,
+    float_array,
+    labels_of,
+    probability,
+    real,
+)
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
 from pmlopt.uncertainty.column_families import Box, Family, Staircase
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Split
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Split, check_possible
 from pmlopt.uncertainty.support_functions import top_mean
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+
+@dataclass(frozen=True, eq=False)
+class Center:
+    """A centre in which some letters have probability 0, such as letters that a sample did not show.
+
+    It is no `Prior`, which a design needs; it has the attributes of one that a ball uses.
+
+    Attributes:
+        probabilities: (N,) non-negative numbers that sum to one (within 1e-9).
+        labels: N of them.
+        counts: the counts they come from, or None.
+    """
+
+    probabilities: FloatArray
+    labels: tuple[Label, ...]
+    counts: tuple[int, ...] | None = None
+
+    @classmethod
+    def of_counts(cls, counts: tuple[int, ...], labels: tuple[Label, ...]) -> Center:
+        """The empirical distribution of counts, of which some are 0."""
+        total = sum(counts)
+        return cls(np.array([count / total for count in counts]), labels, counts)
+
+    @classmethod
+    def of(cls, values: PriorLike | Center) -> Prior | Center:
+        """A prior, or a centre where an entry is 0."""
+        if isinstance(values, Prior | Center):
+            return values
+        array = float_array(values, 1, "the centre", PrivacyError)
+        if not (array == 0).any() or (array < 0).any() or abs(math.fsum(array) - 1) > SUM_TOLERANCE:
+            return as_prior(values)  # or its complaint
+        return cls(array, labels_of(None, len(array), "the centre's labels", PrivacyError))
+
+    @property
+    def size(self) -> int:
+        """N, the number of letters."""
+        return len(self.probabilities)
+
+    @property
+    def pmf(self) -> FloatArray:
+        """(N,) the probabilities over their sum."""
+        return self.probabilities / math.fsum(self.probabilities)
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """N integers whose ratios are exactly those of the probabilities."""
+        return self.counts if self.counts is not None else common_integers(self.probabilities)[0]
 
 
 class L1Ball(ChoquetSet):
@@ -25,29 +84,34 @@ class L1Ball(ChoquetSet):
 
     The adversary takes a mass of radius / 2 from the largest entries of v and gives it to the smallest:
     `w(v) = <p, v> - radius/2 (CVaR(v) - min v)`, CVaR being the mean of v over its largest mass of that size.
-    Below 2 min p that is `<p, v> - radius/2 (max v - min v)` (EMP, Proposition 2); from there on letters are
-    emptied, and at 2 the ball holds all priors.
+    Below 2 min p that is `<p, v> - radius/2 (max v - min v)` [grosse2025empirical, Proposition 2]; from there
+    on letters are emptied, and at 2 the ball holds all priors.
 
     Args:
-        center: the prior p, such as an empirical distribution.
+        center: the prior p, such as an empirical distribution; letters of probability 0 are allowed where the
+            radius is positive. The prior of a design is another one then.
         radius: in [0, 2].
         delta: the probability that the true distribution is outside, where the radius comes from a
             sample (see `confidence_ball`).
 
     Raises:
-        PrivacyError: the radius is negative, NaN or above 2, or delta is outside (0, 1).
+        PrivacyError: the radius is negative, NaN or above 2, delta is outside (0, 1), or a letter has
+            probability 0 in the whole ball.
+        PriorError: the centre is no distribution.
 
-    Source: EMP, eq. (5) and Proposition 2; CVaR: Rockafellar and Uryasev, J. Risk 2 (2000).
+    Source: [grosse2025empirical, eq. (5) and Proposition 2]; CVaR: Rockafellar and Uryasev, J. Risk 2 (2000).
 
     Examples:
         >>> L1Ball([0.5, 0.5], 0.2).least_mean(np.array([[1.0], [0.0]])).round(12)
         array([0.4])
         >>> L1Ball([0.5, 0.3, 0.2], 1.0).worst_prior(np.array([0.0, 1.0, 2.0])).round(12)
         array([1., 0., 0.])
+        >>> L1Ball([0.5, 0.5, 0.0], 0.2).worst_prior(np.array([2.0, 1.0, 0.0])).round(12)  # an unseen letter
+        array([0.4, 0.5, 0.1])
     """
 
-    def __init__(self, center: PriorLike, radius: float, delta: float | None = None) -> None:
-        self.center: Prior = as_prior(center)
+    def __init__(self, center: PriorLike | Center, radius: float, delta: float | None = None) -> None:
+        self.center = Center.of(center)
         self.labels = self.center.labels
         self.radius = real(radius, "the radius", PrivacyError)
         self.delta = None if delta is None else probability(delta)
@@ -56,6 +120,7 @@ class L1Ball(ChoquetSet):
                 f"the radius is {self.radius:g}: give one in [0, 2]; no two distributions are further apart "
                 "than 2"
             )
+        check_possible(self.center.probabilities + self.radius)
 
     @property
     def half(self) -> float:
@@ -64,7 +129,7 @@ class L1Ball(ChoquetSet):
 
     @property
     def empties(self) -> bool:
-        """Whether the adversary can take all of a letter's mass: Proposition 2 no longer applies."""
+        """Whether the adversary can take all of a letter's mass: the form without CVaR no longer applies."""
         return self.half >= float(self.center.pmf.min())
 
     def families(self, keep: float) -> tuple[Family, ...]:

@@ -175,10 +175,11 @@ def test_the_widest_ball_gives_warners_randomized_response() -> None:
         assert robust_binary(0.0, 1.0, epsilon).matrix == pytest.approx(warner, abs=1e-15)
         assert randomized_response(2, epsilon).matrix == pytest.approx(warner, abs=1e-15)
         assert leakage_capacity(AllPriors(2), robust_binary(0.0, 1.0, epsilon)) == pytest.approx(epsilon)
-        for ball in (L1Ball([0.5, 0.5], 1.0), L1Ball([0.6, 0.4], 2.0)):
-            told = solve(design(ball.center, PML(epsilon, over=ball), MutualInformation())).value
-            assert told == pytest.approx(mutual_information(ball.center, warner), abs=1e-10)
-            ldp = solve(design(ball.center, LDP(epsilon), MutualInformation())).value
+        for center, radius in (([0.5, 0.5], 1.0), ([0.6, 0.4], 2.0)):
+            ball = L1Ball(center, radius)
+            told = solve(design(center, PML(epsilon, over=ball), MutualInformation())).value
+            assert told == pytest.approx(mutual_information(center, warner), abs=1e-10)
+            ldp = solve(design(center, LDP(epsilon), MutualInformation())).value
             assert told == pytest.approx(ldp, abs=1e-10)
 
 

@@ -422,3 +422,31 @@ def test_a_mechanism_keeps_its_level_wherever_the_truth_is_in_the_set(name: str)
         assert result.level <= 1.0
         if region.contains(TRUTH):
             assert leakage_level(TRUTH, result.mechanism) <= 1.0 + 1e-12
+
+
+# ---------------------------------------------------------------- the ball of raw counts
+
+
+def test_raw_counts_give_the_ball_of_the_prior_they_make() -> None:
+    counts: dict[Label, int] = {"a": 3, "b": 5, "c": 2}
+    assert confidence_ball(counts, 0.1) == confidence_ball(Prior.from_counts(counts), 0.1)
+    assert confidence_ball([3, 5, 2], 0.1) == confidence_ball(Prior.from_counts([3, 5, 2]), 0.1)
+    unseen = confidence_ball({"a": 3, "b": 7, "c": 0}, 0.1)
+    assert unseen.radius == weissman_radius(10, 3, 0.1)
+    assert unseen.labels == ("a", "b", "c")
+    assert unseen.center.pmf.tolist() == [0.3, 0.7, 0.0]
+    assert confidence_ball([3, 7], 0.1, kappa=0.3).radius == weissman_radius(10, 2, 0.1, kappa=0.3)
+
+
+def test_with_letters_that_were_not_seen_a_ball_covers_the_truth_as_promised() -> None:
+    truth = [0.97, *[0.003] * 10]
+    draws = np.random.default_rng(25).multinomial(200, truth, size=RUNS)
+    assert (draws == 0).any(axis=1).mean() > 0.9
+    misses = sum(not confidence_ball(counts.tolist(), DELTA).contains(truth) for counts in draws)
+    assert misses <= binom.ppf(1 - 1e-6, RUNS, DELTA)
+
+
+@pytest.mark.parametrize("counts", [[0, 0], {"a": 0}, [], [3, -1], {"a": 3, "b": 0.5}, None])
+def test_raw_counts_of_a_ball_are_those_of_a_sample(counts: Any) -> None:
+    with pytest.raises(PriorError):
+        confidence_ball(counts, 0.1)

@@ -17,6 +17,7 @@ from strategies import MODEST
 from pmlopt import (
     Prior,
     closed_forms,
+    confidence_ball,
     failure_bound,
     leakage_level,
     level_with_confidence,
@@ -24,6 +25,7 @@ from pmlopt import (
     weissman_radius,
 )
 from pmlopt.errors import PrivacyError
+from pmlopt.uncertainty import phi, weissman_delta, weissman_samples
 
 LEVELS = st.floats(0, 3)
 STEPS = st.floats(0.01, 2)
@@ -210,3 +212,116 @@ def test_levels_that_are_none_are_refused(epsilon: float) -> None:
     ):
         with pytest.raises(PrivacyError, match=r"epsilon|target level"):
             attempt()
+
+
+# ---------------------------------------------------------------- what is known beforehand
+
+KAPPAS = st.floats(1e-6, 0.5)
+
+
+@given(st.integers(1, 10**6), SIZES, st.floats(1e-3, 2.0), KAPPAS)
+@MODEST
+def test_radius_samples_and_delta_follow_from_each_other(
+    samples: int, size: int, radius: float, kappa: float
+) -> None:
+    delta = weissman_delta(radius, samples, size, kappa)
+    logarithm = math.log(Fraction(2**size - 2)) - samples * phi(kappa) * radius**2 / 4
+    assert delta <= 1
+    if logarithm > -600:
+        assert math.log(delta) == pytest.approx(min(0.0, logarithm), rel=1e-9, abs=1e-9)
+    if 1e-300 < delta < 0.99:
+        assert weissman_radius(samples, size, delta, kappa) == pytest.approx(radius, rel=1e-6)
+        needed = weissman_samples(radius * (1 + 1e-9), size, delta, kappa)
+        assert needed <= samples <= needed * (1 + 1e-6) + 1
+
+
+@given(SIZES, st.floats(1e-3, 2.0), DELTAS, KAPPAS)
+@MODEST
+def test_the_samples_for_a_radius_are_the_fewest(
+    size: int, radius: float, delta: float, kappa: float
+) -> None:
+    m = weissman_samples(radius, size, delta, kappa)
+    assert weissman_radius(m, size, delta, kappa) <= radius
+    if m > 1 and radius < 2:
+        assert weissman_radius(m - 1, size, delta, kappa) > radius * (1 - 1e-9)
+
+
+@given(SIZES, st.floats(0.0, 2.0), STEPS, DELTAS, KAPPAS, st.floats(1e-3, 0.5))
+@MODEST
+def test_what_is_known_takes_fewer_samples_and_keeps_the_promise(
+    size: int, epsilon: float, step: float, delta: float, kappa: float, least: float
+) -> None:
+    target = epsilon + step
+    plain = samples_needed(size, epsilon, target, delta)
+    for known in ({"kappa": kappa}, {"least": least}, {"kappa": kappa, "least": least}):
+        m = samples_needed(size, epsilon, target, delta, **known)
+        assert m <= plain
+        assert failure_bound(m, size, epsilon, target, **known) <= delta * (1 + 1e-12)
+        assert level_with_confidence(m, size, epsilon, delta, **known) <= target + 1e-9
+        if m > 1:
+            assert failure_bound(m - 1, size, epsilon, target, **known) > delta * (1 - 1e-9)
+
+
+def test_the_first_region_by_hand() -> None:
+    """N = 2, min p = 0.4 and e^eps = 1.25 < 1 / 0.6: the half radius is (1 - e^-0.1) 0.4 / 0.25."""
+    epsilon, width = math.log(1.25), -math.expm1(-0.1) * 0.4 / 0.25
+    found = failure_bound(100, 2, epsilon, epsilon + 0.1, least=0.4)
+    assert found == pytest.approx(2 * math.exp(-2 * 100 * width**2), rel=1e-9)
+    past = failure_bound(100, 2, math.log(2), math.log(2.5), least=0.4)
+    assert past == failure_bound(100, 2, math.log(2), math.log(2.5))
+
+
+def test_a_known_balance_by_hand() -> None:
+    # phi(1/4) = 2 log 3
+    found = failure_bound(100, 2, math.log(2), math.log(2.5), kappa=0.25)
+    assert found == pytest.approx(2 * math.exp(-2 * math.log(3) * 100 * 0.01), rel=1e-9)
+
+
+def test_the_promise_with_what_is_known_is_kept() -> None:
+    """As `test_the_promise_is_kept`, with kappa = min p of two letters, and in the first region."""
+    truth, m, delta, runs = [0.7, 0.3], 400, 0.1, 1000
+    draws = np.random.default_rng(31).multinomial(m, truth, size=runs)
+    failures = 0
+    for counts in draws:
+        estimate = Prior.from_counts(counts.tolist())
+        least = float(estimate.pmf.min())
+        mechanism = closed_forms.binary(estimate, 0.15)
+        level = leakage_level(estimate, mechanism)
+        promised = level_with_confidence(m, 2, level, delta, kappa=0.3, least=least)
+        assert promised < level_with_confidence(m, 2, level, delta)
+        failures += leakage_level(truth, mechanism) > promised
+    assert failures <= binom.ppf(1 - 1e-6, runs, delta)
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 0.6, math.nan, "half"])
+def test_a_kappa_that_is_none_is_refused(bad: float) -> None:
+    for attempt in (
+        lambda: samples_needed(3, 0.5, 0.6, 0.1, kappa=bad),
+        lambda: failure_bound(10, 3, 0.5, 0.6, kappa=bad),
+        lambda: level_with_confidence(10, 3, 0.5, 0.1, kappa=bad),
+        lambda: weissman_samples(0.1, 3, 0.1, kappa=bad),
+        lambda: weissman_delta(0.1, 10, 3, kappa=bad),
+        lambda: confidence_ball([3, 4], 0.1, kappa=bad),
+    ):
+        with pytest.raises(PrivacyError, match="kappa"):
+            attempt()
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 1.1, math.nan, "small"])
+def test_a_least_probability_that_is_none_is_refused(bad: float) -> None:
+    for attempt in (
+        lambda: samples_needed(3, 0.5, 0.6, 0.1, least=bad),
+        lambda: failure_bound(10, 3, 0.5, 0.6, least=bad),
+        lambda: level_with_confidence(10, 3, 0.5, 0.1, least=bad),
+    ):
+        with pytest.raises(PrivacyError, match="least probability"):
+            attempt()
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 2.1, math.nan, "wide", 1e-200])
+def test_a_radius_that_is_none_is_refused(bad: float) -> None:
+    with pytest.raises(PrivacyError, match="radius"):
+        weissman_samples(bad, 3, 0.1)
+    if bad != 1e-200:
+        with pytest.raises(PrivacyError, match="radius"):
+            weissman_delta(bad, 10, 3)

@@ -345,9 +345,13 @@ def test_no_ball_has_such_a_radius(radius: Any) -> None:
 
 
 @pytest.mark.parametrize("center", [[1.0, 0.0], [0.5, 0.5, 0.0]])
-def test_a_centre_on_the_boundary_is_refused(center: list[float]) -> None:
-    with pytest.raises(PriorError, match="every letter needs a positive"):
-        L1Ball(center, 0.1)
+def test_a_centre_on_the_boundary_needs_a_radius(center: list[float]) -> None:
+    assert L1Ball(center, 0.1).least_mean(np.eye(len(center)))[-1] == 0.0
+    with pytest.raises(PrivacyError, match="probability 0 under every prior"):
+        L1Ball(center, 0.0)
+    for none in ([1.1, -0.1, 0.0], [0.5, 0.4, 0.0]):
+        with pytest.raises(PriorError):
+            L1Ball(none, 0.1)
 
 
 @pytest.mark.parametrize("mass", [-1e-9, 0.3334, 0.5, math.nan, math.inf, "some"])
