@@ -94,7 +94,7 @@ def histogram(
 
 
 def _public(public_classes: bool) -> str:
-    """Which classes the promise takes for public."""
+    """Name the set of classes that the promise takes for public."""
     return "set of classes that occur" if public_classes else "classes given"
 
 

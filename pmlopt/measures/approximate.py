@@ -16,9 +16,11 @@ from pmlopt.prior import Prior, PriorLike
 
 
 def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
-    """`psi_1 = E max(0, 1 - e^(eps - l(Y)))`: below the failure probability; post-processing may raise it.
+    """The mean slack `psi_1 = E max(0, 1 - e^(eps - l(Y)))` of a mechanism at a level.
 
-    Source: ENV, Section III, Theorem 1 (i).
+    It is below the failure probability; post-processing may raise it.
+
+    Source: [saeidian2026envelopes, Section III, Theorem 1 (i)].
 
     Examples:
         >>> from fractions import Fraction
@@ -34,11 +36,11 @@ def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> fl
 
 
 def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
-    """`psi_2 = max_x sum_y max(0, P[x,y] - e^eps q[y])`: the least delta of `ApproximatePML`.
+    """The slack `psi_2 = max_x sum_y max(0, P[x,y] - e^eps q[y])` of a mechanism at a level.
 
-    Post-processing cannot raise it; it is no bound on the failure probability, nor that on it.
+    It is the least delta of `ApproximatePML`. Post-processing cannot raise it; it is no bound on the failure probability, nor that on it.
 
-    Source: ENV, Section III, Theorem 1 (ii).
+    Source: [saeidian2026envelopes, Section III, Theorem 1 (ii)].
 
     Examples:
         >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
@@ -99,7 +101,7 @@ def leakage_quantile(
     Raises:
         PrivacyError: delta is not in (0, 1).
 
-    Source: ENV, eqs. (9), (10), Lemma 2 and Section IV.
+    Source: [saeidian2026envelopes, eqs. (9), (10), Lemma 2 and Section IV].
 
     Examples:
         >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
@@ -140,7 +142,7 @@ def quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) 
 
 
 def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) -> float:
-    """`log max_x P(E | x) / P(E)`, in nats: what is leaked by learning that an event has happened.
+    """The leakage `log max_x P(E | x) / P(E)` of learning that an event has happened, in nats.
 
     Args:
         prior: N letters.
@@ -150,7 +152,7 @@ def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) 
     Raises:
         MechanismError: the event is not of M numbers in [0, 1], or never happens.
 
-    Source: ENV, Appendix C.
+    Source: [saeidian2026envelopes, Appendix C].
 
     Examples:
         >>> round(math.exp(event_leakage([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], [1, 0])), 12)
@@ -179,7 +181,7 @@ def binary_envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
     Raises:
         PrivacyError: delta is not in (0, 1).
 
-    Source: ENV, eq. (13) and Algorithm 1.
+    Source: [saeidian2026envelopes, eq. (13) and Algorithm 1].
 
     Examples:
         >>> round(math.exp(binary_envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)), 12)
@@ -197,7 +199,7 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     Raises:
         PrivacyError: delta is not in (0, 1).
 
-    Source: ENV, Algorithm 1.
+    Source: [saeidian2026envelopes, Algorithm 1].
 
     Examples:
         >>> binary_event([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.25)
@@ -224,7 +226,7 @@ def _by_ratio(p: Prior, m: Mechanism) -> tuple[IntArray, FloatArray, FloatArray]
 
 
 def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) -> tuple[float, float]:
-    """A lower and an upper bound on `envelope`, in nats, without a linear program.
+    """A lower and an upper bound on the `envelope`, in nats, without a linear program.
 
     Below: no post-processing (`leakage_quantile`) and binary post-processing (`binary_envelope`). Above: the
     level, and the maximal leakage plus `log(1/delta)`.
@@ -232,7 +234,7 @@ def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
     Raises:
         PrivacyError: delta is not in (0, 1).
 
-    Source: ENV, eq. (14) and Theorem 3.
+    Source: [saeidian2026envelopes, eq. (14) and Theorem 3].
 
     Examples:
         >>> low, high = envelope_bounds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.1)
@@ -248,14 +250,14 @@ def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
 
 
 def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
-    """`sum_i L_i + log(1/delta)`, in nats: bounds the envelope of mechanisms run one after another.
+    """An upper bound on the envelope of mechanisms run one after another, `sum_i L_i + log(1/delta)` in nats.
 
     Args:
         leakages: (n,) the maximal leakage of each; where a mechanism depends on earlier outputs, the largest
             over them, with the letters that they leave (`conditional_maximal_leakage`).
         delta: in (0, 1).
 
-    Source: ENV, Section IV-A.
+    Source: [saeidian2026envelopes, Section IV-A].
 
     Examples:
         >>> round(math.exp(composed_envelope_bound([math.log(1.5), math.log(2)], 0.5)), 12)
@@ -277,7 +279,7 @@ def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> floa
     Raises:
         MechanismError: shapes disagree, or a matrix is no mechanism.
 
-    Source: ENV, Section IV-A (Issa, Wagner and Kamath, Theorem 6).
+    Source: [saeidian2026envelopes, Section IV-A]; [issa2020operational, Theorem 6].
 
     Examples:
         >>> conditional_maximal_leakage(np.eye(2), [np.eye(2), np.eye(2)])  # the first has told all
@@ -295,9 +297,9 @@ def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> floa
 
 
 def counted_envelope_bound(outputs: int, delta: float) -> float:
-    """`log(M / delta)`, in nats: an upper bound on the envelope of any computation with M outputs.
+    """An upper bound on the envelope of any computation with M outputs, `log(M / delta)` in nats.
 
-    Source: ENV, Section VII.
+    Source: [saeidian2026envelopes, Section VII].
 
     Examples:
         >>> round(math.exp(counted_envelope_bound(4, 0.5)), 12)

@@ -1,4 +1,4 @@
-"""Averages of information."""
+"""Information that an output carries about the secret, on average."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pmlopt.prior import PriorLike
 
 
 def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
-    """I(X; Y) = sum_xy p[x] P[x,y] log(P[x,y] / q[y]), in nats.
+    """The mutual information I(X; Y) = sum_xy p[x] P[x,y] log(P[x,y] / q[y]), in nats.
 
     Examples:
         >>> import math
@@ -31,7 +31,7 @@ def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
 def channel_capacity(
     mechanism: MechanismLike, tolerance: float = 1e-12, iterations: int = 100_000
 ) -> tuple[float, float]:
-    """The largest mutual information over all priors, from below and from above, in nats.
+    """The channel capacity, the largest mutual information over all priors, from below and above, in nats.
 
     Blahut-Arimoto: `p <- p exp(D) / sum`, D[x] the divergence of row x from the output law. The information
     is the lower bound, the largest D the upper one.
@@ -62,7 +62,10 @@ def channel_capacity(
 
 
 def surplus(d: FloatArray) -> FloatArray:
-    """(1 + d) log(1 + d) - d >= 0: its mean is that of (1 + d) log(1 + d), with no terms to cancel."""
+    """The function (1 + d) log(1 + d) - d >= 0: of mean-zero d its mean is that of (1 + d) log(1 + d).
+
+    No terms cancel: near 0 it is a power series.
+    """
     small = np.abs(d) < 1e-2
     series = (
         d

@@ -11,7 +11,7 @@ from pmlopt.prior import PriorLike
 
 
 def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
-    """Pointwise maximal leakage of each outcome, l(y) = log(max_x P[x,y] / q[y]), in nats.
+    """The pointwise maximal leakage of each outcome, l(y) = log(max_x P[x,y] / q[y]), in nats.
 
     q = p P is the law of the output. Outputs with q[y] = 0 are outside the support: they get -inf,
     so that they count in no maximum.
@@ -54,7 +54,7 @@ def leakage_level(prior: PriorLike, mechanism: MechanismLike) -> float:
 
 
 def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
-    """Pointwise leakage in two parts: that an output excludes letters, and what it tells of the others.
+    """The pointwise leakage in two parts: that an output excludes letters, and what it tells of the others.
 
     `l(y) = -log p(A) + log max_x P[x,y] p(A) / q[y]` with A the letters that can emit y: the leakage of its
     support, and that under the prior on A alone. Both are at least 0.
@@ -83,7 +83,7 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
 
 
 def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
-    """i(x; y) = log(P[x,y] / q[y]), (N, M), in nats.
+    """The information density i(x; y) = log(P[x,y] / q[y]) of letters and outcomes, (N, M), in nats.
 
     -inf where P[x,y] = 0, which includes every output outside the support.
 
@@ -100,9 +100,9 @@ def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArra
 
 
 def lip_levels(prior: PriorLike, mechanism: MechanismLike) -> tuple[float, float]:
-    """(lower, upper): the smallest numbers with -lower <= i(x; y) <= upper on the support, in nats.
+    """The levels of local information privacy: the least with -lower <= i(x; y) <= upper, in nats.
 
-    Local information privacy, with the two sides apart (asymmetric LIP). `upper` is the PML level;
+    Over the support, and with the two sides apart (asymmetric LIP). `upper` is the PML level;
     `lower` is inf where an output of the support excludes a letter.
 
     Examples:

@@ -9,7 +9,7 @@ from pmlopt.arrays import FloatArray
 
 
 def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
-    """log((low + difference) / low) for low, difference >= 0, to full precision near 0 and far from it.
+    """The logarithm of (low + difference) / low for low, difference >= 0, without cancellation.
 
     A ratio near one is told by the difference, which the caller sums from non-negative terms; inf
     where low is 0 and the difference is not, 0 where both are.

@@ -9,7 +9,9 @@ from pmlopt.mechanism import MechanismLike, as_mechanism
 
 
 def maximal_leakage(mechanism: MechanismLike) -> float:
-    """Maximal leakage log(sum_y max_x P[x,y]), in nats (Issa, Wagner and Kamath).
+    """The maximal leakage log(sum_y max_x P[x,y]) of a mechanism, in nats.
+
+    Source: [issa2020operational, Theorem 1].
 
     Examples:
         >>> import math
@@ -21,7 +23,7 @@ def maximal_leakage(mechanism: MechanismLike) -> float:
 
 
 def ldp_level(mechanism: MechanismLike) -> float:
-    """The local differential privacy level max_y log(max_x P[x,y] / min_x P[x,y]), in nats.
+    """The level of local differential privacy, max_y log(max_x P[x,y] / min_x P[x,y]), in nats.
 
     inf where an output of the support has probability zero for some letter.
 

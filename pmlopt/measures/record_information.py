@@ -9,7 +9,9 @@ from pmlopt.measures.information import mutual_information
 
 
 def record_information(joint: FloatArray, rows: FloatArray) -> float:
-    """I(X_i; Y) where (X_i, T) has the law J and Y given T = t the row W[t], in nats.
+    """The mutual information of a record and the output, I(X_i; Y), in nats.
+
+    (X_i, T) has the law J, and Y given T = t the row W[t].
 
     Args:
         joint: (A, T) J.
@@ -27,7 +29,7 @@ def record_information(joint: FloatArray, rows: FloatArray) -> float:
 
 
 def dataset_entropy(joint: FloatArray, log_counts: FloatArray) -> float:
-    """H(X) = H(J) + sum_{a,t} J log c of the dataset that is uniform inside each cell (a, t), in nats.
+    """The entropy H(X) = H(J) + sum_{a,t} J log c of a dataset uniform inside each cell (a, t), in nats.
 
     It is the most that a dataset's entropy can be for this law of (X_i, T).
 
@@ -55,7 +57,7 @@ def uniform_alone(entropy: float, log_size: float) -> bool:
 
 
 def negative_entropies(laws: FloatArray) -> FloatArray:
-    """(K,) sum_y v[y] log v[y] of each row v.
+    """The negative entropy sum_y v[y] log v[y] of each row v, (K,) in nats.
 
     Examples:
         >>> negative_entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(6).tolist()

@@ -79,7 +79,7 @@ class GaussianFailure(Failure):
         return a, _TOP * np.exp(-(a**2) / 2)
 
     def _slope(self, at: Letters) -> FloatArray:
-        """T'."""
+        """The derivative T' in p; 0 where nothing leaks so much."""
         moved = self.scale / 2 * self.down[0] * (self.lost[0] / at.other) / at.rest * self._bell(at)[1]
         near, far = self._near_and_far(at)
         return np.where(at.possible, near - far - moved, 0.0)

@@ -77,7 +77,7 @@ class LaplaceFailure(Failure):
         return np.where(self._adds(least), np.where(at.possible, value, np.nan), 0.0)
 
     def _slope(self, at: Letters, least: Letters) -> FloatArray:
-        """T', as far."""
+        """The derivative T' in p, continued and cut off as `_formula` is."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         inner = (2 * at.mass - self.down[0]) * self.lost[0] / (2 * at.other * at.rest)
         slope = 1 - stretch * (2 + inner)

@@ -57,12 +57,12 @@ class LetterMasses:
 
 
 def _down(value: Fraction) -> float:
-    """The largest float that is not above."""
+    """Round to the largest float that is not above."""
     near = float(value)
     return math.nextafter(near, -math.inf) if Fraction(near) > value else near
 
 
 def _up(value: Fraction) -> float:
-    """The smallest float that is not below."""
+    """Round to the smallest float that is not below."""
     near = float(value)
     return math.nextafter(near, math.inf) if Fraction(near) < value else near

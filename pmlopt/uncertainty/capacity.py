@@ -32,7 +32,7 @@ class WorstCase(float):
 
 
 def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray:
-    """(M,) the largest leakage of each output over a set of priors, `log(max_x P[x,y] / w(P[:,y]))`, in nats.
+    """The largest leakage of each output over a set of priors, (M,) `log(max_x P[x,y] / w(P[:,y]))` in nats.
 
     -inf for outputs that never occur.
 

@@ -15,14 +15,14 @@ from pmlopt.uncertainty.boxes import Box
 from pmlopt.uncertainty.l1_ball import Center, L1Ball
 from pmlopt.uncertainty.prior_set import PriorSet
 
-LARGEST_BALANCED = 20
-"""Letters up to which `balance` looks at every event."""
+MAX_LETTERS_BALANCE = 20
+"""Letters up to which `balance` looks at every event: there are 2^20 of them then."""
 
 OUTWARD = 1e-9
-"""By this share an end of an interval is moved outward, for rounding."""
+"""By this share an end of an interval is moved outward, for rounding of the incomplete beta function."""
 
-STEPS = 64
-"""Steps of the search for an end."""
+HALVINGS = 64
+"""Halvings of the interval of an end: more than a float has digits."""
 
 
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
@@ -170,7 +170,7 @@ def balance(prior: PriorLike) -> float:
     largest = int(p.argmax())
     if p[largest] >= 0.5:
         return float(np.delete(p, largest).sum())
-    if len(p) > LARGEST_BALANCED:
+    if len(p) > MAX_LETTERS_BALANCE:
         return 0.5
     masses = subset_sums(p)
     return min(0.5, float(np.minimum(masses, masses.max() - masses).max()))
@@ -241,9 +241,9 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
 
 
 def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
-    """(N,) lower and upper bounds, each wrong with probability `tail` at most, rounded outward.
+    """The ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most.
 
-    They are looked for by the binomial's tails: SciPy's inverse of them can be far off in large samples.
+    They are rounded outward, and looked for by the binomial's tails: SciPy's inverse of them can be far off in large samples.
     """
     from scipy.special import betainc, betaincc
 
@@ -259,7 +259,7 @@ def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatA
 
 
 def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]) -> FloatArray:
-    """(N,) the nearest ends that are right, at most 1, by bisection of their logarithms.
+    """The nearest ends that are right, (N,) and at most 1, by bisection of their logarithms.
 
     Args:
         start: (N,) where the ends are too near.
@@ -267,7 +267,7 @@ def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray]
         right: whether each end is.
     """
     near, far = np.zeros(len(start)), furthest
-    for _ in range(STEPS):
+    for _ in range(HALVINGS):
         middle = (near + far) / 2
         enough = right(np.minimum(start * np.exp(middle), 1.0))
         near, far = np.where(enough, near, middle), np.where(enough, middle, far)
@@ -282,7 +282,7 @@ REGIONS: Mapping[str, Callable[[Prior, float], PriorSet]] = {
 
 
 def log_events(size: int) -> float:
-    """log(2^N - 2), the logarithm of the number of events between none and all; -inf for one letter.
+    """The logarithm log(2^N - 2) of the number of events between none and all; -inf for one letter.
 
     Examples:
         >>> log_events(2) == math.log(2), round(log_events(2000) / math.log(2), 9)
@@ -296,7 +296,7 @@ def log_events(size: int) -> float:
 def _counts_of(
     counts: Prior | Mapping[Label, int] | Sequence[int],
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
-    """The labels and counts of a sample."""
+    """The labels and counts of a sample, which are not all 0."""
     if isinstance(counts, Prior):
         _sample_size(counts)
         if counts.counts is None:

@@ -1,4 +1,4 @@
-"""All priors within an l1 distance of one."""
+"""The set of all priors within an l1 distance of a centre, which may leave letters out."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Center:
 
     @classmethod
     def of(cls, values: PriorLike | Center) -> Prior | Center:
-        """A prior, or a centre where an entry is 0."""
+        """A centre from an array: a prior where no entry is 0."""
         if isinstance(values, Prior | Center):
             return values
         array = float_array(values, 1, "the centre", PrivacyError)
@@ -222,5 +222,5 @@ class L1Ball(ChoquetSet):
         return {**least, "threshold": threshold, "below_threshold": np.minimum(matrix, threshold)}
 
     def __repr__(self) -> str:
-        """The size, without the whole center."""
+        """The size and radius, without the whole centre."""
         return f"L1Ball(<prior on {self.size} letters>, {self.radius:g})"

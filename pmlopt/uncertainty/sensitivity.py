@@ -219,7 +219,7 @@ def robust_level(epsilon: float, radius: float) -> float:
 
 
 def _less(share: float) -> float:
-    """-log(1 - share); inf where nothing is left."""
+    """The growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left."""
     return -math.log1p(-share) + 0.0 if share < 1 else math.inf
 
 
