@@ -38,7 +38,8 @@ def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> fl
 def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
     """The slack `psi_2 = max_x sum_y max(0, P[x,y] - e^eps q[y])` of a mechanism at a level.
 
-    It is the least delta of `ApproximatePML`. Post-processing cannot raise it; it is no bound on the failure probability, nor that on it.
+    It is the least delta of `ApproximatePML`. Post-processing cannot raise it; it is no bound on the failure
+    probability, nor that on it.
 
     Source: [saeidian2026envelopes, Section III, Theorem 1 (ii)].
 

@@ -243,7 +243,8 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
 def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
     """The ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most.
 
-    They are rounded outward, and looked for by the binomial's tails: SciPy's inverse of them can be far off in large samples.
+    They are rounded outward, and looked for by the binomial's tails: SciPy's inverse of them can be far off
+    in large samples.
     """
     from scipy.special import betainc, betaincc
 

@@ -264,6 +264,14 @@ class TestPromise:
         ]
         assert scales[0] < scales[1] < 4.0  # 2 / 0.5 is that of local differential privacy
 
+    def test_the_table_of_the_documentation(self) -> None:
+        printed = {(60, 40): [2.76, 2.55, 1.88], (600, 400): [2.16, 2.10, 1.88]}
+        for counts, row in printed.items():
+            sample = Prior.from_counts(counts)
+            sets = [confidence_ball(sample, 0.01), confidence_box(sample, 0.01), None]
+            found = [BinaryLaplace.calibrate(sample, epsilon=0.5, over=one).scale for one in sets]
+            assert found == pytest.approx(row, abs=0.0051)
+
     @pytest.mark.parametrize("kind", KINDS)
     def test_without_a_set_there_is_nothing_to_promise(self, kind: type[BinaryNoise]) -> None:
         for delta in (None, 0.01):
