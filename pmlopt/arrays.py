@@ -17,6 +17,30 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Label = Hashable
 
+
+class Positions(tuple[int, ...]):
+    """The numbers 0, 1, ..., N-1 of letters that were given no labels.
+
+    They equal the tuple of the same numbers; only their class says that nobody named the letters, so that
+    they go with any labels by position, where labels that were given must be the same. The class travels
+    with the tuple: through constructors, copies and pickles, and not through slices.
+
+    Examples:
+        >>> Positions(3), Positions(3) == (0, 1, 2), type(Positions(3)[:2])
+        ((0, 1, 2), True, <class 'tuple'>)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, size: int) -> Positions:
+        """Make the numbers from 0 to `size` - 1."""
+        return super().__new__(cls, range(size))
+
+    def __getnewargs__(self) -> tuple[int]:
+        """What a copy or a pickle is made from."""
+        return (len(self),)
+
+
 SUM_TOLERANCE = 1e-9
 """How far a sum of probabilities may be from one: room for rounding, not for mistakes."""
 
@@ -75,24 +99,53 @@ def position(index: Sequence[int]) -> str:
 def labels_of(
     labels: Iterable[Label] | None, size: int, what: str, error: type[InputError]
 ) -> tuple[Label, ...]:
-    """Distinct labels as a tuple of the given size; 0, 1, 2, ... where none are given."""
+    """Distinct labels as a tuple of the given size; `Positions` where none are given, or where they are that.
+
+    Raises:
+        InputError: of the class `error`: there are more or fewer labels, one stands twice, or one cannot be a
+            label: it has no hash, or is a NaN, which equals nothing.
+    """
     if labels is None:
-        return tuple(range(size))
+        return Positions(size)
     if isinstance(labels, str):
         raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")
     if not isinstance(labels, Iterable):
         raise error(f"{what} must be a sequence of labels, not {labels!r}")
-    given = tuple(item.item() if isinstance(item, np.generic) else item for item in labels)
+    given: tuple[Label, ...]
+    if isinstance(labels, Positions):
+        given = labels
+    else:
+        given = tuple(item.item() if isinstance(item, np.generic) else item for item in labels)
     if len(given) != size:
         raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
     seen: set[Label] = set()
     for label in given:
         if not isinstance(label, Hashable):
             raise error(f"{what}: {label!r} cannot be a label: use text or numbers")
+        if _has_nan(label):
+            raise error(f"{what}: {label!r} cannot be a label, for it does not equal itself: use text")
         if label in seen:
             raise error(f"{what}: the label {label!r} stands twice; labels must be distinct")
         seen.add(label)
     return given
+
+
+def _has_nan(label: Label) -> bool:
+    """Whether a label, or a part of it, does not equal itself; tuples compare identities and hide that."""
+    if isinstance(label, tuple | frozenset):
+        return any(map(_has_nan, label))
+    return bool(label != label)
+
+
+def subset_of(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:
+    """The labels at some places; all `Positions` in their order stay positions, and others become labels.
+
+    Examples:
+        >>> subset_of(("a", "b", "c"), [2, 0]), type(subset_of(Positions(2), [0, 1])).__name__
+        (('c', 'a'), 'Positions')
+    """
+    chosen = tuple(labels[place] for place in places)
+    return labels if isinstance(labels, Positions) and chosen == labels else chosen
 
 
 def nonnegative(value: float, what: str, error: type[InputError]) -> float:

@@ -8,24 +8,33 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label
+from pmlopt.arrays import FloatArray, Label, Positions
 from pmlopt.errors import FileFormatError
 
 FORMAT = "pmlopt-mechanism"
 VERSION = 1
 ENDINGS = (".csv", ".json", ".npz")
+SIDES = ("inputs", "outputs")
+LARGEST_FILE = 2**30
+"""Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
+LARGEST_EXPANSION = 2**26
+"""Bytes, 64 MiB, by which the arrays of an NPZ file may be larger than the file: pmlopt does not compress."""
 
 
 @dataclass(frozen=True)
 class MatrixFile:
-    """What a mechanism file holds: the matrix, the labels of its rows and columns, and metadata."""
+    """What a mechanism file holds: the matrix, the labels of its rows and columns, and metadata.
+
+    Labels that nobody gave are `Positions`, as in a `Mechanism`.
+    """
 
     matrix: FloatArray
     inputs: tuple[Label, ...]
@@ -34,20 +43,40 @@ class MatrixFile:
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise where a file cannot be written for want of its folder, or because a folder stands there."""
-    target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        raise FileFormatError(f"{path}: cannot be written: it is a folder, or its folder is not there")
+    """Raise where a file cannot be written: a folder is there, its own is not, the name is too long."""
+    try:
+        kind, folder = _kind_of(path), Path(path).parent.stat().st_mode
+    except (OSError, ValueError) as cause:
+        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+    if kind is not None and stat.S_ISDIR(kind):
+        raise FileFormatError(f"{path}: cannot be written: it is a folder")
+    if not stat.S_ISDIR(folder):
+        raise FileFormatError(f"{path}: cannot be written: {Path(path).parent} is no folder")
+
+
+def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths lead to one file, by links of any kind, or would once it is there."""
+    try:
+        return Path(one).samefile(other)
+    except (OSError, ValueError):  # one is not there: they are one file if they have one name
+        return Path(one).absolute() == Path(other).absolute()
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file so that it is there whole or not at all: beside it first, then renamed."""
+    """Write a file so that it is there whole or not at all: beside it first, then renamed.
+
+    What is there and is no file, such as a pipe or a terminal, stays what it is and receives the bytes.
+    """
     try:
+        kind = _kind_of(path)
+        if kind is not None and not stat.S_ISREG(kind):
+            _write_stream(path, kind, content)
+            return
         target = Path(path).resolve()  # a link stays, and its file is written
-        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        mode = 0o666 & ~_umask() if kind is None else stat.S_IMODE(kind)
+        handle, temporary = tempfile.mkstemp(prefix=".pmlopt-", dir=target.parent)
     except (OSError, ValueError) as cause:
-        raise FileFormatError(f"{path}: cannot be written: {_reason(cause)}") from None
+        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
@@ -55,13 +84,29 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         Path(temporary).replace(target)
     except OSError as cause:
         Path(temporary).unlink(missing_ok=True)
-        raise FileFormatError(f"{path}: cannot be written: {_reason(cause)}") from None
+        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
-def _reason(cause: Exception) -> str:
+def _kind_of(path: str | os.PathLike[str]) -> int | None:
+    """The mode of what stands at a path, past links; None where nothing does."""
+    try:
+        return Path(path).stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _write_stream(path: str | os.PathLike[str], kind: int, content: bytes) -> None:
+    if not (stat.S_ISFIFO(kind) or stat.S_ISCHR(kind)):
+        raise OSError("it is no file, pipe or terminal")
+    with Path(path).open("wb") as stream:
+        stream.write(content)
+
+
+def reason_of(cause: Exception) -> str:
+    """What the system says went wrong, without the path."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
@@ -98,9 +143,16 @@ def read_matrix(path: str | os.PathLike[str]) -> MatrixFile:
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """The bytes of a file, or a FileFormatError that says why not."""
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            content = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as cause:
-        raise FileFormatError(f"{path}: cannot be read: {_reason(cause)}") from None
+        raise FileFormatError(f"{path}: cannot be read: {reason_of(cause)}") from None
+    if len(content) > LARGEST_FILE:
+        raise FileFormatError(
+            f"{path}: is larger than {LARGEST_FILE} bytes, the most that is read: give a smaller file, or "
+            "raise pmlopt.files.LARGEST_FILE"
+        )
+    return content
 
 
 def read_rows(path: str | os.PathLike[str], content: bytes | None = None) -> list[list[str]]:
@@ -134,7 +186,7 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
             f"{path}: has {len(rows[0])} column(s): a prior has two, letter and count (or probability), "
             "with a comma between"
         )
-    if _is_number(rows[0][1]):
+    if is_number(rows[0][1]):
         raise FileFormatError(f"{path}: the first row, {rows[0]}, looks like data: put a header above it")
     texts = [row[1].strip() for row in rows[1:]]
     labels = labels_from_text([row[0] for row in rows[1:]])
@@ -149,7 +201,8 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
     return labels, numbers
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number, which may be infinite or NaN."""
     try:
         float(text)
     except ValueError:
@@ -160,6 +213,8 @@ def _is_number(text: str) -> bool:
 def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
     """Labels from the cells of a CSV: numbers where every cell is one as Python writes it, else text.
 
+    A cell `nan` is text, for no label may differ from itself.
+
     Examples:
         >>> labels_from_text(["1", "2"]), labels_from_text(["01", "2"]), labels_from_text(["1", "a"])
         ((1, 2), ('01', '2'), ('1', 'a'))
@@ -169,7 +224,7 @@ def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
             numbers = [kind(text) for text in texts]
         except ValueError:
             continue
-        if all(str(number) == text for number, text in zip(numbers, texts, strict=True)):
+        if all(str(number) == text and number == number for number, text in zip(numbers, texts, strict=True)):
             return tuple(numbers)
     return tuple(texts)
 
@@ -188,8 +243,17 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is not text, a number, a list or a table")
 
 
-def _to_csv(stored: MatrixFile) -> bytes:
-    for labels in (stored.inputs, stored.outputs):
+def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> None:
+    """Complain of labels that the format of a file cannot hold."""
+    if ending_of(path) == ".csv":
+        _check_csv_labels(labels)
+        csv_bytes([labels])
+    else:
+        _check_json_labels(labels)
+
+
+def _check_csv_labels(*sides: tuple[Label, ...]) -> None:
+    for labels in sides:
         texts = [str(label) for label in labels]
         back = labels_from_text(texts)
         if list(map(type, back)) != list(map(type, labels)) or back != labels:
@@ -197,17 +261,31 @@ def _to_csv(stored: MatrixFile) -> bytes:
                 f"a CSV file would give the labels {labels} back as {back}: save as .json or .npz, or "
                 "use labels that are all text, or all of one kind of number"
             )
+
+
+def _to_csv(stored: MatrixFile) -> bytes:
+    _check_csv_labels(stored.inputs, stored.outputs)
+    rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
+    return csv_bytes([["", *stored.outputs], *([label, *map(repr, row)] for label, row in rows)])
+
+
+def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
+    r"""Rows as a CSV file, each ended by a newline, where every cell comes back as it was.
+
+    Examples:
+        >>> csv_bytes([["a", 1], ["b\r", 2]])
+        b'a,1\n"b\r","2"\n'
+    """
     stream = io.StringIO(newline="")
-    # the writer does not see that a carriage return needs quotes
-    odd = any("\r" in str(label) for label in (*stored.inputs, *stored.outputs))
-    writer = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL)
-    writer.writerow(["", *stored.outputs])
-    for label, row in zip(stored.inputs, stored.matrix.tolist(), strict=True):
-        writer.writerow([label, *map(repr, row)])
+    plain = csv.writer(stream, lineterminator="\n")
+    quoted = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        # the writer does not see that a carriage return needs quotes
+        (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
     try:
         return stream.getvalue().encode()
     except UnicodeEncodeError as cause:
-        raise FileFormatError(f"a label cannot be written as UTF-8: {cause}") from None
+        raise FileFormatError(f"a label or a cell cannot be written as UTF-8: {cause}") from None
 
 
 def _from_csv(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
@@ -229,18 +307,23 @@ def _number(cell: str, where: str) -> float:
         raise FileFormatError(f"{where}: {cell!r} stands where a number belongs") from None
 
 
-def _to_json(stored: MatrixFile) -> bytes:
-    for label in (*stored.inputs, *stored.outputs):
+def _check_json_labels(labels: Iterable[Label]) -> None:
+    for label in labels:
         if not isinstance(label, str | int | float):
             raise FileFormatError(
                 f"the label {label!r} cannot be written: labels in files are text or numbers"
             )
+
+
+def _to_json(stored: MatrixFile) -> bytes:
+    _check_json_labels((*stored.inputs, *stored.outputs))
     return json_bytes(
         {
             "format": FORMAT,
             "version": VERSION,
             "inputs": stored.inputs,
             "outputs": stored.outputs,
+            "unnamed": [side for side in SIDES if isinstance(getattr(stored, side), Positions)],
             "matrix": stored.matrix,
             "metadata": dict(stored.metadata),
         }
@@ -261,10 +344,23 @@ def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     missing = [key for key in ("inputs", "outputs", "matrix") if key not in data]
     if missing:
         raise FileFormatError(f"{path}: the key {missing[0]!r} is missing")
-    for key in ("inputs", "outputs"):
-        if not isinstance(data[key], list) or any(isinstance(v, list | dict) for v in data[key]):
-            raise FileFormatError(f"{path}: {key!r} must be a list of labels")
-    return MatrixFile(data["matrix"], tuple(data["inputs"]), tuple(data["outputs"]), data.get("metadata", {}))
+    unnamed = data.get("unnamed", [])
+    inputs, outputs = (_side(path, side, data[side], unnamed) for side in SIDES)
+    return MatrixFile(data["matrix"], inputs, outputs, data.get("metadata", {}))
+
+
+def _side(path: str | os.PathLike[str], side: str, labels: Any, unnamed: Any) -> tuple[Label, ...]:
+    """The labels of one side of a matrix in JSON; `Positions` where the file says that nobody gave them."""
+    if not isinstance(labels, list) or any(isinstance(label, list | dict) for label in labels):
+        raise FileFormatError(f"{path}: {side!r} must be a list of labels")
+    if not isinstance(unnamed, list) or any(known not in SIDES for known in unnamed):
+        raise FileFormatError(f'{path}: "unnamed" is {unnamed!r}: it lists the sides without labels')
+    if side not in unnamed:
+        return tuple(labels)
+    positions = Positions(len(labels))
+    if tuple(labels) != positions:
+        raise FileFormatError(f"{path}: the {side} {labels} are not 0, 1, ..., so they are not unnamed")
+    return positions
 
 
 def _to_npz(stored: MatrixFile) -> bytes:
@@ -276,9 +372,23 @@ def _to_npz(stored: MatrixFile) -> bytes:
 
 def _from_npz(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     try:
+        _check_expansion(path, content)
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             matrix, about = arrays["matrix"], arrays["about"].tobytes()
+    except FileFormatError:
+        raise
     except Exception as cause:  # what zip and npy readers raise on foreign bytes has no bounds
         raise FileFormatError(f"{path}: is not a whole mechanism in NPZ: {cause}") from None
     labels = _from_json(path, about)
     return MatrixFile(matrix, labels.inputs, labels.outputs, labels.metadata)
+
+
+def _check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
+    """Complain of a compressed file before its arrays fill the memory."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        expanded = sum(entry.file_size for entry in archive.infolist())
+    if expanded > len(content) + LARGEST_EXPANSION:
+        raise FileFormatError(
+            f"{path}: has {len(content)} bytes and expands to {expanded}, over {LARGEST_EXPANSION} above its "
+            "size: save it without compression, or raise pmlopt.files.LARGEST_EXPANSION"
+        )

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmlopt import files
-from pmlopt.arrays import SUM_TOLERANCE, FloatArray, IntArray, Label, float_array, labels_of
+from pmlopt.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    IntArray,
+    Label,
+    Positions,
+    float_array,
+    labels_of,
+    subset_of,
+)
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.prior import Prior, PriorLike, as_prior
 
@@ -22,8 +31,9 @@ class Mechanism:
 
     Args:
         matrix: (N, M) non-negative numbers; row x is the law of the output Y when X = x.
-        inputs: N labels of the rows; 0, 1, ... where none are given.
-        outputs: M labels of the columns; 0, 1, ... where none are given.
+        inputs: N labels of the rows. Where none are given they are `Positions`, the numbers 0, 1, ..., N-1,
+            which pair with the labels of a prior by position; labels that are given never do.
+        outputs: M labels of the columns, the same.
 
     Raises:
         MechanismError: the matrix is not two-dimensional, has a negative, NaN or infinite entry, or
@@ -98,7 +108,7 @@ class Mechanism:
     def reduced(self, rtol: float = 1e-12) -> Mechanism:
         """The same mechanism without outputs that never occur, similar outputs merged.
 
-        Two outputs are similar when their columns are proportional (ENV, appendix): they tell an
+        Two outputs are similar when their columns are proportional [saeidian2026envelopes]: they tell an
         adversary the same. Merging keeps the first one's label and leaves every leakage unchanged.
 
         Examples:
@@ -108,7 +118,7 @@ class Mechanism:
         """
         groups = self.similar_outputs(rtol)
         merged = np.column_stack([self.matrix[:, group].sum(axis=1) for group in groups])
-        return Mechanism(merged, self.inputs, [self.outputs[group[0]] for group in groups])
+        return Mechanism(merged, self.inputs, subset_of(self.outputs, [group[0] for group in groups]))
 
     def similar_outputs(self, rtol: float = 1e-12) -> list[list[int]]:
         """The outputs that occur, by place, in groups whose columns are proportional; see `reduced`.
@@ -157,13 +167,17 @@ class Mechanism:
 
         `.csv`: the header is the outputs, the first column the inputs. `.json`: labels, matrix and
         metadata. `.npz`: the same as numpy arrays. Floats are written so that reading gives back
-        the same doubles. A CSV has no room for metadata and leaves it out.
+        the same doubles. A CSV has no room for metadata and leaves it out, nor for the absence of labels:
+        its numbers 0, 1, ... come back as labels that were given. JSON and NPZ say which sides had none.
         """
         files.write_matrix(path, files.MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mechanism:
         """Read a mechanism from a .csv, .json or .npz file.
+
+        The labels in a file are labels that were given, unless it says under "unnamed" that nobody gave
+        them; where a file says nothing, they were given.
 
         Raises:
             FileFormatError: the file is not there, cut short, or holds no mechanism.
@@ -214,19 +228,23 @@ def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism
 
 
 def match_labels(
-    left: Sequence[Label],
-    right: Sequence[Label],
+    left: tuple[Label, ...],
+    right: tuple[Label, ...],
     left_name: str,
     right_name: str,
     error: type[InputError] = MechanismError,
 ) -> None:
-    """Labels must agree, unless one side has only the numbers 0, 1, ... it was given for want of names."""
-    unnamed = tuple(range(len(left)))
-    if left == right or unnamed in (left, right):
+    """Complain of labels that differ; `Positions`, on either side, go with any labels."""
+    if left == right or isinstance(left, Positions) or isinstance(right, Positions):
         return
     if set(left) == set(right):
         raise error(
             f"{left_name} {left} and {right_name} {right} are the same in another order: "
             "reorder one of them (Prior.reordered)"
+        )
+    if sorted(map(str, left)) == sorted(map(str, right)):
+        raise error(
+            f"{left_name} {left} and {right_name} {right} look alike and differ: text on one side is a "
+            "number on the other; give both the same"
         )
     raise error(f"{left_name} {left} and {right_name} {right} differ")

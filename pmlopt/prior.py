@@ -11,7 +11,17 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, common_integers, float_array, labels_of, whole
+from pmlopt.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    Positions,
+    common_integers,
+    float_array,
+    labels_of,
+    subset_of,
+    whole,
+)
 from pmlopt.errors import PriorError
 
 SMALLEST = 1e-300
@@ -24,7 +34,8 @@ class Prior:
 
     Args:
         probabilities: (N,) positive numbers that sum to one (within 1e-9).
-        labels: N distinct labels of the letters; 0, 1, ..., N-1 where none are given.
+        labels: N distinct labels of the letters. Where none are given they are `Positions`, the numbers 0,
+            1, ..., N-1, which pair with other labels by position; labels that are given never do.
         samples: the number of observations the probabilities were estimated from, if they were.
 
     Raises:
@@ -97,7 +108,7 @@ class Prior:
     def from_counts(
         cls, counts: Mapping[Label, int] | Sequence[int], labels: Iterable[Label] | None = None
     ) -> Prior:
-        """The empirical distribution of a table of counts, with its sample size (EMP eq. (3)).
+        """The empirical distribution of a table of counts, with its sample size.
 
         Letters must be fixed before the sample is seen, and pseudo-counts are no sample: a promise over the
         sample does not hold for counts to which something was added.
@@ -108,6 +119,8 @@ class Prior:
 
         Raises:
             PriorError: a count is zero, negative or not a whole number.
+
+        Source: [grosse2025empirical, eq. (3)].
 
         Examples:
             >>> prior = Prior.from_counts({"low": 3, "high": 1})
@@ -208,13 +221,17 @@ class Prior:
             array([0.25, 0.75])
         """
         names = labels_of(labels, self.size, "the new order", PriorError)
+        if isinstance(names, Positions) and not isinstance(self.labels, Positions):
+            raise PriorError(
+                f"the new order has no labels, and the prior has {self.labels}: give all of them"
+            )
         place = {label: i for i, label in enumerate(self.labels)}
         missing = [label for label in names if label not in place]
         if missing:
             raise PriorError(f"the label {missing[0]!r} is not a letter of the prior {self.labels}")
         order = [place[label] for label in names]
         counts = None if self.counts is None else tuple(self.counts[i] for i in order)
-        return Prior._made(self.probabilities[order], names, self.samples, counts)
+        return Prior._made(self.probabilities[order], subset_of(self.labels, order), self.samples, counts)
 
 
 PriorLike: TypeAlias = Prior | ArrayLike
@@ -228,7 +245,7 @@ def as_prior(prior: PriorLike) -> Prior:
 def counted(
     counts: Mapping[Label, int] | Sequence[int], labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
-    """The labels and the whole numbers of a table of counts, which may be 0."""
+    """The labels and the whole numbers of a table of counts, which may be 0; `Positions` for a bare list."""
     if isinstance(counts, Mapping):
         if labels is not None:
             raise PriorError("the counts carry their labels already: leave out `labels`")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
 from pmlopt.backends.highs import loaded, model_of
-from pmlopt.errors import ProgramError
-from pmlopt.files import write_whole
+from pmlopt.errors import FileFormatError, ProgramError
+from pmlopt.files import reason_of, write_whole
 
 
 def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
@@ -28,10 +29,24 @@ def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
     solver.changeObjectiveOffset(inverse[-1][cp.settings.OFFSET])
     for column, name in enumerate(_column_names(data)):
         solver.passColName(column, name)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "program.mps"
-        solver.writeModel(str(file))
-        write_whole(path, file.read_bytes())
+    write_whole(path, _written(solver))
+
+
+def _written(solver: Any) -> bytes:
+    """The model as HiGHS writes it to a file, whole: HiGHS itself does not tell of a full disk."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "program.mps"
+            solver.writeModel(str(file))
+            content = file.read_bytes()
+    except OSError as cause:
+        raise FileFormatError(f"the temporary file of the MPS format: {reason_of(cause)}") from None
+    if content.split()[-1:] != [b"ENDATA"]:
+        raise FileFormatError(
+            f"the temporary file of the MPS format in {tempfile.gettempdir()} is cut short: is the disk "
+            "full? TMPDIR names another folder"
+        )
+    return content
 
 
 def _column_names(data: dict[str, object]) -> list[str]:

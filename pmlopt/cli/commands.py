@@ -1,14 +1,12 @@
 """The command line: `pmlopt` or `python -m pmlopt`.
 
 Exit codes: 0 done, 1 the claim fails, 2 bad input (a message, no traceback, no file), 3 no solver
-could solve it, 70 a bug in pmlopt (with a traceback to report). Modules are imported where they are
-used, so that help and audits answer at once.
+could solve it, 70 a bug in pmlopt (with a traceback to report), 130 interrupted, 141 nobody reads the
+output any more. Modules are imported where they are used, so that help and audits answer at once.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import sys
 from collections.abc import Sequence
@@ -18,7 +16,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pmlopt import files
-from pmlopt.cli.options import CLAIM_FAILS, PATH, Asked, Run, asks, code_of, exits, json_option, main, runs
+from pmlopt.cli.options import (
+    CLAIM_FAILS,
+    PATH,
+    Asked,
+    Run,
+    asks,
+    check_apart,
+    code_of,
+    exits,
+    json_option,
+    main,
+    runs,
+)
 from pmlopt.cli.printing import (
     echo_json,
     expectation_rows,
@@ -27,6 +37,7 @@ from pmlopt.cli.printing import (
     print_audit,
     print_envelopes,
     print_verdict,
+    say,
 )
 from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
 from pmlopt.errors import InputError
@@ -50,7 +61,7 @@ def solve_command(problem: str, run: Run) -> None:
     """
     from pmlopt.instances import find
 
-    run.check()
+    run.check([Path(problem)])
     instance = find(problem)
     result = run.solve(instance.program)
     agrees = instance.expected is None or instance.expected.agrees(result.value)
@@ -79,11 +90,13 @@ def design(
     asked: Asked, epsilon: float, utility_name: str, minimise: bool, outputs: str | None, run: Run
 ) -> None:
     """Design the optimal mechanism for a prior, a privacy bound and a utility."""
-    run.check()
+    run.check([*asked.files, Path(utility_name)])
     prior = asked.prior()
     privacy = asked.requirement(epsilon, prior)
     utility, columns = read_utility(utility_name, minimise, prior)
-    letters = read_outputs(outputs) if outputs is not None else columns
+    letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
+    if run.output is not None and isinstance(letters, tuple):
+        files.check_labels(run.output, letters)
 
     def declare() -> Program[Any]:
         from pmlopt.programs.designs import design as build
@@ -175,8 +188,9 @@ def apply(mechanism_file: Path, data: Path, column: str, output: Path, seed: int
     """Replace a column of the CSV file DATA by the outputs of MECHANISM, row by row."""
     from pmlopt.mechanism import Mechanism
 
-    if output.resolve() == data.resolve():
+    if files.is_same_file(output, data):
         raise InputError(f"{output}: is the data itself: write the release to another file")
+    check_apart([output], [mechanism_file])
     files.check_target(output)
     mechanism = Mechanism.load(mechanism_file)
     rows = files.read_rows(data)
@@ -187,10 +201,8 @@ def apply(mechanism_file: Path, data: Path, column: str, output: Path, seed: int
     released = as_text.sample((row[place] for row in rows[1:]), seed)
     for row, letter in zip(rows[1:], released, strict=True):
         row[place] = str(letter)
-    stream = io.StringIO(newline="")
-    csv.writer(stream, lineterminator="\n").writerows(rows)
-    files.write_whole(output, stream.getvalue().encode())
-    click.echo(f"{len(released)} rows written to {output}")
+    files.write_whole(output, files.csv_bytes(rows))
+    say(f"{len(released)} rows written to {output}")
 
 
 def _envelopes(

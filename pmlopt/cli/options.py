@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 
 from pmlopt import __version__, files
-from pmlopt.cli.printing import echo_json, print_result, status
+from pmlopt.cli.printing import echo_json, print_result, say, status
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pmlopt.result import Result
     from pmlopt.uncertainty import PriorSet
 
-CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, CLOSED = 1, 2, 3, 70, 141
+CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 A = ParamSpec("A")
 
 
@@ -35,16 +36,16 @@ def exits(command: Callable[A, None]) -> Callable[A, None]:
     @wraps(command)
     def run(*args: A.args, **kwargs: A.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with _streams():
+                command(*args, **kwargs)
         except InputError as error:
             _fail(error, BAD_INPUT)
         except (SolverError, InfeasibleError) as error:
             _fail(error, NOT_SOLVED)
         except PmloptError as error:
             _fail(error, BAD_INPUT)
-        except BrokenPipeError:  # whoever was reading the output has left
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(CLOSED)
+        except MemoryError as error:
+            _fail(f"this needs more memory than there is: give a smaller problem ({error})", BAD_INPUT)
         except Exception:  # a bug of pmlopt's must not look like a claim that fails
             traceback.print_exc()
             sys.exit(BUG)
@@ -52,12 +53,54 @@ def exits(command: Callable[A, None]) -> Callable[A, None]:
     return run
 
 
-def _fail(error: Exception, code: int) -> None:
-    click.echo(f"pmlopt: {error}", err=True)
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Turn an interrupt, and what the system says of files and streams, into an exit code and words."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # whoever was reading the output has left
+        _forget_output()
+        sys.exit(CLOSED)
+    except OSError as error:
+        _forget_output()
+        place = error.filename or "the output cannot be written, or the current folder is gone"
+        _fail(f"{place}: {files.reason_of(error)}", BAD_INPUT)
+
+
+def _forget_output() -> None:
+    """Send what is left of the output nowhere, or Python would complain of it again at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):  # a stream that is no file of the system's
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(error: Exception | str, code: int) -> None:
+    say(f"pmlopt: {error}", err=True)
     sys.exit(code)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """The commands, with the same exit codes before one of them begins, as while options are read."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the options before the command, and print the help."""
+        with _streams():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Read the command's options, and run it."""
+        with _streams():
+            return super().invoke(ctx)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
     """Design privacy mechanisms by convex optimization, with a proof of the bound."""
@@ -90,8 +133,13 @@ class Asked:
         return read_prior(self.prior_file)
 
     @property
+    def files(self) -> list[Path]:
+        """The files that are read."""
+        return [path for path in (self.prior_file, self.counts_file) if path is not None]
+
+    @property
     def title(self) -> str:
-        """The name of the file."""
+        """The name of the file that the prior comes from."""
         file = self.prior_file or self.counts_file
         assert file is not None
         return file.name
@@ -168,6 +216,14 @@ def check_distinct(targets: Sequence[Path]) -> None:
         raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
 
 
+def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
+    """Complain of a file to write that is one of those that are read."""
+    for source in inputs:
+        for target in targets:
+            if files.is_same_file(target, source):
+                raise InputError(f"{target}: is read by this command: write to another file")
+
+
 def check_drawable(path: Path) -> None:
     """Complain of a picture that cannot be drawn, by its ending or for want of the extra."""
     from pmlopt.plots import ENDINGS, figure_class
@@ -188,10 +244,11 @@ class Run:
     plot: Path | None
     as_json: bool
 
-    def check(self) -> None:
-        """Complain of what cannot be written before any solver runs."""
+    def check(self, inputs: Iterable[Path] = ()) -> None:
+        """Complain of what cannot be written before any solver runs, or would write over what is read."""
         targets = [path for path in (self.output, self.mps, self.plot) if path is not None]
         check_distinct(targets)
+        check_apart(targets, inputs)
         for path in targets:
             files.check_target(path)
         if self.output is not None:

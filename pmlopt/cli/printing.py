@@ -27,6 +27,26 @@ WIDEST_TABLE = 12
 T = TypeVar("T")
 
 
+def shown(text: str) -> str:
+    r"""A text as one line of a terminal shows it: line ends, control codes and what is no text escaped.
+
+    Labels and names of files come from whoever made them, and must not look like what pmlopt says.
+
+    Examples:
+        >>> shown("yes"), shown("no\nThe claim holds"), shown("\x1b[2K")
+        ('yes', 'no\\nThe claim holds', '\\x1b[2K')
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def say(text: str, err: bool = False) -> None:
+    """Print one line; whatever it holds, it stays one line."""
+    click.echo(shown(text), err=err)
+
+
 def status(text: str, quiet: bool) -> Any:
     """A spinner on a terminal, nothing elsewhere."""
     from contextlib import nullcontext
@@ -118,10 +138,10 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         ("seconds", f"{result.timings.total:.3f} ({result.timings.compile:.3f} compile, "
                     f"{result.timings.solve:.3f} solve, {result.timings.certify:.3f} certify)"),
     ]  # fmt: skip
-    click.echo(title)
+    say(title)
     print_table(["", ""], rows)
     if isinstance(certificate, DesignCertificate) and certificate.flat:
-        click.echo("The utility is the same whatever is released: there is nothing to design.")
+        say("The utility is the same whatever is released: there is nothing to design.")
     if isinstance(certificate, RecordCertificate):
         _print_joint(certificate)
     else:
@@ -172,7 +192,7 @@ def _tradeoff_rows(certificate: TradeoffCertificate) -> list[tuple[str, str]]:
 def _print_joint(certificate: RecordCertificate) -> None:
     joint = certificate.joint
     if max(joint.shape) > WIDEST_TABLE:
-        click.echo(f"The worst prior has {joint.shape[0]} by {joint.shape[1]} cells: -o writes it to a file.")
+        say(f"The worst prior has {joint.shape[0]} by {joint.shape[1]} cells: -o writes it to a file.")
         return
     names = [" or ".join(map(str, name)) for name in certificate.channel.names]
     print_table(
@@ -186,7 +206,7 @@ def _print_joint(certificate: RecordCertificate) -> None:
 
 def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float]) -> None:
     """Every level, and the most revealing outputs."""
-    click.echo(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
+    say(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
     print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
     worst = outcomes(prior, mechanism)[:WIDEST_TABLE]
     print_table(
@@ -207,24 +227,24 @@ def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exa
     stated = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
     stated = f"{stated} nats {claim.scope}".rstrip()
     if holds:
-        click.echo(f"The claim holds: {stated}, proved in rational arithmetic.")
+        say(f"The claim holds: {stated}, proved in rational arithmetic.")
     else:
-        click.echo(f"The claim FAILS: not {stated}.")
+        say(f"The claim FAILS: not {stated}.")
         over = max(levels[name] - limit for name, limit in claim.limits.items())
         if over < 1e-9:
-            click.echo(
+            say(
                 f"It is missed by less than {max(over, 1e-15):.0e} nats: rounding, in the matrix or in the "
                 "claim. A claim that is rounded up would hold."
             )
     if not exact:
-        click.echo("The rows do not sum to exactly one: the verdict is on the numbers as they stand.")
+        say("The rows do not sum to exactly one: the verdict is on the numbers as they stand.")
 
 
 def print_matrix(mechanism: Mechanism) -> None:
     """The matrix, where it fits."""
     rows, columns = mechanism.matrix.shape
     if max(rows, columns) > WIDEST_TABLE:
-        click.echo(
+        say(
             f"The mechanism has {rows} rows and {columns} columns, too many to print: -o writes it to a file."
         )
         return
@@ -238,12 +258,13 @@ def print_matrix(mechanism: Mechanism) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns of plain text, as wide as they need to be."""
-    table = [list(head), *map(list, rows)] if any(head) else [list(row) for row in rows]
+    """Print columns of plain text, as wide as they need to be, each cell as `shown`."""
+    lines = [head, *rows] if any(head) else rows
+    table = [[shown(cell) for cell in line] for line in lines]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     for row in table:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(("  " + line).rstrip())
+        say(("  " + line).rstrip())
 
 
 def echo_json(content: Any) -> None:

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmlopt import files
-from pmlopt.arrays import labels_of
+from pmlopt.arrays import Label, Positions, labels_of
 from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
     from pmlopt.utility import LinearUtility, SubConvex
+
+MOST_OUTPUTS = 100_000
+"""The largest number of outputs that a command takes; a mechanism with two letters then has 1.6 MB."""
 
 
 def read_prior(path: Path) -> Prior:
@@ -41,7 +44,9 @@ def read_counts(path: Path) -> Prior:
 
 
 def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
-    """The prior in the order of the mechanism's rows, where both have the same letters."""
+    """The prior in the order of the mechanism's rows, where both have the same letters by their labels."""
+    if isinstance(mechanism.inputs, Positions):
+        return prior
     if prior.labels != mechanism.inputs and set(prior.labels) == set(mechanism.inputs):
         return prior.reordered(mechanism.inputs)
     return prior
@@ -76,7 +81,7 @@ def read_utility(
 
 
 def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
-    """The same, where only a gain or a loss for each letter and output will do."""
+    """The utility of that name, or of a CSV matrix, where only a gain or a loss for each pair will do."""
     from pmlopt.utility import LinearUtility
 
     utility, outputs = read_utility(name, minimise, prior)
@@ -85,17 +90,42 @@ def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility,
     return utility, outputs
 
 
-def read_outputs(text: str) -> int | Sequence[Any]:
-    """A number of outputs, or their labels with commas between."""
+def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any]:
+    """The outputs that are asked for: their number, or their labels with commas between.
+
+    A label that reads like a letter of the prior is that letter, so that losses know it again; another one
+    is a number where it is written as Python writes it, else text.
+
+    Args:
+        text: of the option.
+        letters: labels of the prior.
+
+    Raises:
+        InputError: a label is empty or no text in UTF-8, or the number is none of 1 to `MOST_OUTPUTS`.
+
+    Examples:
+        >>> read_outputs("3"), read_outputs("1,2,unknown", (1, 2)), read_outputs("1,2,3", ("1", "2"))
+        (3, (1, 2, 'unknown'), ('1', '2', 3))
+    """
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
         raise InputError(f"--outputs {text!r}: a label is empty")
-    labels = files.labels_from_text(parts)
-    if len(labels) > 1 or isinstance(labels[0], str):
-        return labels
-    if not isinstance(labels[0], int) or labels[0] < 1:
-        raise InputError(f"--outputs {text!r}: give a number of outputs of at least 1, or two labels or more")
-    return labels[0]
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InputError(f"--outputs {text!r}: is not text in UTF-8")
+    if len(parts) == 1 and files.is_number(parts[0]):
+        return _output_count(parts[0])
+    known = {str(letter): letter for letter in letters}
+    return tuple(known[part] if part in known else files.labels_from_text([part])[0] for part in parts)
+
+
+def _output_count(text: str) -> int:
+    count = files.labels_from_text([text])[0]
+    if not isinstance(count, int) or not 1 <= count <= MOST_OUTPUTS:
+        raise InputError(
+            f"--outputs {text!r}: give a number of outputs of at least 1 and at most {MOST_OUTPUTS}, or two "
+            "labels or more; from Python, design(..., outputs=...) takes any number"
+        )
+    return count
 
 
 def read_numbers(text: str, option: str) -> list[float]:

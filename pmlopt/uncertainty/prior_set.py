@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pmlopt.arrays import FloatArray, Label
+from pmlopt.arrays import FloatArray, Label, Positions
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import match_labels
 from pmlopt.prior import PriorLike, as_prior
@@ -110,11 +110,11 @@ class PriorSet(ABC):
     @property
     def names(self) -> dict[str, Any]:
         """The labels as plain data; nothing where they are positions."""
-        if self.labels is None or self.labels == tuple(range(self.size)):
+        if self.labels is None or isinstance(self.labels, Positions):
             return {}
         return {"labels": list(self.labels)}
 
-    def check_letters(self, letters: Sequence[Label], owner: str) -> None:
+    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
         """Raise a PrivacyError for letters that are not those of the set, or are in another order.
 
         Args:
@@ -124,9 +124,7 @@ class PriorSet(ABC):
         if len(letters) != self.size:
             raise PrivacyError(f"{self!r} is on {self.size} letters, and {owner} on {len(letters)}")
         if self.labels is not None:
-            match_labels(
-                self.labels, tuple(letters), "the letters of the set", f"those of {owner}", PrivacyError
-            )
+            match_labels(self.labels, letters, "the letters of the set", f"those of {owner}", PrivacyError)
 
     @abstractmethod
     def least_mean(self, matrix: FloatArray) -> FloatArray:

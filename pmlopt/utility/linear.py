@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, Label, float_array
+from pmlopt.arrays import FloatArray, Label, Positions, float_array
 from pmlopt.errors import PmloptError, UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
@@ -74,7 +74,7 @@ class LinearUtility(Utility):
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """The expectation under a given mechanism, in the units of the gain or loss."""
         p, m = paired(prior, mechanism)
-        inputs = m.inputs if p.labels == tuple(range(p.size)) else p.labels
+        inputs = m.inputs if isinstance(p.labels, Positions) else p.labels
         return expectation(p, self.table(inputs, m.outputs), m.matrix)
 
     def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:

@@ -164,7 +164,7 @@ def test_sets_on_other_letters_are_not_equal() -> None:
     assert Box(*bounds, labels=["a", "b"]) == Box(*bounds, labels=["a", "b"])
     assert Box(*bounds, labels=["a", "b"]) != Box(*bounds, labels=["b", "a"])
     assert Box(*bounds, labels=["a", "b"]) != Box(*bounds)
-    assert Box(*bounds, labels=[0, 1]) == Box(*bounds)
+    assert Box(*bounds, labels=[0, 1]) != Box(*bounds)  # numbers that are given are labels
 
 
 def test_balls_around_counts_are_known_by_their_counts() -> None:
