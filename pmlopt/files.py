@@ -45,13 +45,13 @@ class MatrixFile:
 def check_target(path: str | os.PathLike[str]) -> None:
     """Raise where a file cannot be written: a folder is there, its own is not, the name is too long."""
     try:
-        kind, folder = _kind_of(path), Path(path).parent.stat().st_mode
+        kind, folder = _kind_of(path), _kind_of(Path(path).parent)
     except (OSError, ValueError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
     if kind is not None and stat.S_ISDIR(kind):
         raise FileFormatError(f"{path}: cannot be written: it is a folder")
-    if not stat.S_ISDIR(folder):
-        raise FileFormatError(f"{path}: cannot be written: {Path(path).parent} is no folder")
+    if folder is None or not stat.S_ISDIR(folder):
+        raise FileFormatError(f"{path}: cannot be written: its folder, {Path(path).parent}, is not there")
 
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:

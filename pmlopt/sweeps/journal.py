@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-import errno
+import hmac
 import io
 import json
 import os
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.files import check_target, json_bytes, read_bytes, write_whole
 from pmlopt.result import Restart
 from pmlopt.sweeps.grid import Points
+from pmlopt.sweeps.lock import Lock
 from pmlopt.sweeps.table import Row, check_writable, csv_line
 from pmlopt.sweeps.table_values import COLUMNS, one_line, text_of, value_of
 
@@ -31,6 +33,10 @@ class Journal:
     For `table.csv` the rows are in `table.csv.part`, one line each on disk before the next point starts; the
     folder `table.csv.state` holds what the sweep is, and for each chain in its middle the `Restart` of its
     last point. A restart is on disk before the row of its point, so that a row is never without it.
+
+    Each line ends with a digest of itself and of what the sweep is: a line that was changed, or is of another
+    sweep, is refused. Whoever writes holds a lock on `table.csv.lock`, from before the first look at the
+    other files until the end.
 
     Attributes:
         rows: those that are finished, by the position of their point in the grid.
@@ -48,8 +54,17 @@ class Journal:
         self.path = self.out.with_name(f"{self.out.name}.part")
         self.state = self.out.with_name(f"{self.out.name}.state")
         self._points = points
+        self._key = json_bytes(identity)
         check_target(self.out)
         check_writable(self.out)
+        self._lock = Lock(self.out.with_name(f"{self.out.name}.lock"))
+        try:
+            self._open(identity)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, identity: Mapping[str, Any]) -> None:
         try:
             if self.path.exists():
                 self._check(identity)
@@ -59,7 +74,6 @@ class Journal:
         except OSError as cause:
             raise FileFormatError(f"{self.path}: cannot be written: {cause}") from None
         try:
-            self._claim()
             self.rows = self._read()
         except BaseException:
             self._stream.close()
@@ -79,26 +93,26 @@ class Journal:
         if restart is not None:
             self._keep(position, restart)
         texts = [str(position), *(one_line(text_of(cell)) for cell in row.cells)]
-        self._write(csv_line(texts))
+        self._write(csv_line([*texts, self._digest(texts)]))
         self.rows[position] = row
         self._restart(position - 1).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let others go on with it."""
         self._stream.close()
+        self._lock.release()
 
     def remove(self) -> None:
         """Remove it: the table is there."""
         with self.out.open("r+b") as stream:
             os.fsync(stream.fileno())
-        self.close()
+        self._stream.close()
         self.path.unlink(missing_ok=True)
         for file in [*self.state.glob("*.npz"), self.state / _RECORD]:
             file.unlink(missing_ok=True)
-        try:
+        with suppress(OSError):  # it holds what is not ours
             self.state.rmdir()
-        except OSError:  # it holds what is not ours
-            return
+        self.close()
 
     def _begin(self, identity: Mapping[str, Any]) -> None:
         if self.out.exists():
@@ -124,20 +138,6 @@ class Journal:
                     f"{self.path}: is of another sweep, whose {key} is {old}, not {new}: {remedy}"
                 )
 
-    def _claim(self) -> None:
-        """Take the journal for this process, where the system can; a process that ends lets go of it."""
-        try:
-            import fcntl
-        except ImportError:
-            return
-        try:
-            fcntl.lockf(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as cause:
-            if cause.errno in (errno.EACCES, errno.EAGAIN):
-                raise SweepError(
-                    f"{self.path}: another process is writing it: wait for it, or give another name"
-                ) from None
-
     def _read(self) -> dict[int, Row]:
         """The rows on disk; a line that was cut short is cut off."""
         content = self._stream.read()
@@ -145,20 +145,27 @@ class Journal:
         self._stream.seek(len(whole))
         self._stream.truncate()
         if not whole:
-            self._write(csv_line(["#", *self._points.names, *COLUMNS]))
+            self._write(csv_line(["#", *self._points.names, *COLUMNS, "digest"]))
             return {}
         lines = csv.reader(io.StringIO(whole.decode(errors="replace"), newline=""))
         next(lines)
         return dict(self._row(cells) for cells in lines)
 
-    def _row(self, cells: list[str]) -> tuple[int, Row]:
+    def _digest(self, texts: Sequence[str]) -> str:
+        """A text that only these cells of this sweep have."""
+        return hmac.digest(self._key, csv_line(texts).encode(errors="surrogatepass"), "sha256").hex()
+
+    def _row(self, line: list[str]) -> tuple[int, Row]:
+        *cells, digest = line or [""]
         try:
+            if digest != self._digest(cells):
+                raise ValueError("its digest is another")
             position = range(len(self._points.all)).index(int(cells[0]))
             entries = zip(COLUMNS, cells[1 + len(self._points.names) :], strict=True)
             row = Row(self._points.all[position], **{name: value_of(name, text) for name, text in entries})
         except (ValueError, IndexError) as cause:
             raise SweepError(
-                f"{self.path}: the line {','.join(cells)!r} was not written by this sweep ({cause}): "
+                f"{self.path}: the line {','.join(line)!r} was not written by this sweep ({cause}): "
                 "delete it, and its point is solved again"
             ) from None
         return position, row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.errors import MissingExtraError, SweepError
-from pmlopt.files import ending_of, json_bytes, write_whole
+from pmlopt.files import csv_bytes, ending_of, json_bytes, write_whole
 from pmlopt.result import finite
 from pmlopt.sweeps.table_values import COLUMNS, as_array, plain, text_of
 
@@ -125,13 +124,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 def csv_line(cells: Sequence[str]) -> str:
     """The line of a CSV file, with its end."""
-    stream = io.StringIO(newline="")
-    # the writer does not see that a carriage return needs quotes
-    odd = any("\r" in cell for cell in cells)
-    csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL).writerow(
-        cells
-    )
-    return stream.getvalue()
+    return csv_bytes([cells]).decode()
 
 
 def _finite(cell: Any) -> Any:
@@ -140,7 +133,7 @@ def _finite(cell: Any) -> Any:
 
 def _to_csv(table: Sweep) -> bytes:
     lines = [list(table.columns), *(list(map(text_of, row.cells)) for row in table.rows)]
-    return "".join(map(csv_line, lines)).encode()
+    return csv_bytes(lines)
 
 
 def _to_json(table: Sweep) -> bytes:

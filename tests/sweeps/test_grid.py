@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+import math
+import os
+import statistics
+import subprocess
+import sys
+import threading
+from collections import deque
+from datetime import date
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sweeps.programs import logged, plain
 
-from pmlopt import PML, L1Ball, Prior
+from pmlopt import PML, L1Ball, Prior, sweep
 from pmlopt.errors import SweepError
 from pmlopt.sweeps import table_values as cells
-from pmlopt.sweeps.fingerprint import fingerprint, name_of
+from pmlopt.sweeps.fingerprint import DEPTH, fingerprint, name_of
 from pmlopt.sweeps.grid import points_of
 
 
@@ -127,3 +137,96 @@ def test_the_fingerprint_sees_what_a_function_has_bound() -> None:
     around.append(around)
     assert fingerprint(around)
     assert name_of(PML(1.0)) == "pmlopt.privacy.pml.PML"
+
+
+class Slotted:
+    __slots__ = ("factor",)
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+class SlottedBelow(Slotted):
+    """One more slot beside those of its class above, and a dictionary."""
+
+    __slots__ = ("__dict__", "other")
+
+
+def below(other: float, kept: float) -> SlottedBelow:
+    made = SlottedBelow(1.0)
+    made.other, made.kept = other, kept  # type: ignore[attr-defined]
+    return made
+
+
+def by_keyword(factor: float) -> Any:
+    def build(*, epsilon: float, scale: float = factor) -> Any:
+        return plain(3, scale * epsilon)
+
+    return build
+
+
+def wrapped(factor: float) -> Any:
+    @lru_cache
+    def build(epsilon: float) -> Any:
+        return plain(3, factor * epsilon)
+
+    return build
+
+
+def nested(depth: int) -> list[Any]:
+    return [] if depth == 0 else [nested(depth - 1)]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (Slotted(1.0), Slotted(2.0)),
+        (below(1.0, 2.0), below(1.0, 3.0)),
+        (below(1.0, 2.0), below(3.0, 2.0)),
+        (by_keyword(1.0), by_keyword(2.0)),
+        (wrapped(1.0), wrapped(2.0)),
+        (lambda epsilon: plain(3, epsilon), lambda epsilon: plain(4, epsilon)),
+        (lambda epsilon: plain(3, epsilon), lambda epsilon: max(3, epsilon)),
+        ([1, 2].index, [1, 3].index),
+        (range(3), range(4)),
+        (iter([1, 2]), iter([1, 3])),
+        (date(2026, 1, 1), date(2026, 1, 2)),
+        (Fraction(1, 3), Fraction(2, 3)),
+        (deque([1]), deque([2])),
+        (np.random.default_rng(1), np.random.default_rng(2)),
+        (np.ma.masked_array([1, 2], [False, True]), np.ma.masked_array([1, 2], [True, False])),
+        (math, statistics),
+        (Prior([0.5, 0.5]), Prior([0.5, 0.5], labels=[0, 1])),
+        (nested(3), nested(4)),
+    ],
+    ids=lambda pair: type(pair[0]).__name__,
+)
+def test_what_differs_has_another_fingerprint(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    assert fingerprint(one) == fingerprint(one) != fingerprint(other)
+
+
+@pytest.mark.parametrize(
+    "thing", [(x for x in (1, 2)), threading.Lock(), nested(DEPTH + 2), memoryview(b"a")]
+)  # fmt: skip
+def test_what_cannot_be_told_apart_is_refused(thing: Any, tmp_path: Path) -> None:
+    with pytest.raises(SweepError, match="instead"):
+        fingerprint(partial(plain, thing))
+    with pytest.raises(SweepError, match="instead"):
+        sweep(partial(plain, size=thing), {"epsilon": [0.5]}, out=tmp_path / "table.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_fingerprint_is_the_same_in_another_process() -> None:
+    code = (
+        "from functools import partial\nfrom pmlopt import PML, L1Ball\nfrom sweeps.programs import plain\n"
+        "from pmlopt.sweeps.fingerprint import fingerprint\n"
+        "print(fingerprint(partial(plain, PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), {'a', 'b'})))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "7"}
+    there = subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
+    )
+    bound: Any = (PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), {"a", "b"})
+    here = fingerprint(partial(plain, *bound))
+    assert there.stdout.strip() == here

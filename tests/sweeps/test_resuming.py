@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from sweeps.programs import GRID, but_seconds, gated, interrupted, logged, plain
 
 from pmlopt import Program, Sweep, sweep
 from pmlopt.errors import FileFormatError, MissingExtraError, SweepError
+from pmlopt.sweeps.lock import Lock
 
 TESTS = Path(__file__).parent.parent
 PATIENCE = 60.0
@@ -104,7 +107,8 @@ def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep, pool: 
 def test_finished_rows_are_kept_with_their_seconds(
     tmp_path: Path, whole: Sweep, stopped: Callable[[], Program]
 ) -> None:
-    kept = (tmp_path / "table.csv.part").read_text().splitlines()[1:]
+    lines = (tmp_path / "table.csv.part").read_text().splitlines()[1:]
+    kept = [line.rpartition(",")[0] for line in lines]  # all but the digest
     table = sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
     assert but_seconds(table) == but_seconds(whole)
     assert set(begun(tmp_path).values()) == {1}
@@ -194,6 +198,38 @@ def test_a_line_that_was_changed_is_named(tmp_path: Path, stopped: Callable[[], 
         sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
 
 
+@pytest.mark.parametrize(("old", "new"), [("optimal", "proved"), ("3,0.2,", "3,0.3,"), (",0", ",1")])
+def test_a_row_that_was_edited_does_not_enter_the_table(
+    tmp_path: Path, stopped: Callable[[], Program], old: str, new: str
+) -> None:
+    part = tmp_path / "table.csv.part"
+    header, *rows = part.read_text().splitlines(keepends=True)
+    assert old in rows[1]
+    edited = "".join([header, rows[0], rows[1].replace(old, new, 1), *rows[2:]])
+    part.write_text(edited)
+    with pytest.raises(SweepError, match=r"was not written by this sweep.*delete it"):
+        sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    assert part.read_text() == edited
+    assert not (tmp_path / "table.csv").exists()
+
+
+def test_rows_of_another_sweep_do_not_enter_the_table(
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program]
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    builder = partial(interrupted, other / "log", other / "gate")
+    with pytest.raises(KeyboardInterrupt):
+        sweep(builder, GRID, chain=3, tolerance=1e-6, out=other / "table.csv")
+    part = tmp_path / "table.csv.part"
+    mine, foreign = (path.read_text().splitlines(keepends=True) for path in (part, other / part.name))
+    part.write_text("".join([*mine[:2], foreign[2], *mine[3:]]))
+    with pytest.raises(SweepError, match="was not written by this sweep"):
+        sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    part.write_text("".join([*mine[:2], *mine[3:]]))  # without the line its point is solved again
+    assert but_seconds(sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")) == but_seconds(whole)
+
+
 def test_a_finished_table_is_not_written_over(tmp_path: Path) -> None:
     builder = partial(logged, tmp_path / "log")
     sweep(builder, GRID, out=tmp_path / "table.json")
@@ -239,11 +275,11 @@ def test_a_failed_point_stays_failed(tmp_path: Path, whole: Sweep) -> None:
 def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callable[[], Program]) -> None:
     pytest.importorskip("fcntl")
     hold = (
-        "import fcntl, sys\nstream = open(sys.argv[1], 'r+b')\nfcntl.lockf(stream, fcntl.LOCK_EX)\n"
+        "import fcntl, sys\nstream = open(sys.argv[1], 'ab')\nfcntl.lockf(stream, fcntl.LOCK_EX)\n"
         "print('held', flush=True)\nsys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", hold, str(tmp_path / "table.csv.part")],
+        [sys.executable, "-c", hold, str(tmp_path / "table.csv.lock")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as other:
@@ -254,6 +290,50 @@ def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callabl
         assert other.stdin is not None
         other.stdin.close()
     sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+
+
+def test_two_sweeps_of_one_name_that_start_together(tmp_path: Path, whole: Sweep) -> None:
+    """One of them writes the table, with its own rows only; the other is told so, or that it is there."""
+    out = tmp_path / "table.csv"
+
+    def one(tolerance: float) -> Sweep | SweepError:
+        together.wait()
+        try:
+            return sweep(plain, GRID, chain=3, tolerance=tolerance, out=out)
+        except SweepError as error:
+            return error
+
+    for tolerances in ((1e-7, 1e-6), (1e-6, 1e-7), (1e-7, 1e-7)):
+        together = threading.Barrier(2)
+        with ThreadPoolExecutor(2) as pool:
+            ends = list(pool.map(one, tolerances))
+        (table,) = [end for end in ends if isinstance(end, Sweep)]
+        (error,) = [end for end in ends if isinstance(end, SweepError)]
+        assert "another process is writing it" in str(error) or "is there already" in str(error)
+        assert but_seconds(table) == but_seconds(whole)
+        assert files(tmp_path) == {"table.csv"}
+        out.unlink()
+
+
+def test_a_lock_that_was_left_behind_hinders_nobody(tmp_path: Path) -> None:
+    (tmp_path / "table.csv.lock").touch()
+    sweep(plain, {"size": [3], "epsilon": [0.5]}, out=tmp_path / "table.csv")
+    assert files(tmp_path) == {"table.csv"}
+
+
+def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    held = Lock(path)
+    with pytest.raises(SweepError, match="another process is writing it"):
+        Lock(path)
+    held.release()
+    held.release()
+    again = Lock(path)
+    held.release()
+    with pytest.raises(SweepError, match="another process is writing it"):
+        Lock(path)
+    again.release()
+    assert not path.exists()
 
 
 def test_tables_that_could_not_be_written_are_refused_before(
