@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ from pmlopt.cli.options import (
     json_option,
     main,
 )
-from pmlopt.cli.printing import echo_json, number, print_table
+from pmlopt.cli.printing import echo_json, number, print_table, say
 from pmlopt.cli.reading import read_numbers, read_utility
 from pmlopt.errors import InputError, SweepStoppedError
 
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from pmlopt.prior import Prior
     from pmlopt.program import Program
     from pmlopt.sweeps import Sweep
+
+MOST_POINTS = 100_000
+"""Points of one sweep: at ten a second, three hours."""
+MOST_WORKERS = 256
+"""Processes of one sweep: each takes about 0.2 GB; `pmlopt.sweep` takes any executor."""
 
 UNASKED = Asked(None, None, "pml", None, None, None, None, None)
 """What was asked where no option was given."""
@@ -148,7 +154,7 @@ _SWEEP_OPTIONS = (
         help="Points of a chain, each of which starts where the one before it ended.",
     ),
     click.option(
-        "--workers", type=click.IntRange(min=1), default=1, show_default=True,
+        "--workers", type=click.IntRange(1, MOST_WORKERS), default=1, show_default=True,
         help="Processes that solve chains side by side; the table does not depend on it.",
     ),
     click.option("--plot", type=PATH, help="Draw the utility over epsilon: .png, .pdf or .svg."),
@@ -198,8 +204,12 @@ def sweep_command(
     try:
         table = run.table(builder, grid)
     except SweepStoppedError as error:
-        click.echo(f"pmlopt: {error}", err=True)
+        say(f"pmlopt: {error}", err=True)
         sys.exit(NOT_SOLVED)
+    except KeyboardInterrupt:
+        if run.output is not None:
+            say("pmlopt: what is finished is on disk: the same command goes on with it", err=True)
+        raise
     if run.plot is not None:
         _draw(run.plot, table, utility)
     if run.as_json:
@@ -224,7 +234,12 @@ def read_grid(text: str) -> list[float]:
         start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
     except (ValueError, IndexError):
         count = 0
-    if count < 1 or len(parts) != 3:
+    if count > MOST_POINTS:
+        raise InputError(
+            f"--epsilon {text!r}: has {count} points, and at most {MOST_POINTS} are solved at once: split "
+            "the range, or call pmlopt.sweep from Python"
+        )
+    if count < 1 or len(parts) != 3 or not math.isfinite(start) or not math.isfinite(stop):
         raise InputError(
             f"--epsilon {text!r}: give START:STOP:COUNT, such as 0.1:2:20, or a list with commas"
         )
@@ -297,4 +312,4 @@ def _print(table: Sweep) -> None:
         for row in table.rows
     ])  # fmt: skip
     for row in table.failed:
-        click.echo(f"epsilon = {number(row.point['epsilon'])}: {row.error}")
+        say(f"epsilon = {number(row.point['epsilon'])}: {row.error}")

@@ -51,9 +51,10 @@ def load(path: str | os.PathLike[str]) -> Instance:
         InstanceError: the message names the file, the key and the remedy.
     """
     file = Path(path)
+    content = read_bytes(file)
     try:
-        data = tomllib.loads(read_bytes(file).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:
+        data = tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as cause:  # not TOML, not text, a number too long, nested too deep
         raise InstanceError(f"{file}: is not a whole TOML file: {cause}") from None
     try:
         return read_instance(file, Table(file, "", data))

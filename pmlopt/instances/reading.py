@@ -38,6 +38,10 @@ from pmlopt.utility import INFORMATIONS, LOSSES, ExpectedGain, ExpectedLoss, Lin
 
 Arguments = dict[str, Any]
 _NUMBER = (int, float)
+MOST_LETTERS = 10_000
+"""Letters of a uniform prior, and outputs, in a problem file: a mechanism with both has 800 MB."""
+LARGEST_RTOL = 1e-2
+"""The largest share of the expected value that an optimum may be off: a wider one would agree with errors."""
 
 
 def read_instance(file: Path, root: Table) -> Instance:
@@ -88,7 +92,7 @@ def _record_leakage(params: Table) -> Arguments:
 
 
 def _leakage_distortion(params: Table) -> Arguments:
-    return {**_tradeoff(params), "distortion": float(params.take("distortion", _NUMBER))}
+    return {**_tradeoff(params), "distortion": params.number("distortion")}
 
 
 def _distortion_leakage(params: Table) -> Arguments:
@@ -147,15 +151,17 @@ _BUILDERS: Mapping[str, tuple[Callable[..., Program[Any]], Callable[[Table], Arg
 
 
 def _outputs(params: Table) -> int | tuple[Any, ...] | None:
+    if isinstance(params.peek("outputs"), int):
+        return params.count("outputs", MOST_LETTERS)
     outputs = params.take("outputs", (int, list), None)
-    return tuple(outputs) if isinstance(outputs, list) else outputs
+    return None if outputs is None else tuple(outputs)
 
 
 def _prior(table: Table) -> Prior:
     kind = table.only(("uniform", "probabilities", "counts"))
     labels = table.take("labels", list, None)
     if kind == "uniform":
-        prior = Prior.uniform(table.take(kind, int), labels)
+        prior = Prior.uniform(table.count(kind, MOST_LETTERS), labels)
     elif kind == "probabilities":
         prior = Prior(table.take(kind, list), labels)
     else:
@@ -236,11 +242,14 @@ def _expected(table: Table, builder: str) -> Expected:
     if form is not None and form not in forms:
         known = ", ".join(forms) or "none, for none is known here"
         raise table.error("closed_form", f"is {form!r}: write one of {known}")
+    rtol = table.number("rtol", 1e-7)
+    if not 0 <= rtol <= LARGEST_RTOL:
+        raise table.error("rtol", f"is {rtol:g}: write a number from 0 to {LARGEST_RTOL:g}")
     expected = Expected(
         basis=table.choice("basis", BASES),
         relation=table.choice("relation", tuple(RELATIONS)),
-        value=float(table.take("value", _NUMBER)),
-        rtol=float(table.take("rtol", _NUMBER, 1e-7)),
+        value=table.number("value"),
+        rtol=rtol,
         closed_form=form,
         mechanism=None if matrix is None else Mechanism(matrix).matrix,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from fractions import Fraction
@@ -11,6 +12,11 @@ from typing import Any
 
 from pmlopt.arrays import real
 from pmlopt.errors import InstanceError
+
+LONGEST_RATIONAL = 400
+"""Characters of a rational in a file: the powers of ten at the end of the floats have 309 digits."""
+LARGEST_EXPONENT = 400
+"""Of a rational written like 1e-3: floats, and with them the levels of mechanisms, end at 308."""
 
 
 class Table:
@@ -40,18 +46,39 @@ class Table:
         """A table under a key."""
         return Table(self.file, self._path(key), self.take(key, dict))
 
+    def number(self, key: str, default: Any = ...) -> float:
+        """A finite number, as a float."""
+        return self._finite(key, self.take(key, (int, float), default))
+
     def level(self, key: str) -> float:
         """A level in nats: a number, or `{ log = "9/8" }` for the logarithm of a rational."""
         value = self.take(key, (int, float, dict))
         if not isinstance(value, dict):
-            return real(value, self._path(key), InstanceError)
+            return self._finite(key, value)
         inner = Table(self.file, self._path(key), value)
         text = inner.take("log", (str, int, float))
         inner.done()
         try:
-            return math.log(Fraction(text))
+            return math.log(_rational(str(text)))
         except (ValueError, ZeroDivisionError, OverflowError):
-            raise inner.error("log", f'is {text!r}: write a positive rational such as "9/8"') from None
+            raise inner.error(
+                "log", f'is {reprlib.repr(text)}: write a positive rational such as "9/8"'
+            ) from None
+
+    def count(self, key: str, most: int) -> int:
+        """A whole number of at least 1, and at most a limit.
+
+        Raises:
+            InstanceError: it is another one; the message says how else a larger problem can be solved.
+        """
+        value = int(self.take(key, int))
+        if not 1 <= value <= most:
+            raise self.error(
+                key,
+                f"is {reprlib.repr(value)}: write a whole number from 1 to {most:,}; larger problems are "
+                "solved from Python",
+            )
+        return value
 
     def choice(self, key: str, allowed: tuple[str, ...]) -> str:
         """One of the allowed words."""
@@ -69,6 +96,10 @@ class Table:
             raise self.error("", f"must hold exactly one of {', '.join(allowed)}; it holds {found}")
         return present[0]
 
+    def peek(self, key: str) -> Any:
+        """The value of a key, which stays to be taken; None where it is missing."""
+        return self._left.get(key)
+
     def __contains__(self, key: str) -> bool:
         return key in self._left
 
@@ -83,8 +114,19 @@ class Table:
         """An error that names the file and the key."""
         return InstanceError(f"{self.file}: {self._path(key)} {problem}")
 
+    def _finite(self, key: str, value: Any) -> float:
+        return real(value, f"{self.file}: {self._path(key)}", InstanceError)
+
     def _path(self, key: str) -> str:
         return ".".join(part for part in (self.name, key) if part)
+
+
+def _rational(text: str) -> Fraction:
+    """The number that a text such as "9/8" or "1e-3" says, without numbers that would fill the memory."""
+    exponent = text.lower().partition("e")[2]
+    if len(text) > LONGEST_RATIONAL or (exponent and abs(int(exponent)) > LARGEST_EXPONENT):
+        raise ValueError
+    return Fraction(text)
 
 
 _KINDS = {

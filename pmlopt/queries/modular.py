@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray, Label, whole
+from pmlopt.arrays import FloatArray, IntArray, Label
 from pmlopt.errors import QueryError
-from pmlopt.queries.query import Query, alphabets_of, checked_record, listed
+from pmlopt.queries.query import LARGEST_COUNTS, Query, alphabets_of, checked_record, limited, listed
 
 
 @dataclass(frozen=True, init=False)
@@ -25,7 +25,7 @@ class ModularSum(Query):
         letters: how many letters a record has, one number or n of them.
 
     Raises:
-        QueryError: a number is not whole or below 1.
+        QueryError: a number is not whole, below 1, or so large that the counts would fill the memory.
 
     Source: [wu2026entropy, Section 4.1.1].
 
@@ -41,8 +41,13 @@ class ModularSum(Query):
     sizes: tuple[int, ...]
 
     def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
-        object.__setattr__(self, "modulus", whole(modulus, "the modulus", QueryError))
+        object.__setattr__(self, "modulus", limited(modulus, "the modulus", "MOST_VALUES"))
         object.__setattr__(self, "sizes", alphabets_of(records, letters))
+        if (entries := self.modulus * max(self.sizes)) > LARGEST_COUNTS:
+            raise QueryError(
+                f"{max(self.sizes):,} letters and the modulus {self.modulus:,} make {entries:,} counts: at "
+                f"most {LARGEST_COUNTS:,}; pmlopt.queries.query.LARGEST_COUNTS raises it"
+            )
 
     @property
     def alphabets(self) -> tuple[int, ...]:

@@ -21,6 +21,12 @@ LARGEST_TABLE = 2**20
 
 LARGEST_RECORD_COUNT = 10**7
 """The largest number of records: their alphabets are a tuple with an entry for each."""
+MOST_LETTERS = 10**5
+"""The largest alphabet of a record: counts have a row for each letter."""
+MOST_VALUES = 10**5
+"""The largest modulus: counts have a column for each value, and convolving them takes its square in terms."""
+LARGEST_COUNTS = 2**26
+"""Entries of one table of counts, letters times values: half a gigabyte."""
 
 
 class Query(ABC):
@@ -94,11 +100,19 @@ def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
     """The sizes of the records' alphabets, from one number for all or one for each record."""
     n = record_count(records)
     if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
-        sizes = tuple(whole(size, "an alphabet's size", QueryError) for size in letters)
+        sizes = tuple(limited(size, "an alphabet's size", "MOST_LETTERS") for size in letters)
         if len(sizes) != n:
             raise QueryError(f"{len(sizes)} alphabets for {n} records: give one size for each record")
         return sizes
-    return (whole(letters, "the alphabets' size", QueryError),) * n
+    return (limited(letters, "the alphabets' size", "MOST_LETTERS"),) * n
+
+
+def limited(value: Any, what: str, limit: str) -> int:
+    """A whole number of at least 1 and at most one of the limits of this module, given by its name."""
+    number, most = whole(value, what, QueryError), globals()[limit]
+    if number > most:
+        raise QueryError(f"{what} is {value!r}: at most {most:,}; pmlopt.queries.query.{limit} raises it")
+    return number
 
 
 def record_count(records: int) -> int:

@@ -51,12 +51,12 @@ class Journal:
             MissingExtraError: the table could not be written for want of an extra.
         """
         self.out = Path(out)
+        check_target(self.out)
+        check_writable(self.out)
         self.path = self.out.with_name(f"{self.out.name}.part")
         self.state = self.out.with_name(f"{self.out.name}.state")
         self._points = points
         self._key = json_bytes(identity)
-        check_target(self.out)
-        check_writable(self.out)
         self._lock = Lock(self.out.with_name(f"{self.out.name}.lock"))
         try:
             self._open(identity)

@@ -1,0 +1,136 @@
+"""Problem files that no command takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.hostile import problem, refused, write
+
+DEEP = 2_000
+FILES: dict[str, str | bytes] = {
+    "empty": "",
+    "not text": b"\xff\xfe",
+    "no toml": "this is no table",
+    "cut short": problem(value="value = "),
+    "an array nested too deep": f"a = {'[' * DEEP}{']' * DEEP}\n" + problem(),
+    "a table nested too deep": f"a = {'{b=' * DEEP}1{'}' * DEEP}\n" + problem(),
+    "a number of 5,000 digits": problem(value=f"value = {'1' * 5000}"),
+    "another id": problem(id='id = "large"'),
+    "an id that is a number": problem(id="id = 1"),
+    "no id": problem(id=""),
+    "no title": problem(title=""),
+    "no builder": problem(builder=""),
+    "another builder": problem(builder='builder = "build"'),
+    "no source": problem(source=""),
+    "a key too many": problem(title='title = "Small"\ncolour = "red"'),
+    "no prior": problem(prior=""),
+    "a prior of nothing": problem(prior="prior = {}"),
+    "a prior of two kinds": problem(prior="prior = { uniform = 3, counts = [1, 2, 3] }"),
+    "a uniform prior on none": problem(prior="prior = { uniform = 0 }"),
+    "a uniform prior on -1": problem(prior="prior = { uniform = -1 }"),
+    "a uniform prior on text": problem(prior='prior = { uniform = "3" }'),
+    "a uniform prior on a fraction": problem(prior="prior = { uniform = 2.5 }"),
+    "a uniform prior on truth": problem(prior="prior = { uniform = true }"),
+    "a uniform prior on 30,000,000": problem(prior="prior = { uniform = 30000000 }"),
+    "a uniform prior on 10^30": problem(prior=f"prior = {{ uniform = {10**30} }}"),
+    "shares that do not sum": problem(prior="prior = { probabilities = [0.5, 0.6] }"),
+    "a share that is nan": problem(prior="prior = { probabilities = [nan, 0.5] }"),
+    "counts of zero": problem(prior="prior = { counts = [0, 1] }"),
+    "counts that are infinite": problem(prior="prior = { counts = [inf, 1] }"),
+    "labels twice": problem(prior='prior = { uniform = 3, labels = ["a", "a", "b"] }'),
+    "labels that are nan": problem(prior="prior = { uniform = 3, labels = [nan, nan, 1] }"),
+    "labels too few": problem(prior='prior = { uniform = 3, labels = ["a"] }'),
+    "no privacy": problem(privacy=""),
+    "privacy of two kinds": problem(privacy="privacy = { pml = 0.5, ldp = 0.5 }"),
+    "a negative level": problem(privacy="privacy = { pml = -0.5 }"),
+    "a level that is nan": problem(privacy="privacy = { pml = nan }"),
+    "a level that is infinite": problem(privacy="privacy = { pml = inf }"),
+    "a level of text": problem(privacy='privacy = { pml = "0.5" }'),
+    "a logarithm of 10^999999999": problem(privacy='privacy = { pml = { log = "1e999999999" } }'),
+    "a logarithm of 10^-999999999": problem(privacy='privacy = { pml = { log = "1e-999999999" } }'),
+    "a logarithm of a long number": problem(privacy=f'privacy = {{ pml = {{ log = "{"9" * 4000}" }} }}'),
+    "a logarithm of zero": problem(privacy='privacy = { pml = { log = "0" } }'),
+    "a logarithm of -1": problem(privacy='privacy = { pml = { log = "-1" } }'),
+    "a logarithm of 1/0": problem(privacy='privacy = { pml = { log = "1/0" } }'),
+    "a logarithm of text": problem(privacy='privacy = { pml = { log = "two" } }'),
+    "a logarithm of nan": problem(privacy="privacy = { pml = { log = nan } }"),
+    "a logarithm with an exponent of text": problem(privacy='privacy = { pml = { log = "1e1e1" } }'),
+    "a radius that is nan": problem(privacy="privacy = { pml = 0.5, radius = nan }"),
+    "a delta of two": problem(privacy="privacy = { pml = 0.5, delta = 2 }"),
+    "no utility": problem(utility=""),
+    "another loss": problem(utility='utility = { loss = "hemming" }'),
+    "a loss that is nan": problem(utility="utility = { loss = [[nan, 1], [1, 0], [1, 1]] }"),
+    "no outputs": problem(outputs="outputs = 0"),
+    "10^11 outputs": problem(outputs="outputs = 100000000000"),
+    "outputs of truth": problem(outputs="outputs = true"),
+    "another basis": problem(expected='[expected]\nbasis = "guess"'),
+    "another relation": problem(relation='relation = "~"'),
+    "no value": problem(value=""),
+    "a value that is infinite": problem(value="value = inf"),
+    "a value that is -inf": problem(value="value = -inf"),
+    "a value that is nan": problem(value="value = nan"),
+    "a value past every float": problem(value=f"value = 1{'0' * 400}"),
+    "a tolerance of 1e9": problem(rtol="rtol = 1e9"),
+    "a tolerance that is infinite": problem(rtol="rtol = inf"),
+    "a tolerance that is nan": problem(rtol="rtol = nan"),
+    "a tolerance of 2%": problem(rtol="rtol = 0.02"),
+    "a negative tolerance": problem(rtol="rtol = -1e-9"),
+    "another closed form": problem(rtol='closed_form = "ternary"'),
+    "a mechanism whose rows do not sum": problem(rtol="mechanism = [[0.5, 0.6]]"),
+}
+PROGRAMS: dict[str, str] = {
+    "a loss of another shape": problem(utility="utility = { loss = [[0, 1]] }"),
+    "a loss that is huge": problem(utility="utility = { loss = [[1e300, 1], [1, 0], [1, 1]] }"),
+    "outputs twice": problem(outputs='outputs = ["a", "a"]'),
+    "an empty list of outputs": problem(outputs="outputs = []"),
+}
+"""Files that are whole, of programs that cannot be declared."""
+QUERIES = {
+    "a modulus of 10^30": f"modular_sum = {{ records = 2, modulus = {10**30} }}",
+    "a modulus of 1e30": "modular_sum = { records = 2, modulus = 1e30 }",
+    "a modulus of 0": "modular_sum = { records = 2, modulus = 0 }",
+    "10^8 letters": "modular_sum = { records = 2, modulus = 2, letters = 100000000 }",
+    "letters and values": "modular_sum = { records = 2, modulus = 90000, letters = 90000 }",
+    "10^12 records": "weight = 1000000000000",
+    "no records": "quadratic = 0",
+    "a ragged table": "explicit = [[0, 1], [1]]",
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize(
+    "command", ["solve small.toml -o out.json", "sweep small.toml --epsilon 1 -o out.csv"]
+)
+def test_a_bad_problem_is_refused_with_its_name(folder: Path, command: str, kind: str) -> None:
+    write(folder, "small.toml", FILES[kind])
+    assert "small.toml" in refused(folder, command)
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+@pytest.mark.parametrize(
+    "command", ["solve small.toml -o out.json", "sweep small.toml --epsilon 1 -o out.csv"]
+)
+def test_a_program_that_cannot_be_declared(folder: Path, command: str, kind: str) -> None:
+    write(folder, "small.toml", PROGRAMS[kind])
+    refused(folder, command)
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+def test_a_query_that_cannot_be_meant(folder: Path, kind: str) -> None:
+    params = f"mechanism = {{ symmetric_channel = 0.1 }}\nentropy = 1.0\n[params.query]\n{QUERIES[kind]}\n"
+    head = problem(builder='builder = "record_leakage"').partition("prior =")[0]
+    write(folder, "small.toml", head + params)
+    assert "small.toml" in refused(folder, "solve small.toml")
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere.toml", "nowhere", "''", ".", "../small", "a" * 300 + ".toml", "p.csv"]
+)
+def test_a_problem_that_is_not_there(folder: Path, name: str) -> None:
+    refused(folder, f"solve {name}")
+
+
+def test_limits_tell_the_way_around_them(folder: Path) -> None:
+    write(folder, "small.toml", FILES["a uniform prior on 30,000,000"])
+    assert "from 1 to 10,000; larger problems are solved from Python" in refused(folder, "solve small.toml")

@@ -1,0 +1,190 @@
+"""Pipes, devices, full disks and interrupts: what is no file stays what it is, and codes say how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+import highspy
+import pytest
+from cli.hostile import GOOD, contents, refused, write
+from commands import run
+
+from pmlopt.files import write_whole
+
+DESIGN = "design --prior p.csv --epsilon 1 --utility hamming"
+POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes and devices as POSIX has them")
+FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+INTERRUPTED = 130
+
+
+def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """A command as a process of its own."""
+    command = [sys.executable, "-m", "pmlopt", *arguments]
+    return subprocess.run(command, text=True, timeout=60, check=False, **options)
+
+
+@POSIX
+def test_a_pipe_receives_the_release_and_stays_a_pipe(folder: Path) -> None:
+    pipe = folder / "pipe.csv"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    run("apply", "m.json", "data.csv", "--column", "level", "-o", pipe, "--seed", 1)
+    reader.join(10)
+    assert read[0].startswith("id,level\n1,")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@POSIX
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    link = tmp_path / "null.json"
+    link.symlink_to("/dev/null")
+    for path in (Path("/dev/null"), link):
+        write_whole(path, b"nothing")
+    assert link.is_symlink()
+    assert Path("/dev/null").is_char_device()
+    assert [path.name for path in tmp_path.iterdir()] == ["null.json"]
+
+
+@FULL
+def test_a_full_device_is_told(folder: Path) -> None:
+    (folder / "full.json").symlink_to("/dev/full")
+    assert "No space left" in refused(folder, f"{DESIGN} -o full.json")
+    refused(folder, "apply m.json data.csv --column level -o /dev/full")
+
+
+@POSIX
+def test_a_socket_is_no_file_to_write(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "s"))
+        with pytest.raises(ValueError, match="cannot be written"):
+            write_whole(tmp_path / "s", b"nothing")
+
+
+@FULL
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan", "--letters", "3", "--epsilon", "1", "--delta", "0.1", "--samples", "99"],
+        ["--help"],
+        ["design", "--help"],
+        ["audit", "m.json", "--prior", "p.csv"],
+    ],
+)
+def test_a_full_output_exits_with_2(folder: Path, arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = process(*arguments, stdout=full, stderr=subprocess.PIPE, cwd=folder)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("pmlopt: ")
+    assert "No space left" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@POSIX
+def test_a_folder_that_is_gone_exits_with_2(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = "import os, sys\nos.rmdir(os.getcwd())\nfrom pmlopt.cli import main\nmain(sys.argv[1:])"
+    for arguments in (
+        ["design", "--prior", "p.csv", "--epsilon", "1", "--utility", "hamming", "-o", "out.csv"],
+        ["sweep", "--prior", str(write(tmp_path, "p.csv", GOOD["p.csv"])), "--epsilon", "1,2",
+         "--utility", "hamming", "-o", "out.csv"],
+    ):  # fmt: skip
+        ended = subprocess.run(
+            [sys.executable, "-c", script, *arguments], cwd=gone, capture_output=True, text=True, check=False
+        )
+        assert ended.returncode == 2
+        assert ended.stderr.startswith("pmlopt: ")
+        gone.mkdir()
+
+
+def test_a_name_as_long_as_can_be_is_written(folder: Path) -> None:
+    name = "a" * 250 + ".json"
+    run(*DESIGN.split(), "-o", name)
+    assert json.loads((folder / name).read_text())["outputs"] == ["a", "b", "c"]
+
+
+# ---------------------------------------------------------------- the MPS format
+
+
+def test_an_mps_file_that_was_cut_short_is_not_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As HiGHS leaves it where the disk of the temporary folder is full: without a word."""
+    write_model = highspy.Highs.writeModel
+
+    def cut(solver: Any, name: str) -> Any:
+        status = write_model(solver, name)
+        os.truncate(name, 100)
+        return status
+
+    monkeypatch.setattr(highspy.Highs, "writeModel", cut)
+    assert "cut short" in refused(folder, f"{DESIGN} --mps out.mps -o out.json")
+
+
+def test_an_mps_file_that_was_not_written_at_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(highspy.Highs, "writeModel", lambda *_: None)
+    assert "MPS format" in refused(folder, f"{DESIGN} --mps out.mps")
+
+
+def test_a_whole_mps_file_is_written(folder: Path) -> None:
+    run(*DESIGN.split(), "--mps", "out.mps")
+    assert (folder / "out.mps").read_text().rstrip().endswith("ENDATA")
+
+
+# ---------------------------------------------------------------- interrupts
+
+
+def interrupted(*_: Any, **__: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("command", [f"{DESIGN} -o out.json", "audit m.json --prior p.csv"])
+def test_an_interrupt_is_no_failed_claim(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pmlopt.cli.options.Asked.prior", interrupted)
+    assert refused(folder, command, INTERRUPTED) == "pmlopt: interrupted\n"
+
+
+def test_an_interrupt_before_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("click.Command.make_context", interrupted)
+    assert refused(folder, "problems", INTERRUPTED) == "pmlopt: interrupted\n"
+
+
+def test_an_interrupted_sweep_tells_how_it_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pmlopt.cli.sweep.SweepRun.table", interrupted)
+    sweep = "sweep --prior p.csv --epsilon 1,2 --utility hamming"
+    assert "the same command goes on" in refused(folder, f"{sweep} -o table.csv", INTERRUPTED)
+    assert "goes on" not in refused(folder, sweep, INTERRUPTED)
+
+
+@POSIX
+def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path) -> None:
+    arguments = ["sweep", "--prior", "p.csv", "--epsilon", "0.1:2:150", "--utility", "hamming", "-o", "t.csv"]
+    command = [sys.executable, "-m", "pmlopt", *arguments]
+    part = folder / "t.csv.part"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        end = time.monotonic() + 30
+        while not (part.exists() and part.read_bytes().count(b"\n") > 3):
+            assert running.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert running.returncode == INTERRUPTED
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    before = part.read_text().splitlines()
+    assert 3 < len(before) < 150
+    assert "t.csv.lock" not in contents(folder)
+    run(*arguments[:4], "0.1:2:150", *arguments[5:])
+    assert len((folder / "t.csv").read_text().splitlines()) == 151
