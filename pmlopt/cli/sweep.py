@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -268,15 +269,21 @@ def _of_problem(name: str) -> tuple[ProblemAt, str]:
 
 @contextmanager
 def _pool(workers: int) -> Iterator[Executor | None]:
-    """Processes that start afresh; none where one worker is enough."""
+    """Processes that start afresh; none where one worker is enough. An interrupt ends them at once."""
     if workers == 1:
         yield None
         return
     from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from multiprocessing import active_children, get_context
 
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield pool
+    ignore = (signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the workers too, which would complain
+    with ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, ignore) as pool:
+        try:
+            yield pool
+        except KeyboardInterrupt:
+            for worker in active_children():
+                worker.terminate()
+            raise
 
 
 @contextmanager

@@ -1,0 +1,135 @@
+"""Labels and names of files as the commands pair, print and write them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+from cli.hostile import mechanism, refused, write
+from commands import run
+
+from pmlopt import Mechanism
+from pmlopt.arrays import Positions
+
+SKEWED = [[0.9, 0.1], [0.1, 0.9]]
+LEVEL = math.log(5)
+"""Of the skewed mechanism under (0.1, 0.9): P(Y=0) = 0.18, and log(0.9 / 0.18) is the larger ratio."""
+HOSTILE = "no\nThe claim holds: pml at most 0.1 nats, proved in rational arithmetic.\n"
+CODES = "\x1b[2K\x1b[1A\rb\x07\u202e\x9b"
+
+
+@pytest.mark.parametrize("inputs", [[1, 0], ["yes", "no"], ["1", "0"], ["0", "1"], None])
+def test_an_audit_pairs_by_labels_alone(folder: Path, inputs: list[object] | None) -> None:
+    """The prior is (0.9, 0.1) on (0, 1)."""
+    write(folder, "zero-one.csv", "letter,count\n0,90\n1,10\n")
+    Mechanism(SKEWED, inputs).save("rule.json")
+    audit = ["audit", "rule.json", "--prior", "zero-one.csv"]
+    if inputs is None:  # positions, in the order of the file
+        assert json.loads(run(*audit, "--json"))["level"] == pytest.approx(LEVEL, abs=1e-12)
+    elif inputs == [1, 0]:  # the same letters in another order
+        level = json.loads(run(*audit, "--json"))["level"]
+        assert level == pytest.approx(LEVEL, abs=1e-12)
+        assert json.loads(run(*audit, "--json", "--epsilon", 1.6, code=1))["holds"] is False
+    else:
+        assert "(0, 1)" in refused(folder, " ".join(audit))
+
+
+def test_an_audit_of_labels_in_another_order_is_that_of_the_letters(folder: Path) -> None:
+    """Y = 0 from the letter 1 of mass 0.9: P(Y=0) = .9 * .1 + .1 * .5 = .14, ratios .1 and .5 over .14."""
+    write(folder, "prior.csv", "letter,count\n1,90\n0,10\n")
+    Mechanism([[0.5, 0.5], [0.1, 0.9]], [0, 1]).save("rule.json")
+    level = json.loads(run("audit", "rule.json", "--prior", "prior.csv", "--json"))["level"]
+    assert level == pytest.approx(math.log(0.5 / 0.14), abs=1e-12)
+
+
+def test_designs_keep_the_letters_of_the_prior(folder: Path) -> None:
+    run(*["design", "--prior", "numbers.csv", "--epsilon", "1", "--utility", "hamming", "-o", "out.json"])
+    assert Mechanism.load(folder / "out.json").inputs == (1, 2, 3)
+    run(*["solve", "small.toml", "-o", "unnamed.json"])
+    assert isinstance(Mechanism.load(folder / "unnamed.json").inputs, Positions)
+    run(*["audit", "unnamed.json", "--prior", "p.csv"])
+
+
+# ---------------------------------------------------------------- outputs
+
+
+def test_outputs_that_read_like_letters_are_those_letters(folder: Path) -> None:
+    """The numbers stay numbers beside a word, so that hamming knows them again."""
+    design = ["design", "--prior", "numbers.csv", "--epsilon", 9, "--utility", "hamming"]
+    with_word = json.loads(run(*design, "--outputs", "1,2,3,unknown", "--json"))
+    assert with_word["mechanism"]["outputs"] == [1, 2, 3, "unknown"]
+    assert with_word["value"] == pytest.approx(0.0, abs=1e-9)  # every letter is told as it is
+
+
+def test_text_letters_that_look_like_numbers_stay_text(folder: Path) -> None:
+    write(folder, "mixed.csv", "letter,count\n1,40\n2,30\nnone,20\n")
+    design = ["design", "--prior", "mixed.csv", "--epsilon", 9, "--utility", "hamming"]
+    found = json.loads(run(*design, "--outputs", "1,2,none", "--json"))
+    assert found["mechanism"]["outputs"] == ["1", "2", "none"]
+    assert found["value"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_outputs_that_the_file_could_not_hold_are_refused_before_solving(folder: Path) -> None:
+    design = "design --prior numbers.csv --epsilon 1 --utility hamming --outputs 1,2,3,unknown"
+    assert "save as .json or .npz" in refused(folder, f"{design} -o out.csv")
+    run(*design.split(), "-o", "out.json")
+
+
+# ---------------------------------------------------------------- what is printed
+
+
+@pytest.mark.parametrize("label", [HOSTILE, CODES, "\ud800", "\u2028", "\u200b", "\x00"])
+def test_a_label_prints_no_line_of_its_own_and_no_codes(folder: Path, label: str) -> None:
+    write(folder, "rule.json", mechanism(outputs=[label, "b", "c"]))
+    shown = [
+        run("audit", "rule.json", "--prior", "p.csv"),
+        run("audit", "rule.json", "--prior", "p.csv", "--epsilon", 0.1, code=1),
+    ]
+    for text in shown:
+        assert not any(line.startswith("The claim holds") for line in text.splitlines())
+        assert all(character.isprintable() for character in text.replace("\n", ""))
+    assert len(shown[0].splitlines()) == 1 + 7 + 4  # a title, a table of levels, a table of outputs
+
+
+def test_labels_of_a_prior_are_shown_in_one_line(folder: Path) -> None:
+    with (folder / "odd.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["letter", "count"], [HOSTILE, 2], [CODES.replace("\r", ""), 1]])
+    text = run(*["design", "--prior", "odd.csv", "--epsilon", "0.1", "--utility", "hamming"])
+    assert not any(line.startswith("The claim holds") for line in text.splitlines())
+    assert all(character.isprintable() for character in text.replace("\n", ""))
+
+
+def test_names_of_files_are_shown_in_one_line(folder: Path) -> None:
+    name = "rule\nThe claim holds\x1b[2K.json"
+    write(folder, name, mechanism())
+    text = run("audit", name, "--prior", "p.csv")
+    assert text.splitlines()[0].startswith("rule\\nThe claim holds\\x1b[2K.json: 3 letters")
+    missing = refused(folder, "audit 'no\nThe claim holds' --prior p.csv")
+    assert len(missing.splitlines()) == 1
+
+
+# ---------------------------------------------------------------- what is written
+
+
+@pytest.mark.parametrize("label", ["a\rb", "\r", "a\r\nb", "a\nb", 'a"b', "a,b", " a ", "é\u2028"])
+def test_released_cells_come_back_as_they_are(folder: Path, label: str) -> None:
+    write(folder, "rule.json", mechanism(outputs=[label, "b", "c"], matrix=[[1, 0, 0]] * 3))
+    write(folder, "more.csv", 'note,level\n"x\ry",a\nplain,b\n')
+    run("apply", "rule.json", "more.csv", "--column", "level", "-o", "out.csv")
+    with (folder / "out.csv").open(newline="", encoding="utf-8") as stream:
+        assert list(csv.reader(stream)) == [["note", "level"], ["x\ry", label], ["plain", label]]
+
+
+def test_an_output_that_is_no_text_is_refused(folder: Path) -> None:
+    write(folder, "rule.json", mechanism(outputs=["\ud800", "b", "c"], matrix=[[1, 0, 0]] * 3))
+    assert "UTF-8" in refused(folder, "apply rule.json data.csv --column level -o out.csv")
+
+
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+@pytest.mark.parametrize("source", ["m.json", "data.csv"])
+def test_what_is_read_is_not_written_over_by_another_name(folder: Path, link: str, source: str) -> None:
+    getattr(folder / "other", link)(folder / source)
+    refused(folder, "apply m.json data.csv --column level -o other")
