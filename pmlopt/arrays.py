@@ -46,7 +46,7 @@ SUM_TOLERANCE = 1e-9
 
 
 def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]) -> FloatArray:
-    """A fresh read-only float array with `ndim` dimensions, at least one entry and no NaN or inf."""
+    """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite."""
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO":
@@ -65,7 +65,7 @@ def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]
 
 
 def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
-    """Floats as integers over one denominator, without rounding: floats are dyadic rationals.
+    """Write floats as integers over one denominator, without rounding: floats are dyadic rationals.
 
     Examples:
         >>> common_integers([0.5, 0.75])
@@ -77,7 +77,7 @@ def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
 
 
 def probability(delta: float) -> float:
-    """Delta, or a complaint where it is not in (0, 1)."""
+    """Check a failure probability delta in (0, 1), and return it as a float."""
     share = real(delta, "delta", PrivacyError)
     if not 0 < share < 1:
         raise PrivacyError(f"delta is {share:g}: give a probability in (0, 1)")
@@ -85,12 +85,12 @@ def probability(delta: float) -> float:
 
 
 def rounding_of(terms: int, size: float) -> float:
-    """What rounding may take off a sum of so many terms, given the sum of their sizes."""
+    """Bound the rounding error of a floating-point sum by the number and the sizes of its terms."""
     return 16 * (terms + 8) * float(np.finfo(float).eps) * size
 
 
 def position(index: Sequence[int]) -> str:
-    """`position 3` of a vector, `row 3, column 1` of a matrix; counted from 0."""
+    """Name the place of an entry in words, counted from 0: `position 3`, or `row 3, column 1` of a matrix."""
     if len(index) == 1:
         return f"position {index[0]}"
     return f"row {index[0]}, column {index[1]}"
@@ -149,7 +149,7 @@ def subset_of(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, 
 
 
 def nonnegative(value: float, what: str, error: type[InputError]) -> float:
-    """A finite number of at least 0, as a float."""
+    """Check a level in nats, finite and at least 0, and return it as a float."""
     number = real(value, what, error)
     if number < 0:
         raise error(f"{what} must be at least 0 nats, not {number}")
@@ -157,7 +157,7 @@ def nonnegative(value: float, what: str, error: type[InputError]) -> float:
 
 
 def real(value: Any, what: str, error: type[InputError]) -> float:
-    """A finite number, as a float."""
+    """Check that a value is a finite number, no text and no truth value, and return it as a float."""
     try:
         if isinstance(value, str | bytes | bool | np.bool_):
             raise TypeError
@@ -172,7 +172,7 @@ def real(value: Any, what: str, error: type[InputError]) -> float:
 
 
 def whole(value: Any, what: str, error: type[InputError]) -> int:
-    """A whole number of at least 1, as an int."""
+    """Check that a value is a whole number of at least 1, and return it as an int."""
     number = real(value, what, error)
     if number != int(number) or number < 1:
         raise error(f"{what} must be a whole number of at least 1, not {value!r}")

@@ -91,7 +91,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _kind_of(path: str | os.PathLike[str]) -> int | None:
-    """The mode of what stands at a path, past links; None where nothing does."""
+    """The mode of the file, folder or device at a path, links followed; None where nothing is there."""
     try:
         return Path(path).stat().st_mode
     except FileNotFoundError:
@@ -141,7 +141,7 @@ def read_matrix(path: str | os.PathLike[str]) -> MatrixFile:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file, or a FileFormatError that says why not."""
+    """Read a whole file of at most `LARGEST_FILE` bytes."""
     try:
         with Path(path).open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
@@ -230,7 +230,7 @@ def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
 
 
 def json_bytes(content: Any) -> bytes:
-    """JSON text of plain data, with numpy numbers and arrays as plain ones."""
+    """Encode plain data as JSON, with numpy numbers and arrays as plain ones."""
     try:
         return (json.dumps(content, default=_plain, allow_nan=False, indent=1) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as cause:
@@ -270,7 +270,7 @@ def _to_csv(stored: MatrixFile) -> bytes:
 
 
 def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
-    r"""Rows as a CSV file, each ended by a newline, where every cell comes back as it was.
+    r"""Encode rows as a CSV file, each ended by a newline, from which every cell is read back as it was.
 
     Examples:
         >>> csv_bytes([["a", 1], ["b\r", 2]])

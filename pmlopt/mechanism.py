@@ -190,7 +190,7 @@ class Mechanism:
 
 
 def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
-    """The places of values among the inputs of a mechanism; an error for one that is none of them."""
+    """Find the row of each value among the inputs of a mechanism, and raise for one that is none of them."""
     place = {label: i for i, label in enumerate(inputs)}
     rows = []
     for value in values:
@@ -203,7 +203,7 @@ def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
 
 
 def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
-    """A numpy Generator from a seed; None takes the system's entropy."""
+    """Make a numpy Generator from a seed; None takes the system's entropy."""
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError) as cause:
@@ -214,12 +214,12 @@ MechanismLike: TypeAlias = Mechanism | ArrayLike
 
 
 def as_mechanism(mechanism: MechanismLike) -> Mechanism:
-    """A Mechanism as it is, an array as a Mechanism without labels."""
+    """Return a Mechanism as it is, and a row-stochastic array as a Mechanism without labels."""
     return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
 
 
 def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
-    """Prior and mechanism on the same letters; an error where sizes or labels disagree."""
+    """Pair a prior with a mechanism on the same letters, and raise where sizes or labels disagree."""
     p, m = as_prior(prior), as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs")
@@ -234,7 +234,7 @@ def match_labels(
     right_name: str,
     error: type[InputError] = MechanismError,
 ) -> None:
-    """Complain of labels that differ; `Positions`, on either side, go with any labels."""
+    """Raise where two sides have other labels, or the same in another order; `Positions` go with any."""
     if left == right or isinstance(left, Positions) or isinstance(right, Positions):
         return
     if set(left) == set(right):

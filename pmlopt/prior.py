@@ -170,7 +170,7 @@ class Prior:
         samples: int | None,
         counts: tuple[int, ...] | None,
     ) -> Prior:
-        """A prior of parts that are checked already."""
+        """Make a prior from parts that are checked already."""
         probabilities.setflags(write=False)
         prior = cls.__new__(cls)
         prior._set(probabilities, labels, samples, counts)
@@ -238,7 +238,7 @@ PriorLike: TypeAlias = Prior | ArrayLike
 
 
 def as_prior(prior: PriorLike) -> Prior:
-    """A Prior as it is, an array as a Prior without labels."""
+    """Return a Prior as it is, and an array of probabilities as a Prior without labels."""
     return prior if isinstance(prior, Prior) else Prior(prior)
 
 

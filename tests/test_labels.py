@@ -48,6 +48,22 @@ def test_text_beside_numbers_is_refused_with_both_shown() -> None:
         paired(Prior([0.5, 0.5], [1, 2]), Mechanism(SKEWED, ["1", "2"]))
 
 
+@given(st.permutations(range(5)), st.permutations(range(5)))
+@MODEST
+def test_labels_pair_by_what_they_say_or_not_at_all(left: list[int], right: list[int]) -> None:
+    prior = Prior(np.arange(1, 6) / 15, labels=left)
+    mechanism = Mechanism(np.eye(5), right)
+    if left == right:
+        assert paired(prior, mechanism) == (prior, mechanism)
+    else:
+        with pytest.raises(MechanismError, match="reorder"):
+            paired(prior, mechanism)
+    turned = prior.reordered(right)
+    paired(turned, mechanism)
+    mass = dict(zip(left, prior.probabilities.tolist(), strict=True))
+    assert turned.probabilities.tolist() == [mass[label] for label in right]
+
+
 @pytest.mark.parametrize("labels", [None, ["a", "b"], [0, 1], [1, 0], ["0", "1"]])
 def test_letters_without_labels_go_with_any_by_position(labels: Any) -> None:
     prior, mechanism = paired(Prior([0.9, 0.1], labels), Mechanism(SKEWED))

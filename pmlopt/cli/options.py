@@ -134,7 +134,7 @@ class Asked:
 
     @property
     def files(self) -> list[Path]:
-        """The files that are read."""
+        """The files of the prior, which the command reads and must not write."""
         return [path for path in (self.prior_file, self.counts_file) if path is not None]
 
     @property
@@ -157,7 +157,7 @@ class Asked:
             raise InputError("--privacy approximate-pml and --slack belong together: give both")
 
     def requirement(self, epsilon: float, prior: Prior) -> Requirement:
-        """The privacy requirement."""
+        """The privacy requirement that the options name, at a level epsilon in nats."""
         from pmlopt.privacy import PML, requirement_named
 
         self.check()
@@ -258,7 +258,7 @@ class Run:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As `solve` takes them."""
+        """The solver, the time limit and the tolerance, as `pmlopt.solve` takes them."""
         return {"solver": self.solver, "time_limit": self.time_limit, "tolerance": self.tolerance}
 
     def solve(self, declare: Callable[[], Program[Any]], start: Result[Any] | None = None) -> Result[Any]:
@@ -340,5 +340,5 @@ asks = gathered("asked", Asked, _ASKED_OPTIONS)
 
 
 def code_of(result: Result[Any]) -> int:
-    """A mechanism that a time limit cut short is printed and written, and is not what was asked for."""
+    """The exit code of a result: `NOT_SOLVED` where a time limit cut the solver short, else 0."""
     return NOT_SOLVED if result.status.value == "stopped" else 0

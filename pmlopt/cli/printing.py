@@ -43,12 +43,12 @@ def shown(text: str) -> str:
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print one line; whatever it holds, it stays one line."""
+    """Print a text as one line, escaped as `shown` does."""
     click.echo(shown(text), err=err)
 
 
 def status(text: str, quiet: bool) -> Any:
-    """A spinner on a terminal, nothing elsewhere."""
+    """Show a spinner beside a text while something runs, on a terminal only."""
     from contextlib import nullcontext
 
     if quiet or not sys.stderr.isatty():
@@ -59,7 +59,7 @@ def status(text: str, quiet: bool) -> Any:
 
 
 def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
-    """A progress bar on a terminal, nothing elsewhere."""
+    """Iterate over items behind a progress bar, which is shown on a terminal only."""
     if not sys.stderr.isatty():
         yield from items
         return
@@ -108,7 +108,7 @@ def expectation_rows(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
 
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
-    """The claims of a result, how it was found, and the matrix where it fits."""
+    """Print what a result claims, how it was found, and its matrix where it fits."""
     from pmlopt.programs.design_certificate import DesignCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
@@ -205,7 +205,7 @@ def _print_joint(certificate: RecordCertificate) -> None:
 
 
 def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float]) -> None:
-    """Every level, and the most revealing outputs."""
+    """Print every privacy level of a mechanism, and its most revealing outputs."""
     say(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
     print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
     worst = outcomes(prior, mechanism)[:WIDEST_TABLE]
@@ -216,14 +216,14 @@ def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str
 
 
 def print_envelopes(curve: Sequence[Result[EnvelopeCertificate]]) -> None:
-    """What outcomes leak after the worst processing, but for each probability."""
+    """Print the PML envelope: the leakage after the worst post-processing, but with probability delta."""
     if curve:
         rows = [(f"{e.certificate.delta:g}", nats(e.bound), f"{e.gap:.1e}", e.status.value) for e in curve]
         print_table(["delta", "at most, after any processing", "gap", "status"], rows)
 
 
 def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
-    """Whether a claim holds, and by how much the levels that it is about miss it."""
+    """Print whether a claimed bound holds, and by how much the mechanism misses it."""
     stated = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
     stated = f"{stated} nats {claim.scope}".rstrip()
     if holds:
@@ -241,7 +241,7 @@ def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exa
 
 
 def print_matrix(mechanism: Mechanism) -> None:
-    """The matrix, where it fits."""
+    """Print the matrix of a mechanism, where it fits a terminal."""
     rows, columns = mechanism.matrix.shape
     if max(rows, columns) > WIDEST_TABLE:
         say(
@@ -273,12 +273,12 @@ def echo_json(content: Any) -> None:
 
 
 def number(value: float | None) -> str:
-    """Nine digits, or nothing for None."""
+    """Format a number with nine digits, and None as nothing."""
     return "" if value is None else f"{value:.9g}"
 
 
 def nats(level: float) -> str:
-    """A level in nats, and in bits where it is finite."""
+    """Format a level in nats, and in bits where it is finite."""
     return (
         f"{number(level)} nats = {number(level / math.log(2))} bits" if math.isfinite(level) else "infinite"
     )

@@ -129,7 +129,7 @@ def _output_count(text: str) -> int:
 
 
 def read_numbers(text: str, option: str) -> list[float]:
-    """Numbers with commas between."""
+    """Read numbers with commas between, and name the option where one is none."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:

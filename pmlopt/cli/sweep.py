@@ -64,7 +64,7 @@ class DesignAt:
     outputs: Sequence[Any] | None
 
     def __call__(self, epsilon: float) -> Program[Any]:
-        """Declare it."""
+        """Declare the program at this epsilon, in nats."""
         from pmlopt.programs.designs import design
 
         utility = self.utility
@@ -88,7 +88,7 @@ class ProblemAt:
     content: bytes
 
     def __call__(self, epsilon: float) -> Program[Any]:
-        """Declare it."""
+        """Declare the program at this epsilon, in nats."""
         from pmlopt.instances import load
 
         instance = load(self.path)
@@ -120,7 +120,7 @@ class SweepRun:
             check_drawable(self.plot)
 
     def table(self, builder: Callable[..., Program[Any]], epsilons: Sequence[float]) -> Sweep:
-        """Solve every point."""
+        """Solve the design at every epsilon, and return the table."""
         from pmlopt.sweeps import sweep
 
         with _bar(self.as_json) as progress, _pool(self.workers) as executor:
@@ -222,7 +222,7 @@ def sweep_command(
 
 
 def read_grid(text: str) -> list[float]:
-    """Numbers with commas between, or START:STOP:COUNT.
+    """Read the grid of privacy bounds: numbers with commas between, or START:STOP:COUNT.
 
     Examples:
         >>> read_grid("0.1,0.5"), read_grid("0:1:5")
@@ -288,7 +288,7 @@ def _pool(workers: int) -> Iterator[Executor | None]:
 
 @contextmanager
 def _bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal, nothing elsewhere."""
+    """A function that shows how many points are done, on a terminal; None elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -43,11 +43,11 @@ class Table:
         return value
 
     def table(self, key: str) -> Table:
-        """A table under a key."""
+        """The table under a key, which is read key by key too."""
         return Table(self.file, self._path(key), self.take(key, dict))
 
     def number(self, key: str, default: Any = ...) -> float:
-        """A finite number, as a float."""
+        """The finite number under a key, as a float."""
         return self._finite(key, self.take(key, (int, float), default))
 
     def level(self, key: str) -> float:
@@ -66,7 +66,7 @@ class Table:
             ) from None
 
     def count(self, key: str, most: int) -> int:
-        """A whole number of at least 1, and at most a limit.
+        """The whole number under a key, at least 1 and at most a limit.
 
         Raises:
             InstanceError: it is another one; the message says how else a larger problem can be solved.
@@ -81,7 +81,7 @@ class Table:
         return value
 
     def choice(self, key: str, allowed: tuple[str, ...]) -> str:
-        """One of the allowed words."""
+        """The text under a key, which must be one of the allowed words."""
         value = str(self.take(key, str))
         if value not in allowed:
             raise self.error(key, f"is {value!r}: write one of {', '.join(allowed)}")

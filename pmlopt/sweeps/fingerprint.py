@@ -19,7 +19,7 @@ DEPTH = 30
 
 
 def name_of(builder: Any) -> str:
-    """The name of a builder: of a partial function that of the function.
+    """The full name of a builder; that of a partial function is the name of the function.
 
     Examples:
         >>> name_of(partial(name_of, 1))
@@ -32,7 +32,7 @@ def name_of(builder: Any) -> str:
 
 
 def _is_named(value: Any) -> bool:
-    """Whether it is a function or a class; generators have names too, and nothing to tell them by."""
+    """Whether a value is a function or a class; generators have names too, and nothing to tell them by."""
     return callable(value) and hasattr(value, "__qualname__")
 
 
@@ -145,7 +145,7 @@ def _fields(value: Any) -> list[Any]:
 
 
 def _lasting(value: Any, state: Any) -> Any:
-    """The state of an object without what it has worked out and kept."""
+    """The state of an object without its cached properties, which say nothing new."""
     if isinstance(state, tuple):
         return tuple(_lasting(value, part) for part in state)
     if not isinstance(state, dict):

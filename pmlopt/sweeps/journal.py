@@ -98,12 +98,12 @@ class Journal:
         self._restart(position - 1).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let others go on with it."""
+        """Close the journal and give up its lock, so that another call may go on with it."""
         self._stream.close()
         self._lock.release()
 
     def remove(self) -> None:
-        """Remove it: the table is there."""
+        """Remove the journal once the table is on disk."""
         with self.out.open("r+b") as stream:
             os.fsync(stream.fileno())
         self._stream.close()
@@ -139,7 +139,7 @@ class Journal:
                 )
 
     def _read(self) -> dict[int, Row]:
-        """The rows on disk; a line that was cut short is cut off."""
+        """Read the rows on disk, and cut off a line that was cut short."""
         content = self._stream.read()
         whole = content[: content.rfind(b"\n") + 1]
         self._stream.seek(len(whole))
@@ -152,7 +152,7 @@ class Journal:
         return dict(self._row(cells) for cells in lines)
 
     def _digest(self, texts: Sequence[str]) -> str:
-        """A text that only these cells of this sweep have."""
+        """The digest of a line (HMAC-SHA256 keyed by what the sweep is), which the line ends with."""
         return hmac.digest(self._key, csv_line(texts).encode(errors="surrogatepass"), "sha256").hex()
 
     def _row(self, line: list[str]) -> tuple[int, Row]:

@@ -43,7 +43,7 @@ class Lock:
             HELD.add(self._name)
 
     def release(self) -> None:
-        """Let others have it; once is enough."""
+        """Remove the file and give up the lock; a second call does nothing."""
         with TURN:
             if not self._stream.closed:
                 with suppress(OSError):  # some systems keep a file that is open

@@ -47,7 +47,7 @@ class Row:
 
     @property
     def failed(self) -> bool:
-        """Whether it has no certified optimum, but an error."""
+        """Whether the point has an error in place of a certified optimum."""
         return self.status == FAILED
 
     @property
@@ -123,7 +123,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def csv_line(cells: Sequence[str]) -> str:
-    """The line of a CSV file, with its end."""
+    """Encode cells as one line of a CSV file, with its newline."""
     return csv_bytes([cells]).decode()
 
 
