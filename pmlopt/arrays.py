@@ -41,6 +41,9 @@ class Positions(tuple[int, ...]):
         return (len(self),)
 
 
+_FEW = reprlib.Repr()
+_FEW.maxtuple, _FEW.maxstring, _FEW.maxother = 12, 80, 80
+
 SUM_TOLERANCE = 1e-9
 """How far a sum of probabilities may be from one: room for rounding, not for mistakes."""
 
@@ -105,29 +108,42 @@ def labels_of(
         InputError: of the class `error`: there are more or fewer labels, one stands twice, or one cannot be a
             label: it has no hash, or is a NaN, which equals nothing.
     """
-    if labels is None:
-        return Positions(size)
-    if isinstance(labels, str):
-        raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")
-    if not isinstance(labels, Iterable):
-        raise error(f"{what} must be a sequence of labels, not {labels!r}")
-    given: tuple[Label, ...]
-    if isinstance(labels, Positions):
-        given = labels
-    else:
-        given = tuple(item.item() if isinstance(item, np.generic) else item for item in labels)
+    given = Positions(size) if labels is None else _listed(labels, what, error)
     if len(given) != size:
         raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
+    if isinstance(given, Positions):
+        return given
     seen: set[Label] = set()
     for label in given:
-        if not isinstance(label, Hashable):
-            raise error(f"{what}: {label!r} cannot be a label: use text or numbers")
-        if _has_nan(label):
-            raise error(f"{what}: {label!r} cannot be a label, for it does not equal itself: use text")
+        _check_label(label, what, error)
         if label in seen:
             raise error(f"{what}: the label {label!r} stands twice; labels must be distinct")
         seen.add(label)
     return given
+
+
+def _listed(labels: Iterable[Label], what: str, error: type[InputError]) -> tuple[Label, ...]:
+    """Labels as a tuple, with numpy scalars as plain ones."""
+    if isinstance(labels, Positions):
+        return labels
+    if isinstance(labels, str | bytes):
+        raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")
+    if isinstance(labels, set | frozenset):
+        raise error(f"{what} must be a sequence of labels, not {labels!r}, which has no order")
+    if not isinstance(labels, Iterable):
+        raise error(f"{what} must be a sequence of labels, not {labels!r}")
+    return tuple(item.item() if isinstance(item, np.generic) else item for item in labels)
+
+
+def _check_label(label: Label, what: str, error: type[InputError]) -> None:
+    """Raise for a label that has no hash, or does not equal itself."""
+    try:
+        hash(label)
+        strange = _has_nan(label)
+    except Exception:  # a class of one's own may raise anything, and so may numbers that are none
+        raise error(f"{what}: {label!r} cannot be a label: use text or numbers") from None
+    if strange:
+        raise error(f"{what}: {label!r} cannot be a label, for it does not equal itself: use text")
 
 
 def _has_nan(label: Label) -> bool:
@@ -135,6 +151,16 @@ def _has_nan(label: Label) -> bool:
     if isinstance(label, tuple | frozenset):
         return any(map(_has_nan, label))
     return bool(label != label)
+
+
+def few(labels: Sequence[Label]) -> str:
+    """Labels for a message: all of a few, and the first ones of many.
+
+    Examples:
+        >>> few(("a", 1)), len(few(range(1000))) < 100
+        ("('a', 1)", True)
+    """
+    return _FEW.repr(tuple(labels))
 
 
 def subset_of(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label, Positions
+from pmlopt.arrays import FloatArray, Label, Positions, few
 from pmlopt.errors import FileFormatError
 
 FORMAT = "pmlopt-mechanism"
@@ -258,8 +258,8 @@ def _check_csv_labels(*sides: tuple[Label, ...]) -> None:
         back = labels_from_text(texts)
         if list(map(type, back)) != list(map(type, labels)) or back != labels:
             raise FileFormatError(
-                f"a CSV file would give the labels {labels} back as {back}: save as .json or .npz, or "
-                "use labels that are all text, or all of one kind of number"
+                f"a CSV file would give the labels {few(labels)} back as {few(back)}: save as .json or .npz, "
+                "or use labels that are all text, or all of one kind of number"
             )
 
 
@@ -359,7 +359,7 @@ def _side(path: str | os.PathLike[str], side: str, labels: Any, unnamed: Any) ->
         return tuple(labels)
     positions = Positions(len(labels))
     if tuple(labels) != positions:
-        raise FileFormatError(f"{path}: the {side} {labels} are not 0, 1, ..., so they are not unnamed")
+        raise FileFormatError(f"{path}: the {side} {few(labels)} are not 0, 1, ..., so they are not unnamed")
     return positions
 
 

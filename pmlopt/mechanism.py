@@ -17,6 +17,7 @@ from pmlopt.arrays import (
     IntArray,
     Label,
     Positions,
+    few,
     float_array,
     labels_of,
     subset_of,
@@ -196,7 +197,7 @@ def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
     for value in values:
         if not isinstance(value, Hashable) or value not in place:
             raise MechanismError(
-                f"the value {value!r} is not an input of the mechanism, whose inputs are {tuple(inputs)}"
+                f"the value {value!r} is not an input of the mechanism, whose inputs are {few(inputs)}"
             )
         rows.append(place[value])
     return np.array(rows, dtype=int)
@@ -237,14 +238,15 @@ def match_labels(
     """Raise where two sides have other labels, or the same in another order; `Positions` go with any."""
     if left == right or isinstance(left, Positions) or isinstance(right, Positions):
         return
+    one, other = few(left), few(right)
     if set(left) == set(right):
         raise error(
-            f"{left_name} {left} and {right_name} {right} are the same in another order: "
+            f"{left_name} {one} and {right_name} {other} are the same in another order: "
             "reorder one of them (Prior.reordered)"
         )
     if sorted(map(str, left)) == sorted(map(str, right)):
         raise error(
-            f"{left_name} {left} and {right_name} {right} look alike and differ: text on one side is a "
+            f"{left_name} {one} and {right_name} {other} look alike and differ: text on one side is a "
             "number on the other; give both the same"
         )
-    raise error(f"{left_name} {left} and {right_name} {right} differ")
+    raise error(f"{left_name} {one} and {right_name} {other} differ")

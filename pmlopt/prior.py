@@ -17,6 +17,7 @@ from pmlopt.arrays import (
     Label,
     Positions,
     common_integers,
+    few,
     float_array,
     labels_of,
     subset_of,
@@ -223,12 +224,12 @@ class Prior:
         names = labels_of(labels, self.size, "the new order", PriorError)
         if isinstance(names, Positions) and not isinstance(self.labels, Positions):
             raise PriorError(
-                f"the new order has no labels, and the prior has {self.labels}: give all of them"
+                f"the new order has no labels, and the prior has {few(self.labels)}: give all of them"
             )
         place = {label: i for i, label in enumerate(self.labels)}
         missing = [label for label in names if label not in place]
         if missing:
-            raise PriorError(f"the label {missing[0]!r} is not a letter of the prior {self.labels}")
+            raise PriorError(f"the label {missing[0]!r} is not a letter of the prior {few(self.labels)}")
         order = [place[label] for label in names]
         counts = None if self.counts is None else tuple(self.counts[i] for i in order)
         return Prior._made(self.probabilities[order], subset_of(self.labels, order), self.samples, counts)

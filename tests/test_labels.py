@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,40 @@ def test_a_nan_is_no_label_alone_or_twice(label: Any) -> None:
             Prior([0.5, 0.5], labels=labels)
         with pytest.raises(MechanismError, match="does not equal itself"):
             Mechanism(SKEWED, outputs=labels)
+
+
+class Grumpy:
+    """Equal to nothing, loudly."""
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("not comparable")
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("label", [[1], (1, [2]), {"a": 1}, Grumpy(), Decimal("sNaN"), np.array([1, 2])])
+def test_what_cannot_be_a_label_is_refused(label: Any) -> None:
+    with pytest.raises(PriorError, match="cannot be a label"):
+        Prior([0.5, 0.5], labels=["a", label])
+
+
+@pytest.mark.parametrize("labels", [{"a", "b"}, frozenset("ab"), b"ab", "ab", 2])
+def test_labels_come_in_an_order(labels: Any) -> None:
+    with pytest.raises(PriorError, match="must be a sequence of labels"):
+        Prior([0.5, 0.5], labels=labels)
+
+
+def test_the_keys_of_a_table_have_an_order() -> None:
+    assert Prior([0.25, 0.75], labels={"b": 1, "a": 2}.keys()).labels == ("b", "a")
+
+
+def test_messages_about_many_labels_are_short() -> None:
+    many = [f"letter {i}" for i in range(10_000)]
+    for other in (many[::-1], [*many[:-1], "other"], list(range(10_000))):
+        with pytest.raises(MechanismError) as raised:
+            paired(Prior.uniform(10_000, many), Mechanism(np.ones((10_000, 1)), other))
+        assert len(str(raised.value)) < 1000
 
 
 def test_a_cell_nan_is_text() -> None:

@@ -60,7 +60,8 @@ def _streams() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # as it is where the output was closed from the start
+                sys.stdout.flush()
     except KeyboardInterrupt:
         _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:  # whoever was reading the output has left

@@ -43,8 +43,10 @@ def shown(text: str) -> str:
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print a text as one line, escaped as `shown` does."""
-    click.echo(shown(text), err=err)
+    """Print a text as one line, escaped as `shown` does, and where the terminal has no such letter."""
+    stream = sys.stderr if err else sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    click.echo(shown(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
 
 
 def status(text: str, quiet: bool) -> Any:

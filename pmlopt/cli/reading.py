@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmlopt import files
-from pmlopt.arrays import Label, Positions, labels_of
+from pmlopt.arrays import Label, Positions, few, labels_of
 from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def read_utility(
     stored = files.read_matrix(name)
     if set(stored.inputs) != set(prior.labels):
         raise UtilityError(
-            f"{name}: the rows are for {stored.inputs}, and the prior's letters are {prior.labels}"
+            f"{name}: the rows are for {few(stored.inputs)}, and the prior's letters are {few(prior.labels)}"
         )
     labels_of(stored.inputs, len(stored.inputs), name, FileFormatError)
     rows = stored.matrix[[stored.inputs.index(label) for label in prior.labels]]
