@@ -73,7 +73,7 @@ def compare(prior: Prior, kind: str, epsilon: float, repeats: int) -> list[Any]:
     """One row: both ways on one instance."""
     tolerance = 1e-8 if kind == "counts" else (1e-6 if prior.size < 50 else 1e-5)
 
-    def generate() -> Result:
+    def generate() -> Result[Any]:
         program = design(prior, PML(epsilon), MutualInformation())
         return solve(program, "column-generation", tolerance=tolerance / epsilon)
 

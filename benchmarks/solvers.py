@@ -91,11 +91,11 @@ def compare(kind: str, size: int, repeats: int, limit: float) -> dict[str, Measu
     """All contestants on one instance, in turn, so that a slow moment hits all alike."""
     prior, gains = instance(kind, size, seed=1)
 
-    def declare() -> Program:
+    def declare() -> Program[Any]:
         return design(prior, PML(1.0), ExpectedGain(gains))
 
-    def through(options: dict[str, Any]) -> Callable[[], Program]:
-        def run() -> Program:
+    def through(options: dict[str, Any]) -> Callable[[], Program[Any]]:
+        def run() -> Program[Any]:
             program = declare()
             program.problem.solve(**options)
             return program

@@ -70,7 +70,7 @@ def grid(points: int) -> list[float]:
     return [float(epsilon) for epsilon in np.linspace(0.1, 3.0, points)]
 
 
-def built(epsilon: float, kind: str, size: int) -> Program:
+def built(epsilon: float, kind: str, size: int) -> Program[Any]:
     """The program of one point."""
     p, gains = instance(kind, size, 1)
     return design(p, PML(epsilon), ExpectedGain(gains))

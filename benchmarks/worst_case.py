@@ -237,7 +237,7 @@ def study(kind: str, count: int) -> list[Any]:
     ]  # fmt: skip
 
 
-def counted(result: Result) -> str:
+def counted(result: Result[Any]) -> str:
     """How many linear programs a search took."""
     return result.reason.split(" after ")[1].split()[0]
 

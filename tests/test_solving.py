@@ -73,7 +73,7 @@ def instance(seed: int) -> Instance:
     return Instance(prior, LOSSES[seed % 3], float(epsilon))
 
 
-def assert_proved(program: LinearDesign, result: Result) -> None:
+def assert_proved(program: LinearDesign, result: Result[Any]) -> None:
     """Everything that a result claims, by independent arithmetic."""
     prior, matrix = program.prior, result.mechanism.matrix
     assert result.status is Status.OPTIMAL

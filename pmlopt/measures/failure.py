@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -41,7 +40,7 @@ class LeastMeans(Protocol):
     def worst_prior(self, column: FloatArray) -> FloatArray:
         """(N,) a prior of the set with the least mean of a column."""
 
-    def check_letters(self, letters: Sequence[Label], owner: str) -> None:
+    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
         """Refuse letters that are not those of the set."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import cvxpy as cp
 import highspy
@@ -111,7 +112,7 @@ def test_what_is_not_linear_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def small() -> Program:
+def small() -> Program[Any]:
     return design([0.5, 0.5], PML(0.5), ExpectedGain(np.eye(2)))
 
 

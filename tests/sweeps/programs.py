@@ -21,19 +21,19 @@ def prior_of(size: int) -> Prior:
     return Prior(np.arange(1, size + 1) / (size * (size + 1) / 2))
 
 
-def plain(size: int, epsilon: float) -> Program:
+def plain(size: int, epsilon: float) -> Program[Any]:
     gains = np.random.default_rng(size).random((size, size))
     return design(prior_of(size), PML(epsilon), ExpectedGain(gains))
 
 
-def logged(log: Path, size: int, epsilon: float) -> Program:
+def logged(log: Path, size: int, epsilon: float) -> Program[Any]:
     """Write down which points were begun."""
     with log.open("a") as stream:
         stream.write(f"{size} {epsilon}\n")
     return plain(size, epsilon)
 
 
-def gated(log: Path, gate: Path, size: int, epsilon: float) -> Program:
+def gated(log: Path, gate: Path, size: int, epsilon: float) -> Program[Any]:
     """Wait at the second point of the second chain until there is a gate."""
     program = logged(log, size, epsilon)
     while (size, epsilon) == (3, 0.5) and not gate.exists():
@@ -41,14 +41,14 @@ def gated(log: Path, gate: Path, size: int, epsilon: float) -> Program:
     return program
 
 
-def interrupted(log: Path, gate: Path, size: int, epsilon: float) -> Program:
+def interrupted(log: Path, gate: Path, size: int, epsilon: float) -> Program[Any]:
     """Interrupt the sweep at that point, unless there is a gate."""
     if (size, epsilon) == (3, 0.5) and not gate.exists():
         raise KeyboardInterrupt
     return logged(log, size, epsilon)
 
 
-def deadly(size: int, epsilon: float) -> Program:
+def deadly(size: int, epsilon: float) -> Program[Any]:
     """End the worker at the second point."""
     if (size, epsilon) == (3, 0.2):
         os._exit(1)
@@ -70,16 +70,16 @@ def faulty(size: int, epsilon: float) -> Any:
     return program
 
 
-def threads(epsilon: float) -> Program:
+def threads(epsilon: float) -> Program[Any]:
     """Fail, and say how many threads linear algebra has."""
     raise ValueError(max(library["num_threads"] for library in threadpool_info()))
 
 
-def informed(size: int, epsilon: float) -> Program:
+def informed(size: int, epsilon: float) -> Program[Any]:
     return design(prior_of(size), PML(epsilon), MutualInformation())
 
 
-def floored(expected: float) -> Program:
+def floored(expected: float) -> Program[Any]:
     """A mechanism of a lower floor does not meet a higher one."""
     return least_leakage(prior_of(4), ExpectedGain(np.eye(4)), expected=expected)
 

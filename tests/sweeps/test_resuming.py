@@ -46,7 +46,7 @@ def whole() -> Sweep:
 
 
 @pytest.fixture
-def stopped(tmp_path: Path) -> Callable[[], Program]:
+def stopped(tmp_path: Path) -> Callable[[], Program[Any]]:
     """The builder of a sweep that was interrupted with a chain, and a point of the next one, finished."""
     builder = partial(interrupted, tmp_path / "log", tmp_path / "gate")
     with pytest.raises(KeyboardInterrupt):
@@ -105,7 +105,7 @@ def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep, pool: 
 
 
 def test_finished_rows_are_kept_with_their_seconds(
-    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program]
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
 ) -> None:
     lines = (tmp_path / "table.csv.part").read_text().splitlines()[1:]
     kept = [line.rpartition(",")[0] for line in lines]  # all but the digest
@@ -118,7 +118,7 @@ def test_finished_rows_are_kept_with_their_seconds(
 
 
 def test_a_line_that_was_cut_short_is_dropped(
-    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program]
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
 ) -> None:
     part = tmp_path / "table.csv.part"
     content = part.read_bytes()
@@ -144,7 +144,7 @@ def test_a_journal_cut_in_its_header_is_begun_again(tmp_path: Path, whole: Sweep
 
 @pytest.mark.parametrize("content", [None, b"", b"PK cut short"])
 def test_a_chain_without_its_restart_is_solved_again(
-    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program], content: bytes | None
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]], content: bytes | None
 ) -> None:
     (restart,) = (tmp_path / "table.csv.state").glob("*.npz")
     if content is None:
@@ -170,7 +170,7 @@ def test_a_chain_without_its_restart_is_solved_again(
     ],
 )
 def test_a_journal_of_another_sweep_is_refused(
-    tmp_path: Path, stopped: Callable[[], Program], changes: dict[str, Any], said: str
+    tmp_path: Path, stopped: Callable[[], Program[Any]], changes: dict[str, Any], said: str
 ) -> None:
     asked: dict[str, Any] = {"builder": stopped, "grid": GRID, "chain": 3, "out": tmp_path / "table.csv"}
     before = (tmp_path / "table.csv.part").read_bytes()
@@ -191,7 +191,9 @@ def test_a_journal_of_nothing_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["99,3,0.1,optimal\n", "x\n", "\n", "1,3,0.2,optimal,a,,,,,,,\n"])
-def test_a_line_that_was_changed_is_named(tmp_path: Path, stopped: Callable[[], Program], line: str) -> None:
+def test_a_line_that_was_changed_is_named(
+    tmp_path: Path, stopped: Callable[[], Program[Any]], line: str
+) -> None:
     with (tmp_path / "table.csv.part").open("a") as stream:
         stream.write(line)
     with pytest.raises(SweepError, match="was not written by this sweep"):
@@ -200,7 +202,7 @@ def test_a_line_that_was_changed_is_named(tmp_path: Path, stopped: Callable[[], 
 
 @pytest.mark.parametrize(("old", "new"), [("optimal", "proved"), ("3,0.2,", "3,0.3,"), (",0", ",1")])
 def test_a_row_that_was_edited_does_not_enter_the_table(
-    tmp_path: Path, stopped: Callable[[], Program], old: str, new: str
+    tmp_path: Path, stopped: Callable[[], Program[Any]], old: str, new: str
 ) -> None:
     part = tmp_path / "table.csv.part"
     header, *rows = part.read_text().splitlines(keepends=True)
@@ -214,7 +216,7 @@ def test_a_row_that_was_edited_does_not_enter_the_table(
 
 
 def test_rows_of_another_sweep_do_not_enter_the_table(
-    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program]
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -241,7 +243,9 @@ def test_a_finished_table_is_not_written_over(tmp_path: Path) -> None:
     assert len(json.loads(before)["rows"]) == 12
 
 
-def test_a_kill_between_the_table_and_its_journal(tmp_path: Path, stopped: Callable[[], Program]) -> None:
+def test_a_kill_between_the_table_and_its_journal(
+    tmp_path: Path, stopped: Callable[[], Program[Any]]
+) -> None:
     (tmp_path / "table.csv").write_text("cut short")  # as if the journal had outlived the table
     sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
     assert len((tmp_path / "table.csv").read_text().splitlines()) == 13
@@ -272,7 +276,7 @@ def test_a_failed_point_stays_failed(tmp_path: Path, whole: Sweep) -> None:
     assert begun(tmp_path)["0 0.1"] == 1
 
 
-def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callable[[], Program]) -> None:
+def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callable[[], Program[Any]]) -> None:
     pytest.importorskip("fcntl")
     hold = (
         "import fcntl, sys\nstream = open(sys.argv[1], 'ab')\nfcntl.lockf(stream, fcntl.LOCK_EX)\n"

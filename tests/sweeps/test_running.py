@@ -126,7 +126,7 @@ def test_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
     table = sweep(faulty, {"size": [3], "epsilon": EPSILONS[:2]}, mechanisms=folder)
     assert [file.name for file in folder.iterdir()] == ["00000.json"]
     stored = Mechanism.load(folder / "00000.json")
-    gains = plain(3, 0.1)
+    gains: Any = plain(3, 0.1)
     assert gains.prior.size == len(stored.inputs)
     assert solve(plain(3, 0.1)).value == table.rows[0].value
 

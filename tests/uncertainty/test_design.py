@@ -56,14 +56,14 @@ def column_optimum(case: Case, epsilon: float, name: str) -> float:
     return best_weights(case.p, lifts, UTILITIES[name][1](case.p, lifts)).value
 
 
-def designed(case: Case, epsilon: float, utility: AnyUtility, **options: Any) -> Result:
+def designed(case: Case, epsilon: float, utility: AnyUtility, **options: Any) -> Result[Any]:
     """The solved design over the set, its proof checked."""
     result = solve(design(case.p, PML(epsilon, over=case.priors), utility), **options)
     assert_proved(case, epsilon, result)
     return result
 
 
-def assert_proved(case: Case, epsilon: float, result: Result) -> None:
+def assert_proved(case: Case, epsilon: float, result: Result[Any]) -> None:
     """The level holds at every corner of the set, exactly as certified, and the value is within the bound."""
     assert result.value <= result.bound
     assert result.certificate.verify()
@@ -300,7 +300,7 @@ def wide_case(kind: str, seed: int) -> Case:
     return random_set(kind, rng, n)
 
 
-def searched(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[float, Result]:
+def searched(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[float, Result[Any]]:
     """The optimum with all columns listed, and the answer of the search for them."""
     best = value(case.p, PML(0.7, over=case.priors), MutualInformation())
     monkeypatch.setattr(NO_LIST, 0)

@@ -234,7 +234,7 @@ def test_a_basis_that_is_none_at_all_is_only_a_start() -> None:
 def test_a_restart_without_a_basis_starts_from_its_matrix() -> None:
     program = near("ball", 0.0)
     cold = solve(program, "highs", warm_start=False)
-    warm = solve(program, "highs", warm_start=Restart("highs", {"matrix": cold.restart.matrix}))
+    warm = solve(program, "highs", warm_start=Restart("highs", {"matrix": cold.mechanism.matrix}))
     other = solve(program, "highs", warm_start=Restart("clarabel", cold.restart.arrays))
     for result in (warm, other):
         assert result.warm_started

@@ -70,14 +70,14 @@ def counting_order() -> IntArray:
     return utility_order(-((x - y) ** 2) - (y < x))
 
 
-def programs_in(result: Result) -> int:
+def programs_in(result: Result[Any]) -> int:
     """How many linear programs the reason tells of."""
     found = re.search(r"after (\d+) linear programs", result.reason)
     assert found is not None
     return int(found.group(1))
 
 
-def assert_proved(program: LeastLeakage, result: Result, gap: float = 1e-9) -> None:
+def assert_proved(program: LeastLeakage, result: Result[Any], gap: float = 1e-9) -> None:
     """All that a result claims of itself, and holds in exact arithmetic."""
     matrix = result.mechanism.matrix
     assert result.status is Status.OPTIMAL

@@ -97,6 +97,6 @@ def test_a_spoilt_restart_is_no_start(solver: str, spoil: str) -> None:
     assert changed
     if spoil == "missing":
         changed = {}
-    result = solve(program, solver, warm_start=Restart(solver, {"matrix": good.matrix, **changed}))
+    result = solve(program, solver, warm_start=Restart(solver, {"matrix": good.arrays["matrix"], **changed}))
     assert result.status == "optimal"
     assert result.value == pytest.approx(solve(program, solver).value, abs=1e-8)

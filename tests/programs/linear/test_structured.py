@@ -99,7 +99,7 @@ def instance(kind: str, seed: int) -> Instance:
     )
 
 
-def assert_proved(case: Instance, result: Result) -> None:
+def assert_proved(case: Instance, result: Result[Any]) -> None:
     """What a result claims, beside the reference optimum."""
     prior, matrix = case.bound.prior, result.mechanism.matrix
     assert result.status is Status.OPTIMAL
@@ -111,7 +111,7 @@ def assert_proved(case: Instance, result: Result) -> None:
     assert result.value == pytest.approx(float((prior.pmf[:, None] * case.table * matrix).sum()), rel=1e-12)
 
 
-def assert_certified(case: Instance, result: Result) -> None:
+def assert_certified(case: Instance, result: Result[Any]) -> None:
     """What holds of any result, proved or not."""
     privacy = case.bound.at(case.epsilon, case.lower)
     assert result.certificate.verify()
