@@ -9,9 +9,11 @@ found from above by branch and bound.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -79,7 +81,7 @@ class Failure(ABC):
     @cached_property
     def lost(self) -> tuple[float, float]:
         """`1 - e^-eps` as the sum of two floats."""
-        return _two_floats(_CONTEXT.subtract(Decimal(1), _exponential(self.epsilon)))
+        return _two_floats(precision(self.epsilon).subtract(Decimal(1), _exponential(self.epsilon)))
 
     def rest(self, mass: FloatArray, other: FloatArray) -> FloatArray:
         """`e^-eps - p` to full digits, by p or by 1 - p, whichever is smaller."""
@@ -100,8 +102,8 @@ class Failure(ABC):
     def largest(self, masses: LetterMasses, enough: float | None = None) -> float:
         """The supremum of F over the priors within bounds on both letters, from above.
 
-        By branch and bound over p, the probability of the letter that can be rarer. It is above the supremum
-        by 1e-11 at most, and by a share of 1e-6 where that is less.
+        For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
+        can be rarer, and is above the supremum by 1e-11 at most, and by a share of 1e-6 where that is less.
 
         Args:
             masses: the bounds.
@@ -109,6 +111,8 @@ class Failure(ABC):
         """
         if self.epsilon == 0:
             return 1.0
+        if masses.alone is not None:
+            return min(1.0, sum(self._at(p) for p in masses.alone))
         if not any(self._may_leak(masses)):
             return 0.0
         if self.scale == 0:
@@ -137,6 +141,23 @@ class Failure(ABC):
         """(K,) the ends of the cells that the search begins with."""
         return np.linspace(low, high, CELLS + 1)
 
+    def _at(self, p: Fraction) -> float:
+        """T of a letter with exactly this probability, from above; of Y = X, the probability itself."""
+        context = precision(self.epsilon)
+        mass = context.divide(Decimal(p.numerator), Decimal(p.denominator))
+        rest = context.subtract(_exponential(self.epsilon), mass)
+        if rest <= 0:
+            return 0.0
+        if not self.scale:
+            return float(mass)
+        other = context.subtract(Decimal(1), mass)
+        near, far = self.tails(context.ln(context.divide(other, rest)))
+        return (float(mass) * near + float(other) * far) * (1 + ROUNDING)
+
+    @abstractmethod
+    def tails(self, threshold: Decimal) -> tuple[float, float]:
+        """The probability that the noise goes past a threshold t, given the letter and given the other."""
+
     @abstractmethod
     def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """F in the middle of cells of p, and an upper bound on it over each, up to rounding."""
@@ -159,14 +180,17 @@ class Failure(ABC):
         )
 
 
-_CONTEXT = Context(prec=60)
+def precision(epsilon: float) -> Context:
+    """Sixty digits, and as many more as 1 - e^-eps loses in a subtraction."""
+    return Context(prec=60 + max(0, math.ceil(-math.log10(epsilon))))
 
 
 def _exponential(epsilon: float) -> Decimal:
-    with localcontext(_CONTEXT):
-        return (-Decimal(epsilon)).exp()
+    """The exact e^-eps of a float, to so many digits."""
+    return precision(epsilon).exp(Decimal(-epsilon))
 
 
 def _two_floats(value: Decimal) -> tuple[float, float]:
+    """A number as the sum of two floats, the second what rounding takes off the first."""
     high = float(value)
-    return high, float(_CONTEXT.subtract(value, Decimal(high)))
+    return high, float(Context(prec=1200).subtract(value, Decimal(high)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 
@@ -42,6 +43,12 @@ class GaussianFailure(Failure):
             return 0.0
         threshold = float(self.letters(np.array([least]), np.array([1 - least])).threshold[0])
         return math.sqrt(2 * (rise / down) / threshold)
+
+    def tails(self, threshold: Decimal) -> tuple[float, float]:
+        from scipy.special import ndtr
+
+        start = self.scale * (float(threshold) / 2)
+        return float(ndtr(1 / self.scale - start)), float(ndtr(-1 / self.scale - start))
 
     def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """F in the middle of cells; over each at most what the ends of the tails allow, which are monotone in

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray
-from pmlopt.noise.failure import Failure, Letters
+from pmlopt.noise.failure import Failure, Letters, precision
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,12 @@ class LaplaceFailure(Failure):
         """(K,) cells on which F is concave: it may jump at p* and at 1 - p*."""
         found = [*super().edges(low, high), self.limit, 1 - self.limit]
         return np.unique(np.clip(found, low, high)) if low < high else np.array([low, high])
+
+    def tails(self, threshold: Decimal) -> tuple[float, float]:
+        if precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
+            return 0.0, 0.0
+        half, unit = float(threshold) / 2, 1 / self.scale
+        return 1 - math.exp(min(0.0, half - unit)) / 2, math.exp(-half - unit) / 2
 
     def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
         """F in the middle of cells; over each at most where the tangents at its ends cross, and at most what

@@ -21,10 +21,12 @@ class LetterMasses:
     Attributes:
         first: (least, largest) of the first letter.
         second: (least, largest) of the second.
+        alone: the exact probabilities of both letters where the set has one prior, else None.
     """
 
     first: tuple[float, float]
     second: tuple[float, float]
+    alone: tuple[Fraction, Fraction] | None = None
 
     @classmethod
     def over(cls, prior: Prior, priors: PriorSet | None) -> LetterMasses:
@@ -42,8 +44,9 @@ class LetterMasses:
         else:
             sums, whole = priors.least_sum(np.array([[1, 0], [0, 1]], dtype=object))
             least = [Fraction(int(value), int(whole)) for value in sums]
-        (one, other), (most, rest) = least, (1 - least[1], 1 - least[0])
-        return cls((_down(one), _up(most)), (_down(other), _up(rest)))
+        one, other = least
+        alone = (one, other) if one + other == 1 else None
+        return cls((_down(one), _up(1 - other)), (_down(other), _up(1 - one)), alone)
 
     @property
     def least(self) -> float:

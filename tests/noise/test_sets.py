@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
 
 from pmlopt import AllPriors, Box, L1Ball, Prior, Vertices, confidence_ball, confidence_box
 from pmlopt.errors import PriorError, PrivacyError
@@ -158,8 +159,6 @@ class TestNearTheLargestLeakage:
             threshold = float((Decimal("0.75") / ((-Decimal(epsilon)).exp() - Decimal("0.25"))).ln())
         noise = BinaryGaussian.calibrate([0.75, 0.25], epsilon=epsilon, delta=delta)
         a = 1 / noise.scale - noise.scale * threshold / 2
-        from scipy.special import ndtr
-
         true = 0.25 * ndtr(a) + 0.75 * ndtr(a - 2 / noise.scale)
         assert noise.failure_probability(epsilon) == pytest.approx(true, rel=1e-9)
         assert true <= delta
@@ -302,3 +301,68 @@ class TestPromise:
         assert noise.failure_probability(epsilon) <= delta * (1 + 1e-6)
         for q in np.linspace(*noise.interval, 5):
             assert BinaryGaussian([1 - q, q], noise.scale).failure_probability(epsilon) <= delta * (1 + 1e-6)
+
+
+def threshold_in_digits(p: Fraction, epsilon: float) -> Decimal | None:
+    """The threshold `log((1 - p) / (e^-eps - p))` of a letter, in 80 digits; None where there is none."""
+    with localcontext() as context:
+        context.prec = 80
+        mass, down = Decimal(p.numerator) / Decimal(p.denominator), (-Decimal(epsilon)).exp()
+        return ((1 - mass) / (down - mass)).ln() if mass < down else None
+
+
+def gaussian_failure(first: Fraction, sigma: float, epsilon: float) -> float:
+    """F under one prior, from thresholds in 80 digits."""
+    total = 0.0
+    for p in (first, 1 - first):
+        threshold = threshold_in_digits(p, epsilon)
+        if threshold is None:
+            continue
+        with localcontext() as context:
+            context.prec = 80
+            start = Decimal(sigma) * threshold / 2
+            near, far = float(1 / Decimal(sigma) - start), float(-1 / Decimal(sigma) - start)
+        total += float(p * Fraction(float(ndtr(near))) + (1 - p) * Fraction(float(ndtr(far))))
+    return total
+
+
+class TestAnyPrior:
+    """Rare letters, and levels a few floats off -log p: never below what 80 digits say, and next to it."""
+
+    @settings(max_examples=150, deadline=None)
+    @given(
+        st.floats(-18.0, -0.31), st.floats(-1.5, 1.3), st.floats(0.0, 2.2), st.integers(-6, 6),
+        st.floats(0.01, 1.05), st.booleans(), st.booleans(),
+    )  # fmt: skip
+    def test_gaussian_failures_are_never_reported_too_low(
+        self, exponent: float, power: float, spread: float, ulps: int, part: float, close: bool, swap: bool
+    ) -> None:
+        share, sigma = 10.0**exponent, 10.0**power
+        prior = Prior([1 - share, share] if swap else [share, 1 - share])
+        first = Fraction(prior.weights[0], sum(prior.weights))
+        radius = spread * share
+        low, high = (
+            max(Fraction(0), first - Fraction(radius) / 2),
+            min(Fraction(1), first + Fraction(radius) / 2),
+        )
+        largest = -math.log(float(min(low, 1 - high)) or share)
+        epsilon = abs(largest + ulps * math.ulp(largest) if close else part * largest)
+        found = BinaryGaussian(prior, sigma, radius).failure_probability(epsilon)
+        mixed = [low + (high - low) * Fraction(step, 7) for step in range(8)]
+        inside = [q for q in mixed if 0 < q < 1]
+        best = max(gaussian_failure(q, sigma, epsilon) for q in inside)
+        assert found >= best * (1 - 1e-12)
+        if radius == 0:
+            assert found == pytest.approx(best, rel=1e-11, abs=1e-300)
+
+    @pytest.mark.parametrize("epsilon", [1e-12, 1e-60, 1e-100])
+    def test_a_tiny_epsilon_has_its_digits_too(self, epsilon: float) -> None:
+        """1 - e^-eps is eps: the threshold is eps / (1 - p), and sigma^2 of its inverse makes it one."""
+        sigma = 1 / epsilon
+        expected = 0.0
+        for p in (0.25, 0.75):
+            a = -sigma * epsilon / (1 - p) / 2
+            expected += float(ndtr(a))  # 1 / sigma and p (N(a) - N(a - 2 / sigma)) are below its rounding
+        for radius in (0.0, 1e-15):
+            noise = BinaryGaussian([0.25, 0.75], sigma, radius)
+            assert noise.failure_probability(epsilon) == pytest.approx(expected, rel=1e-9)
