@@ -1,14 +1,16 @@
-"""ENV, Figures 1 and 2 with the exact envelope, a study of the closed form, and what the programs cost.
+"""The envelope: figures of [saeidian2026envelopes] with the exact value, studies, and what the programs cost.
 
     python benchmarks/envelope.py [--output docs/envelope.png] [--csv FOLDER] [--priors 5000] [--seed 0]
-        [--letters 5 10 20 50] [--sizes 5x5 10x10 20x20 50x50 10x50 50x10]
+        [--letters 5 10 20 50] [--sizes 5x5 10x10 20x20 50x50 10x50 50x10] [--sparse 0]
 
-Figure 1: the law of the leakage in ENV, Example 2, with both quantiles at delta = 0.1 and the envelope.
+Figure 1: the law of the leakage in its Example 2, with both quantiles at delta = 0.1 and the envelope.
 Figure 2: randomized response at epsilon = 1 on four priors: upper bound, lower bound h_delta where its
 condition holds, binary envelope, the closed form, the linear program at some delta, and approximate DP; and
 a fifth prior, on which the condition fails. Then tables: the closed form beside the linear program and
-h_delta on random priors, where the condition of ENV, Theorem 5 holds and where it fails; both timed on
-randomized response; and random mechanisms as N and M grow. Needs the extra `plots`.
+h_delta on random priors, where the condition of its Theorem 5 holds and where it fails; both timed on
+randomized response; and random mechanisms as N and M grow. Last, with `--sparse`, how many
+envelopes of so many random sparse channels are proved; `--only-sparse` leaves out the rest. Needs the extra
+`plots`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from common import FloatArray, interleaved, machine, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pmlopt import envelope, envelope_curve, leakage_quantile, pointwise_leakage
+from pmlopt import Result, Status, envelope, leakage_quantile, pointwise_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.closed_forms import (
     randomized_response,
@@ -36,14 +38,16 @@ from pmlopt.closed_forms import (
     randomized_response_upper_bound,
 )
 from pmlopt.measures import binary_envelope
+from pmlopt.mechanism import MechanismLike
 from pmlopt.plots import save_figure
-from pmlopt.programs.envelope.ratio_search import Envelope
+from pmlopt.prior import PriorLike
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 
 EXAMPLE = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
 
 
 def four_level(size: int, rho: float = 0.1) -> list[float]:
-    """ENV's priors on large alphabets."""
+    """The paper's priors on large alphabets."""
     levels = (1 - 3 * rho, 1 - rho, 1 + rho, 1 + 3 * rho)
     return [levels[4 * i // size] / size for i in range(size)]
 
@@ -55,7 +59,12 @@ PRIORS = {
     "d": four_level(20),
 }
 SKEWED = [0.02, 0.03, 0.05, 0.45, 0.45]
-"""For delta above 0.5 or so the condition of ENV, Theorem 5 fails."""
+"""For delta above 0.5 or so the condition of [saeidian2026envelopes, Theorem 5] fails."""
+
+EnvelopeResult = Result[EnvelopeCertificate]
+
+SPARSE_HEAD = ("channels", "envelopes", "unproved", "largest gap", "verified", "median [s]", "longest [s]")
+SPARSE_DELTAS = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99)
 
 GRID = np.linspace(0.005, 0.995, 199)
 NAMES = ("upper bound", "exact", "h_delta", "binary envelope", "approximate DP")
@@ -70,8 +79,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--letters", type=int, nargs="*", default=[5, 10, 20, 50])
     parser.add_argument("--sizes", nargs="*", default=["5x5", "10x10", "20x20", "50x50", "10x50", "50x10"])
+    parser.add_argument("--sparse", type=int, default=0, help="How many sparse channels to study.")
+    parser.add_argument("--only-sparse", action="store_true")
     arguments = parser.parse_args(argv)
     print(machine())
+    if not arguments.only_sparse:
+        everything(arguments)
+    if arguments.sparse:
+        print()
+        table(SPARSE_HEAD, [sparse_study(arguments.sparse, arguments.seed)])
+
+
+def everything(arguments: argparse.Namespace) -> None:
+    """The figures, and the tables but that of sparse channels."""
     figure = Figure(figsize=(12, 7), layout="constrained")
     panels = figure.subplots(2, 3).ravel().tolist()
     figure_1(panels[0], arguments.csv)
@@ -93,6 +113,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     table(head, [grow(*map(int, size.split("x"))) for size in arguments.sizes])
 
 
+def curve(prior: PriorLike, mechanism: MechanismLike, deltas: Iterable[float]) -> list[EnvelopeResult]:
+    """The envelope at many deltas, in ascending order, each solved from the next larger one."""
+    found: list[EnvelopeResult] = []
+    for delta in sorted(deltas, reverse=True):
+        found.append(solve(envelope(prior, mechanism, delta), warm_start=found[-1] if found else None))
+    return found[::-1]
+
+
 # ---------------------------------------------------------------- the figures
 
 
@@ -107,12 +135,12 @@ def figure_1(axes: Axes, folder: Path | None) -> None:
     marks = {
         "lower quantile": leakage_quantile(prior, EXAMPLE, 0.1),
         "upper quantile": leakage_quantile(prior, EXAMPLE, 0.1, upper=True),
-        "envelope": envelope(prior, EXAMPLE, 0.1).value,
+        "envelope": solve(envelope(prior, EXAMPLE, 0.1)).value,
     }
     for (name, level), style in zip(marks.items(), ("--", "-.", ":"), strict=True):
         axes.axvline(level, linestyle=style, color="tab:red", label=f"{name}, {level:.3f}")
     axes.set(xlabel="t [nats]", ylim=(0, 1.05))
-    axes.set_title("ENV, Figure 1: delta = 0.1", fontsize="medium")
+    axes.set_title("Figure 1: delta = 0.1", fontsize="medium")
     axes.legend(frameon=False, fontsize="small")
     if folder is not None:
         write_csv(folder / "env-figure-1.csv", ("t", "P"), zip(grid, below, strict=True))
@@ -138,10 +166,10 @@ def figure_2(
     for curve, label, style in zip(curves.T, NAMES, ("--", "-", "-.", ":", "--"), strict=True):
         axes.plot(GRID, curve, style, label=label)
     some = GRID[10::30]
-    found = envelope_curve(prior, mechanism, some.tolist())
+    found = curve(prior, mechanism, some.tolist())
     axes.plot(some, [e.value for e in found], "k.", label="linear program")
     axes.set(xlabel="delta", ylabel="leakage [nats]", ylim=(0, None))
-    title = f"the condition fails: {tuple(prior)}" if everywhere else f"ENV, Figure {name}: k = {size}"
+    title = f"the condition fails: {tuple(prior)}" if everywhere else f"Figure {name}: k = {size}"
     axes.set_title(title, fontsize="medium")
     axes.legend(frameon=False, fontsize="small")
     if folder is not None:
@@ -161,7 +189,7 @@ def study(count: int, rng: np.random.Generator) -> list[list[Any]]:
         prior = random_prior(size, rng)
         epsilon, delta = float(rng.uniform(0.05, 4.0)), float(rng.uniform(0.01, 0.99))
         exact = randomized_response_envelope(prior, epsilon, delta)
-        found = envelope(prior, randomized_response(size, epsilon), delta)
+        found = solve(envelope(prior, randomized_response(size, epsilon), delta))
         holds = randomized_response_condition(prior, epsilon, delta)
         lower = randomized_response_lower_bound(prior, epsilon, delta)
         outside = max(found.value - exact, exact - found.bound)
@@ -186,6 +214,34 @@ def row(name: str, points: list[tuple[float, ...]]) -> list[Any]:
     ]  # fmt: skip
 
 
+def sparse_channel(seed: int, number: int) -> tuple[FloatArray, FloatArray]:
+    """A channel of 3 to 20 letters with a few likely outputs each, and a skewed prior; every other one is
+    rounded to two digits, so that entries are 0.
+    """
+    rng = np.random.default_rng([seed, number])
+    letters, outputs = (int(size) for size in rng.integers(3, 21, 2))
+    prior = rng.dirichlet(np.full(letters, float(rng.choice([0.3, 1.0])))) + 1e-4
+    matrix = rng.dirichlet(np.full(outputs, float(rng.choice([0.1, 0.3]))), letters)
+    if number % 2:
+        matrix = np.maximum(np.round(matrix, 2), 0.01 * (matrix == matrix.max(axis=1, keepdims=True)))
+    return prior / prior.sum(), matrix / matrix.sum(axis=1, keepdims=True)
+
+
+def sparse_study(count: int, seed: int) -> list[Any]:
+    """One row: how many envelopes of sparse channels are proved to the tolerance, each solved by itself."""
+    found: list[EnvelopeResult] = []
+    for number in progress(range(count), count, "sparse channels"):
+        prior, matrix = sparse_channel(seed, number)
+        found += [solve(envelope(prior, matrix, delta), time_limit=20.0) for delta in SPARSE_DELTAS]
+    seconds = [result.timings.total for result in found]
+    return [
+        count, f"{len(found):,}", sum(result.status is not Status.OPTIMAL for result in found),
+        f"{max(result.gap for result in found):.1e}",
+        f"{sum(result.certificate.verify() for result in found):,}",
+        f"{np.median(seconds):.3f}", f"{max(seconds):.2f}",
+    ]  # fmt: skip
+
+
 # ---------------------------------------------------------------- what it costs
 
 
@@ -198,33 +254,34 @@ def against_program(size: int) -> list[Any]:
     def formula() -> list[float]:
         return [randomized_response_envelope(prior, 1.0, delta) for delta in deltas]
 
-    def programs() -> list[Envelope]:
-        return [envelope(prior, mechanism, delta) for delta in deltas]
+    def programs() -> list[EnvelopeResult]:
+        return [solve(envelope(prior, mechanism, delta)) for delta in deltas]
 
     measured = interleaved({"formula": formula, "programs": programs}, 5)
     (quick, exact), (slow, found) = measured["formula"], measured["programs"]
     return [
-        size, f"{quick / 9:.5f}", f"{slow / 9:.3f}", f"{np.mean([e.programs for e in found]):.1f}",
+        size, f"{quick / 9:.5f}", f"{slow / 9:.3f}", f"{np.mean([e.iterations or 0 for e in found]):.1f}",
         f"{slow / quick:.0f}", f"{max(abs(x - e.value) for x, e in zip(exact, found, strict=True)):.1e}",
     ]  # fmt: skip
 
 
 def grow(letters: int, outputs: int) -> list[Any]:
-    """One row: 50 deltas one by one (their mean), and together, on a random mechanism."""
+    """One row: 50 deltas one by one (their mean), and each from the one before, on a random mechanism."""
     rng = np.random.default_rng([letters, outputs])
     prior = rng.dirichlet(np.ones(letters))
     mechanism = rng.dirichlet(np.full(outputs, 0.5), letters)
     deltas = np.linspace(0.02, 0.98, 50).tolist()
     start = time.perf_counter()
-    apart = [envelope(prior, mechanism, delta) for delta in deltas]
+    apart = [solve(envelope(prior, mechanism, delta)) for delta in deltas]
     one = (time.perf_counter() - start) / len(deltas)
     start = time.perf_counter()
-    together = envelope_curve(prior, mechanism, deltas)
-    curve = time.perf_counter() - start
+    together = curve(prior, mechanism, deltas)
+    all_deltas = time.perf_counter() - start
     return [
-        f"{letters} x {outputs}", f"{one:.3f}", f"{np.mean([e.programs for e in apart]):.1f}",
-        f"{max(e.gap for e in [*apart, *together]):.1e}", f"{curve:.2f}", sum(e.programs for e in together),
-        f"{curve / one:.1f}",
+        f"{letters} x {outputs}", f"{one:.3f}", f"{np.mean([e.iterations or 0 for e in apart]):.1f}",
+        f"{max(e.gap for e in [*apart, *together]):.1e}", f"{all_deltas:.2f}",
+        sum(e.iterations or 0 for e in together),
+        f"{all_deltas / one:.1f}",
     ]  # fmt: skip
 
 

@@ -22,10 +22,10 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
     """The leakage that the worst post-processing of a mechanism exceeds with probability delta.
 
     `problem` is the linear program for one likelihood ratio t: V(t), the largest probability that an outcome
-    of a post-processing Z leaks log t or more. Each bad outcome z leaks through a letter x, `P(z|x) >= t P(z)`; outcomes
-    that leak through the same letter can be merged, so that one for each letter suffices. With
-    `w[x,y] = P(Z = x | Y = y)`: maximise `sum q[y] w[x,y]` subject to `sum_y (P[x,y] - t q[y]) w[x,y] >= 0`
-    for each x and `sum_x w[x,y] <= 1` for each y, `w >= 0`. `problem` minimises the negative, at the
+    of a post-processing Z leaks log t or more. Each bad outcome z leaks through a letter x,
+    `P(z|x) >= t P(z)`; outcomes that leak through the same letter can be merged, so that one for each letter
+    suffices. With `w[x,y] = P(Z = x | Y = y)`: maximise `sum q[y] w[x,y]` subject to
+    `sum_y (P[x,y] - t q[y]) w[x,y] >= 0` for each x and `sum_x w[x,y] <= 1` for each y, `w >= 0`. `problem` minimises the negative, at the
     parameter `ratio`, t. The envelope at delta is the logarithm of the largest t with `V(t) >= delta`, and
     `solve` searches for it.
 
@@ -88,9 +88,9 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
 def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> EnvelopeProgram:
     """Declare the PML envelope: the leakage of the worst post-processing, but for a probability.
 
-    `eps_c(delta)` is the least level that no randomised function of the output exceeds with a probability above delta. `solve`
-    closes in on it from both sides. The value of the result is reached by the post-processing
-    `certificate.attack`: it is the upper delta-quantile of its leakage (`leakage_quantile(..., upper=True)`
+    `eps_c(delta)` is the least level that no randomised function of the output exceeds with a probability
+    above delta. `solve` closes in on it from both sides. The value of the result is reached by the
+    post-processing `certificate.attack`: it is the upper delta-quantile of its leakage (`leakage_quantile(..., upper=True)`
     of the mechanism after it), counted in rational arithmetic. The bound is what no post-processing exceeds
     with probability delta or more.
 

@@ -23,7 +23,7 @@ Integers = NDArray[Any]
 """Python integers in an object array."""
 
 RATIO_BITS = 80
-"""Binary digits after the point of a rational below e^bound: 27 more than a float has, and few to multiply."""
+"""Binary digits after the point of a rational below e^bound: 27 more than a float has."""
 
 
 @dataclass(frozen=True)
