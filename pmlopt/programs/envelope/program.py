@@ -25,9 +25,10 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
     of a post-processing Z leaks log t or more. Each bad outcome z leaks through a letter x,
     `P(z|x) >= t P(z)`; outcomes that leak through the same letter can be merged, so that one for each letter
     suffices. With `w[x,y] = P(Z = x | Y = y)`: maximise `sum q[y] w[x,y]` subject to
-    `sum_y (P[x,y] - t q[y]) w[x,y] >= 0` for each x and `sum_x w[x,y] <= 1` for each y, `w >= 0`. `problem` minimises the negative, at the
-    parameter `ratio`, t. The envelope at delta is the logarithm of the largest t with `V(t) >= delta`, and
-    `solve` searches for it.
+    `sum_y (P[x,y] - t q[y]) w[x,y] >= 0` for each x and `sum_x w[x,y] <= 1` for each y, `w >= 0`.
+
+    `problem` minimises the negative, at the parameter `ratio`, t. The envelope at delta is the logarithm of
+    the largest t with `V(t) >= delta`, and `solve` searches for it.
 
     Attributes:
         prior: N letters.
@@ -90,9 +91,9 @@ def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Envelo
 
     `eps_c(delta)` is the least level that no randomised function of the output exceeds with a probability
     above delta. `solve` closes in on it from both sides. The value of the result is reached by the
-    post-processing `certificate.attack`: it is the upper delta-quantile of its leakage (`leakage_quantile(..., upper=True)`
-    of the mechanism after it), counted in rational arithmetic. The bound is what no post-processing exceeds
-    with probability delta or more.
+    post-processing `certificate.attack`: it is the upper delta-quantile of its leakage, that is
+    `leakage_quantile(..., upper=True)` of the mechanism after it, counted in rational arithmetic. The bound
+    is what no post-processing exceeds with probability delta or more.
 
     Args:
         prior: N letters.
