@@ -62,7 +62,7 @@ class MovingProgram:
         self.seconds = self._ready.seconds
         matrix = self._ready.data["A"].tocsc()
         parameter.value = 0.5
-        other = problem.get_problem_data(cp.HIGHS)[0]["A"].tocsc()
+        other = -self._ready.data["param_prob"].apply_parameters()[2].tocsc()
         moving = (2 * (matrix - other)).tocoo()  # affine in the parameter
         self._rows, self._columns, self._rates = moving.row, moving.col, moving.data
         self._still = np.asarray(matrix[self._rows, self._columns]).ravel() - self._rates

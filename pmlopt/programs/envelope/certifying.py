@@ -73,7 +73,7 @@ def _bound(
     program: EnvelopeProgram, exact: RationalMechanism, multipliers: FloatArray | None
 ) -> tuple[float, FloatArray | None]:
     """The bound of the multipliers where it is below that of Theorem 3, moved up until it is proved."""
-    most = program.simple_bounds[1]
+    most = program.simple_bound
     if multipliers is not None:
         bound = math.log(largest_ratio(program, multipliers, math.exp(most)))
         step = _ulp(bound)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from pmlopt.arrays import FloatArray, probability
-from pmlopt.measures import envelope_bounds
+from pmlopt.measures import composed_envelope_bound, leakage_level, maximal_leakage
 from pmlopt.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.program import Declaration, Program, problem_of
@@ -81,9 +81,13 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
         return np.asarray((self.merged / self.law).max(axis=1))
 
     @cached_property
-    def simple_bounds(self) -> tuple[float, float]:
-        """Bounds without a linear program, in nats: see `envelope_bounds`."""
-        return envelope_bounds(self.prior.pmf, self.merged, self.delta)
+    def simple_bound(self) -> float:
+        """An upper bound without a linear program, in nats: the level, or maximal leakage plus log(1 / delta).
+
+        Source: [saeidian2026envelopes, Theorem 3].
+        """
+        composed = composed_envelope_bound([maximal_leakage(self.merged)], self.delta)
+        return min(leakage_level(self.prior.pmf, self.merged), composed)
 
 
 def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> EnvelopeProgram:

@@ -124,7 +124,7 @@ class _RatioFeasibility:
 
     def __init__(self, program: EnvelopeProgram) -> None:
         self.program = program
-        self.most = math.exp(program.simple_bounds[1])
+        self.most = math.exp(program.simple_bound)
         # V jumps where the outcome of a letter closes
         self.marks = program.largest_ratios
         self.moving: MovingProgram | None = None
