@@ -113,7 +113,7 @@ def everything(arguments: argparse.Namespace) -> None:
     table(head, [grow(*map(int, size.split("x"))) for size in arguments.sizes])
 
 
-def curve(prior: PriorLike, mechanism: MechanismLike, deltas: Iterable[float]) -> list[EnvelopeResult]:
+def at_deltas(prior: PriorLike, mechanism: MechanismLike, deltas: Iterable[float]) -> list[EnvelopeResult]:
     """The envelope at many deltas, in ascending order, each solved from the next larger one."""
     found: list[EnvelopeResult] = []
     for delta in sorted(deltas, reverse=True):
@@ -166,7 +166,7 @@ def figure_2(
     for curve, label, style in zip(curves.T, NAMES, ("--", "-", "-.", ":", "--"), strict=True):
         axes.plot(GRID, curve, style, label=label)
     some = GRID[10::30]
-    found = curve(prior, mechanism, some.tolist())
+    found = at_deltas(prior, mechanism, some.tolist())
     axes.plot(some, [e.value for e in found], "k.", label="linear program")
     axes.set(xlabel="delta", ylabel="leakage [nats]", ylim=(0, None))
     title = f"the condition fails: {tuple(prior)}" if everywhere else f"Figure {name}: k = {size}"
@@ -275,7 +275,7 @@ def grow(letters: int, outputs: int) -> list[Any]:
     apart = [solve(envelope(prior, mechanism, delta)) for delta in deltas]
     one = (time.perf_counter() - start) / len(deltas)
     start = time.perf_counter()
-    together = curve(prior, mechanism, deltas)
+    together = at_deltas(prior, mechanism, deltas)
     all_deltas = time.perf_counter() - start
     return [
         f"{letters} x {outputs}", f"{one:.3f}", f"{np.mean([e.iterations or 0 for e in apart]):.1f}",

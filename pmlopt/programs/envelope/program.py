@@ -82,7 +82,7 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
 
     @cached_property
     def simple_bound(self) -> float:
-        """An upper bound without a linear program, in nats: the level, or maximal leakage plus log(1 / delta).
+        """Upper bound without a linear program, in nats: the level, or maximal leakage plus log(1 / delta).
 
         Source: [saeidian2026envelopes, Theorem 3].
         """
