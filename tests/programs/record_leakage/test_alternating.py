@@ -1,4 +1,4 @@
-"""The alternating method of [wu2026entropy]: its steps against cvxpy, its gradient, the whole against a bound."""
+"""The alternating method of [wu2026entropy]: steps against cvxpy, the gradient, the whole against a bound."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 from oracles import records as oracle
 from oracles.designs import FloatArray
 
-from pmlopt import record_leakage, solve
+from pmlopt import BranchAndBound, Mechanism, record_leakage, solve
 from pmlopt.measures.record_information import dataset_entropy, record_information
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.near_uniform import near_uniform_bound
 from pmlopt.programs.record_leakage.proof import KindProof, LeakageProof, Region, leakage_bound, sharpened
-from pmlopt.queries import Explicit, ModularSum, Weight
+from pmlopt.queries import Explicit, ModularSum, Query, Weight, laplace
 
 ROWS = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])
 
@@ -181,6 +183,147 @@ def test_plain_data_of_a_proof(certificate: RecordCertificate) -> None:
     assert record["gap"] == certificate.gap
     assert np.array(record["prior"]).shape == (2, 2, 2)
     assert record["bound_from"][0]["regions"] == len(certificate.proofs[0].regions)
+
+
+# what earlier versions took for a proof
+
+
+def forged(certificate: RecordCertificate, region: Region, bound: float) -> RecordCertificate:
+    """A claim of a bound that rests on one region."""
+    return replace(with_regions(certificate, (region,)), bound=bound, value=min(bound, certificate.value))
+
+
+def small_claim(query: Query, rows: FloatArray, entropy: float) -> RecordCertificate:
+    """What the first relaxation alone proves."""
+    found = solve(record_leakage(query, rows, entropy), solver=BranchAndBound(nodes=1)).certificate
+    assert found.verify()
+    return found
+
+
+def test_a_cell_without_one_letter() -> None:
+    """Only what is said of every letter bounds the law of Y: no cell for a letter, no bound."""
+    certificate = small_claim(Weight(3), laplace(Weight(3), 1.0).matrix, 2.0)
+    assert certificate.value > 0.1
+    first = certificate.proofs[0].regions[0]
+    shorter = replace(first, cell=first.cell[:1])
+    for price in (0.0, first.proof.price, 1e6):
+        for slopes in (first.proof.slopes, first.proof.slopes[:1], np.zeros((1, len(first.proof.log_law)))):
+            proof = replace(first.proof, price=price, slopes=slopes)
+            for bound in (1e-3, certificate.bound, 1.0):
+                assert not forged(certificate, replace(shorter, proof=proof), bound).verify()
+    longer = replace(first, cell=(*first.cell, first.cell[0]))
+    assert not forged(certificate, longer, certificate.bound).verify()
+
+
+def test_vertices_that_are_no_laws() -> None:
+    """phi of a vertex outside the simplex is far from what interpolates it inside."""
+    query, rows = ModularSum(3, 2), np.eye(2)
+    certificate = small_claim(query, rows, 1.0)
+    assert certificate.value == pytest.approx(np.log(2), abs=1e-9)
+    first = certificate.proofs[0].regions[0]
+    for vertices in (
+        np.array([[1.5, -0.5], [-0.5, 1.5]]),
+        np.array([[2.0, 0.0], [0.0, 2.0]]),
+        np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5 + 1e-9]]),
+        np.array([[1.0, 0.0], [0.0, np.nan]]),
+        np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+        np.zeros((0, 2)),
+    ):
+        region = replace(first, cell=(vertices, vertices))
+        for bound in (0.6, certificate.bound, 1.0):
+            assert not forged(certificate, region, bound).verify()
+    assert forged(certificate, first, 1.0).verify()
+
+
+def test_multipliers_of_wrong_shapes_or_no_numbers(certificate: RecordCertificate) -> None:
+    kind = certificate.proofs[0]
+    place = leaves(kind)[0]
+    region = kind.regions[place]
+    for proof in (
+        replace(region.proof, slopes=region.proof.slopes[:, :1]),
+        replace(region.proof, slopes=region.proof.slopes[:1]),
+        replace(region.proof, slopes=region.proof.slopes + np.nan),
+        replace(region.proof, log_law=region.proof.log_law[:1]),
+        replace(region.proof, log_law=np.array([0.0, -np.inf])),
+        replace(region.proof, price=np.inf),
+        replace(region.proof, price=np.nan),
+        replace(region.proof, share=-1.0),
+        replace(region.proof, share=0.5, log_letters=None),
+        replace(region.proof, share=0.5, log_letters=np.zeros(3)),
+    ):
+        changed = (*kind.regions[:place], replace(region, proof=proof), *kind.regions[place + 1 :])
+        assert not with_regions(certificate, changed).verify()
+
+
+def test_a_mechanism_and_a_channel_that_do_not_belong_together(certificate: RecordCertificate) -> None:
+    other = ROWS[::-1].copy()
+    for mechanism in (Mechanism(other), Mechanism(ROWS[:2]), Mechanism([[0.5, 0.5]] * 4)):
+        assert not replace(certificate, mechanism=mechanism).verify()
+    channel = certificate.channel
+    silent = replace(channel, rows=np.full((1, 2), 0.5), classes=np.zeros(4, dtype=int))
+    nudged = replace(channel, rows=channel.rows * np.array([1.0, 1 + 1e-12]))
+    for changed in (silent, nudged, replace(channel, classes=channel.classes[::-1].copy())):
+        assert not replace(certificate, channel=changed).verify()
+    assert replace(certificate, mechanism=Mechanism(ROWS)).verify()
+
+
+@pytest.mark.parametrize("distinct", [True, False])
+def test_a_mechanism_by_dataset_belongs_to_its_channel(distinct: bool) -> None:
+    rows = ROWS if distinct else ROWS[[0, 3, 3, 3]]
+    certificate = solve(record_leakage(ModularSum(2, 2), named(rows), 1.0), tolerance=1e-4).certificate
+    assert len(certificate.channel.rows) == (4 if distinct else 2)
+    assert certificate.verify()
+
+
+def named(rows: FloatArray) -> Mechanism:
+    return Mechanism(rows, [(0, 0), (0, 1), (1, 0), (1, 1)])
+
+
+def test_the_gap_is_that_of_value_and_bound(certificate: RecordCertificate) -> None:
+    assert certificate.gap == certificate.bound - certificate.value
+    assert replace(certificate, bound=1.0).gap == 1.0 - certificate.value
+    with pytest.raises((TypeError, ValueError), match="gap"):
+        replace(certificate, gap=0.0)
+
+
+def test_numbers_that_are_none(certificate: RecordCertificate) -> None:
+    for number in (np.nan, np.inf, -np.inf):
+        assert not replace(certificate, value=number).verify()
+        assert not replace(certificate, bound=number).verify()
+        assert not replace(certificate, entropy=number).verify()
+    assert not replace(certificate, record=3).verify()
+    assert not replace(certificate, record=-1).verify()
+    assert not replace(certificate, joint=certificate.joint[:1]).verify()
+    assert not replace(certificate, joint=certificate.joint * np.nan).verify()
+
+
+@pytest.mark.parametrize("shortfall", [0.0, 1e-15, 1e-9, 1e-4, 0.1])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_prior_near_the_uniform_one_leaks_more_than_the_bound(seed: int, shortfall: float) -> None:
+    """A dataset whose entropy is that much below the largest: tilted along the slope of I, or at random."""
+    random = np.random.default_rng(seed)
+    rows = random.dirichlet(np.full(3, 0.7), size=4)
+    counts = random.integers(1, 9, size=(2, 4)).astype(float)
+    uniform = counts / counts.sum()
+    bound = float(near_uniform_bound(rows, np.log(counts), Decimal(shortfall)))
+    leaked = record_information(uniform, rows)
+    assert bound >= leaked - 1e-15
+    laws = uniform @ rows / uniform.sum(axis=1, keepdims=True)
+    slope = np.log(laws / (uniform.sum(axis=0) @ rows)) @ rows.T
+    for direction in (slope, *random.normal(size=(20, 2, 4))):
+        for step in 10.0 ** np.linspace(-8, 1, 40):
+            joint = uniform * np.exp(step * direction)
+            joint /= joint.sum()
+            divergence = float((joint * np.log(joint / uniform)).sum())
+            if divergence <= shortfall - 1e-15:
+                assert record_information(joint, rows) <= bound + 1e-14
+    if 0 < shortfall <= 1e-9:  # and to first order some prior reaches it
+        spread = float((uniform * (slope - leaked) ** 2).sum())
+        assert bound == pytest.approx(leaked + np.sqrt(2 * shortfall * spread), abs=4 * shortfall + 1e-15)
+
+
+def test_the_arithmetic_is_named(certificate: RecordCertificate) -> None:
+    assert certificate.arithmetic == "decimal arithmetic of 50 digits"
 
 
 # the bound, whatever the multipliers
