@@ -1,4 +1,4 @@
-"""ENT, Table 3 and Figures 3 to 5 with certified values, its claims checked, and what the methods cost.
+"""[wu2026entropy] Table 3 and Figures 3 to 5 with certified values, its claims checked, what the methods cost.
 
     python benchmarks/records.py [--output docs/records.png] [--csv FOLDER] [--restarts 8] [--starts 2]
         [--points 8] [--repeats 5] [--sizes 4 100 1000 10000] [--listed 4 6 8 10]
@@ -30,13 +30,15 @@ from matplotlib.figure import Figure
 from records_claims import BIT, claims
 from scipy.special import xlogy
 
-from pmlopt import queries, record_leakage, record_leakage_curve
+from pmlopt import Alternating, Result, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.closed_forms import parity_leakage
+from pmlopt.mechanism import Mechanism
 from pmlopt.plots import save_figure
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.queries import ModularSum, Quadratic, Query, Weight, symmetric_channel
-from pmlopt.result import RecordResult
 
+Leakage = Result[RecordCertificate]
 MECHANISMS = {"Laplace": queries.laplace, "exponential": queries.exponential}
 PRINTED = {
     "Laplace": {0.0: 0.079, 0.5: 0.062, 1.0: 0.041, 1.5: 0.022, 2.0: 0.009, 4 * BIT: 0.0},
@@ -111,8 +113,8 @@ def row_3(name: str, entropy: float, restarts: int) -> list[Any]:
     """One row."""
     parity = ModularSum(4, 2)
     mechanism = MECHANISMS[name](parity, 1.0)
-    exact = record_leakage(parity, mechanism, entropy)
-    local = record_leakage(parity, mechanism, entropy, "alternating", restarts=restarts)
+    program = record_leakage(parity, mechanism, entropy)
+    exact, local = solve(program), solve(program, solver=Alternating(restarts=restarts))
     printed = PRINTED[name].get(entropy)
     leaked, uncertain = enumerated(hiding_prior(4), mechanism.matrix)
     shown = printed is not None and uncertain >= entropy and leaked > printed + 1e-3
@@ -143,6 +145,15 @@ def enumerated(prior: FloatArray, matrix: FloatArray) -> tuple[float, float]:
 # ---------------------------------------------------------------- the figures
 
 
+def curve(query: Query, mechanism: Mechanism, entropies: Sequence[float]) -> list[Leakage]:
+    """The leakage at each entropy, in their order; solved from the largest down, each from the one before."""
+    found: dict[float, Leakage] = {}
+    last: Leakage | None = None
+    for b in sorted(entropies, reverse=True):
+        found[b] = last = solve(record_leakage(query, mechanism, b), warm_start=last)
+    return [found[b] for b in entropies]
+
+
 def figure_3(axes: Axes, records: int, points: int, starts: int, folder: Path | None) -> None:
     """The certified leakage over b, and what the alternating method finds at whole and half bits."""
     parity = ModularSum(records, 2)
@@ -153,9 +164,9 @@ def figure_3(axes: Axes, records: int, points: int, starts: int, folder: Path | 
     rises, short, away = 0, 0.0, 0.0
     for error, colour in zip(ERRORS, ("tab:blue", "tab:orange", "tab:green", "tab:red"), strict=True):
         channel = symmetric_channel(parity, error)
-        exact = record_leakage_curve(parity, channel, grid)
+        exact = curve(parity, channel, grid)
         local = [
-            record_leakage(parity, channel, b, "alternating", restarts=starts, seed=place).value
+            solve(record_leakage(parity, channel, b), solver=Alternating(starts, place)).value
             for place, b in enumerate(progress(some, len(some), f"Figure 3, n = {records}, p = {error}"))
         ]
         axes.plot(grid, [r.bound for r in exact], color=colour, label=f"p = {error}")
@@ -169,7 +180,7 @@ def figure_3(axes: Axes, records: int, points: int, starts: int, folder: Path | 
         rows += [[error, b, r.value, r.bound, a] for b, r, a in zip(grid, exact, missing, strict=True)]
     axes.axvline((records - 1) * BIT, color="grey", linewidth=0.8, linestyle="--")
     axes.set(xlabel="b [nats]", ylabel="leakage per record [nats]", ylim=(0, 0.5))
-    axes.set_title(f"ENT, Figure 3: n = {records}", fontsize="medium")
+    axes.set_title(f"[wu2026entropy] Figure 3: n = {records}", fontsize="medium")
     axes.plot([], [], "kx:", markersize=4, linewidth=0.8, label=f"alternating, {starts} starts")
     axes.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
     print(
@@ -185,14 +196,12 @@ def figure_4(axes: Axes, records: int, folder: Path | None) -> None:
     parity = ModularSum(records, 2)
     rows: list[list[Any]] = []
     for (name, mechanism), style in zip(MECHANISMS.items(), ("b-", "r-"), strict=True):
-        found = [record_leakage(parity, mechanism(parity, e), 0.0) for e in EPSILONS.tolist()]
+        found = [solve(record_leakage(parity, mechanism(parity, e), 0.0)) for e in EPSILONS.tolist()]
         axes.semilogx(EPSILONS, [r.bound for r in found], style, label=f"{name}, b = 0")
         rows += [[name, e, 0.0, r.value, r.bound] for e, r in zip(EPSILONS, found, strict=True)]
     lines: dict[str, list[float]] = {}
     wanted = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
-    for b, result in zip(
-        wanted, record_leakage_curve(parity, symmetric_channel(parity, 0.3), wanted), strict=True
-    ):
+    for b, result in zip(wanted, curve(parity, symmetric_channel(parity, 0.3), wanted), strict=True):
         lines.setdefault(f"{result.bound:.4f}", []).append(b)
         rows.append(["BSC(0.3)", "", b, result.value, result.bound])
     for (level, those), colour in zip(lines.items(), ("tab:green", "tab:purple"), strict=False):
@@ -201,7 +210,7 @@ def figure_4(axes: Axes, records: int, folder: Path | None) -> None:
     if records == 4:
         axes.axhline(0.0931, color="grey", linestyle=":", label="BSC(0.3), b = 0, as printed: 0.0931")
     axes.set(xlabel="epsilon of differential privacy", ylabel="leakage per record [nats]", ylim=(0, 0.72))
-    axes.set_title(f"ENT, Figure 4: n = {records}", fontsize="medium")
+    axes.set_title(f"[wu2026entropy] Figure 4: n = {records}", fontsize="medium")
     axes.legend(frameon=False, fontsize="small", loc="upper left")
     report(
         folder, f"ent-figure-4-{records}", ("mechanism", "epsilon", "b", "certified, from", "to"), rows,
@@ -216,14 +225,14 @@ def figure_5(axes: Axes, records: int, folder: Path | None) -> None:
     rows: list[list[Any]] = []
     for missing, style in zip(MISSING, ("k-", "k--", "k-.", "k:"), strict=True):
         b = 0.0 if missing is None else parity.log_size - missing
-        curve = [record_leakage(parity, symmetric_channel(parity, p), b) for p in DISTORTIONS.tolist()]
-        axes.semilogx([r.bound for r in curve], DISTORTIONS, style, linewidth=1, label=f"BSC, b = {b:.2f}")
-        rows += [[f"BSC, b = {b:.4f}", p, r.value, r.bound] for p, r in zip(DISTORTIONS, curve, strict=True)]
+        line = [solve(record_leakage(parity, symmetric_channel(parity, p), b)) for p in DISTORTIONS.tolist()]
+        axes.semilogx([r.bound for r in line], DISTORTIONS, style, linewidth=1, label=f"BSC, b = {b:.2f}")
+        rows += [[f"BSC, b = {b:.4f}", p, r.value, r.bound] for p, r in zip(DISTORTIONS, line, strict=True)]
     away = 0.0
     for (name, mechanism), colour in zip(MECHANISMS.items(), ("tab:blue", "tab:red"), strict=True):
         matrices = [mechanism(parity, e) for e in EPSILONS.tolist()]
         lost = [float(matrix.matrix[0, 1]) for matrix in matrices]
-        true = [record_leakage(parity, matrix, 0.0) for matrix in matrices]
+        true = [solve(record_leakage(parity, matrix, 0.0)) for matrix in matrices]
         axes.semilogx(EPSILONS, lost, color=colour, label=f"{name}, its epsilon")
         marker = "o" if name == "Laplace" else "x"
         axes.semilogx(
@@ -243,7 +252,7 @@ def figure_5(axes: Axes, records: int, folder: Path | None) -> None:
     axes.set(
         xlabel="leakage, or epsilon [nats]", ylabel="expected distortion", xlim=(1e-3, 12), ylim=(0, 0.75)
     )
-    axes.set_title(f"ENT, Figure 5: n = {records}", fontsize="medium")
+    axes.set_title(f"[wu2026entropy] Figure 5: n = {records}", fontsize="medium")
     axes.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
     report(
         folder, f"ent-figure-5-{records}", ("mechanism", "distortion", "certified, from", "to"), rows,
@@ -259,14 +268,14 @@ def growth(
     sizes: Iterable[int], listed: Iterable[int], weights: Iterable[int], repeats: int, folder: Path | None
 ) -> None:
     """Both methods as n grows, medians in one run, BSC(0.1) and b = (n - 1/2) log 2."""
-    contestants: dict[tuple[str, str, int], Callable[[], RecordResult]] = {}
+    contestants: dict[tuple[str, str, int], Callable[[], Leakage]] = {}
     for n in sizes:
         contestants["parity", "exact", n] = partial(ask, ModularSum(n, 2))
     for n in weights:
         contestants["w > n/2", "exact", n] = partial(ask, Weight(n, partial(majority, n)))
     for n in listed:
         contestants["parity", "alternating", n] = partial(ask, ModularSum(n, 2), starts=1)
-    names: Mapping[str, Callable[[], RecordResult]] = {
+    names: Mapping[str, Callable[[], Leakage]] = {
         f"{query}, {method}, {n}": work for (query, method, n), work in contestants.items()
     }
     measured = interleaved(names, repeats)
@@ -289,13 +298,12 @@ def majority(records: int, weight: int) -> int:
     return int(2 * weight > records)
 
 
-def ask(query: Query, starts: int = 0) -> RecordResult:
+def ask(query: Query, starts: int = 0) -> Leakage:
     """One call: exact, or alternating from so many starts."""
     entropy = (query.records - 0.5) * BIT
     channel = symmetric_channel(query, 0.1)
-    if starts:
-        return record_leakage(query, channel, entropy, "alternating", restarts=starts)
-    return record_leakage(query, channel, entropy)
+    program = record_leakage(query, channel, entropy)
+    return solve(program, solver=Alternating(restarts=starts) if starts else "auto")
 
 
 def harder(limit: float, folder: Path | None) -> None:
@@ -307,7 +315,8 @@ def harder(limit: float, folder: Path | None) -> None:
     rows = []
     for name, query, error in progress(asked, len(asked), "harder queries"):
         bits = query.records - 0.5
-        found = record_leakage(query, symmetric_channel(query, error), bits * BIT, time_limit=limit)
+        program = record_leakage(query, symmetric_channel(query, error), bits * BIT)
+        found = solve(program, time_limit=limit)
         rows.append([
             name, query.records, len(query.values), f"{bits:g}", f"{found.value:.7f}", f"{found.bound:.7f}",
             f"{found.gap:.0e}", found.iterations, f"{found.timings.total:.1f}", found.status.value,

@@ -1,4 +1,4 @@
-"""ENT on record leakage: those claims that a number decides, for `records.py`."""
+"""Claims of [wu2026entropy] on the leakage per record that a number decides, for `records.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from common import FloatArray
 
-from pmlopt import ldp_level, queries, record_leakage
+from pmlopt import Alternating, ldp_level, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.programs.record_leakage import alternating_steps as steps
 from pmlopt.queries import ModularSum, Weight
@@ -33,7 +33,7 @@ def random_conditionals(records: int, error: float, seed: int) -> tuple[FloatArr
 
 
 def printed_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
-    """ENT, eq. (37), as printed."""
+    """[wu2026entropy, eq. (37)], as printed."""
     mean = letters @ laws
     last = letters[:, None] ** 2 * np.einsum("arm,am->ar", channel, laws / mean)
     right = steps.conditional_gradient(letters, laws, channel)
@@ -145,17 +145,17 @@ def single_runs(count: int) -> list[str]:
     below, most, which = 0, -1.0, 0
     for seed in progress(range(count), count, "Theorem 4"):
         rows = np.random.default_rng(seed).dirichlet(np.full(3, 0.5), 3)
-        exact = record_leakage(query, rows, 0.0)
-        single = record_leakage(query, rows, 0.0, "alternating", restarts=1)
+        program = record_leakage(query, rows, 0.0)
+        exact = solve(program)
+        single = solve(program, solver=Alternating(restarts=1))
         short = exact.value - single.value
         below += short > 1e-5
         if short > most:
             most, which = short, seed
     rows = np.random.default_rng(which).dirichlet(np.full(3, 0.5), 3)
-    best = record_leakage(query, rows, 0.0).value
-    ends = [
-        record_leakage(query, rows, 0.0, "alternating", restarts=1, seed=seed).value for seed in range(20)
-    ]
+    program = record_leakage(query, rows, 0.0)
+    best = solve(program).value
+    ends = [solve(program, solver=Alternating(restarts=1, seed=seed)).value for seed in range(20)]
     return [
         f"Theorem 4: a single run is optimal at b = 0; weight of two records, {count} random mechanisms",
         f"{below} end below the capacity by more than 1e-5; that of seed {which} at {best - most:.5f} for "
