@@ -1,4 +1,4 @@
-"""[wu2026entropy] Table 3 and Figures 3 to 5 with certified values, its claims checked, what the methods cost.
+"""[wu2026entropy] Table 3 and Figures 3 to 5 with certified values, its claims checked, what methods cost.
 
     python benchmarks/records.py [--output docs/records.png] [--csv FOLDER] [--restarts 8] [--starts 2]
         [--points 8] [--repeats 5] [--sizes 4 100 1000 10000] [--listed 4 6 8 10]
