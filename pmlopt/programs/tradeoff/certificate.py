@@ -1,4 +1,4 @@
-"""The certificate of a trade-off: an audit bounds the leakage from above, multipliers bound all from below."""
+"""The certificate of a trade-off: an audit of the mechanism, and multipliers that bound all others."""
 
 from __future__ import annotations
 

@@ -131,6 +131,6 @@ def _cheapest_end(program: TradeoffProgram, seed: int, deadline: float) -> Close
 def within_leakage(
     program: TradeoffProgram, matrix: FloatArray, audit: RecordCertificate, aim: float
 ) -> FloatArray:
-    """Convex combination with the constant that leaks at most `aim`, for the leakage is convex and 0 there."""
+    """Convex combination with the constant that leaks at most `aim`: leakage is convex, and 0 there."""
     share = min(1.0, 1 - aim / audit.bound)
     return convex_combination(matrix, program.constant, share)

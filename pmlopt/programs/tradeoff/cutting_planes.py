@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.backends import through_cvxpy
 from pmlopt.backends.outcome import Options
 from pmlopt.measures.record_information import uniform_alone
@@ -23,12 +23,15 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.local_ascent import climb, starts
 from pmlopt.programs.tradeoff.certifying import audited, within_leakage
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
-from pmlopt.programs.tradeoff.proof import Cut, TradeoffProof, sharpened_tradeoff, tradeoff_bound
+from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof, sharpened_tradeoff, tradeoff_bound
 from pmlopt.programs.tradeoff.relaxation import tradeoff_program
 from pmlopt.result import Restart
 
 MAX_ROUNDS = 200
 """Programs that are solved at most."""
+
+AUDIT_SHARE = 0.15
+"""The part of the time that is kept for an audit, so that the method ends with a mechanism."""
 
 MAX_CUTS_PER_ROUND = 4
 """Priors that are added in one round at most, for each kind of records."""
@@ -44,6 +47,10 @@ LEAST_DISTANCE = 1e-3
 
 NEGLIGIBLE_MULTIPLIER = 1e-12
 """Multipliers of less than this share of the largest are a solver's noise: they prove nothing."""
+
+NEGLIGIBLE_MASS = 1e-9
+"""Classes of less mass under every prior, and of losses less than this share of the largest, are left out of
+the programs: Clarabel stalls on them (300 records, sum modulo 3). Proofs hold them."""
 
 MET = "mechanism and bound meet"
 
@@ -85,6 +92,7 @@ class CuttingPlaneSearch:
         best: the best mechanism so far.
         last: the mechanism of the last program.
         solved_for: how many priors the last program had.
+        reserve: seconds before the deadline that are kept for a first audit.
         rounds: programs solved.
         audits: certified oracles called.
     """
@@ -100,6 +108,7 @@ class CuttingPlaneSearch:
     best: AuditedMechanism | None = None
     last: FloatArray | None = None
     solved_for: int = 0
+    reserve: float = 0.0
     rounds: int = 0
     audits: int = 0
     compile_seconds: float = 0.0
@@ -112,12 +121,14 @@ class CuttingPlaneSearch:
 
     @property
     def late(self) -> bool:
-        """Whether the time is over."""
-        return time.perf_counter() >= self.deadline
+        """Whether the time is over, but for a last audit where no mechanism was audited yet."""
+        return time.perf_counter() >= self.deadline - (self.reserve if self.best is None else 0.0)
 
     def run(self) -> str:
         """Alternate program and oracle until the bounds meet; how it ended, in words."""
         program = self.program
+        if not math.isinf(self.deadline):
+            self.reserve = AUDIT_SHARE * max(0.0, self.deadline - time.perf_counter())
         first = self.first
         if first is None:
             first = program.repaired(convex_combination(program.cheapest, program.constant, 0.5))
@@ -190,19 +201,42 @@ class CuttingPlaneSearch:
     ) -> tuple[FloatArray, TradeoffProof, float] | None:
         """The best mechanism against some priors, its proof, and what it leaks; None where that failed."""
         program = self.program
-        joints = [prior.joint for prior in priors]
-        relaxed = tradeoff_program(program.tradeoff, joints, program.sense, limit)
+        kept = self._kept(priors)
+        part = Tradeoff(program.losses[kept], program.tradeoff.allowed[kept])
+        joints = [prior.joint[:, kept] for prior in priors]
+        relaxed = tradeoff_program(part, joints, program.sense, limit)
         outcome = through_cvxpy.run(relaxed.problem, SOLVER, self._accuracy, {})
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds
         if outcome.state != "point":
             return None
-        matrix = np.asarray(relaxed.variables["mechanism"].value)
+        matrix = self._completed(np.asarray(relaxed.variables["mechanism"].value), kept)
         weights = np.maximum(np.atleast_1d(relaxed.constraints["priors"].dual_value), 0.0)
         spent = relaxed.constraints.get("distortion")
         price = 0.0 if spent is None else max(0.0, float(spent.dual_value))
         claimed = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
         return matrix, self._proof(matrix, priors, weights, price), claimed
+
+    def _kept(self, priors: Sequence[WorstCasePrior]) -> BoolArray:
+        """(K,) the classes that the program of some priors is about."""
+        losses = self.program.losses
+        kept = np.asarray(losses.max(axis=1) > NEGLIGIBLE_MASS * losses.max())
+        for prior in priors:
+            kept |= prior.joint.max(axis=0) > NEGLIGIBLE_MASS
+        return kept
+
+    def _completed(self, rows: FloatArray, kept: BoolArray) -> FloatArray:
+        """(K, M) a mechanism whose other classes have the mean row of the kept ones of their value."""
+        if kept.all():
+            return rows
+        matrix = self.program.cheapest.copy()
+        matrix[kept] = rows
+        values = self.program.orbits.values
+        for value in np.unique(values[~kept]):
+            alike = matrix[kept & (values == value)]
+            if len(alike):
+                matrix[~kept & (values == value)] = alike.mean(axis=0)
+        return matrix
 
     @property
     def _accuracy(self) -> Options:

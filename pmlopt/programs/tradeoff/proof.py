@@ -17,7 +17,7 @@ Sense = Literal["leakage", "distortion"]
 """What is minimised: "leakage" in Problem 2 of [wu2026entropy], "distortion" in Problem 3."""
 
 RELATIVE_TOLERANCE = 1e-12
-"""Losses, and a limit and an end of its range, that differ by this share are equal: a few hundred roundings."""
+"""Losses, and a limit and an end of its range, are equal where they differ by this share: rounding."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,10 @@ LIMIT_ROUNDING = 1e-11
 
 def audit_verified(query: Query, mechanism: Mechanism, audit: RecordCertificate) -> bool:
     """Whether an audit proves the leakage of this mechanism: its rows are derived from the matrix again."""
-    return replace(audit, mechanism=mechanism, channel=record_channel(query, mechanism)).verify()
+    channel, known = record_channel(query, mechanism), audit.channel
+    if not (np.array_equal(channel.rows, known.rows) and np.array_equal(channel.classes, known.classes)):
+        return False
+    return replace(audit, mechanism=mechanism, channel=channel).verify()
 
 
 def limit_verified(tradeoff: Tradeoff, sense: Sense, limit: float, matrix: FloatArray) -> bool:
