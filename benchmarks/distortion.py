@@ -1,4 +1,4 @@
-"""ENT, Problems 2 and 3: Figures 5 to 7 beside certified optima, its claims checked, what the methods cost.
+"""Leakage against distortion: figures of [wu2026entropy] beside certified optima, its claims, and costs.
 
     python benchmarks/distortion.py [--output docs/distortion.png] [--csv FOLDER] [--repeats 3]
         [--time-limit 15] [--tolerance 1e-5] [--quick]
@@ -25,20 +25,15 @@ from distortion_claims import QUERIES, claims
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pmlopt import (
-    distortion_leakage,
-    distortion_leakage_curve,
-    leakage_distortion,
-    leakage_distortion_curve,
-    queries,
-    record_leakage,
-)
+from pmlopt import Result, distortion_leakage, leakage_distortion, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.closed_forms import parity_distortion, parity_leakage
 from pmlopt.plots import save_figure
-from pmlopt.programs.tradeoff.relaxation import Sense
-from pmlopt.queries import ModularSum, expected_distortion
-from pmlopt.result import DistortionResult
+from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.tradeoff.proof import Sense
+from pmlopt.queries import ModularSum, Query, expected_distortion
+
+Answer = Result[TradeoffCertificate]
 
 MECHANISMS = {
     "Laplace": (queries.laplace, (0.5, 1.0, 2.0, 4.0, 7.0)),
@@ -133,12 +128,31 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"\nThe whole run: {time.perf_counter() - begin:.0f} s")
 
 
+def answer(
+    sense: Sense, query: Query, limit: float, entropy: float, solver: str = "auto",
+    *, warm: Answer | None = None, time_limit: float | None = None, gap: float = 1e-6,
+) -> Answer:  # fmt: skip
+    """One problem, solved; the gap in units of the value."""
+    builder = leakage_distortion if sense == "leakage" else distortion_leakage
+    return solve(builder(query, limit, entropy), solver, warm, time_limit=time_limit, gap=gap)
+
+
+def curve_of(
+    sense: Sense, query: Query, limits: Sequence[float], entropy: float, time_limit: float, gap: float = 1e-6
+) -> list[Answer]:
+    """Many limits, each from the priors of the one before."""
+    found: list[Answer] = []
+    for limit in limits:
+        warm = found[-1] if found else None
+        found.append(answer(sense, query, limit, entropy, warm=warm, time_limit=time_limit, gap=gap))
+    return found
+
+
 @cache
-def penalty(name: str, sense: Sense, limit: float, entropy: float) -> tuple[float, DistortionResult]:
+def penalty(name: str, sense: Sense, limit: float, entropy: float) -> tuple[float, Answer]:
     """The penalty method, run once, and its seconds."""
-    work = leakage_distortion if sense == "leakage" else distortion_leakage
     start = time.perf_counter()
-    found = work(QUERIES[name], limit, entropy, "penalty")
+    found = answer(sense, QUERIES[name], limit, entropy, "penalty")
     return time.perf_counter() - start, found
 
 
@@ -152,8 +166,7 @@ def figure_5(axes: Axes, records: int, ways: Ways) -> None:
     outside, apart = 0.0, 0.0
     for missing, colour in zip(MISSING, COLOURS, strict=True):
         b = 0.0 if missing is None else parity.log_size - missing
-        points = [(limit, b) for limit in DISTORTIONS]
-        curve = leakage_distortion_curve(parity, points, tolerance=ways.tolerance, time_limit=ways.time_limit)
+        curve = curve_of("leakage", parity, DISTORTIONS, b, ways.time_limit, ways.tolerance)
         axes.semilogy(
             DISTORTIONS, [r.value for r in curve], color=colour, linewidth=1, label=f"designed, b = {b:.2f}"
         )
@@ -165,7 +178,7 @@ def figure_5(axes: Axes, records: int, ways: Ways) -> None:
             work, levels = MECHANISMS[name]
             matrices = [work(parity, level) for level in levels[:4]]
             spent = [expected_distortion(parity, matrix) for matrix in matrices]
-            audits = [record_leakage(parity, matrix, b, tolerance=ways.tolerance) for matrix in matrices]
+            audits = [solve(record_leakage(parity, matrix, b), gap=ways.tolerance) for matrix in matrices]
             axes.semilogy(
                 spent, [audit.bound for audit in audits], MARKERS[name], color=colour, markersize=4,
                 label=f"{name}, certified" if missing is None else None,
@@ -175,7 +188,7 @@ def figure_5(axes: Axes, records: int, ways: Ways) -> None:
                 apart = max(apart, known - audit.bound, audit.value - known)
                 rows.append([name, level, b, lost, audit.bound, audit.value])
     axes.set(xlabel="expected distortion", ylabel="leakage per record [nats]", ylim=(1e-5, 1), xlim=(0, 0.5))
-    axes.set_title(f"ENT, Figure 5: parity, n = {records}", fontsize="medium")
+    axes.set_title(f"[wu2026entropy], Figure 5: parity, n = {records}", fontsize="medium")
     axes.legend(frameon=False, fontsize="x-small", loc="lower left")
     print(
         f"Figure 5, n = {records}: the closed form is outside the proved intervals by {max(outside, 0):.0e}; "
@@ -188,9 +201,7 @@ def figure_5(axes: Axes, records: int, ways: Ways) -> None:
 def figure_6(left: Axes, right: Axes, ways: Ways) -> None:
     """Problem 2: leakage over D, and achieved over requested distortion."""
     parity, b = QUERIES["parity"], 1.5
-    curve = leakage_distortion_curve(
-        parity, [(limit, b) for limit in DISTORTIONS], time_limit=ways.time_limit
-    )
+    curve = curve_of("leakage", parity, DISTORTIONS, b, ways.time_limit)
     known = [parity_leakage(3, limit, b) for limit in DISTORTIONS]
     local = [
         penalty("parity", "leakage", limit, b)[1]
@@ -198,15 +209,15 @@ def figure_6(left: Axes, right: Axes, ways: Ways) -> None:
     ]
     left.plot(DISTORTIONS, [r.value for r in curve], "tab:blue", label="certified optimum")
     left.plot(DISTORTIONS, known, "k:", label="closed form")
-    left.plot(PENALISED, [r.leakage for r in local], "rx", label="penalty method")
+    left.plot(PENALISED, [r.certificate.leakage for r in local], "rx", label="penalty method")
     left.set(xlabel="D", ylabel="leakage per record [nats]", ylim=(0, None))
-    left.set_title("ENT, Figure 6: n = 3, b = 1.5", fontsize="medium")
+    left.set_title("[wu2026entropy], Figure 6: n = 3, b = 1.5", fontsize="medium")
     left.legend(frameon=False, fontsize="small")
     right.plot((0, 0.5), (0, 0.5), "k--", linewidth=0.8, label="D")
-    right.plot(DISTORTIONS, [r.distortion for r in curve], "tab:blue", label="certified optimum")
-    right.plot(PENALISED, [r.distortion for r in local], "rx", label="penalty method")
+    right.plot(DISTORTIONS, [r.certificate.distortion for r in curve], "tab:blue", label="certified optimum")
+    right.plot(PENALISED, [r.certificate.distortion for r in local], "rx", label="penalty method")
     right.set(xlabel="D", ylabel="achieved distortion")
-    right.set_title("ENT, Figure 6, right", fontsize="medium")
+    right.set_title("[wu2026entropy], Figure 6, right", fontsize="medium")
     right.legend(frameon=False, fontsize="small")
     by_limit = dict(zip(PENALISED, local, strict=True))
     show("ent-figure-6", "D", DISTORTIONS, curve, known, by_limit, ways)
@@ -215,27 +226,32 @@ def figure_6(left: Axes, right: Axes, ways: Ways) -> None:
 def figure_7(left: Axes, right: Axes, ways: Ways) -> None:
     """Problem 3: distortion over L, and achieved over requested leakage."""
     parity, b = QUERIES["parity, n = 2"], 0.0
-    curve = distortion_leakage_curve(parity, [(limit, b) for limit in LEAKAGES], time_limit=ways.time_limit)
+    curve = curve_of("distortion", parity, LEAKAGES, b, ways.time_limit)
     known = [parity_distortion(2, limit, b) for limit in LEAKAGES]
     local = [penalty("parity, n = 2", "distortion", limit, b)[1] for limit in LEAKAGES]
-    left.plot(LEAKAGES, [r.distortion for r in curve], "tab:blue", label="certified optimum")
+    left.plot(LEAKAGES, [r.certificate.distortion for r in curve], "tab:blue", label="certified optimum")
     left.plot(LEAKAGES, known, "k:", label="closed form")
-    left.plot(LEAKAGES, [r.distortion for r in local], "rx", label="penalty method")
+    left.plot(LEAKAGES, [r.certificate.distortion for r in local], "rx", label="penalty method")
     left.set(xlabel="L [nats]", ylabel="distortion", ylim=(0, None))
-    left.set_title("ENT, Figure 7: n = 2, b = 0", fontsize="medium")
+    left.set_title("[wu2026entropy], Figure 7: n = 2, b = 0", fontsize="medium")
     left.legend(frameon=False, fontsize="small")
     right.plot((0, 0.6), (0, 0.6), "k--", linewidth=0.8, label="L")
-    right.plot(LEAKAGES, [r.leakage for r in curve], "tab:blue", label="certified optimum")
-    right.plot(LEAKAGES, [r.leakage for r in local], "rx", label="penalty method")
+    right.plot(LEAKAGES, [r.certificate.leakage for r in curve], "tab:blue", label="certified optimum")
+    right.plot(LEAKAGES, [r.certificate.leakage for r in local], "rx", label="penalty method")
     right.set(xlabel="L [nats]", ylabel="achieved leakage [nats]")
-    right.set_title("ENT, Figure 7, right", fontsize="medium")
+    right.set_title("[wu2026entropy], Figure 7, right", fontsize="medium")
     right.legend(frameon=False, fontsize="small")
     show("ent-figure-7", "L", LEAKAGES, curve, known, dict(zip(LEAKAGES, local, strict=True)), ways)
 
 
+def reached(result: Answer) -> list[str]:
+    """Distortion and leakage of a mechanism."""
+    return [f"{result.certificate.distortion:.4f}", f"{result.certificate.leakage:.4f}"]
+
+
 def show(
-    name: str, letter: str, limits: Sequence[float], curve: Sequence[DistortionResult],
-    known: Sequence[float], local: Mapping[float, DistortionResult], ways: Ways,
+    name: str, letter: str, limits: Sequence[float], curve: Sequence[Answer],
+    known: Sequence[float], local: Mapping[float, Answer], ways: Ways,
 ) -> None:  # fmt: skip
     """The table of a figure."""
     rows = []
@@ -243,8 +259,8 @@ def show(
         other = local.get(limit)
         rows.append([
             f"{limit:g}", f"{found.value:.6f}", f"{found.bound:.6f}", f"{closed:.6f}",
-            f"{found.distortion:.4f}", f"{found.leakage:.4f}",
-            *(["", ""] if other is None else [f"{other.distortion:.4f}", f"{other.leakage:.4f}"]),
+            f"{found.certificate.distortion:.4f}", f"{found.certificate.leakage:.4f}",
+            *(["", ""] if other is None else reached(other)),
         ])  # fmt: skip
     head = (
         letter, "value", "proved bound", "closed form", "distortion", "leaks at most", "penalty: distortion",
@@ -263,18 +279,20 @@ def beyond(axes: Axes, name: str, entropy: float, ways: Ways) -> None:
         for kind, (work, levels) in MECHANISMS.items()
     }
     limits = sorted({*MORE, *(x for those in given.values() for x in those if MORE[0] < x < MORE[-1])})
-    points = [(limit, entropy) for limit in limits]
-    curve = leakage_distortion_curve(query, points, tolerance=ways.tolerance, time_limit=ways.time_limit)
-    axes.plot([r.distortion for r in curve], [r.value for r in curve], "k-", label="designed, proved")
+    curve = curve_of("leakage", query, limits, entropy, ways.time_limit, ways.tolerance)
+    axes.plot(
+        [r.certificate.distortion for r in curve], [r.value for r in curve], "k-", label="designed, proved"
+    )
     rows: list[list[Any]] = [
-        ["designed", limit, r.distortion, r.value, r.bound] for limit, r in zip(limits, curve, strict=True)
+        ["designed", limit, r.certificate.distortion, r.value, r.bound]
+        for limit, r in zip(limits, curve, strict=True)
     ]
     best = dict(zip(limits, curve, strict=True))
     most = {}
     for (kind, (work, levels)), colour in zip(MECHANISMS.items(), COLOURS, strict=False):
         matrices = [work(query, level) for level in levels]
         spent = given[kind]
-        audits = [record_leakage(query, m, entropy, tolerance=1e-3, time_limit=3) for m in matrices]
+        audits = [solve(record_leakage(query, m, entropy), gap=1e-3, time_limit=3) for m in matrices]
         axes.plot(
             spent, [audit.bound for audit in audits], MARKERS[kind], color=colour, markersize=4, label=kind
         )
@@ -308,9 +326,8 @@ def compared(repeats: int, ways: Ways) -> None:
     """Cutting planes beside the penalty method."""
     rows = []
     for name, sense, limit, entropy in progress(COMPARED, len(COMPARED), "comparing"):
-        work = leakage_distortion if sense == "leakage" else distortion_leakage
-        exact: Mapping[str, Callable[[], DistortionResult]] = {
-            "exact": partial(work, QUERIES[name], limit, entropy, time_limit=ways.time_limit)
+        exact: Mapping[str, Callable[[], Answer]] = {
+            "exact": partial(answer, sense, QUERIES[name], limit, entropy, time_limit=ways.time_limit)
         }
         seconds, found = interleaved(exact, repeats)["exact"]
         asked = f"{'D' if sense == 'leakage' else 'L'} = {limit:g}"
@@ -318,7 +335,8 @@ def compared(repeats: int, ways: Ways) -> None:
         for method, took, result in (("exact", seconds, found), ("penalty", slow, other)):
             proved = method == "exact"
             rows.append([
-                name, asked, f"{entropy:g}", method, f"{result.distortion:.6f}", f"{result.leakage:.6f}",
+                name, asked, f"{entropy:g}", method,
+                f"{result.certificate.distortion:.6f}", f"{result.certificate.leakage:.6f}",
                 f"{result.bound:.6f}" if proved else "none", f"{result.gap:.0e}" if proved else "none",
                 f"{result.certificate.violation:.3f}" if result.certificate.violation > 1e-9 else "0",
                 result.status.value, f"{took:.2f}", f"{took / seconds:.1f}",
@@ -334,8 +352,7 @@ def hard(ways: Ways) -> None:
     """What takes the exact method longest."""
     rows = []
     for name, sense, limit, entropy in progress(HARD, len(HARD), "hard cases"):
-        work = leakage_distortion if sense == "leakage" else distortion_leakage
-        found = work(QUERIES[name], limit, entropy, time_limit=ways.time_limit)
+        found = answer(sense, QUERIES[name], limit, entropy, time_limit=ways.time_limit)
         rows.append([
             name, f"{'D' if sense == 'leakage' else 'L'} = {limit:g}", f"{entropy:g}", f"{found.value:.6f}",
             f"{found.bound:.6f}", f"{found.gap:.0e}", found.iterations, found.status.value,

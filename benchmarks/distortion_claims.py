@@ -1,4 +1,4 @@
-"""ENT, Problems 2 and 3: those claims that a number decides, for `distortion.py`."""
+"""Problems 2 and 3 of [wu2026entropy]: those claims that a number decides, for `distortion.py`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import cvxpy as cp
 import numpy as np
 from common import FloatArray
 
-from pmlopt import leakage_distortion, record_leakage
+from pmlopt import leakage_distortion, record_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.closed_forms.parity import parity_prior
 from pmlopt.programs.record_leakage.alternating import joint_of
 from pmlopt.programs.tradeoff.penalty import Penalised
-from pmlopt.programs.tradeoff.relaxation import Sense, Tradeoff, penalty_program, tradeoff_program
+from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
+from pmlopt.programs.tradeoff.relaxation import informations, tradeoff_program
 from pmlopt.queries import Explicit, ModularSum, Quadratic, Query, orbits
 from pmlopt.queries.distortion import loss_table
 
@@ -45,8 +46,8 @@ def convexity() -> list[str]:
     above, count = -math.inf, 20
     for _ in progress(range(count), count, "convexity"):
         ends = random.dirichlet(np.ones(2), (2, 2))
-        leaked = [record_leakage(parity, end, 1.5) for end in ends]
-        middle = record_leakage(parity, ends.mean(axis=0), 1.5)
+        leaked = [solve(record_leakage(parity, end, 1.5)) for end in ends]
+        middle = solve(record_leakage(parity, ends.mean(axis=0), 1.5))
         above = max(above, middle.value - (leaked[0].bound + leaked[1].bound) / 2)
     return [
         f"(26b) is not convex; parity of three, b = 1.5, {count} pairs of random mechanisms",
@@ -89,9 +90,13 @@ def minimiser(
     tradeoff: Tradeoff, joints: Sequence[FloatArray], sense: Sense, limit: float, weight: float
 ) -> tuple[FloatArray, float]:
     """Of the penalised problem, and its objective."""
-    program = penalty_program(tradeoff, joints, sense, limit, weight)
-    value = float(program.problem.solve(solver=cp.CLARABEL))
-    matrix = np.maximum(np.asarray(program.variables["mechanism"].value), 0.0)
+    variable = cp.Variable(tradeoff.losses.shape, nonneg=True)
+    leaked = cp.max(informations(variable, joints))
+    spent = cp.sum(cp.multiply(tradeoff.losses, variable))
+    aim, bounded = (leaked, spent) if sense == "leakage" else (spent, leaked)
+    objective = cp.Minimize(aim + weight * cp.square(cp.logistic(bounded - limit)))
+    value = float(cp.Problem(objective, [cp.sum(variable, axis=1) == 1]).solve(solver=cp.CLARABEL))
+    matrix = np.maximum(np.asarray(variable.value), 0.0)
     return matrix / matrix.sum(axis=1, keepdims=True), value
 
 
@@ -158,7 +163,7 @@ def swinging(what: str, name: str, limit: float, entropy: float, *, listed: bool
     matrix = (1 - share) * cheapest + share * uniform
     leaked = []
     for _ in progress(range(6), 6, what):
-        audit = record_leakage(classes, matrix, entropy, tolerance=1e-4, time_limit=5)
+        audit = solve(record_leakage(classes, matrix, entropy), gap=1e-4, time_limit=5)
         leaked.append(f"{audit.value:.4f}")
         prior = audit.certificate.prior()
         joints = [joint_of(prior, record, places) for record in range(places.ndim)]
@@ -167,7 +172,7 @@ def swinging(what: str, name: str, limit: float, entropy: float, *, listed: bool
         solved = np.asarray(program.variables["mechanism"].value)
         matrix = np.where(solved > 1e-9, solved, 0.0)
         matrix /= matrix.sum(axis=1, keepdims=True)
-    best = leakage_distortion(query, limit, entropy, time_limit=15)
+    best = solve(leakage_distortion(query, limit, entropy), time_limit=15)
     return [
         f"Algorithm 6: the worst-case leakage does not rise; {what}",
         f"{', '.join(leaked)}; the optimum is {best.value:.4f}",
@@ -176,7 +181,7 @@ def swinging(what: str, name: str, limit: float, entropy: float, *, listed: bool
 
 def alone(name: str) -> list[str]:
     """What each prior of a bound forces by itself, beside the optimum."""
-    best = leakage_distortion(QUERIES[name], 0.2, 1.0, time_limit=15).certificate
+    best = solve(leakage_distortion(QUERIES[name], 0.2, 1.0), time_limit=15).certificate
     assert best.proof is not None
     places = best.orbits.query.table()
     letters = np.indices(places.shape)[0]
