@@ -35,7 +35,7 @@ from pmlopt.programs.tradeoff.program import TradeoffProgram, coarsened, symmetr
 from pmlopt.programs.tradeoff.proof import TradeoffProof
 from pmlopt.result import Restart, WarmStart, mechanism_of, restart_of
 
-COARSE_SHARE = 0.25
+COARSE_SHARE = 0.4
 """The part of the time limit that is kept for mechanisms with a row for each value of the query."""
 
 FINAL_AUDIT_SHARE = 0.4

@@ -1,0 +1,175 @@
+"""The methods for trade-offs: programs, starts, time limits, and mechanisms with a row for each value."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pmlopt import Status, certify, distortion_leakage, leakage_distortion, solve, solvers_for
+from pmlopt.closed_forms.parity import parity_leakage
+from pmlopt.errors import ProgramError
+from pmlopt.programs.tradeoff.certifying import audited
+from pmlopt.programs.tradeoff.methods import CuttingPlanes, Penalty
+from pmlopt.programs.tradeoff.program import TradeoffProgram, coarsened, symmetric_mechanism
+from pmlopt.queries import ModularSum, Quadratic
+from pmlopt.result import Restart
+
+PARITY = ModularSum(3, 2)
+
+
+class TestPrograms:
+    def test_the_problem_bounds_the_value_from_below(self) -> None:
+        for program in (
+            leakage_distortion(Quadratic(3), 0.2, 1.0),
+            distortion_leakage(Quadratic(3), 0.1, 1.0),
+        ):
+            least = float(program.problem.solve(solver="CLARABEL"))
+            result = solve(program)
+            assert result.status is Status.OPTIMAL
+            assert -1e-7 <= least <= result.value + 1e-7
+
+    def test_the_problem_is_exact_at_the_largest_entropy(self) -> None:
+        program = leakage_distortion(Quadratic(3), 0.2, 3 * math.log(2))
+        least = float(program.problem.solve(solver="CLARABEL"))
+        assert solve(program).value == pytest.approx(least, abs=2e-6)
+
+    def test_scales(self) -> None:
+        """A parity is wrong half of the time where the answer is a constant."""
+        assert leakage_distortion(PARITY, 0.2, 1.5).scale == 1
+        assert distortion_leakage(PARITY, 0.2, 1.5).scale == pytest.approx(0.5)
+        assert distortion_leakage(PARITY, 0.2, 1.5, loss=np.zeros((2, 2))).scale == 1
+        assert not leakage_distortion(PARITY, 0.2, 1.5).maximised
+
+    def test_methods(self) -> None:
+        choices = solvers_for(leakage_distortion(PARITY, 0.2, 1.5))
+        assert [(choice.name, choice.automatic) for choice in choices] == [
+            ("cutting-planes", True),
+            ("penalty", False),
+        ]
+        assert "[wu2026entropy, Algorithms 6 to 11]" in choices[1].reason
+        assert CuttingPlanes(seed=3) != CuttingPlanes()
+        assert Penalty() == Penalty(seed=0)
+
+    def test_a_method_with_options(self) -> None:
+        result = solve(leakage_distortion(PARITY, 0.2, 1.5), CuttingPlanes(seed=5))
+        assert result.solver == "cutting-planes"
+        assert result.value == pytest.approx(parity_leakage(3, 0.2, 1.5), abs=1e-6)
+
+
+class TestStarts:
+    def test_the_priors_of_a_neighbour_save_rounds(self) -> None:
+        first = solve(leakage_distortion(ModularSum(2, 3), 0.2, 0.7))
+        assert not first.warm_started
+        again = solve(leakage_distortion(ModularSum(2, 3), 0.2, 0.7), warm_start=first)
+        assert again.warm_started
+        assert again.iterations is not None
+        assert first.iterations is not None
+        assert again.iterations <= first.iterations
+        assert abs(again.value - first.value) <= again.gap + first.gap
+        assert again.certificate.verify()
+
+    @pytest.mark.parametrize("b", [0.3, 0.8])
+    def test_priors_are_pushed_inside_another_entropy(self, b: float) -> None:
+        first = solve(leakage_distortion(ModularSum(2, 3), 0.2, 0.7))
+        near = solve(leakage_distortion(ModularSum(2, 3), 0.2, b), warm_start=first.restart)
+        alone = solve(leakage_distortion(ModularSum(2, 3), 0.2, b))
+        assert abs(near.value - alone.value) <= near.gap + alone.gap
+        assert near.certificate.verify()
+
+    def test_priors_serve_the_other_problem(self) -> None:
+        first = solve(leakage_distortion(ModularSum(2, 3), 0.2, 0.7))
+        back = solve(distortion_leakage(ModularSum(2, 3), first.value, 0.7), warm_start=first)
+        assert back.warm_started
+        assert back.value == pytest.approx(0.2, abs=1e-4)
+
+    @pytest.mark.parametrize(
+        "arrays",
+        [
+            {},
+            {"record0": np.array(0), "joint0": np.ones((3, 3)) / 9},
+            {"record0": np.array(7), "joint0": np.ones((2, 2)) / 4},
+            {"record0": np.array(0), "joint0": -np.ones((2, 2))},
+            {"record0": np.array(0), "joint0": np.full((2, 2), math.nan)},
+            {"record0": np.array(0), "joint0": np.zeros((2, 2))},
+            {"joint0": np.ones((2, 2)) / 4},
+            {"matrix": np.eye(5)},
+        ],
+    )
+    def test_priors_that_do_not_fit_are_left_out(self, arrays: dict[str, Any]) -> None:
+        result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=Restart("cutting-planes", arrays))
+        assert not result.warm_started
+        assert result.status is Status.OPTIMAL
+
+    def test_a_mechanism_to_start_from(self) -> None:
+        result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=[[0.8, 0.2], [0.2, 0.8]])
+        assert result.warm_started
+        assert result.value == pytest.approx(parity_leakage(3, 0.2, 1.5), abs=1e-6)
+        with pytest.raises(ProgramError, match="has shape"):
+            solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=np.eye(3))
+
+
+# ---------------------------------------------------------------- a row for each value
+
+
+def symmetric_capacity(error: float) -> float:
+    """Two rows of a symmetric channel of three outputs, each as likely: H(Y) - H(Y | X_i)."""
+    row = np.array([1 - error, error / 2, error / 2])
+    law = (row + row[[1, 0, 2]]) / 2
+    return float((row * np.log(row)).sum() - (law * np.log(law)).sum())
+
+
+MANY = ModularSum(30, 3)
+
+
+def many_records() -> TradeoffProgram:
+    return leakage_distortion(MANY, 0.2, 18.0)
+
+
+def test_the_symmetric_mechanism_has_the_distortion() -> None:
+    """The sum is uniform up to 2^-30, an error is off by 1 or 2, and by 4/3 on average."""
+    coarse = coarsened(many_records())
+    matrix = symmetric_mechanism(coarse)
+    assert coarse.tradeoff.distortion(matrix) <= 0.2
+    assert matrix == pytest.approx(np.full((3, 3), 0.075) + 0.775 * np.eye(3), abs=1e-6)
+    assert symmetric_mechanism(coarsened(leakage_distortion(MANY, 5.0, 18.0))) == pytest.approx(1 / 3)
+
+
+def test_coarse_mechanisms_are_mechanisms() -> None:
+    """The same losses and the same audit, with the rows repeated."""
+    program = many_records()
+    coarse = coarsened(program)
+    best = solve(coarse, gap=1e-5)
+    assert best.status is Status.OPTIMAL
+    assert best.certificate.verify()
+    assert best.value <= symmetric_capacity(0.15) + 1e-5
+    repeated = best.mechanism.matrix[program.orbits.values]
+    again = certify(program, repeated)
+    assert again.certificate.distortion == pytest.approx(best.certificate.distortion, abs=1e-12)
+    assert abs(again.value - best.value) <= 1e-5
+
+
+@pytest.mark.parametrize("seconds", [0.05, 1.0])
+def test_no_result_is_worse_than_the_symmetric_channel(seconds: float) -> None:
+    """However little time there is: its first relaxation is always in hand."""
+    program = many_records()
+    coarse = coarsened(program)
+    symmetric = audited(coarse, symmetric_mechanism(coarse), 1e-6, nodes=1).bound
+    begin = time.perf_counter()
+    result = solve(program, time_limit=seconds)
+    assert time.perf_counter() - begin < seconds + 3.0
+    assert result.value <= symmetric + 1e-9
+    assert result.bound <= symmetric_capacity(0.15)
+    assert result.certificate.violation == 0
+    assert result.status in (Status.STOPPED, Status.UNPROVED)
+
+
+def test_hundreds_of_classes_are_solved() -> None:
+    """Most have next to no mass under any prior: Clarabel stalls on them."""
+    result = solve(leakage_distortion(ModularSum(300, 3), 0.2, 180.0), time_limit=4.0)
+    assert 0.3 <= result.bound <= symmetric_capacity(0.15)
+    assert result.bound <= result.value
+    assert result.certificate.distortion <= 0.2 + 1e-12
