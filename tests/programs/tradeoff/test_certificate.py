@@ -15,7 +15,8 @@ from pmlopt.closed_forms.parity import parity_leakage
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, tradeoff_bound
+from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, gains_of, tradeoff_bound
+from pmlopt.programs.tradeoff.verification import bound_verified
 from pmlopt.queries import ModularSum
 
 PARITY = ModularSum(3, 2)
@@ -120,7 +121,7 @@ class TestFalseClaims:
     def test_audits(self, sense: Sense) -> None:
         known = certified(sense)
         audit = known.audit
-        low = replace(audit, value=0.01, bound=0.01, gap=0.0)
+        low = replace(audit, value=0.01, bound=0.01)
         assert not replace(known, audit=low).verify()
         less = min(0.01, known.bound)
         assert not claimed(
@@ -134,17 +135,19 @@ class TestFalseClaims:
 
 @pytest.mark.parametrize("bound", [1.0, 2.0])
 def test_negative_weights_prove_nothing(bound: float) -> None:
-    """With weights of 1 + t and -t on two priors the differences of their cuts grow without end."""
+    """A cut that says nothing with the weight 1 + t, one that says less than nothing with -t."""
     known = certified("leakage")
     assert known.value == pytest.approx(parity_leakage(3, 0.2, 1.5), abs=1e-5)
-    assert known.proof is not None
-    first = known.proof.cuts[0]
-    uniform = np.full(first.joint.shape, 1 / first.joint.size)
-    weak = Cut(first.record, uniform, first.posterior, -1e6)
-    proof = TradeoffProof((replace(first, weight=1e6 + 1), weak), 0.0)
+    uniform = np.full((2, 2), 0.25)
+    wrong = Cut(0, uniform, np.array([[0.9, 0.1], [0.1, 0.9]]), -100.0)
+    proof = TradeoffProof((Cut(0, uniform, np.full((2, 2), 0.5), 101.0), wrong), 0.0)
     false = replace(claimed(known, known.value, bound), proof=proof)
     assert not false.verify()
-    assert not replace(false, gap=0.0).verify()
+    gains, _ = gains_of(proof.cuts, known.tradeoff.losses.shape)
+    assert gains.min(axis=1).sum() > bound  # the formula alone would believe it
+    assert not bound_verified(
+        known.tradeoff, "leakage", known.limit, proof, known.orbits.query, known.entropy, bound
+    )
     with pytest.raises(ProgramError, match="negative"):
         tradeoff_bound(known.tradeoff, "leakage", known.limit, proof)
 
