@@ -1,0 +1,79 @@
+"""Turn citation keys into links to the bibliography, and write the bibliography from problems/references.bib.
+
+A citation is a key in square brackets, with the place in the work where there is one, as
+`[grosse2025empirical, Proposition 2]`. mkdocs calls `on_page_content`, for pages and docstrings alike;
+`python docs/citations.py` writes docs/bibliography.md.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+REFERENCES = ROOT / "problems" / "references.bib"
+BIBLIOGRAPHY = ROOT / "docs" / "bibliography.md"
+KEY = re.compile(r"\b[a-z]+(?:1[89]|20)\d\d[a-z]+\b")
+"""First author, year, first word that tells: `grosse2025empirical`."""
+
+CITATION = re.compile(rf"\[{KEY.pattern}(?:[,;]\s[^\[\]<>]*)?\]")
+"""One or more keys with their places, in square brackets."""
+
+_ENTRY = re.compile(r"@(\w+)\{(\w+),\n(.*?)\n\}", re.DOTALL)
+_FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*)\},?$", re.MULTILINE)
+
+
+def entries(source: str) -> dict[str, dict[str, str]]:
+    """The entries of a BibTeX file by their keys, each as its fields by name."""
+    return {key: dict(_FIELD.findall(body)) for _, key, body in _ENTRY.findall(source)}
+
+
+def bibliography(source: str) -> str:
+    """The bibliography as a page of markdown, by first author and year."""
+    works = entries(source)
+    ordered = sorted(works, key=lambda key: (works[key]["author"].lower(), works[key]["year"], key))
+    items = [f'- <a id="{key}"></a>`{key}`: {described(works[key])}' for key in ordered]
+    head = (
+        "# Bibliography\n\n"
+        "Sources are cited by these keys, with the theorem, equation or section: `[grosse2025empirical,\n"
+        "Proposition 2]`. The entries are in BibTeX in `problems/references.bib`, from which this page is\n"
+        "written (`python docs/citations.py`).\n\n"
+    )
+    return head + "\n".join(items) + "\n"
+
+
+def described(work: dict[str, str]) -> str:
+    """One work in words: authors, title, where it appeared, year."""
+    authors = [" ".join(reversed(name.split(", "))) for name in work["author"].split(" and ")]
+    venues = [work[name] for name in ("journal", "booktitle", "institution", "publisher") if name in work]
+    place = venues[0] if venues else ""
+    if place:
+        place = f"*{place}*"
+    volume, number = work.get("volume"), work.get("number")
+    if volume:
+        place += f" {volume}" + (f"({number})" if number else "")
+    elif number:
+        place += f", {number}"
+    if "pages" in work:
+        place += f", pp. {work['pages'].replace('--', '-')}"
+    if "eprint" in work:
+        place = f"[arXiv:{work['eprint']}](https://arxiv.org/abs/{work['eprint']})"
+    doi = f" [doi:{work['doi']}](https://doi.org/{work['doi']})." if "doi" in work else ""
+    where = f" {place}," if place else ""
+    return f"{', '.join(authors)}. {work['title']}.{where} {work['year']}.{doi}"
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Link each citation of a page to its work; called by mkdocs."""
+    if page.file.src_uri == "bibliography.md":
+        return html
+    target = "../bibliography/"
+    if page.is_homepage:
+        target = "bibliography/"
+    link = rf'<a href="{target}#\g<0>">\g<0></a>'
+    return CITATION.sub(lambda citation: KEY.sub(link, citation[0]), html)
+
+
+if __name__ == "__main__":
+    BIBLIOGRAPHY.write_text(bibliography(REFERENCES.read_text("utf-8")), "utf-8")

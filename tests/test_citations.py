@@ -1,0 +1,187 @@
+"""Sources are cited by keys that resolve, and by nothing that only an insider could resolve."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAPER_CODE = re.compile(r"\b(?:EMP|HIST|ENT|WCU|ENV|EXT)\b")
+"""The abbreviations by which the code once cited its papers."""
+
+REMAINING: frozenset[str] = frozenset(
+    {
+        "benchmarks/distortion.py",
+        "benchmarks/distortion_claims.py",
+        "benchmarks/envelope.py",
+        "benchmarks/estimation.py",
+        "benchmarks/formulations.py",
+        "benchmarks/noise.py",
+        "benchmarks/records.py",
+        "benchmarks/records_claims.py",
+        "benchmarks/robust.py",
+        "benchmarks/run.py",
+        "benchmarks/worst_case.py",
+        "pmlopt/closed_forms/by_name.py",
+        "pmlopt/closed_forms/envelopes.py",
+        "pmlopt/closed_forms/extremal.py",
+        "pmlopt/closed_forms/local_privacy.py",
+        "pmlopt/closed_forms/parity.py",
+        "pmlopt/closed_forms/worst_case.py",
+        "pmlopt/measures/approximate.py",
+        "pmlopt/measures/leakage.py",
+        "pmlopt/measures/regions.py",
+        "pmlopt/mechanism.py",
+        "pmlopt/noise/failure.py",
+        "pmlopt/noise/gaussian.py",
+        "pmlopt/noise/histogram.py",
+        "pmlopt/noise/laplace.py",
+        "pmlopt/prior.py",
+        "pmlopt/privacy/approximate_pml.py",
+        "pmlopt/privacy/ldp.py",
+        "pmlopt/privacy/pml.py",
+        "pmlopt/programs/designs.py",
+        "pmlopt/programs/envelope/program.py",
+        "pmlopt/programs/envelope/ratio_search.py",
+        "pmlopt/programs/least_leakage/certificate.py",
+        "pmlopt/programs/least_leakage/program.py",
+        "pmlopt/programs/least_leakage/thresholds.py",
+        "pmlopt/programs/linear/dual_bound.py",
+        "pmlopt/programs/record_leakage/alternating.py",
+        "pmlopt/programs/record_leakage/alternating_steps.py",
+        "pmlopt/programs/record_leakage/program.py",
+        "pmlopt/programs/record_leakage/relaxation.py",
+        "pmlopt/programs/record_leakage/step_programs.py",
+        "pmlopt/programs/subconvex/program.py",
+        "pmlopt/programs/tradeoff/penalty.py",
+        "pmlopt/programs/tradeoff/problem.py",
+        "pmlopt/programs/tradeoff/program.py",
+        "pmlopt/programs/tradeoff/relaxation.py",
+        "pmlopt/queries/channel.py",
+        "pmlopt/queries/distortion.py",
+        "pmlopt/queries/mechanisms.py",
+        "pmlopt/queries/modular.py",
+        "pmlopt/queries/weight.py",
+        "pmlopt/uncertainty/boxes.py",
+        "pmlopt/uncertainty/capacity.py",
+        "pmlopt/uncertainty/column_families.py",
+        "pmlopt/uncertainty/confidence.py",
+        "pmlopt/uncertainty/l1_ball.py",
+        "pmlopt/uncertainty/planning.py",
+        "pmlopt/uncertainty/prior_set.py",
+        "pmlopt/uncertainty/sensitivity.py",
+        "pmlopt/uncertainty/vertices.py",
+        "pmlopt/utility/f_information.py",
+        "pmlopt/utility/linear.py",
+        "pmlopt/utility/orders.py",
+        "pmlopt/utility/subconvex.py",
+    }
+)
+"""Files that still cite by abbreviation: the list may only shrink."""
+
+
+def written() -> list[Path]:
+    """What a reader of the project reads: its code, its pages, its README."""
+    folders = [ROOT / "pmlopt", ROOT / "docs", ROOT / "benchmarks"]
+    files = [
+        path for folder in folders for ending in ("*.py", "*.pyi", "*.md") for path in folder.rglob(ending)
+    ]
+    return sorted({*files, *ROOT.glob("*.md")})
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def citations() -> ModuleType:
+    """The module docs/citations.py, which belongs to no package."""
+    spec = importlib.util.spec_from_file_location("citations", ROOT / "docs" / "citations.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CITATIONS = citations()
+WORKS = CITATIONS.entries(CITATIONS.REFERENCES.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", written(), ids=named)
+def test_every_key_that_is_cited_resolves(path: Path) -> None:
+    unknown = set(CITATIONS.KEY.findall(path.read_text("utf-8"))) - set(WORKS)
+    assert not unknown, (
+        f"{named(path)} cites {', '.join(sorted(unknown))}, which problems/references.bib lacks"
+    )
+
+
+@pytest.mark.parametrize("path", written(), ids=named)
+def test_no_paper_is_cited_by_an_abbreviation(path: Path) -> None:
+    found = PAPER_CODE.findall(path.read_text("utf-8"))
+    if named(path) in REMAINING:
+        assert found, f"{named(path)} is clean: take it off REMAINING"
+    else:
+        assert not found, (
+            f"{named(path)} says {', '.join(sorted(set(found)))}: cite the key of references.bib"
+        )
+
+
+def test_what_remains_is_there() -> None:
+    assert {named(path) for path in written()} >= REMAINING
+
+
+@pytest.mark.parametrize("key", WORKS)
+def test_an_entry_says_who_what_and_when_and_its_key_follows_from_it(key: str) -> None:
+    work = WORKS[key]
+    assert CITATIONS.KEY.fullmatch(key)
+    assert work["author"]
+    assert work["title"]
+    assert work["year"] in key
+
+
+def test_every_entry_is_read() -> None:
+    source = CITATIONS.REFERENCES.read_text("utf-8")
+    assert len(WORKS) == len(re.findall(r"^@", source, re.MULTILINE)) > 10
+    fields = re.findall(r"^\s+\w+\s*=", source, re.MULTILINE)
+    assert sum(len(work) for work in WORKS.values()) == len(fields)
+
+
+def test_the_bibliography_is_that_of_the_references() -> None:
+    page = CITATIONS.BIBLIOGRAPHY.read_text("utf-8")
+    assert page == CITATIONS.bibliography(CITATIONS.REFERENCES.read_text("utf-8")), "run docs/citations.py"
+
+
+def test_a_work_is_described_in_words() -> None:
+    source = (
+        "@article{doe2020mean,\n  author = {Doe, Jane and Roe, Max},\n  title  = {Means},\n"
+        "  journal = {Annals},\n  volume = {3},\n  number = {2},\n  pages = {5--9},\n  year = {2020},\n}"
+    )
+    (work,) = CITATIONS.entries(source).values()
+    assert CITATIONS.described(work) == "Jane Doe, Max Roe. Means. *Annals* 3(2), pp. 5-9, 2020."
+
+
+@pytest.mark.parametrize(
+    ("text", "linked"),
+    [
+        ("[doe2020mean, Theorem 1]", '[<a href="../bibliography/#doe2020mean">doe2020mean</a>, Theorem 1]'),
+        (
+            "[doe2020mean; roe1999sum, (2)]",
+            '[<a href="../bibliography/#doe2020mean">doe2020mean</a>; '
+            '<a href="../bibliography/#roe1999sum">roe1999sum</a>, (2)]',
+        ),
+        ("sorted[0], doe2020mean", "sorted[0], doe2020mean"),
+    ],
+)
+def test_citations_become_links(text: str, linked: str) -> None:
+    class File:
+        src_uri = "noise.md"
+
+    class Page:
+        file = File()
+        is_homepage = False
+
+    assert CITATIONS.on_page_content(text, Page()) == linked
