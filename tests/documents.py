@@ -1,0 +1,84 @@
+"""The code blocks of a markdown page."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_FENCE = re.compile(
+    r"(?:^<!--\s*not run:\s*(?P<reason>[^\n]*?)\s*-->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d*)?(?:e-?\d+)?"
+"""A number as it is printed, or written with commas between thousands."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block.
+
+    Attributes:
+        language: the word after the fence, "" for none.
+        code: what is in it.
+        line: the line of the page on which the code starts.
+        reason: why it is not run, from a comment `<!-- not run: reason -->` before it; None where it is.
+    """
+
+    language: str
+    code: str
+    line: int
+    reason: str | None
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    return [
+        Block(found["language"], found["code"], page.count("\n", 0, found.start("code")) + 1, found["reason"])
+        for found in _FENCE.finditer(page)
+    ]
+
+
+def script_name(page: list[Block]) -> str | None:
+    """The name of the file that a page builds up: its first block starts with the comment `# name.py`."""
+    found = re.match(r"# (\w+\.py)\n", page[0].code) if page else None
+    return None if found is None else found[1]
+
+
+def commands(block: Block) -> list[str]:
+    """The shell lines of a block that run pmlopt, or write a file by printf."""
+    return [line for line in block.code.splitlines() if line.startswith(("pmlopt ", "printf "))]
+
+
+def printed_file(line: str) -> tuple[Path, str]:
+    """The file that a line `printf 'text' > file` writes, and its text."""
+    found = re.fullmatch(r"printf '([^']*)' > (\S+)", line)
+    assert found is not None, line
+    return Path(found[2]), found[1].replace("\\n", "\n")
+
+
+def statements(block: Block) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements of a block of Python, each with the comment at its end, "" where there is none."""
+    lines = block.code.splitlines()
+    for statement in ast.parse(block.code).body:
+        assert statement.end_lineno is not None
+        comment = lines[statement.end_lineno - 1][statement.end_col_offset :].strip()
+        yield ast.increment_lineno(statement, block.line - 1), comment.lstrip("# ")
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers that a text starts with: up to the first word, but for True and False."""
+    head = re.match(rf"(?:{NUMBER}|[\[\](), ]|True|False)*", text)
+    assert head is not None
+    return re.findall(NUMBER, head[0])
+
+
+def same_number(printed: str, said: str) -> bool:
+    """Whether a printed number is the one that a comment says, to the digits that it says."""
+    decimals = len(said.partition(".")[2])
+    return (
+        abs(float(printed.replace(",", "")) - float(said.replace(",", ""))) <= 0.5 * 10.0**-decimals * 1.001
+    )

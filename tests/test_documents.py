@@ -1,0 +1,174 @@
+"""Every code block of the README and of the pages runs, or says why it does not."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from documents import (
+    NUMBER,
+    Block,
+    blocks,
+    commands,
+    numbers,
+    printed_file,
+    same_number,
+    script_name,
+    statements,
+)
+
+import pmlopt
+from pmlopt import Mechanism, queries
+from pmlopt.cli import main
+from pmlopt.instances import load
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+LANGUAGES = ("python", "bash", "text", "toml")
+PYTHON = {page: [block for block in blocks(page.read_text()) if block.language == "python"] for page in PAGES}
+SHELL = {page: [block for block in blocks(page.read_text()) if block.language == "text"] for page in PAGES}
+
+
+def named(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if PYTHON[page]], ids=named)
+def test_the_python_blocks_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runnable = [block for block in PYTHON[page] if block.reason is None]
+    name = script_name(runnable)
+    if name is not None:
+        run_as_script(tmp_path / name, runnable)
+        return
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in runnable:
+        for statement, comment in statements(block):
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(ast.Module([statement], []), page, "exec"), names)
+            assert says(comment, printed.getvalue()), f"{printed.getvalue()} is not {comment}"
+
+
+def says(comment: str, printed: str) -> bool:
+    """Whether the numbers that a comment starts with are those that its statement printed."""
+    if not printed:
+        return True
+    return all(map(same_number, re.findall(NUMBER, printed), numbers(comment)))
+
+
+def run_as_script(path: Path, page: list[Block]) -> None:
+    """Run the blocks as one file, as new processes import it."""
+    path.write_text("\n\n".join(block.code for block in page))
+    environment = {**os.environ, "PYTHONPATH": str(Path(pmlopt.__file__).parents[1])}
+    done = subprocess.run([sys.executable, path.name], cwd=path.parent, env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_readme_writes_its_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = PYTHON[ROOT / "README.md"][0]
+    exec(compile(first.code, "README.md", "exec"), {})
+    assert Mechanism.load("mechanism.csv").inputs == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(commands(block) for block in SHELL[page])], ids=named
+)
+def test_the_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_inputs()
+    for block in SHELL[page]:
+        if block.reason is not None:
+            continue
+        for line in commands(block):
+            if line.startswith("printf "):
+                path, text = printed_file(line)
+                path.write_text(text)
+            else:
+                run(line)
+
+
+def run(line: str) -> None:
+    """Run one command line of pmlopt."""
+    arguments = shlex.split(line, comments=True)[1:]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, f"{line}\n{done.output}"
+
+
+def write_inputs() -> None:
+    """The files that the pages take as given."""
+    Path("counts.csv").write_text("letter,count\n1,4000\n2,3000\n3,2000\n4,1000\n")
+    Path("people.csv").write_text("name,education\n" + "".join(f"p{i},{1 + i % 4}\n" for i in range(200)))
+    parity = queries.ModularSum(4, 2)
+    noisy = queries.laplace(parity, 1.0)
+    noisy.save("answers.csv")
+    noisy.save("parity.csv")
+    Mechanism(np.full((4, 1), 1.0), inputs=(1, 2, 3, 4), outputs=(1,)).save("mechanism.csv")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    text = page.read_text()
+    found = blocks(text)
+    assert 2 * len(found) == len(re.findall(r"^\s*```", text, re.MULTILINE))
+    for block in found:
+        assert block.language in LANGUAGES, f"line {block.line}"
+        assert block.reason is None or len(block.reason.split()) > 1
+        if block.language == "python":
+            ast.parse(block.code)  # also where it is not run
+        if block.language == "toml":
+            tomllib.loads(block.code)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_whole_problem_files_on_a_page_agree(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page.read_text()):
+        if block.language == "toml" and block.code.startswith("id = "):
+            path = tmp_path / f"{tomllib.loads(block.code)['id']}.toml"
+            path.write_text(block.code)
+            load(path)
+            run(f"pmlopt solve {path}")
+
+
+def test_blocks_are_read_with_their_reasons() -> None:
+    page = "# T\n\n<!-- not run: needs a cluster -->\n```python\nx = 1\n```\n\n```text\npmlopt a\nb\n```\n"
+    assert blocks(page) == [
+        Block("python", "x = 1\n", 5, "needs a cluster"),
+        Block("text", "pmlopt a\nb\n", 9, None),
+    ]
+    assert commands(blocks(page)[1]) == ["pmlopt a"]
+    assert printed_file("printf 'a,b\\n1,2\\n' > c.csv") == (Path("c.csv"), "a,b\n1,2\n")
+
+
+def test_a_page_of_one_script_is_known_by_its_first_line() -> None:
+    assert script_name(blocks("```python\n# counting.py\nx = 1\n```\n")) == "counting.py"
+    assert script_name(blocks("```python\nx = 1\n```\n")) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "comment", "holds"),
+    [
+        ("0.412845217", "0.412845, both ends proved", True),
+        ("0.412855217", "0.412845, both ends proved", False),
+        ("0.34955 True", "0.34955 True: none leaks less by more", True),
+        ("(0, 1, 2, 3) (4, 3)", "(0, 1, 2, 3) (4, 3): a row for each weight", True),
+        ("(0, 1, 2, 3) (4, 4)", "(0, 1, 2, 3) (4, 3): a row for each weight", False),
+        ("11420", "11,420", True),
+        ("7.0", "of 10,000 log 2 = 6931.47", True),
+        ("[0.4861, 0.2406]", "[0.4861, 0.2407]", False),
+    ],
+)
+def test_what_a_comment_says_is_what_is_printed(printed: str, comment: str, holds: bool) -> None:
+    assert says(comment, printed) is holds
