@@ -13,6 +13,7 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
+ROOT = Path(__file__).parents[1]
 NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d*)?(?:e-?\d+)?"
 """A number as it is printed, or written with commas between thousands."""
 

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from documents import (
     NUMBER,
+    ROOT,
     Block,
     blocks,
     commands,
@@ -33,7 +34,6 @@ from pmlopt import Mechanism, queries
 from pmlopt.cli import main
 from pmlopt.instances import load
 
-ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = ("python", "bash", "text", "toml")
 PYTHON = {page: [block for block in blocks(page.read_text()) if block.language == "python"] for page in PAGES}

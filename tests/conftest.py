@@ -1,0 +1,28 @@
+"""Which tests are fast; how tests are shared among workers.
+
+`pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list. `pytest` runs all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text("utf-8").split("\n"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Let a worker that has nothing left take tests from the others: some tests take seconds."""
+    if config.getoption("numprocesses", None) and config.getoption("dist", "no") == "no":
+        config.option.dist = "worksteal"
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` deselects
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark each test as fast or slow."""
+    for item in items:
+        slow = item.nodeid in SLOW or item.nodeid.partition("[")[0] in SLOW
+        item.add_marker("slow" if slow else "fast")

@@ -1,0 +1,47 @@
+"""Write tests/slow.txt from a report of durations.
+
+    pytest -q --durations=0 -vv > report.txt
+    python tests/list_slow.py report.txt
+
+A test is slow if its cases take longer than 0.1 s together; where a few of many cases do, these are listed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+LONGEST_FAST = 0.1
+"""Seconds: so that what is left takes less than 30 on two cores, half of which is collecting."""
+
+LINE = re.compile(r"^\s*(\d+\.\d+)s (?:call|setup|teardown)\s+(\S.*?)\s*$", re.MULTILINE)
+
+
+def seconds(report: str) -> dict[str, float]:
+    """The time of each case, by its id."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for duration, case in LINE.findall(report):
+        found[case] += float(duration)
+    return dict(found)
+
+
+def slow(cases: Mapping[str, float]) -> Iterable[str]:
+    """The tests, or cases of a test, that are slow."""
+    tests: defaultdict[str, list[str]] = defaultdict(list)
+    for case in cases:
+        tests[case.partition("[")[0]].append(case)
+    for test, members in tests.items():
+        long = [case for case in members if cases[case] > LONGEST_FAST]
+        rest = sum(cases[case] for case in members if case not in long)
+        if rest > LONGEST_FAST or 2 * len(long) >= len(members):
+            yield test
+        else:
+            yield from long
+
+
+if __name__ == "__main__":
+    listed = sorted(slow(seconds(Path(sys.argv[1]).read_text("utf-8"))))
+    Path(__file__).with_name("slow.txt").write_text("\n".join(listed) + "\n", "utf-8")

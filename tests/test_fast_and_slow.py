@@ -1,0 +1,53 @@
+"""The list of slow tests names tests that there are, and follows from a report of durations."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import SLOW
+from documents import ROOT
+from list_slow import seconds, slow
+
+REPORT = """
+========= slowest durations =========
+0.30s call     tests/test_a.py::test_long
+0.10s setup    tests/test_a.py::test_set_up
+0.10s call     tests/test_a.py::test_set_up
+0.20s call     tests/test_a.py::test_cases[x-1]
+0.01s call     tests/test_a.py::test_cases[x-2]
+0.01s call     tests/test_a.py::test_cases[x-3]
+0.08s call     tests/test_a.py::test_many[1]
+0.08s call     tests/test_a.py::test_many[2]
+0.05s call     tests/test_a.py::test_short
+0.25s call     pmlopt/prior.py::pmlopt.prior.Prior
+========= 8 passed =========
+"""
+
+
+def test_what_is_slow() -> None:
+    assert sorted(slow(seconds(REPORT))) == [
+        "pmlopt/prior.py::pmlopt.prior.Prior",
+        "tests/test_a.py::test_cases[x-1]",
+        "tests/test_a.py::test_long",
+        "tests/test_a.py::test_many",
+        "tests/test_a.py::test_set_up",
+    ]
+
+
+def test_what_is_listed_is_there() -> None:
+    gone = []
+    for name in SLOW - {""}:
+        path, *_, test = name.partition("[")[0].split("::")
+        function = test.rpartition(".")[2]
+        source = (ROOT / path).read_text("utf-8") if (ROOT / path).is_file() else ""
+        if not re.search(rf"\b(?:def|class) {function}\b", source) and not test.startswith(
+            path[:-3].replace("/", ".")
+        ):
+            gone.append(name)
+    assert not gone, f"take them off tests/slow.txt: {gone}"
+
+
+def test_each_test_is_fast_or_slow(request: pytest.FixtureRequest) -> None:
+    assert request.node.get_closest_marker("fast") is not None
+    assert request.node.get_closest_marker("slow") is None
