@@ -1,0 +1,110 @@
+"""Tasks: `nox -s fast` for one, `nox -l` for the list. Each runs in an environment of its own."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import documents  # noqa: E402 - from tests/
+
+nox.options.default_venv_backend = "venv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "types", "fast"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+
+
+@nox.session
+def fast(session: nox.Session) -> None:
+    """The tests that a developer runs: less than half a minute."""
+    session.install("-e", ".[tests]")
+    session.run("pytest", "-q", "-m", "fast", "-n", "auto", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """All tests, on each version of Python that is there."""
+    session.install("-e", ".[tests]")
+    session.run("pytest", "-q", "-n", "auto", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Lint and format, without changing anything."""
+    session.install("ruff>=0.9")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types, strictly."""
+    session.install("-e", ".[dev]")
+    session.run("mypy")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site, where a broken link is an error."""
+    session.install("-e", ".[docs]")
+    session.run("mkdocs", "build", "--strict", "--site-dir", str(Path(session.create_tmp()) / "site"))
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build the wheel, install it, and use it in an empty folder, without the checkout."""
+    session.install("build")
+    empty = Path(session.create_tmp()).resolve()
+    for left in (path for path in empty.rglob("*") if path.is_file()):
+        left.unlink()
+    session.run("python", "-m", "build", "--wheel", "--outdir", str(empty), silent=True)
+    session.install("--force-reinstall", *map(str, empty.glob("*.whl")), "pytest>=8")
+    (empty / "readme.py").write_text(readme())
+    session.chdir(empty)
+    session.run("python", "readme.py")
+    session.run("pmlopt", "solve", "adult-education-absolute", "-o", "solved.json")
+    session.run("pmlopt", "bench")
+    session.run("pytest", "-q", "--doctest-modules", "--doctest-continue-on-failure", "--pyargs", "pmlopt")
+
+
+@nox.session(python="3.11")
+def minimum(session: nox.Session) -> None:
+    """All tests with the lowest versions of the dependencies that are allowed."""
+    session.install("-e", ".[tests]", *lowest())
+    session.run("pytest", "-q", "-n", "auto", *session.posargs)
+
+
+@nox.session(name="benchmarks-quick")
+def benchmarks(session: nox.Session) -> None:
+    """Every benchmark at its smallest size: that they run; their times mean nothing."""
+    session.install("-e", ".[benchmarks]")
+    results = str(Path(session.create_tmp()) / "results")
+    session.run("python", "benchmarks/run.py", "--quick", "--out", results, *session.posargs)
+
+
+@nox.session
+def durations(session: nox.Session) -> None:
+    """Measure every test, and write down which are slow."""
+    session.install("-e", ".[tests]")
+    report = Path(session.create_tmp()).resolve() / "durations.txt"
+    with report.open("w") as out:
+        session.run("pytest", "-q", "--durations=0", "-vv", stdout=out)
+    session.run("python", "tests/list_slow.py", str(report))
+
+
+def readme() -> str:
+    """The Python of the README, as one script."""
+    page = documents.blocks((ROOT / "README.md").read_text("utf-8"))
+    return "\n".join(block.code for block in page if block.language == "python" and block.reason is None)
+
+
+def lowest() -> list[str]:
+    """The dependencies, each at its lowest version: `numpy>=2.0` as `numpy==2.0`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return [re.sub(r">=([\d.]+)$", r"==\1", dependency) for dependency in project["dependencies"]]
