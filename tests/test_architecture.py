@@ -1,4 +1,4 @@
-"""Layers: each imports only from those above it; and what is light stays light."""
+"""The map: rooms import from those above, files form no circle, and what is light stays light."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import ast
 import importlib
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -107,3 +109,139 @@ def test_every_public_name_resolves() -> None:
         assert getattr(pmlopt, name) is not None
     with pytest.raises(AttributeError, match="attribute nothing"):
         importlib.import_module("pmlopt").nothing  # noqa: B018
+
+
+# ---------------------------------------------------------------- circles between files
+
+IN_A_CIRCLE = frozenset[str]()
+"""Files that import one another: the list may only shrink."""
+
+HIDING_A_CIRCLE = frozenset(
+    {
+        ("programs/record_leakage/certificate.py", "programs/record_leakage/verification.py"),
+        ("programs/tradeoff/certificate.py", "programs/tradeoff/verification.py"),
+    }
+)
+"""Imports inside functions that would be circles at the top of the file: the list may only shrink."""
+
+Graph = Mapping[str, frozenset[str]]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def file_of(module: str) -> str | None:
+    """The file of a module or package of pmlopt; None for what is no module."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.is_file():
+            return name_of(candidate)
+    return None
+
+
+def imported_files(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """The files of pmlopt that some import statements name; the lazy face of the package is none."""
+    modules: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules |= {name if file_of(name) is not None else node.module for name in names}
+    files = {file_of(module) for module in modules if module.startswith("pmlopt.")}
+    return frozenset(file for file in files if file is not None)
+
+
+def statements(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
+    """The statements inside functions, or those outside, with what is for the type checker alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            if inside_functions:
+                yield from ast.walk(node)
+        else:
+            if not inside_functions:
+                yield node
+            yield from statements(node, inside_functions=inside_functions)
+
+
+def read_graph(*, inside_functions: bool) -> Graph:
+    trees = {name_of(path): ast.parse(path.read_text("utf-8")) for path in SOURCES}
+    return {
+        name: imported_files(statements(tree, inside_functions=inside_functions))
+        for name, tree in trees.items()
+    }
+
+
+def reached(graph: Graph, start: str) -> set[str]:
+    """The files that are reached from one by one import or more."""
+    seen: set[str] = set()
+    ahead = list(graph.get(start, ()))
+    while ahead:
+        file = ahead.pop()
+        if file not in seen:
+            seen.add(file)
+            ahead += graph.get(file, ())
+    return seen
+
+
+GRAPH = read_graph(inside_functions=False)
+
+
+def test_no_files_import_one_another() -> None:
+    found = {name for name in GRAPH if name in reached(GRAPH, name)}
+    assert found - IN_A_CIRCLE == set(), "these files import one another, perhaps by way of others"
+    assert IN_A_CIRCLE - found == set(), "no circle any more: take them off IN_A_CIRCLE"
+
+
+def test_no_import_inside_a_function_hides_a_circle() -> None:
+    late = read_graph(inside_functions=True)
+    found = {
+        (name, target)
+        for name, targets in late.items()
+        for target in targets
+        if name == target or name in reached(GRAPH, target)
+    }
+    assert found - HIDING_A_CIRCLE == set(), "at the top of the file these imports would be circles"
+    assert HIDING_A_CIRCLE - found == set(), "no circle any more: take them off HIDING_A_CIRCLE"
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": frozenset({"b"}), "b": frozenset({"c"}), "c": frozenset({"b"}), "d": frozenset({"a"})}
+    assert {name for name in graph if name in reached(graph, name)} == {"b", "c"}
+    source = ast.parse(
+        "import pmlopt.files\n"
+        "if TYPE_CHECKING:\n    from pmlopt.privacy import PML\n"
+        "class C:\n    def f(self):\n        from pmlopt.cli import main\n"
+    )
+    assert imported_files(statements(source, inside_functions=False)) == {"files.py", "privacy/__init__.py"}
+    assert imported_files(statements(source, inside_functions=True)) == {"cli/__init__.py"}
+
+
+# ---------------------------------------------------------------- what is public
+
+PUBLIC_PACKAGES = (
+    "closed_forms",
+    "errors",
+    "measures",
+    "noise",
+    "plots",
+    "privacy",
+    "queries",
+    "uncertainty",
+    "utility",
+)
+"""Reached as `pmlopt.noise` after `import pmlopt`."""
+
+
+def test_public_packages_are_reached_after_a_plain_import() -> None:
+    code = "import pmlopt\n" + "\n".join(f"pmlopt.{name}.__name__" for name in PUBLIC_PACKAGES)
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_no_module_has_the_name_of_a_public_function() -> None:
+    modules = {path.stem for path in PACKAGE.glob("*.py")} | {
+        path.parent.name for path in PACKAGE.glob("*/__init__.py")
+    }
+    public = {name for name in pmlopt.__all__ if not isinstance(getattr(pmlopt, name), ModuleType)}
+    assert modules & public == set(), "importing the module would put it in the place of the function"
