@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
 import io
 import os
 import re
@@ -140,6 +141,25 @@ def test_whole_problem_files_on_a_page_agree(page: Path, tmp_path: Path) -> None
             path.write_text(block.code)
             load(path)
             run(f"pmlopt solve {path}")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=named)
+def test_names_and_files_are_there(page: Path) -> None:
+    text = page.read_text()
+    for path in re.findall(r"`((?:pmlopt|tests|benchmarks|problems|docs)/[\w./*-]+)`", text):
+        assert list(ROOT.glob(path)), path
+    for name in re.findall(r"`(pmlopt(?:\.\w+)+)`", text):
+        assert resolves(name), name
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        return bool(module) and resolves(module) and hasattr(importlib.import_module(module), attribute)
+    return True
 
 
 def test_blocks_are_read_with_their_reasons() -> None:
