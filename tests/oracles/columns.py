@@ -41,8 +41,31 @@ def optimum(p: FloatArray, privacy: Requirement, worth: Worth) -> Optimum:
     return best_weights(p, lifts, worth(p, lifts))
 
 
+MANY = 5_000
+"""More columns than this are not handed over all at once."""
+
+
 def best_weights(p: FloatArray, lifts: FloatArray, worths: FloatArray) -> Optimum:
-    """The linear program over the columns given."""
+    """The linear program over the columns given.
+
+    Of many columns a part is solved first, and those that its multipliers undervalue join it until none is
+    left: weights sum to one, so that a column is worth at most its excess over them to any mechanism.
+    """
+    if lifts.shape[1] <= MANY:
+        return _best_weights(p, lifts, worths)
+    chosen = np.zeros(lifts.shape[1], dtype=bool)
+    chosen[:: lifts.shape[1] // 1_000] = True  # the first is the constant: always feasible
+    while True:
+        part = _best_weights(p, lifts[:, chosen], worths[chosen])
+        excess = worths - (p * part.multipliers) @ lifts
+        if excess.max() <= 1e-10:
+            weights = np.zeros(lifts.shape[1])
+            weights[chosen] = part.weights
+            return Optimum(part.value, lifts, weights, part.multipliers)
+        chosen[np.argsort(excess)[-500:]] = True
+
+
+def _best_weights(p: FloatArray, lifts: FloatArray, worths: FloatArray) -> Optimum:
     tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     for options in (tight, {**tight, "presolve": False}):
         answer = linprog(-worths, A_eq=lifts, b_eq=np.ones(len(p)), method="highs", options=options)
