@@ -222,8 +222,8 @@ def solved(name: str, sense: Sense) -> Answer:
 BOTH: list[Sense] = ["leakage", "distortion"]
 
 
-@pytest.mark.parametrize("sense", BOTH)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("sense", BOTH, scope="class")  # one after another: they share what is solved
+@pytest.mark.parametrize("name", CASES, scope="class")
 class TestAllDatasets:
     def test_the_mechanism_keeps_its_claims(self, name: str, sense: Sense) -> None:
         query, loss, law, _, b = CASES[name]
