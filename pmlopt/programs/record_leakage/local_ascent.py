@@ -99,7 +99,7 @@ def _best(
     """
 
     def surplus(log_price: FloatArray) -> FloatArray:
-        return _at(log_counts, exponents, log_price)[1] - entropy
+        return _laws_at_prices(log_counts, exponents, log_price)[1] - entropy
 
     known = ~np.isnan(guess)
     low = np.where(known, np.maximum(guess - FIRST_REACH, LOWEST_LOG_PRICE), LOWEST_LOG_PRICE)
@@ -122,10 +122,10 @@ def _best(
         high, above = np.where(up, middle, high), np.where(up, found, above)
         low, below = np.where(down, middle, low), np.where(down, found, below)
         side = np.where(up, 1.0, np.where(down, -1.0, side))
-    return high, _at(log_counts, exponents, high)[0]
+    return high, _laws_at_prices(log_counts, exponents, high)[0]
 
 
-def _at(
+def _laws_at_prices(
     log_counts: FloatArray, exponents: FloatArray, log_price: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The best laws at given prices, and their entropies."""
