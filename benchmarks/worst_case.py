@@ -36,13 +36,12 @@ from pmlopt import (
     leakage_level,
     least_leakage,
     solve,
-    worst_case_curve,
     worst_case_utility,
 )
 from pmlopt.arrays import IntArray
 from pmlopt.plots import save_figure
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.utility import utility_order
+from pmlopt.utility import highest_threshold, utility_order
 
 SQUARES = np.subtract.outer(np.arange(7), np.arange(7)) ** 2
 QUERY = -(SQUARES + np.tril(np.ones((7, 7)), -1)).astype(float)
@@ -107,7 +106,8 @@ def sampled_worst(draws: int, rng: np.random.Generator) -> tuple[list[str], Floa
     """The least utility among the draws, for each epsilon and mechanism."""
     prior = Prior.uniform(7)
     order = utility_order(QUERY)
-    optimal = [(point.result.value, point.result.mechanism) for point in worst_case_curve(prior, order)]
+    results = [solve(worst_case_utility(prior, order, h)) for h in range(1, highest_threshold(order) + 1)]
+    optimal = [(result.value, result.mechanism) for result in results]
     safe = [
         (closed_forms.utility_safe_level(prior, order, h), closed_forms.utility_safe(order, h))
         for h in range(1, 8)
