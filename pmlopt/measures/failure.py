@@ -160,7 +160,9 @@ class _Search:
         """An upper bound where some outcomes fail (1) and some do not (-1), and the outcome to branch on."""
         bound, q = math.inf, self.limits
         for _ in range(MAX_ROUNDS):
-            value, mixture, caps, floors = self._master(fates)
+            value, mixture, caps, floors, breach = self._master(fates)
+            if breach > 0 and self._is_empty(fates):
+                return 0.0, None
             q = mixture @ self.columns
             self.look(mixture)
             found, law = self._bound(fates, caps, floors)
@@ -180,9 +182,35 @@ class _Search:
         room = self.most - self.limits
         return np.where(room > 1e-12 * self.limits, self.limits / np.where(room > 0, room, 1.0), 0.0)
 
-    def _master(self, fates: FloatArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """The relaxation over mixtures of the known priors: value, mixture, and the multipliers of the
-        upper limits on q and of the lower ones.
+    def _is_empty(self, fates: FloatArray) -> bool:
+        """Whether no prior of the set meets the conditions of a node, by multipliers that prove it."""
+        for _ in range(MAX_ROUNDS):
+            _, _, caps, floors, breach = self._master(fates, gain=0.0)
+            caps, floors = np.where(fates == 1, caps, 0.0), np.where(fates == -1, floors, 0.0)
+            weights = np.maximum(caps, 0.0) - np.maximum(floors, 0.0)
+            column, room = self.columns @ weights, float(weights @ self.limits)
+            size = float(np.abs(weights) @ (self.limits + self.columns.max(axis=0)))
+            excess = float(self.priors.least_mean(column[:, None])[0]) - room
+            if excess > rounding_of(len(column) + len(fates), size) / 16:
+                return True
+            law = self.priors.worst_prior(column)
+            if breach <= 0 or (law == self.laws).all(axis=1).any():
+                return False
+            self.laws = np.vstack([self.laws, law])
+        return False
+
+    def _master(
+        self, fates: FloatArray, gain: float = 1.0
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray, float]:
+        """The relaxation over mixtures of the known priors.
+
+        Args:
+            fates: (M,) the node's conditions.
+            gain: what the failures count for; 0 asks for the smallest breach of the conditions alone.
+
+        Returns:
+            The value, the mixture, the multipliers of the upper limits on q and of the lower ones, and the
+            breach of the conditions.
         """
         from scipy.optimize import linprog
 
@@ -200,7 +228,7 @@ class _Search:
         )
         right = np.concatenate([np.zeros(n), slopes * self.most, self.limits, -self.limits])
         used = np.concatenate([~out, free & (slopes > 0), inside, out])
-        costs = np.concatenate([np.zeros(k), -np.ones(n), np.full(n, PENALTY)])
+        costs = np.concatenate([np.zeros(k), np.full(n, -gain), np.full(n, PENALTY if gain else 1.0)])
         answer = linprog(
             costs,
             A_ub=rows[used], b_ub=right[used],
@@ -210,10 +238,11 @@ class _Search:
         )  # fmt: skip
         multipliers = np.zeros(4 * n)
         if answer.x is None:
-            return math.inf, self.laws.mean(axis=0), multipliers[:n], multipliers[:n]
+            return math.inf, self.laws.mean(axis=0), multipliers[:n], multipliers[:n], 0.0
         multipliers[used] = -answer.ineqlin.marginals
         caps = np.where(inside, multipliers[2 * n : 3 * n], multipliers[n : 2 * n])
-        return -float(answer.fun), answer.x[:k] @ self.laws, caps, multipliers[3 * n :]
+        breach = float(answer.x[k + n :].sum())
+        return -float(answer.fun), answer.x[:k] @ self.laws, caps, multipliers[3 * n :], breach
 
     def _bound(self, fates: FloatArray, caps: FloatArray, floors: FloatArray) -> tuple[float, FloatArray]:
         """The Lagrangian bound of any multipliers, and the prior where it is attained."""

@@ -120,6 +120,15 @@ def test_by_hand() -> None:
         )
 
 
+def test_conditions_that_miss_each_other_by_little_are_told_apart() -> None:
+    """The limits of both outputs sum to 1 - 1.5e-6: they cannot both fail."""
+    corners = np.array([[0.62898778, 0.37101222], [0.27034882, 0.72965118], [0.9800309, 0.0199691]])
+    matrix = np.array([[0.32235976, 0.67764024], [0.32265149, 0.67734851]])
+    found = failure_probability([0.5, 0.5], matrix, 0.00029313987232316367, over=Vertices(corners))
+    assert found == pytest.approx(exact_supremum(corners, matrix, 0.00029313987232316367), abs=1e-8)
+    assert found < 0.68
+
+
 def test_many_outputs_take_no_age() -> None:
     rng = np.random.default_rng(5)
     p, matrix = rng.dirichlet(np.full(8, 5.0)), rng.dirichlet(np.ones(10), 8)
