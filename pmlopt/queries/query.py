@@ -21,8 +21,8 @@ LARGEST_TABLE = 2**20
 
 LARGEST_RECORD_COUNT = 10**7
 """The largest number of records: their alphabets are a tuple with an entry for each."""
-MOST_LETTERS = 10**5
-"""The largest alphabet of a record: counts have a row for each letter."""
+MOST_LETTERS = 2**12
+"""The largest alphabet of a record: solvers take tables of twice its size squared, half a gigabyte."""
 MOST_VALUES = 10**5
 """The largest modulus: counts have a column for each value, and convolving them takes its square in terms."""
 LARGEST_COUNTS = 2**26

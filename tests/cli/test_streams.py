@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import highspy
 import pytest
-from cli.hostile import GOOD, contents, refused, write
+from cli.hostile import GOOD, contents, mechanism, refused, write
 from commands import run
 
 import pmlopt
@@ -93,6 +93,24 @@ def test_a_full_output_exits_with_2(folder: Path, arguments: list[str]) -> None:
     assert ended.stderr.startswith("pmlopt: ")
     assert "No space left" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+@POSIX
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-"])
+def test_an_output_that_is_closed_is_no_bug(closed: str) -> None:
+    plan = "plan --letters 3 --epsilon 1 --delta 0.1 --samples 99"
+    ended = subprocess.run(
+        f"exec {sys.executable} -m pmlopt {plan} {closed}", shell=True, env=ENVIRONMENT, check=False
+    )
+    assert ended.returncode == 0
+
+
+def test_letters_that_the_output_does_not_have_are_escaped(folder: Path) -> None:
+    write(folder, "rule.json", mechanism(outputs=["é", "b", "c"]))
+    ascii_only = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "pmlopt", "audit", "rule.json", "--prior", "p.csv"]
+    ended = subprocess.run(command, env=ascii_only, capture_output=True, text=True, check=True)
+    assert "\\xe9" in ended.stdout
 
 
 @POSIX
@@ -178,7 +196,7 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(folder: Path, monkeypatch: py
 @POSIX
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path, workers: str) -> None:
-    arguments = ["sweep", "--prior", "p.csv", "--epsilon", "0.1:2:150", "--utility", "hamming", "-o", "t.csv"]
+    arguments = ["sweep", "--prior", "p.csv", "--epsilon", "0.1:2:60", "--utility", "hamming", "-o", "t.csv"]
     part = folder / "t.csv.part"
     with subprocess.Popen(
         [sys.executable, "-m", "pmlopt", *arguments, "--workers", workers],
@@ -194,7 +212,7 @@ def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path, workers: str
     assert running.returncode == INTERRUPTED
     assert "the same command goes on" in said
     assert workers != "1" or "Traceback" not in said  # a worker that only begins may complain
-    assert 3 < len(part.read_text().splitlines()) < 150
+    assert 3 < len(part.read_text().splitlines()) < 60
     assert "t.csv.lock" not in contents(folder)
     run(*arguments)
-    assert len((folder / "t.csv").read_text().splitlines()) == 151
+    assert len((folder / "t.csv").read_text().splitlines()) == 61
