@@ -163,6 +163,21 @@ def few(labels: Sequence[Label]) -> str:
     return _FEW.repr(tuple(labels))
 
 
+def shown(text: str) -> str:
+    r"""A text as one line for a terminal or a picture: line ends, control codes and what is no text escaped.
+
+    Labels and names of files come from whoever made them, and must not look like what pmlopt says.
+
+    Examples:
+        >>> shown("yes"), shown("no\nThe claim holds"), shown("\x1b[2K")
+        ('yes', 'no\\nThe claim holds', '\\x1b[2K')
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
 def subset_of(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:
     """The labels at some places; all `Positions` in their order stay positions, and others become labels.
 

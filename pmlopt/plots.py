@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from pmlopt.arrays import shown
 from pmlopt.errors import MissingExtraError
 from pmlopt.files import ending_of, write_whole
 from pmlopt.measures import pointwise_leakage
@@ -39,9 +40,9 @@ def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
     main.set_xlabel("output")
     main.set_ylabel("secret")
     if k <= 40:
-        main.set_xticks(range(k), [str(label) for label in m.outputs], rotation=90)
+        main.set_xticks(range(k), [shown(str(label)) for label in m.outputs], rotation=90, parse_math=False)
     if n <= 40:
-        main.set_yticks(range(n), [str(label) for label in m.inputs])
+        main.set_yticks(range(n), [shown(str(label)) for label in m.inputs], parse_math=False)
     return figure
 
 
@@ -69,7 +70,7 @@ def utility_figure(
     for (name, values), style in zip(curves.items(), cycle(("-", "--", "-.", ":"))):
         axes.plot(grid, values, style, label=name)
     axes.set_xlabel(across)
-    axes.set_ylabel(utility)
+    axes.set_ylabel(shown(utility), parse_math=False)
     axes.set_title(title, fontsize="medium")
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)

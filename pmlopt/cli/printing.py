@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pmlopt import files
+from pmlopt.arrays import shown
 
 if TYPE_CHECKING:
     from pmlopt.instances import Instance
@@ -25,21 +26,6 @@ if TYPE_CHECKING:
 
 WIDEST_TABLE = 12
 T = TypeVar("T")
-
-
-def shown(text: str) -> str:
-    r"""A text as one line of a terminal shows it: line ends, control codes and what is no text escaped.
-
-    Labels and names of files come from whoever made them, and must not look like what pmlopt says.
-
-    Examples:
-        >>> shown("yes"), shown("no\nThe claim holds"), shown("\x1b[2K")
-        ('yes', 'no\\nThe claim holds', '\\x1b[2K')
-    """
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def say(text: str, err: bool = False) -> None:

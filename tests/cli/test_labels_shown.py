@@ -111,6 +111,17 @@ def test_names_of_files_are_shown_in_one_line(folder: Path) -> None:
     assert len(missing.splitlines()) == 1
 
 
+def test_labels_are_drawn_as_they_are_and_not_as_formulas(folder: Path) -> None:
+    pytest.importorskip("matplotlib")
+    with (folder / "odd.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["letter", "count"], [r"$\frac$", 2], ["$x\n", 1]])
+    write(folder, "$\\frac$.csv", ',x,y\n$\\frac$,1,0\n"$x\n",0,1\n')
+    run("design", "--prior", "odd.csv", "--epsilon", 0.3, "--utility", "hamming", "--plot", "m.svg")
+    run("sweep", "--prior", "odd.csv", "--epsilon", "0.3,0.4", "--utility", "$\\frac$.csv", "--plot", "s.svg")
+    assert (folder / "m.svg").stat().st_size > 1000
+    assert (folder / "s.svg").stat().st_size > 1000
+
+
 # ---------------------------------------------------------------- what is written
 
 
