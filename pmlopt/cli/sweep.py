@@ -156,7 +156,7 @@ _SWEEP_OPTIONS = (
     ),
     click.option(
         "--workers", type=click.IntRange(1, MOST_WORKERS), default=1, show_default=True,
-        help="Processes that solve chains side by side; the table does not depend on it.",
+        help="Processes that solve chains side by side, at most 256; the table does not depend on it.",
     ),
     click.option("--plot", type=PATH, help="Draw the utility over epsilon: .png, .pdf or .svg."),
     json_option,
