@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib
 import io
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -154,11 +154,10 @@ def test_names_and_files_are_there(page: Path) -> None:
 
 def resolves(name: str) -> bool:
     """Whether a dotted name is a module, or something in one."""
-    module, _, attribute = name.rpartition(".")
     try:
-        importlib.import_module(name)
-    except ModuleNotFoundError:
-        return bool(module) and resolves(module) and hasattr(importlib.import_module(module), attribute)
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
     return True
 
 
