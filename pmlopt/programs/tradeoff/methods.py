@@ -38,6 +38,9 @@ from pmlopt.result import Restart, WarmStart, mechanism_of, restart_of
 COARSE_SHARE = 0.4
 """The part of the time limit that is kept for mechanisms with a row for each value of the query."""
 
+MANY_CLASSES = 2
+"""From so many classes for each value on that time is kept; with fewer the search itself ends better."""
+
 FINAL_AUDIT_SHARE = 0.4
 """The part of that time which is kept for the audit of the best of them among all datasets."""
 
@@ -84,14 +87,16 @@ class CuttingPlanes(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate])
         end = closed_end(program, self.seed, deadline)
         if end is not None:
             return _at_end(end)
-        coarse = len(program.query.values) < len(program.losses)
-        reserve = COARSE_SHARE * (deadline - begin) if coarse and not math.isinf(deadline) else 0.0
+        values, classes = len(program.query.values), len(program.losses)
+        many = classes > MANY_CLASSES * values and options.time_limit is not None
+        reserve = COARSE_SHARE * (deadline - begin) if many else 0.0
         search = CuttingPlaneSearch(
             program, options.tolerance * program.scale, self.seed, deadline - reserve, start.matrix,
             list(start.priors),
         )  # fmt: skip
         ending = search.run()
-        if coarse and search.gap > search.tolerance:
+        left = many or search.best is None or time.perf_counter() < deadline
+        if left and values < classes and search.gap > search.tolerance:
             ending += _improved(search, deadline)
         return self._found(search, ending, start, time.perf_counter() < deadline - reserve)
 
