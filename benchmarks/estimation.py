@@ -1,4 +1,6 @@
-"""EMP, Figures 2 and 3: how leakage grows with the distance to the estimate, and what a sample can promise.
+"""How leakage grows with the distance to the estimate, and what a sample can promise.
+
+[grosse2025empirical, Figures 2 and 3]
 
     python benchmarks/estimation.py [--output docs/estimation.png] [--csv FOLDER] [--priors 10000] [--seed 0]
 

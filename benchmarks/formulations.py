@@ -5,9 +5,9 @@
 
 PML as printed bounds P[i,j] by e^eps times the mean of column j: N M rows with N entries each, or one more
 variable for the output law and two entries a row. LDP as printed has a row for each pair of letters and each
-output, N (N - 1) M of them; `design` declares at most 2 N M. Robust PML is EMP, Proposition 2: N^2 M rows, as
-blocks. Random gains, epsilon = 1, N = M, compiled by cvxpy and solved by HiGHS with its own choice of method;
-each form in a process of its own with a hard limit, so that its peak memory is its own.
+output, N (N - 1) M of them; `design` declares at most 2 N M. Robust PML is [grosse2025empirical, Proposition
+2]: N^2 M rows, as blocks. Random gains, epsilon = 1, N = M, compiled by cvxpy and solved by HiGHS with its
+own choice of method; each form in a process of its own with a hard limit, so that its peak memory is its own.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""Noise: EMP, Figures 4 to 7, HIST, Figure 1, and closed forms beside numerical routes.
+"""Noise: closed forms beside numerical routes, and the figures of two papers.
+
+They are [grosse2025empirical, Figures 4 to 7] and [saeidian2025histogram, Figure 1].
 
     python benchmarks/noise.py [--output docs/noise.png] [--histogram docs/histogram.png] [--csv FOLDER]
         [--repeats 10000] [--seed 0]
 
-EMP, Figures 4 and 5: the mutual information between a binary feature of the Adult data and its sign after
-Laplace noise, with delta = 1e-9, averaged over 100 shuffles; only the feature's counts matter, so shuffles
-and signs are drawn as counts. Figures 6 and 7: the failure probability of Gaussian noise as published and as
-`BinaryGaussian.promise` has it, beside probabilistic LDP. HIST, Figure 1: the total variation distance
-between a histogram of 1,000 uniform records and its release, clipped, rounded and normalised (all zeros count
-as uniform), 10,000 repetitions a point. Bars are two standard errors. The papers leave out some parameters;
-those here are in the legends. Needs the extra `plots`.
+[grosse2025empirical, Figures 4 and 5]: the mutual information between a binary feature of the Adult data and
+its sign after Laplace noise, with delta = 1e-9, averaged over 100 shuffles; only the feature's counts matter,
+so shuffles and signs are drawn as counts. Figures 6 and 7: the failure probability of Gaussian noise as
+published and as `BinaryGaussian.promise` has it, beside probabilistic LDP. [saeidian2025histogram, Figure 1]:
+the total variation distance between a histogram of 1,000 uniform records and its release, clipped, rounded
+and normalised (all zeros count as uniform), 10,000 repetitions a point. Bars are two standard errors. The
+papers leave out some parameters; those here are in the legends. Needs the extra `plots`.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for axes, (name, prior, scale) in zip(panels[3:], GAUSSIANS, strict=True):
         gaussian_figure(axes, name, prior, scale, arguments.csv)
     save_figure(figure, arguments.output)
-    print(f"EMP, Figures 4 to 7: {time.perf_counter() - start:.1f} s")
+    print(f"grosse2025empirical, Figures 4 to 7: {time.perf_counter() - start:.1f} s")
     start = time.perf_counter()
     figure = Figure(figsize=(10, 4), layout="constrained")
     first, second = figure.subplots(1, 2)
@@ -72,13 +74,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     better += histogram_figure_b(second, rng, arguments.repeats, arguments.csv)
     save_figure(figure, arguments.histogram)
     seconds = time.perf_counter() - start
-    print(f"HIST, Figure 1: {seconds:.1f} s; PML closer than DP at {sum(better)} of {len(better)} points")
+    print(
+        f"saeidian2025histogram, Figure 1: {seconds:.1f} s; "
+        f"PML closer than DP at {sum(better)} of {len(better)} points"
+    )
     table(("a", "epsilon", "closed form [us]", "root search [us]", "ratio", "difference"), inversions())
     print()
     table(("a", "scale", "formula [nats]", "discretised [nats]", "difference"), discretised())
 
 
-# ---------------------------------------------------------------- EMP, Figures 4 and 5
+# ---------------------------------------------------------------- grosse2025empirical, Figures 4 and 5
 
 
 def laplace_information(
@@ -117,7 +122,14 @@ def figure_4(axes: Axes, feature: str, rng: np.random.Generator, folder: Path | 
         name: np.array([laplace_information(ADULT[feature], m, float(e), delta, rng) for e in grid])
         for name, (m, delta) in curves.items()
     }
-    draw(axes, grid, points, f"EMP, Figure 4: {feature}", "epsilon [nats]", "mutual information [nats]")
+    draw(
+        axes,
+        grid,
+        points,
+        f"grosse2025empirical, Figure 4: {feature}",
+        "epsilon [nats]",
+        "mutual information [nats]",
+    )
     save_points(folder, f"emp-figure-4-{feature}", "epsilon", grid, points)
 
 
@@ -135,13 +147,18 @@ def figure_5(axes: Axes, rng: np.random.Generator, folder: Path | None) -> None:
         for name, delta in deltas.items()
     }  # fmt: skip
     draw(
-        axes, sizes, points, "EMP, Figure 5: income, epsilon = log 2", "samples", "mutual information [nats]"
+        axes,
+        sizes,
+        points,
+        "grosse2025empirical, Figure 5: income, epsilon = log 2",
+        "samples",
+        "mutual information [nats]",
     )
     axes.set_xscale("log")
     save_points(folder, "emp-figure-5", "samples", sizes, points)
 
 
-# ---------------------------------------------------------------- EMP, Figures 6 and 7
+# ---------------------------------------------------------------- grosse2025empirical, Figures 6 and 7
 
 
 GAUSSIANS = (
@@ -173,14 +190,15 @@ def gaussian_figure(
         head += [f"delta m={samples}", f"published epsilon m={samples}"]
     axes.set(xlabel="epsilon [nats]", ylabel="failure probability", xlim=(0, 2.5), ylim=(1e-7, 2))
     axes.set_title(
-        f"EMP, Figure {name}: p = {prior}, sigma = {scale:g}\n(dashed: as published)", fontsize="medium"
+        f"grosse2025empirical, Figure {name}: p = {prior}, sigma = {scale:g}\n(dashed: as published)",
+        fontsize="medium",
     )
     axes.legend(frameon=False, fontsize="small")
     if folder is not None:
         write_csv(folder / f"emp-figure-{name}.csv", head, np.column_stack(columns))
 
 
-# ---------------------------------------------------------------- HIST, Figure 1
+# ---------------------------------------------------------------- saeidian2025histogram, Figure 1
 
 
 def distances(
@@ -207,8 +225,8 @@ def histogram_figure_a(axes: Axes, rng: np.random.Generator, repeats: int, folde
         for k in (5, 10)
         for a in (0.0, 0.05, 1 / k)
     }
-    points = swept(cases, repeats, rng, "HIST, Figure 1a")
-    draw(axes, grid, points, "HIST, Figure 1a", "epsilon [nats]", "total variation distance")
+    points = swept(cases, repeats, rng, "saeidian2025histogram, Figure 1a")
+    draw(axes, grid, points, "saeidian2025histogram, Figure 1a", "epsilon [nats]", "total variation distance")
     axes.set_xscale("log")
     save_points(folder, "hist-figure-1a", "epsilon", grid, points)
     return closer(points, 3)
@@ -222,8 +240,8 @@ def histogram_figure_b(axes: Axes, rng: np.random.Generator, repeats: int, folde
         for e in (0.1, 0.5, 1.0)
         for a in (0.0, 0.05)
     }
-    points = swept(cases, repeats, rng, "HIST, Figure 1b")
-    draw(axes, grid, points, "HIST, Figure 1b", "classes", "total variation distance")
+    points = swept(cases, repeats, rng, "saeidian2025histogram, Figure 1b")
+    draw(axes, grid, points, "saeidian2025histogram, Figure 1b", "classes", "total variation distance")
     save_points(folder, "hist-figure-1b", "classes", grid, points)
     return closer(points, 2)
 

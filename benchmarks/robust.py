@@ -2,11 +2,11 @@
 
     python benchmarks/robust.py [--sizes 10 20 30] [--large 50 100] [--repeats 3] [--output FILE.png]
 
-The first table solves the same robust design (l1 ball, half of 2 min p, epsilon = 1, random gains) in one
-run as EMP prints it, with `P[i,j] <= e^eps' (p P[:,j] + beta/2 P[k,j])` for all i, k, j, and in the sparse
-form that `design` declares; times are cvxpy's compile plus HiGHS. The printed rows are written in two ways:
-one by one (timed once), and as one block of N M rows for each k. The second table compiles and solves a
-design with N letters and N outputs for each set of priors.
+The first table solves the same robust design (l1 ball, half of 2 min p, epsilon = 1, random gains) in one run
+as [grosse2025empirical] prints it, with `P[i,j] <= e^eps' (p P[:,j] + beta/2 P[k,j])` for all i, k, j, and in
+the sparse form that `design` declares; times are cvxpy's compile plus HiGHS. The printed rows are written in
+two ways: one by one (timed once), and as one block of N M rows for each k. The second table compiles and
+solves a design with N letters and N outputs for each set of priors.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Rows: TypeAlias = Callable[[cp.Variable, FloatArray, float, float], list[cp.Cons
 
 
 def one_by_one(mechanism: cp.Variable, p: FloatArray, factor: float, half: float) -> list[cp.Constraint]:
-    """EMP, (10): a row for each i, k and j."""
+    """[grosse2025empirical, (10)]: a row for each i, k and j."""
     n, m = mechanism.shape
     return [
         mechanism[i, j] <= factor * (p @ mechanism[:, j] + half * mechanism[k, j])
@@ -76,7 +76,7 @@ def one_by_one(mechanism: cp.Variable, p: FloatArray, factor: float, half: float
 
 
 def in_blocks(mechanism: cp.Variable, p: FloatArray, factor: float, half: float) -> list[cp.Constraint]:
-    """EMP, (10): a block of rows for each k."""
+    """[grosse2025empirical, (10)]: a block of rows for each k."""
     ones, law = np.ones((len(p), 1)), p[None, :] @ mechanism
     return [
         mechanism <= factor * (ones @ law + half * (ones @ mechanism[k : k + 1, :])) for k in range(len(p))
@@ -84,7 +84,7 @@ def in_blocks(mechanism: cp.Variable, p: FloatArray, factor: float, half: float)
 
 
 def printed(p: FloatArray, gains: FloatArray, radius: float, rows: Rows) -> cp.Problem:
-    """EMP, (10) to (12)."""
+    """The program of [grosse2025empirical, (10) to (12)]."""
     mechanism = cp.Variable(gains.shape, nonneg=True)
     factor = math.exp(EPSILON) / (1 + radius / 2 * math.exp(EPSILON))
     expected = cp.sum(cp.multiply(p[:, None] * gains, mechanism))

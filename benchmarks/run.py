@@ -71,23 +71,23 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "mutual information against epsilon, Adult data", *drawn("information", "--points", "4")
     ),
     "worst_case": Benchmark(
-        "WCU, Figures 1 to 3, and what the optimum costs",
+        "song2026worstcase, Figures 1 to 3, and what the optimum costs",
         *drawn(
             "worst_case", "--draws", "50", "--sizes", "10", "--large", "50", "--repeats", "1", "--study", "5"
         ),
     ),
-    "estimation": Benchmark("EMP, Figures 2 and 3", *drawn("estimation", "--priors", "200")),
+    "estimation": Benchmark("grosse2025empirical, Figures 2 and 3", *drawn("estimation", "--priors", "200")),
     "envelope": Benchmark(
-        "ENV, Figures 1 and 2, and what the envelope costs",
+        "saeidian2026envelopes, Figures 1 and 2, and what the envelope costs",
         *drawn("envelope", "--priors", "50", "--letters", "5", "--sizes", "5x5"),
     ),
     "noise": Benchmark(
-        "EMP, Figures 4 to 7, and HIST, Figure 1",
+        "grosse2025empirical, Figures 4 to 7, and saeidian2025histogram, Figure 1",
         ("--output", "{out}/noise.png", "--histogram", "{out}/noise-histogram.png"),
         ("--output", "{out}/noise.png", "--histogram", "{out}/noise-histogram.png", "--repeats", "50"),
     ),
-    "records": Benchmark("ENT, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
-    "distortion": Benchmark("ENT, Figures 5 to 7", *drawn("distortion", "--quick")),
+    "records": Benchmark("wu2026entropy, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
+    "distortion": Benchmark("wu2026entropy, Figures 5 to 7", *drawn("distortion", "--quick")),
 }
 HELPERS = ("common", "limited", "run", "distortion_claims", "records_claims")
 """Modules that are no benchmarks."""

@@ -1,4 +1,4 @@
-"""WCU, Figures 1 to 3, and what the optimal worst case costs beside M*(h) and beside DQCP.
+"""[song2026worstcase, Figures 1 to 3], and what the optimal worst case costs beside M*(h) and beside DQCP.
 
     python benchmarks/worst_case.py [--output docs/worst_case.png] [--csv FOLDER] [--draws 1000] [--seed 0]
         [--sizes 20 50 100 150 200] [--large 500 1000 2000 5000] [--time-limit 120]
@@ -48,7 +48,7 @@ QUERY = -(SQUARES + np.tril(np.ones((7, 7)), -1)).astype(float)
 """Utilities of the counting query on six records: the squared error, and one more where y < x."""
 
 EXAMPLE = np.array([[4, 3, 2, 1], [1, 4, 3, 2], [2, 1, 4, 3], [3, 2, 1, 4]])
-"""WCU, eq. (13)."""
+"""The utility order of [song2026worstcase, eq. (13)]."""
 
 GRID = np.arange(50, 201, 5) / 100
 LOWEST = np.arange(1, 11) / 50

@@ -13,76 +13,6 @@ ROOT = Path(__file__).parents[1]
 PAPER_CODE = re.compile(r"\b(?:EMP|HIST|ENT|WCU|ENV|EXT)\b")
 """The abbreviations by which the code once cited its papers."""
 
-REMAINING: frozenset[str] = frozenset(
-    {
-        "benchmarks/distortion.py",
-        "benchmarks/distortion_claims.py",
-        "benchmarks/envelope.py",
-        "benchmarks/estimation.py",
-        "benchmarks/formulations.py",
-        "benchmarks/noise.py",
-        "benchmarks/records.py",
-        "benchmarks/records_claims.py",
-        "benchmarks/robust.py",
-        "benchmarks/run.py",
-        "benchmarks/worst_case.py",
-        "pmlopt/closed_forms/by_name.py",
-        "pmlopt/closed_forms/envelopes.py",
-        "pmlopt/closed_forms/extremal.py",
-        "pmlopt/closed_forms/local_privacy.py",
-        "pmlopt/closed_forms/parity.py",
-        "pmlopt/closed_forms/worst_case.py",
-        "pmlopt/measures/approximate.py",
-        "pmlopt/measures/leakage.py",
-        "pmlopt/measures/regions.py",
-        "pmlopt/mechanism.py",
-        "pmlopt/noise/failure.py",
-        "pmlopt/noise/gaussian.py",
-        "pmlopt/noise/histogram.py",
-        "pmlopt/noise/laplace.py",
-        "pmlopt/prior.py",
-        "pmlopt/privacy/approximate_pml.py",
-        "pmlopt/privacy/ldp.py",
-        "pmlopt/privacy/pml.py",
-        "pmlopt/programs/designs.py",
-        "pmlopt/programs/envelope/program.py",
-        "pmlopt/programs/envelope/ratio_search.py",
-        "pmlopt/programs/least_leakage/certificate.py",
-        "pmlopt/programs/least_leakage/program.py",
-        "pmlopt/programs/least_leakage/thresholds.py",
-        "pmlopt/programs/linear/dual_bound.py",
-        "pmlopt/programs/record_leakage/alternating.py",
-        "pmlopt/programs/record_leakage/alternating_steps.py",
-        "pmlopt/programs/record_leakage/program.py",
-        "pmlopt/programs/record_leakage/relaxation.py",
-        "pmlopt/programs/record_leakage/step_programs.py",
-        "pmlopt/programs/subconvex/program.py",
-        "pmlopt/programs/tradeoff/penalty.py",
-        "pmlopt/programs/tradeoff/problem.py",
-        "pmlopt/programs/tradeoff/program.py",
-        "pmlopt/programs/tradeoff/relaxation.py",
-        "pmlopt/queries/channel.py",
-        "pmlopt/queries/distortion.py",
-        "pmlopt/queries/mechanisms.py",
-        "pmlopt/queries/modular.py",
-        "pmlopt/queries/weight.py",
-        "pmlopt/uncertainty/boxes.py",
-        "pmlopt/uncertainty/capacity.py",
-        "pmlopt/uncertainty/column_families.py",
-        "pmlopt/uncertainty/confidence.py",
-        "pmlopt/uncertainty/l1_ball.py",
-        "pmlopt/uncertainty/planning.py",
-        "pmlopt/uncertainty/prior_set.py",
-        "pmlopt/uncertainty/sensitivity.py",
-        "pmlopt/uncertainty/vertices.py",
-        "pmlopt/utility/f_information.py",
-        "pmlopt/utility/linear.py",
-        "pmlopt/utility/orders.py",
-        "pmlopt/utility/subconvex.py",
-    }
-)
-"""Files that still cite by abbreviation: the list may only shrink."""
-
 
 def written() -> list[Path]:
     """What a reader of the project reads: its code, its pages, its README."""
@@ -118,8 +48,7 @@ def test_every_key_that_is_cited_resolves() -> None:
 
 def test_no_paper_is_cited_by_an_abbreviation() -> None:
     found = {named(path) for path in written() if PAPER_CODE.search(path.read_text("utf-8"))}
-    assert found - REMAINING == set(), "cite the keys of references.bib instead"
-    assert REMAINING - found == set(), "these are clean: take them off REMAINING"
+    assert found == set(), "cite the keys of references.bib instead"
 
 
 @pytest.mark.parametrize("key", WORKS)

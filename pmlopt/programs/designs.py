@@ -44,7 +44,8 @@ def design(
     Raises:
         PriorError, PrivacyError, UtilityError, ProgramError: an argument cannot be meant.
 
-    Source: EMP, Section II-A (the polytope M(eps, P_X), EXT Lemma 1); EXT, Theorem 6 (the LP over columns).
+    Source: [grosse2025empirical, Section II-A] and [grosse2024extremal, Lemma 1] (the polytope M(eps, P_X));
+    [grosse2024extremal, Theorem 6] (the linear program over columns).
 
     Examples:
         >>> import numpy as np

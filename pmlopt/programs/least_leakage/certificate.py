@@ -48,7 +48,7 @@ def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multiplie
         floor: g and c, or None.
         multipliers: y and k.
 
-    Source: WCU, eq. (10), by Farkas' lemma.
+    Source: [song2026worstcase, eq. (10)], by Farkas' lemma.
 
     Examples:
         >>> allowed = np.array([[True, True, False], [False, True, True], [True, False, True]])

@@ -38,7 +38,7 @@ class LeastLeakage(Program[LevelCertificate]):
         floor: on the expected utility, or None.
         share: e^-epsilon, a parameter of `problem`, 1 at first.
 
-    Source: WCU, problem (2) and eq. (10).
+    Source: [song2026worstcase, problem (2) and eq. (10)].
 
     Examples:
         >>> from pmlopt import worst_case_utility
@@ -104,7 +104,7 @@ def worst_case_utility(
         UtilityError: the order or the threshold cannot be meant, or a letter has no output of rank h.
         ProgramError: the outputs are not M.
 
-    Source: WCU, problem (2).
+    Source: [song2026worstcase, problem (2)].
 
     Examples:
         >>> from pmlopt import solve
@@ -112,7 +112,7 @@ def worst_case_utility(
         >>> result = solve(worst_case_utility([0.6, 0.2, 0.2], order, 2))
         >>> round(np.exp(result.value).item(), 9), round(np.exp(result.bound).item(), 9)
         (2.0, 2.0)
-        >>> result.mechanism.matrix.round(9) + 0.0  # the third output is dropped (WCU, Example 1)
+        >>> result.mechanism.matrix.round(9) + 0.0  # [song2026worstcase, Example 1]
         array([[0.5, 0.5, 0. ],
                [0. , 1. , 0. ],
                [1. , 0. , 0. ]])
@@ -145,8 +145,8 @@ def least_leakage(
         ProgramError: neither floor is given, or no mechanism reaches them; the message says how far one gets.
         UtilityError: the utility is not linear, or its matrix does not fit.
 
-    Source: WCU, Section II, with the utilities themselves for their order; the floor on the expectation is
-    the trade-off of EMP, Section II-A from its other side.
+    Source: [song2026worstcase, Section II], with the utilities themselves for their order; the floor on the
+    expectation is the trade-off of [grosse2025empirical, Section II-A] from its other side.
 
     Examples:
         >>> from pmlopt import ExpectedGain, solve

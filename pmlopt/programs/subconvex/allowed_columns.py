@@ -44,7 +44,7 @@ def column_bound(
     Raises:
         ProgramError: there are too many extreme columns for this utility.
 
-    Source: Gilmore and Gomory, Oper. Res. 9 (1961) (pricing); EXT, Theorem 6 (the columns).
+    Source: [gilmore1961cutting] (pricing); [grosse2024extremal, Theorem 6] (the columns).
 
     Examples:
         >>> from pmlopt import MutualInformation, PML

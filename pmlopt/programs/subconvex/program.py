@@ -41,7 +41,7 @@ class ColumnDesign(Design[ColumnCertificate]):
         complete: whether every extreme column is among them.
         space: all extreme columns, and how they are priced.
 
-    Source: EXT, Theorem 6.
+    Source: [grosse2024extremal, Theorem 6].
 
     Examples:
         >>> from pmlopt import MutualInformation, PML, design
@@ -69,7 +69,7 @@ class ColumnDesign(Design[ColumnCertificate]):
         return max(top - self.space.constant, 0.0)
 
     def with_every_column(self) -> ColumnDesign:
-        """The same program with all extreme columns declared: the linear program of EXT, Theorem 6.
+        """The same program with all extreme columns declared: [grosse2024extremal, Theorem 6].
 
         Raises:
             ProgramError: there are too many to list; the message says how many.
