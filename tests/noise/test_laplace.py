@@ -114,6 +114,24 @@ class TestLevel:
         for q in np.random.default_rng(0).uniform(low, high, 8):
             assert largest_leakage(np.array([1 - q, q])[::turn], scale) <= noise.level + 1e-9
 
+    def test_the_printed_signs_of_the_left_tail_are_wrong(self) -> None:
+        """[grosse2025empirical, Appendix E]: for y < -1 it is |y + 1| = -(y + 1), so exponents are positive.
+
+        The printed exponents give `1 / (P(1) e^{2/b} + P(-1))`, which is below one; the line after it has
+        `e^{2/b} / (e^{2/b} P(-1) + P(1))`, which is right.
+        """
+        first, second, b, y = 0.3, 0.7, 1.3, -2.5
+        signs = {
+            sign: math.exp(sign * (y + 1) / b)
+            / (second * math.exp(sign * (y - 1) / b) + first * math.exp(sign * (y + 1) / b))
+            for sign in (-1, 1)
+        }
+        true = math.exp(float(BinaryLaplace([first, second], b).leakage(y)[0]))
+        assert signs[1] == pytest.approx(true, rel=1e-12)
+        assert true == pytest.approx(math.exp(2 / b) / (math.exp(2 / b) * first + second), rel=1e-12)
+        assert signs[-1] == pytest.approx(1 / (second * math.exp(2 / b) + first), rel=1e-12)
+        assert signs[-1] < 1 < true
+
     @given(SCALES, st.floats(0.0, 1.0))
     @MODEST
     def test_the_printed_formula_in_sixty_digits(self, scale: float, least: float) -> None:
