@@ -17,7 +17,7 @@ from pmlopt.measures.logarithms import level_rounding, log_quotient
 from pmlopt.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.prior import PriorLike
 
-TOLERANCE = 1e-9
+SUPREMUM_SLACK = 1e-9
 """How far above the supremum over a set the bound may be."""
 
 MAX_NODES = 2000
@@ -26,7 +26,7 @@ MAX_NODES = 2000
 MAX_ROUNDS = 50
 """Rounds of column generation at a node; any multipliers give a bound."""
 
-PENALTY = 1e3
+BREACH_PENALTY = 1e3
 """The price of breaking a condition of a node, as a multiplier: a limit on multipliers, which any is."""
 
 
@@ -96,7 +96,7 @@ def _largest(priors: LeastMeans, mechanism: Mechanism, epsilon: float) -> float:
     settled = 0.0
     for _ in range(MAX_NODES):
         bound, _, fates = heap[0]
-        if -bound <= max(search.best, settled) + TOLERANCE:
+        if -bound <= max(search.best, settled) + SUPREMUM_SLACK:
             break
         heapq.heappop(heap)
         value, branch = search.node(fates)
@@ -167,7 +167,7 @@ class _Search:
             self.look(mixture)
             found, law = self._bound(fates, caps, floors)
             bound = min(bound, found)
-            if bound <= max(value, self.best) + TOLERANCE / 4 or (law == self.laws).all(axis=1).any():
+            if bound <= max(value, self.best) + SUPREMUM_SLACK / 4 or (law == self.laws).all(axis=1).any():
                 break
             self.laws = np.vstack([self.laws, law])
             self.look(law)
@@ -228,7 +228,7 @@ class _Search:
         )
         right = np.concatenate([np.zeros(n), slopes * self.most, self.limits, -self.limits])
         used = np.concatenate([~out, free & (slopes > 0), inside, out])
-        costs = np.concatenate([np.zeros(k), np.full(n, -gain), np.full(n, PENALTY if gain else 1.0)])
+        costs = np.concatenate([np.zeros(k), np.full(n, -gain), np.full(n, BREACH_PENALTY if gain else 1.0)])
         answer = linprog(
             costs,
             A_ub=rows[used], b_ub=right[used],
@@ -248,8 +248,8 @@ class _Search:
         """The Lagrangian bound of any multipliers, and the prior where it is attained."""
         slopes, (free, inside, out) = self._slopes, (fates == 0, fates == 1, fates == -1)
         share = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
-        price = np.clip(np.where(inside, caps, 0.0), 0.0, PENALTY)
-        floor = np.clip(np.where(out, floors, 0.0), 0.0, PENALTY)
+        price = np.clip(np.where(inside, caps, 0.0), 0.0, BREACH_PENALTY)
+        floor = np.clip(np.where(out, floors, 0.0), 0.0, BREACH_PENALTY)
         weights = np.where(free, 1 - share - share * slopes, np.where(inside, 1 - price, floor))
         terms = share * slopes * self.most + (price - floor) * self.limits
         column = -self.columns @ weights

@@ -106,6 +106,9 @@ class BinaryNoise(ABC):
     def failure_probability(self, epsilon: float) -> float:
         """The largest P(l(Y) > epsilon) over the set, from above by 1e-11 at most.
 
+        Next to a jump, at an epsilon that is -log of an end of the set but for rounding, that is over the
+        ends rounded outward.
+
         Raises:
             PrivacyError: epsilon is negative.
         """

@@ -17,7 +17,7 @@ from pmlopt.uncertainty.l1_ball import L1Ball
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.uncertainty.sensitivity import level_bound
 
-_WIDEST = 1e150
+_LARGEST_SIGMA = 1e150
 """The largest sigma: its square is a float."""
 
 _STEP = 1.02
@@ -84,11 +84,11 @@ class BinaryGaussian(BinaryNoise):
             return GaussianFailure(level, scale).largest(silent.masses, share) <= share
 
         high = plocal_scale(level, share)
-        while high <= _WIDEST and not holds(high):  # by rounding
+        while high <= _LARGEST_SIGMA and not holds(high):  # by rounding
             high *= 2
-        if high > _WIDEST:
+        if high > _LARGEST_SIGMA:
             raise PrivacyError(
-                f"epsilon is {level:g}: no sigma up to {_WIDEST:g} is enough: give a larger one"
+                f"epsilon is {level:g}: no sigma up to {_LARGEST_SIGMA:g} is enough: give a larger one"
             )
         monotone = GaussianFailure(level, high).falls_from(silent.least)
         low, ratio = (min(high, monotone), _STEP) if monotone > FALLS_TO else (min(high, 1.0), 2.0)

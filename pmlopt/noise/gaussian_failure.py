@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.noise.failure import Failure, Letters
+from pmlopt.noise.leakage_tails import Failure, Letters
 
 FALLS_TO = 0.025
 """Below this sigma no float tells the noise from none: of a Gaussian nothing is 40 sigma out."""

@@ -16,7 +16,7 @@ from pmlopt.prior import PriorLike
 from pmlopt.roots import smallest_holding
 from pmlopt.uncertainty.prior_set import PriorSet
 
-_WIDEST = 1e300
+_LARGEST_SCALE = 1e300
 """The largest scale: draws are finite."""
 
 
@@ -70,8 +70,10 @@ def laplace_scale(epsilon: float, least: float) -> float:
     if level == 0:
         raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
     scale = 2 / ratio_for_level(share, level)
-    if scale > _WIDEST:
-        raise PrivacyError(f"epsilon is {level:g}: it takes a scale above {_WIDEST:g}: give a larger one")
+    if scale > _LARGEST_SCALE:
+        raise PrivacyError(
+            f"epsilon is {level:g}: it takes a scale above {_LARGEST_SCALE:g}: give a larger one"
+        )
     if scale == 0:
         return scale
     return smallest_holding(lambda size: laplace_level(size, share) <= level, scale)

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray
-from pmlopt.noise.failure import Failure, Letters, precision
+from pmlopt.noise.leakage_tails import Failure, Letters, precision
 
 
 @dataclass(frozen=True)

@@ -21,18 +21,18 @@ import numpy as np
 from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.noise.letter_masses import LetterMasses
 
-ABOVE = 1e-11
+ABSOLUTE_SLACK = 1e-11
 """How far above the supremum the reported probability may be."""
 
-RELATIVE = 1e-6
+RELATIVE_SLACK = 1e-6
 """And how far as a share of it, where that is less."""
 
-ROUNDING = 2e-13
-"""Relative rounding of a tail, which every bound is raised by: 40 deviations out, an argument's last digit
-moves a Gaussian tail by 40^2 units in the last place.
+TAIL_ROUNDING = 2e-13
+"""Relative rounding of a tail, which every bound is raised by: 40 deviations out, where a Gaussian tail is
+the smallest float, the last digit of its argument moves it by 40^2 units in the last place.
 """
 
-CELLS = 64
+FIRST_CELLS = 64
 """Cells of the first cover of the interval of p."""
 
 MAX_CELLS = 1_000_000
@@ -103,7 +103,8 @@ class Failure(ABC):
         """The supremum of F over the priors within bounds on both letters, from above.
 
         For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
-        can be rarer, and is above the supremum by 1e-11 at most, and by a share of 1e-6 where that is less.
+        can be rarer, and is above the supremum by 1e-11 at most, and by a share of 1e-6 where that is less,
+        unless a limit of the search ends it; it is an upper bound in any case.
 
         Args:
             masses: the bounds.
@@ -123,9 +124,9 @@ class Failure(ABC):
         for _ in range(MAX_DEPTH):
             middle = left + (right - left) / 2
             values, over = self.cells(left, middle, right)
-            bounds = np.minimum(bounds, over * (1 + ROUNDING))
+            bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
             best = max(best, float(values.max()))
-            open_ = bounds > best + min(ABOVE, max(RELATIVE * best, 1e-20))
+            open_ = bounds > best + min(ABSOLUTE_SLACK, max(RELATIVE_SLACK * best, 1e-20))
             settled = max(settled, best, float(bounds[~open_].max(initial=0.0)))
             last = float(bounds[open_].max(initial=0.0))
             if not open_.any() or (enough is not None and (best > enough or max(settled, last) <= enough)):
@@ -139,7 +140,7 @@ class Failure(ABC):
 
     def edges(self, low: float, high: float) -> FloatArray:
         """(K,) the ends of the cells that the search begins with."""
-        return np.linspace(low, high, CELLS + 1)
+        return np.linspace(low, high, FIRST_CELLS + 1)
 
     def _at(self, p: Fraction) -> float:
         """T of a letter with exactly this probability, from above; of Y = X, the probability itself."""
@@ -152,7 +153,7 @@ class Failure(ABC):
             return float(mass)
         other = context.subtract(Decimal(1), mass)
         near, far = self.tails(context.ln(context.divide(other, rest)))
-        return (float(mass) * near + float(other) * far) * (1 + ROUNDING)
+        return (float(mass) * near + float(other) * far) * (1 + TAIL_ROUNDING)
 
     @abstractmethod
     def tails(self, threshold: Decimal) -> tuple[float, float]:
@@ -173,7 +174,7 @@ class Failure(ABC):
         first, second = self._may_leak(masses)
         if first and second and float(self.rest(np.array(0.5), np.array(0.5))) > 0:
             return 1.0
-        down = self.down[0] * (1 + ROUNDING)
+        down = self.down[0] * (1 + TAIL_ROUNDING)
         return max(
             min(most, down) if may else 0.0
             for may, (_, most) in ((first, masses.first), (second, masses.second))
