@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from pathlib import Path
 
@@ -61,7 +59,7 @@ def histogram(
     """
     from pmlopt.noise import LaplaceHistogram
 
-    if output.resolve() == data.resolve():
+    if files.is_same_file(output, data):
         raise InputError(f"{output}: is the data itself: write the release to another file")
     if (classes is None) != public_classes:
         raise InputError(
@@ -73,10 +71,8 @@ def histogram(
     noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=min_mass)
     released = noise.release(list(counts.values()), seed, clip=not no_clip, round_to_whole=not no_round)
     shown = [int(count) if not no_round else float(count) for count in released]
-    stream = io.StringIO(newline="")
     rows = zip(counts, shown, strict=True)
-    csv.writer(stream, lineterminator="\n").writerows([(column, "count"), *rows])
-    files.write_whole(output, stream.getvalue().encode())
+    files.write_whole(output, files.csv_bytes([(column, "count"), *rows]))
     if as_json:
         echo_json({
             "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level if noise.scale else None,

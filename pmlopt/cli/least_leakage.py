@@ -48,10 +48,10 @@ def least_leakage(
     run: Run,
 ) -> None:
     """Find the least PML level at which a utility can be promised."""
-    run.check()
+    run.check([prior_file, Path(utility_name)])
     prior = read_prior(prior_file)
     utility, columns = read_linear(utility_name, minimise, prior)
-    letters = read_outputs(outputs) if outputs is not None else columns
+    letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
 
     def declare() -> Program[Any]:
         from pmlopt.programs.least_leakage.program import least_leakage as build
@@ -89,7 +89,7 @@ def worst_case(
 
     if threshold is not None and epsilon is not None:
         raise InputError("--threshold and --epsilon both say which rank to keep: give one")
-    run.check()
+    run.check([prior_file, Path(utility_name)])
     prior = read_prior(prior_file)
     utility, columns = read_linear(utility_name, minimise, prior)
     outputs = prior.labels if columns is None else tuple(columns)

@@ -15,13 +15,15 @@ from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
     PATH,
+    check_apart,
+    check_distinct,
     check_drawable,
     exits,
     gathered,
     json_option,
     main,
 )
-from pmlopt.cli.printing import echo_json, nats, number, print_matrix, print_table, progress, status
+from pmlopt.cli.printing import echo_json, nats, number, print_matrix, print_table, progress, say, status
 from pmlopt.cli.reading import read_numbers
 from pmlopt.errors import InputError
 
@@ -101,7 +103,7 @@ def record_leakage_command(
     from pmlopt.programs.record_leakage.program import record_leakage
     from pmlopt.solving import solve
 
-    _check_plot(plot)
+    _check_plot(plot, mechanism_file)
     wanted = read_numbers(entropies, "--entropy")
     query, mechanism = asked.query(), Mechanism.load(mechanism_file)
     programs = [record_leakage(query, mechanism, b) for b in wanted]
@@ -167,6 +169,7 @@ def leakage_distortion_command(
         files.ending_of(output)
         if len(limits) > 1:
             raise InputError("-o writes one mechanism: give one limit")
+    check_distinct([path for path in (output, plot) if path is not None])
     _check_plot(plot)
     query = asked.query()
     found: list[Result[TradeoffCertificate]] = []
@@ -230,15 +233,16 @@ def _print(found: Sequence[Result[RecordCertificate]], epsilon: float | None) ->
     print_table(["entropy [nats]", "leaks", "at most", "gap", "record", "status", "seconds"], rows)
     for result in found if epsilon is not None else ():
         verdict = {True: "holds", False: "FAILS", None: "is not decided"}[_holds(result, epsilon)]
-        click.echo(
+        say(
             f"The claim {verdict}: no record leaks more than {epsilon!r} nats at an entropy of "
             f"{number(result.certificate.entropy)} nats or more."
         )
 
 
-def _check_plot(plot: Path | None) -> None:
-    """Complain of what cannot be drawn before anything is solved."""
+def _check_plot(plot: Path | None, *inputs: Path) -> None:
+    """Complain of what cannot be drawn, or would write over what is read, before anything is solved."""
     if plot is not None:
+        check_apart([plot], inputs)
         files.check_target(plot)
         check_drawable(plot)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from numbers import Real
 
-from pmlopt.arrays import Label, labels_of, whole
+from pmlopt.arrays import Label, Positions, labels_of, whole
 from pmlopt.errors import ProgramError
 
 Outputs = int | Iterable[Label] | None
@@ -14,12 +14,12 @@ Outputs = int | Iterable[Label] | None
 def outputs_of(inputs: tuple[Label, ...], columns: int | None, outputs: Outputs) -> tuple[Label, ...]:
     """The labels of the outputs that are asked for; `columns` is how many a utility matrix fixes."""
     if outputs is None:
-        return inputs if columns in (None, len(inputs)) else tuple(range(columns or 0))
+        return inputs if columns in (None, len(inputs)) else Positions(columns or 0)
     if isinstance(outputs, Real):
-        return tuple(range(whole(outputs, "the number of outputs", ProgramError)))
+        return Positions(whole(outputs, "the number of outputs", ProgramError))
     if not isinstance(outputs, Iterable):
         raise ProgramError(f"the outputs are {outputs!r}: give their number or their labels")
-    letters: Sequence[Label] = outputs if isinstance(outputs, str) else tuple(outputs)
+    letters: Sequence[Label] = outputs if isinstance(outputs, str | Positions) else tuple(outputs)
     if not letters:
         raise ProgramError("there are no outputs: give at least one label")
     return labels_of(letters, len(letters), "the outputs", ProgramError)

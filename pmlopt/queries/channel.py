@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray, Label
+from pmlopt.arrays import FloatArray, IntArray, Label, Positions
 from pmlopt.errors import MechanismError
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.queries.explicit import Explicit
@@ -101,7 +101,7 @@ def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
 
 def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
     """Raise a MechanismError unless the rows are unnamed, or named as expected and in that order."""
-    if mechanism.inputs in (names, tuple(range(len(names)))):
+    if mechanism.inputs == names or isinstance(mechanism.inputs, Positions):
         return
     how = "the same in another order: reorder the rows" if set(mechanism.inputs) == set(names) else "others"
     raise MechanismError(
