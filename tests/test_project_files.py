@@ -1,0 +1,51 @@
+"""What is said in several of the project's files is the same in each."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+
+from documents import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+NOXFILE = ast.parse((ROOT / "noxfile.py").read_text("utf-8"))
+CHECKS = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+
+
+def test_the_software_is_cited_by_its_version() -> None:
+    cited = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    assert cited == [PROJECT["version"]]
+
+
+def test_every_version_of_python_that_is_promised_is_checked() -> None:
+    promised = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", name)]
+    (checked,) = (
+        ast.literal_eval(node.value)
+        for node in NOXFILE.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PYTHONS"
+    )
+    matrix = re.search(r"python-version: (\[.*\])", CHECKS)
+    assert matrix is not None
+    assert promised == checked == ast.literal_eval(matrix[1])
+    assert PROJECT["requires-python"] == f">={promised[0]}"
+
+
+def test_every_task_that_is_named_is_there() -> None:
+    tasks = {node.name for node in NOXFILE.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
+    tasks = {task.replace("benchmarks", "benchmarks-quick") for task in tasks}
+    named = CHECKS + (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for line in re.findall(r"nox -s ([\w. ${}-]+)", named):
+        for task in line.replace("${{ matrix.python-version }}", "3.11").split():
+            assert re.sub(r"-3\.\d+$", "", task) in tasks, task
+
+
+def test_what_is_needed_has_a_lowest_version() -> None:
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    for need in {need for group in groups for need in group} - {"pmlopt[tests]"}:
+        assert re.fullmatch(r"[\w-]+(\[\w+\])?>=[\d.]+", need), need
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r": (\w+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")}
