@@ -31,17 +31,17 @@ LAYERS = (
     "utility",
     "closed_forms",
     "noise",
+    "result",
     "program",
     "exact",
-    "result",
     "programs",
-    "dispatch",
     "solving",
     "sweeps",
     "instances",
     "bench",
     "plots",
     "cli",
+    "testing",
 )
 UNFINISHED = ("result.py", "programs/least_leakage/thresholds.py")
 """Files that still look down the map."""
@@ -117,12 +117,7 @@ def test_every_public_name_resolves() -> None:
 IN_A_CIRCLE = frozenset[str]()
 """Files that import one another: the list may only shrink."""
 
-HIDING_A_CIRCLE = frozenset(
-    {
-        ("programs/record_leakage/certificate.py", "programs/record_leakage/verification.py"),
-        ("programs/tradeoff/certificate.py", "programs/tradeoff/verification.py"),
-    }
-)
+HIDING_A_CIRCLE = frozenset[tuple[str, str]]()
 """Imports inside functions that would be circles at the top of the file: the list may only shrink."""
 
 Graph = Mapping[str, frozenset[str]]
