@@ -1,4 +1,4 @@
-"""Random problems of every kind, each claim held against exact levels and independent linear programs.
+"""Random problems of every kind, each claim held against what is computed another way.
 
 `python -m pmlopt.testing.fuzz --instances 200 --seed 1` solves so many problems of each kind and prints a
 table; it exits with 1 where a claim is false, and says with which seed. An instance is known by its kind, the
@@ -19,32 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
 from pmlopt.errors import PmloptError
-from pmlopt.prior import Prior
-from pmlopt.privacy import LDP, PML
-from pmlopt.programs.designs import design
-from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
-from pmlopt.result import Result, Status
-from pmlopt.solving import solve
-from pmlopt.testing.independent import (
-    at_most_exp,
-    exact_ratio,
-    largest_gain,
-    largest_gain_ldp,
-    ratio_of_entries,
-    rows_sum_to_one,
-    weights_of,
-)
-from pmlopt.uncertainty import L1Ball, Vertices
-from pmlopt.utility import ExpectedGain, MutualInformation, utility_order
-
-SLACK = 1e-7
-"""How far an independent program in floats may be off, per unit of the gain's range and of its level."""
-
-
-class FalseClaimError(AssertionError):
-    """A claim that an independent computation contradicts."""
+from pmlopt.result import Result
+from pmlopt.testing import random_designs, random_releases
+from pmlopt.testing.random_designs import FalseClaimError
 
 
 @dataclass
@@ -56,135 +34,15 @@ class Tally:
     seconds: float = 0.0
 
 
-def random_prior(rng: np.random.Generator, size: int | None = None) -> Prior:
-    """A prior of 1 to 6 letters: even, skewed, with rare letters, or from counts."""
-    n = int(rng.integers(1, 7)) if size is None else size
-    kind = rng.integers(4)
-    if kind == 0:
-        return Prior.uniform(n)
-    if kind == 1:
-        return Prior.from_counts([int(c) for c in rng.integers(1, 1000, n)])
-    if kind == 2:
-        weights = 10.0 ** rng.uniform(-9, 0, n)
-        return Prior(weights / weights.sum())
-    return Prior(rng.dirichlet(np.ones(n)))
-
-
-def random_epsilon(rng: np.random.Generator, prior: Prior) -> float:
-    """A level: 0, tiny, ordinary, just at a breakpoint, or past the maximum."""
-    return float(
-        rng.choice([
-            0.0,
-            1e-9,
-            rng.uniform(0, 3),
-            rng.uniform(0, 3),
-            math.log(rng.integers(1, 6)),
-            prior.max_leakage,
-            prior.max_leakage + 1,
-        ])
-    )  # fmt: skip
-
-
-def linear(rng: np.random.Generator) -> Result[Any]:
-    """A design with a random gain under PML."""
-    prior = random_prior(rng)
-    epsilon = random_epsilon(rng, prior)
-    gains = _gains(rng, prior.size)
-    result = solve(design(prior, PML(epsilon), ExpectedGain(gains), gains.shape[1]))
-    _check_level(result, exact_ratio([weights_of(prior)], result.mechanism.matrix), epsilon)
-    _check_gain(result, largest_gain([prior.pmf], epsilon, gains), gains, prior)
-    return result
-
-
-def robust(rng: np.random.Generator) -> Result[Any]:
-    """A design under PML over an l1 ball below 2 min p, or over a few priors."""
-    n = int(rng.integers(2, 5))
-    center = Prior(rng.dirichlet(np.full(n, 3.0)))
-    if rng.random() < 0.5:
-        radius = float(rng.uniform(0, 2 * center.pmf.min()))
-        priors: Any = L1Ball(center, radius)
-        moves = [np.eye(n)[i] - np.eye(n)[j] for i in range(n) for j in range(n) if i != j]
-        laws = [center.pmf + radius / 2 * move for move in moves]
-    else:
-        laws = [center.pmf, *rng.dirichlet(np.full(n, 3.0), 2)]
-        priors = Vertices(laws)
-    epsilon, gains = float(rng.uniform(0.05, 3)), _gains(rng, n)
-    result = solve(design(center, PML(epsilon, over=priors), ExpectedGain(gains), gains.shape[1]))
-    if isinstance(priors, Vertices):
-        exact = [[w / sum(map(_fraction, law)) for w in map(_fraction, law)] for law in laws]
-        _check_level(result, exact_ratio(exact, result.mechanism.matrix), epsilon)
-    _demand(result.certificate.verify(), "the exact check fails")
-    best = max(largest_gain([center.pmf, *laws], epsilon, gains), -math.inf)
-    _check_gain(result, best, gains, center)
-    return result
-
-
-def local(rng: np.random.Generator) -> Result[Any]:
-    """A design with a random gain under LDP."""
-    prior = random_prior(rng)
-    epsilon, gains = float(rng.choice([0.0, rng.uniform(0, 5)])), _gains(rng, prior.size)
-    result = solve(design(prior, LDP(epsilon), ExpectedGain(gains), gains.shape[1]))
-    ratio = ratio_of_entries(result.mechanism.matrix)
-    if ratio is None:
-        raise FalseClaimError("an LDP mechanism has a zero beside a positive entry")
-    _check_level(result, ratio, epsilon)
-    _check_gain(result, largest_gain_ldp(prior.pmf, epsilon, gains), gains, prior)
-    return result
-
-
-def information(rng: np.random.Generator) -> Result[Any]:
-    """A design for mutual information under PML, its bound beside what random mechanisms tell."""
-    prior = random_prior(rng)
-    epsilon = random_epsilon(rng, prior)
-    result = solve(design(prior, PML(epsilon), MutualInformation()))
-    _check_level(result, exact_ratio([weights_of(prior)], result.mechanism.matrix), epsilon)
-    told = _information(prior.pmf, result.mechanism.matrix)
-    _demand(abs(told - result.value) <= SLACK, f"the value is {result.value}, and the mechanism tells {told}")
-    most = float(prior.pmf @ np.minimum(epsilon, -np.log(prior.pmf)))
-    _demand(result.value <= most + SLACK, f"the value is {result.value}, above the closed bound {most}")
-    for _ in range(5):
-        sharp = rng.dirichlet(np.full(prior.size, 0.3), prior.size)
-        law = prior.pmf @ sharp
-        top = float((sharp / law).max())
-        share = min(1.0, max(0.0, (top - math.exp(epsilon)) / max(top - 1, 1e-300)) + 1e-12)
-        other = _information(prior.pmf, (1 - share) * sharp + share * law)
-        _demand(other <= result.bound + SLACK, f"a mechanism tells {other}, above the bound {result.bound}")
-    return result
-
-
-def least(rng: np.random.Generator) -> Result[Any]:
-    """A least leakage under a floor on the expected gain, the worst rank, or both."""
-    prior = random_prior(rng, int(rng.integers(2, 5)))
-    gains = rng.random((prior.size, int(rng.integers(2, 5))))
-    if rng.random() < 0.5:
-        order = utility_order(gains)
-        program = worst_case_utility(prior, order, int(rng.integers(1, gains.shape[1] + 1)), gains.shape[1])
-    else:
-        low = float((prior.pmf @ gains).max())
-        high = float(prior.pmf @ gains.max(axis=1))
-        floor = low + rng.uniform(0, 0.99) * (high - low)
-        program = least_leakage(prior, ExpectedGain(gains), expected=floor, outputs=gains.shape[1])
-    result = solve(program)
-    matrix = result.mechanism.matrix
-    _check_level(result, exact_ratio([weights_of(prior)], matrix), result.value)
-    _demand(bool((matrix[~program.allowed] == 0).all()), "a forbidden pair occurs")
-    if program.floor is not None:
-        reached = float((prior.pmf[:, None] * gains * matrix).sum())
-        _demand(
-            reached >= program.floor.value - SLACK, f"the floor {program.floor.value} is not met: {reached}"
-        )
-        if result.bound > 2e-6:  # a little below the bound the floor is out of reach
-            most = largest_gain([prior.pmf], result.bound - 1e-6, gains)
-            _demand(most <= program.floor.value + SLACK, f"{most} can be reached below the bound")
-    return result
-
-
 KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
-    "linear": linear,
-    "robust": robust,
-    "local": local,
-    "information": information,
-    "least-leakage": least,
+    "linear": random_designs.linear,
+    "robust": random_designs.robust,
+    "local": random_designs.local,
+    "information": random_designs.mutual_information,
+    "least-leakage": random_designs.least,
+    "envelope": random_releases.envelope,
+    "record-leakage": random_releases.record_leakage,
+    "trade-off": random_releases.tradeoff,
 }
 
 
@@ -243,49 +101,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"{kind:15} {tally.seconds:8.1f} s  {counts}\n")
             sys.stdout.writelines(f"  FALSE: {claim}\n" for claim in tally.false_claims)
     return 1 if any(tally.false_claims for tally in tallies.values()) else 0
-
-
-def _gains(rng: np.random.Generator, size: int) -> FloatArray:
-    scale = 10.0 ** rng.integers(-3, 4)
-    return np.asarray(scale * rng.normal(size=(size, int(rng.integers(1, 6)))))
-
-
-def _fraction(value: float) -> Any:
-    from fractions import Fraction
-
-    return Fraction(float(value))
-
-
-def _information(p: FloatArray, matrix: FloatArray) -> float:
-    law = p @ matrix
-    ratio = np.divide(matrix, law, out=np.ones_like(matrix), where=(matrix > 0) & (law > 0))
-    return float((p[:, None] * matrix * np.log(ratio)).sum())
-
-
-def _check_level(result: Result[Any], ratio: Any, epsilon: float) -> None:
-    matrix = result.mechanism.matrix
-    _demand(rows_sum_to_one(matrix), "a row does not sum to exactly one")
-    _demand(
-        at_most_exp(ratio, epsilon), f"the exact level is above {epsilon!r}: the ratio is {float(ratio)!r}"
-    )
-    _demand(result.certificate.verify(), "the exact check fails on what is returned")
-
-
-def _check_gain(result: Result[Any], best: float, gains: FloatArray, prior: Prior) -> None:
-    """Value and bound on the two sides of an independent optimum, value as the matrix says."""
-    size = float(np.abs(gains).max()) or 1.0
-    own = float((prior.pmf[:, None] * gains * result.mechanism.matrix).sum())
-    _demand(abs(own - result.value) <= SLACK * size, f"the value is {result.value}, of the matrix {own}")
-    _demand(result.value <= best + SLACK * size, f"the value {result.value} is above the optimum {best}")
-    _demand(result.bound >= best - SLACK * size, f"the bound {result.bound} is below the optimum {best}")
-    if result.status is Status.OPTIMAL:
-        allowed = SLACK * size + 1e-7 * float(prior.pmf @ np.ptp(gains, axis=1))
-        _demand(result.value >= best - allowed, f"called optimal at {result.value}, and {best} is")
-
-
-def _demand(holds: bool, claim: str) -> None:
-    if not holds:
-        raise FalseClaimError(claim)
 
 
 if __name__ == "__main__":

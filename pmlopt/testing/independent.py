@@ -69,6 +69,57 @@ def rows_sum_to_one(matrix: FloatArray) -> bool:
     return bool((matrix >= 0).all()) and all(sum(map(Fraction, row)) == 1 for row in matrix.tolist())
 
 
+def information(p: FloatArray, matrix: FloatArray) -> float:
+    """`sum p[x] P[x,y] log(P[x,y] / q[y])`, the mutual information in nats."""
+    law = p @ matrix
+    ratio = np.divide(matrix, law, out=np.ones_like(matrix), where=(matrix > 0) & (law > 0))
+    return float((p[:, None] * matrix * np.log(ratio)).sum())
+
+
+def entropy(law: FloatArray) -> float:
+    """`-sum p log p` in nats."""
+    positive = law[law > 0]
+    return float(-(positive * np.log(positive)).sum())
+
+
+def about_one_record(joint: FloatArray, channel: FloatArray, record: int) -> float:
+    """I(X_i; Y) in nats, summed over all datasets.
+
+    Args:
+        joint: (k_1, ..., k_n) the law of the dataset.
+        channel: (k_1, ..., k_n, M) q(y|x).
+        record: i.
+    """
+    told = np.moveaxis(joint[..., None] * channel, record, 0).reshape(
+        joint.shape[record], -1, channel.shape[-1]
+    )
+    letters_and_outputs = told.sum(axis=1)
+    p = letters_and_outputs.sum(axis=1)
+    rows = np.divide(
+        letters_and_outputs, p[:, None], out=np.zeros_like(letters_and_outputs), where=p[:, None] > 0
+    )
+    return information(p, rows)
+
+
+def leaking_mass(p: FloatArray, matrix: FloatArray, ratio: float) -> float:
+    """The largest probability that a post-processing leaks log(ratio) or more: one bad outcome a letter."""
+    law = p @ matrix
+    n, m = matrix.shape
+    leaks = np.zeros((n, n * m))
+    for x in range(n):
+        leaks[x, x * m : (x + 1) * m] = ratio * law - matrix[x]
+    shares = np.tile(np.eye(m), n)
+    answer = linprog(
+        -np.tile(law, n),
+        A_ub=np.vstack([leaks, shares]),
+        b_ub=np.concatenate([np.zeros(n), np.ones(m)]),
+        method="highs-ds",
+    )
+    if answer.status != 0:
+        raise ArithmeticError(answer.message)
+    return -float(answer.fun)
+
+
 def largest_gain(laws: list[FloatArray], epsilon: float, gains: FloatArray) -> float:
     """The largest expected gain within epsilon-PML for every given prior, from the definition.
 

@@ -12,19 +12,31 @@ import pytest
 
 from pmlopt import Prior, solve
 from pmlopt.result import Result
-from pmlopt.testing import fuzz
-from pmlopt.testing.independent import at_most_exp, exact_ratio, rows_sum_to_one, weights_of
+from pmlopt.testing import fuzz, random_designs, random_releases
+from pmlopt.testing.independent import (
+    about_one_record,
+    at_most_exp,
+    entropy,
+    exact_ratio,
+    leaking_mass,
+    rows_sum_to_one,
+    weights_of,
+)
+
+INSTANCES = {"record-leakage": 6, "trade-off": 1}
+"""Fewer of the kinds that take longest; `docs/assurance.md` tells of the long runs."""
 
 
 @pytest.mark.parametrize("kind", list(fuzz.KINDS))
 def test_no_claim_is_false(kind: str) -> None:
-    tally = fuzz.run(kind, 20261122, 15)
+    instances = INSTANCES.get(kind, 15)
+    tally = fuzz.run(kind, 20261122, instances)
     assert tally.false_claims == []
-    assert sum(tally.statuses.values()) == 15
+    assert sum(tally.statuses.values()) == instances
 
 
 def test_an_instance_depends_on_its_seed_and_number_alone() -> None:
-    first, second = (fuzz.linear(np.random.default_rng([3, 0, 5])) for _ in range(2))
+    first, second = (random_designs.linear(np.random.default_rng([3, 0, 5])) for _ in range(2))
     assert np.array_equal(first.mechanism.matrix, second.mechanism.matrix)
 
 
@@ -44,10 +56,43 @@ def test_a_false_claim_is_found(change: str, monkeypatch: pytest.MonkeyPatch) ->
         lie = {change: getattr(certificate, change) * 0.5 - 100}
         return replace(result, certificate=replace(certificate, **lie))
 
-    monkeypatch.setattr(fuzz, "solve", lying)
+    monkeypatch.setattr(random_designs, "solve", lying)
     tally = fuzz.run("linear", 1, 20)
     assert tally.false_claims
     assert "seed 1, instance" in tally.false_claims[0]
+
+
+@pytest.mark.parametrize("kind", ["envelope", "record-leakage"])
+@pytest.mark.parametrize("change", ["value", "bound"])
+def test_a_false_claim_about_a_release_is_found(
+    kind: str, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = solve
+
+    def lying(program: Any, **options: Any) -> Result[Any]:
+        result = honest(program, **options)
+        lie = result.value / 2 if change == "bound" else result.value + 0.1
+        certificate = replace(result.certificate, **{change: lie})
+        monkeypatch.setattr(type(certificate), "verify", lambda _: True)
+        return replace(result, certificate=certificate)
+
+    monkeypatch.setattr(random_releases, "solve", lying)
+    assert fuzz.run(kind, 1, 5).false_claims
+
+
+def test_sums_over_datasets_are_right_on_parity() -> None:
+    joint = np.full((2, 2), 0.25)
+    parity = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    assert entropy(joint.ravel()) == pytest.approx(np.log(4))
+    assert about_one_record(joint, parity, 0) == pytest.approx(0.0)
+    assert about_one_record(np.array([[0.5, 0.0], [0.5, 0.0]]), parity, 0) == pytest.approx(np.log(2))
+
+
+def test_the_mass_that_leaks_is_that_of_the_outputs_that_do() -> None:
+    assert leaking_mass(np.array([0.5, 0.5]), np.eye(2), 2.0) == pytest.approx(1.0)
+    rare = leaking_mass(np.array([0.9, 0.1]), np.eye(2), 2.0)  # the rare letter and 4/9 of the other
+    assert rare == pytest.approx(0.1 + 0.9 * 4 / 9)
+    assert leaking_mass(np.array([0.9, 0.1]), np.eye(2), 11.0) == pytest.approx(0.0)
 
 
 def test_the_command_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,157 @@
+"""Random releases: envelopes, leakage per record and trade-offs, held against sums over all datasets."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pmlopt import queries
+from pmlopt.arrays import FloatArray
+from pmlopt.programs.envelope.program import envelope as envelope_of
+from pmlopt.programs.record_leakage.program import record_leakage as leakage_of
+from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
+from pmlopt.result import Result
+from pmlopt.solving import solve
+from pmlopt.testing.independent import about_one_record, entropy, leaking_mass
+from pmlopt.testing.random_designs import demand, random_prior
+
+SLACK = 1e-6
+"""How far sums in floats and a solver may be off, in nats and in probability."""
+
+PRIORS = 20
+"""Random priors of the dataset that each claim about records is held against."""
+
+
+def envelope(rng: np.random.Generator) -> Result[Any]:
+    """An envelope of a random channel, some entries zero, between two linear programs for one level."""
+    prior = random_prior(rng, int(rng.integers(2, 6)))
+    outputs = int(rng.integers(2, 7))
+    matrix = _channel(rng, prior.size, outputs)
+    delta = float(rng.choice([1e-6, 0.01, 0.5, rng.uniform(0.01, 0.99)]))
+    result = solve(envelope_of(prior, matrix, delta))
+    demand(result.certificate.verify(), "the exact check fails")
+    demand(result.value <= result.bound, f"the value {result.value} is above the bound {result.bound}")
+    below, above = math.exp(result.value) * (1 - SLACK), math.exp(result.bound) * (1 + SLACK)
+    reached = leaking_mass(prior.pmf, matrix, below)
+    demand(reached >= delta - SLACK, f"at the value only {reached} leaks as much, and delta is {delta}")
+    left = leaking_mass(prior.pmf, matrix, above)
+    demand(left <= delta + SLACK, f"past the bound {left} still leaks as much, and delta is {delta}")
+    attacked = matrix @ result.certificate.attack.matrix
+    law = prior.pmf @ attacked
+    bad = (attacked >= below * law).any(axis=0)
+    demand(
+        law[bad].sum() >= delta - SLACK, f"the attack leaks as much with probability {law[bad].sum()} only"
+    )
+    for _ in range(3):
+        processed = matrix @ _channel(rng, outputs, int(rng.integers(2, 5)))
+        law = prior.pmf @ processed
+        bad = (processed > above * law).any(axis=0)
+        demand(law[bad].sum() <= delta + SLACK, "a random post-processing leaks more than the bound")
+    return result
+
+
+def record_leakage(rng: np.random.Generator) -> Result[Any]:
+    """The leakage per record of a random mechanism, between its own worst prior and random ones."""
+    query = _query(rng)
+    mechanism = _channel(rng, len(query.values), int(rng.integers(2, 4)))
+    least = float(rng.uniform(0, 0.98) * query.log_size)
+    result = solve(leakage_of(query, mechanism, least), tolerance=1e-4, time_limit=20)
+    demand(result.certificate.verify(), "the check of the proof fails")
+    channel = mechanism[query.table()]
+    worst = result.certificate.prior()
+    demand(abs(worst.sum() - 1) <= SLACK, f"the worst prior sums to {worst.sum()}")
+    uncertain = entropy(worst.ravel())
+    demand(uncertain >= least - SLACK, f"the worst prior has the entropy {uncertain}, and b is {least}")
+    told = about_one_record(worst, channel, result.certificate.record)
+    demand(
+        abs(told - result.value) <= SLACK, f"the worst prior leaks {told}, and the value is {result.value}"
+    )
+    _check_bound(rng, channel, least, result.bound)
+    return result
+
+
+def tradeoff(rng: np.random.Generator) -> Result[Any]:
+    """A trade-off on a small query: the mechanism's own claims, and the bound beside other mechanisms."""
+    query = _query(rng, largest=3)
+    least = float(rng.uniform(0, 0.98) * query.log_size)
+    values = np.asarray(query.values, dtype=float)
+    loss = np.abs(np.subtract.outer(values, values))
+    masses = np.bincount(query.table().ravel(), minlength=len(values)) / query.table().size
+    trivial = float((masses @ loss).min())
+    if rng.random() < 0.5:
+        limit = float(rng.uniform(0, 1.1) * trivial)
+        result = solve(leakage_distortion(query, limit, least), tolerance=1e-3, time_limit=20)
+        demand(
+            result.certificate.distortion <= limit + SLACK,
+            f"the distortion is {result.certificate.distortion}, and the limit {limit}",
+        )
+    else:
+        limit = float(rng.uniform(0, 1) * math.log(2))
+        result = solve(distortion_leakage(query, limit, least), tolerance=1e-3, time_limit=20)
+        demand(
+            result.certificate.leakage <= limit + SLACK,
+            f"the leakage is {result.certificate.leakage}, and the limit {limit}",
+        )
+    demand(result.certificate.verify(), "the check of the proof fails")
+    matrix = result.mechanism.matrix
+    channel = matrix[query.table()] if len(matrix) == len(values) else _by_dataset(result)
+    own = float((channel * loss[query.table()]).sum() / query.table().size)
+    demand(abs(own - result.certificate.distortion) <= SLACK, f"the matrix has the distortion {own}")
+    _check_bound(rng, channel, least, result.certificate.leakage)
+    other = _channel(rng, len(values), len(values))
+    if result.certificate.sense == "leakage":
+        spent = float(masses @ (other * loss).sum(axis=1))
+        share = min(1.0, limit / spent) if spent > 0 else 1.0
+        tried = (1 - share) * np.eye(len(values)) + share * other
+        leaked = solve(leakage_of(query, tried, least), tolerance=1e-3, time_limit=20).bound
+        demand(result.bound <= leaked + SLACK, f"a mechanism leaks {leaked}, below the bound {result.bound}")
+    else:
+        best = loss[:, (masses @ loss).argmin()]
+        demand(result.bound <= float(masses @ best) + SLACK, "a constant distorts less than the bound")
+    return result
+
+
+def _by_dataset(result: Result[Any]) -> FloatArray:
+    """q(y|x) for every dataset."""
+    query = result.certificate.audit.channel.query
+    rows = result.certificate.by_dataset().matrix
+    return np.asarray(rows.reshape(*query.alphabets, rows.shape[1]))
+
+
+def _check_bound(rng: np.random.Generator, channel: FloatArray, least: float, bound: float) -> None:
+    """That no random prior with the entropy leaks more about any record than the bound."""
+    shape = channel.shape[:-1]
+    uniform = np.full(shape, 1 / math.prod(shape))
+    for _ in range(PRIORS):
+        joint = rng.dirichlet(np.full(math.prod(shape), float(rng.choice([0.05, 0.3, 1.0])))).reshape(shape)
+        low, high = 0.0, 1.0  # the share of the uniform law that is too little, and one that is enough
+        for _ in range(40):
+            middle = (low + high) / 2
+            mixed = (1 - middle) * joint + middle * uniform
+            low, high = (low, middle) if entropy(mixed.ravel()) >= least else (middle, high)
+        mixed = (1 - high) * joint + high * uniform
+        for record in range(len(shape)):
+            told = about_one_record(mixed, channel, record)
+            demand(told <= bound + SLACK, f"a prior leaks {told} about record {record}, above {bound}")
+
+
+def _query(rng: np.random.Generator, largest: int = 4) -> queries.Query:
+    records = int(rng.integers(1, largest + 1))
+    kind = rng.integers(3)
+    if kind == 0:
+        return queries.ModularSum(records, int(rng.integers(2, 4)), int(rng.integers(2, 4)))
+    if kind == 1:
+        return queries.Weight(records)
+    return queries.Quadratic(records)
+
+
+def _channel(rng: np.random.Generator, rows: int, columns: int) -> FloatArray:
+    """Random rows, in half of all cases with zeros."""
+    matrix = rng.dirichlet(np.full(columns, float(rng.choice([0.3, 1.0]))), rows)
+    if rng.random() < 0.5:
+        kept = np.where(rng.random(matrix.shape) < 0.3, 0.0, matrix)
+        kept[np.arange(rows), rng.integers(0, columns, rows)] += 0.1
+        matrix = kept / kept.sum(axis=1, keepdims=True)
+    return np.asarray(matrix)
