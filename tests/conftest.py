@@ -1,4 +1,4 @@
-"""Which tests are fast; how tests are shared among workers.
+"""Which tests are fast; how tests are shared among workers; a folder of whole files.
 
 `pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list. `pytest` runs all.
 """
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from cli.hostile import GOOD, write
 
 SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text("utf-8").split("\n"))
 
@@ -26,3 +27,12 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     for item in items:
         slow = item.nodeid in SLOW or item.nodeid.partition("[")[0] in SLOW
         item.add_marker("slow" if slow else "fast")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with good files in it, for commands whose options or other files are bad."""
+    for name, content in GOOD.items():
+        write(tmp_path, name, content)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -969,15 +969,13 @@ class TestHistogram:
         before = data.read_bytes()
         link, hard = tmp_path / "link.csv", tmp_path / "hard.csv"
         link.symlink_to(data)
+        hard.hardlink_to(data)
         monkeypatch.chdir(tmp_path)
         asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "--classes", "a,b,c")
-        for same in (data, "data.csv", link, tmp_path / "." / "data.csv"):
+        for same in (data, "data.csv", link, hard, tmp_path / "." / "data.csv"):
             assert "the data itself" in run(*asked, "-o", same, code=2).output
             assert data.read_bytes() == before
         assert "the data itself" in run("histogram", link, *asked[2:], "-o", data, code=2).output
-        hard.hardlink_to(data)
-        run(*asked, "-o", hard)
-        assert data.read_bytes() == before
         assert tmp_path.joinpath("link.csv").is_symlink()
 
     @pytest.mark.parametrize(

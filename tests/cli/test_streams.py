@@ -25,6 +25,11 @@ DESIGN = "design --prior p.csv --epsilon 1 --utility hamming"
 POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes and devices as POSIX has them")
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 INTERRUPTED = 130
+HEEDING = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from pmlopt.cli import main; main()"
+)
+"""The program where interrupts are heeded: what runs in the background may have inherited to ignore them."""
 HERE = str(Path(pmlopt.__file__).parent.parent)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([HERE, os.environ.get("PYTHONPATH", "")])}
 
@@ -199,7 +204,7 @@ def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path, workers: str
     arguments = ["sweep", "--prior", "p.csv", "--epsilon", "0.1:2:60", "--utility", "hamming", "-o", "t.csv"]
     part = folder / "t.csv.part"
     with subprocess.Popen(
-        [sys.executable, "-m", "pmlopt", *arguments, "--workers", workers],
+        [sys.executable, "-c", HEEDING, *arguments, "--workers", workers],
         env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as running:  # fmt: skip
         end = time.monotonic() + 60

@@ -31,6 +31,7 @@ def penalty_program(
     Source: [wu2026entropy, (23) and (27)].
 
     Examples:
+        >>> import numpy as np
         >>> tradeoff = Tradeoff((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
         >>> program = penalty_program(tradeoff, [np.eye(2) / 2], "leakage", 0.1, 1.0)
         >>> program.problem.is_dcp()

@@ -168,7 +168,9 @@ class TestWhatTheRowsAre:
     def test_names_of_values_must_be_these(self) -> None:
         rows = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]
         assert record_channel(Quadratic(3), Mechanism(rows, [0, 1, 3])).classes.tolist() == [0, 1, 2]
-        assert record_channel(Quadratic(3), Mechanism(rows, [0, 1, 2])).classes.tolist() == [0, 1, 2]
+        assert record_channel(Quadratic(3), Mechanism(rows)).classes.tolist() == [0, 1, 2]
+        with pytest.raises(MechanismError, match="differ from the query's values"):
+            record_channel(Quadratic(3), Mechanism(rows, [0, 1, 2]))
         with pytest.raises(MechanismError, match="same in another order"):
             record_channel(Quadratic(3), Mechanism(rows, [3, 1, 0]))
         with pytest.raises(MechanismError, match="differ from the query's values"):

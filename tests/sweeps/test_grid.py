@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sweeps.programs import logged, plain
+from sweeps.builders import logged, plain
 
 from pmlopt import PML, L1Ball, Prior, sweep
 from pmlopt.errors import SweepError
@@ -219,7 +219,7 @@ def test_what_cannot_be_told_apart_is_refused(thing: Any, tmp_path: Path) -> Non
 
 def test_the_fingerprint_is_the_same_in_another_process() -> None:
     code = (
-        "from functools import partial\nfrom pmlopt import PML, L1Ball\nfrom sweeps.programs import plain\n"
+        "from functools import partial\nfrom pmlopt import PML, L1Ball\nfrom sweeps.builders import plain\n"
         "from pmlopt.sweeps.fingerprint import fingerprint\n"
         "print(fingerprint(partial(plain, PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), {'a', 'b'})))"
     )

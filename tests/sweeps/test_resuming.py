@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sweeps.programs import GRID, but_seconds, gated, interrupted, logged, plain
+from sweeps.builders import GRID, but_seconds, gated, interrupted, logged, plain
 
 from pmlopt import Program, Sweep, sweep
 from pmlopt.errors import FileFormatError, MissingExtraError, SweepError
@@ -31,7 +31,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from pmlopt import sweep
-from sweeps.programs import GRID, gated
+from sweeps.builders import GRID, gated
 
 folder = Path({folder!r})
 pool = {pool}
@@ -165,7 +165,7 @@ def test_a_chain_without_its_restart_is_solved_again(
         ({"chain": 4}, "whose chain is 3, not 4"),
         ({"time_limit": 5.0}, "whose time_limit is None, not 5.0"),
         ({"grid": {"size": (3, 4), "epsilon": (0.1,)}}, "whose grid is"),
-        ({"builder": plain}, "whose builder is 'sweeps.programs.interrupted', not 'sweeps.programs.plain'"),
+        ({"builder": plain}, "whose builder is 'sweeps.builders.interrupted', not 'sweeps.builders.plain'"),
         ({"builder": partial(interrupted, Path("log"), Path("gate"))}, "whose data in the builder"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sweeps.programs import EPSILONS, GRID, but_seconds, deadly, faulty, floored, informed, plain, threads
+from sweeps.builders import EPSILONS, GRID, but_seconds, deadly, faulty, floored, informed, plain, threads
 from threadpoolctl import threadpool_info
 
 from pmlopt import Mechanism, MutualInformation, solve, sweep

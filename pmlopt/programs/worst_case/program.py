@@ -82,10 +82,11 @@ def best_worst_case(
     Source: [song2026worstcase, problem (1) and Lemma 1].
 
     Examples:
+        >>> import math
         >>> from pmlopt import solve
         >>> order = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
         >>> best = solve(best_worst_case([0.6, 0.2, 0.2], order, 1.0))
-        >>> best.value, best.status.value, round(np.exp(best.level).item(), 9)
+        >>> best.value, best.status.value, round(math.exp(best.level), 9)
         (2.0, 'optimal', 2.0)
     """
     known = as_prior(prior)
