@@ -52,7 +52,7 @@ class Certificate(ABC):
     @property
     @abstractmethod
     def level(self) -> float:
-        """What the mechanism leaks at most, proved, in nats."""
+        """What the mechanism leaks at most, in nats; a certificate says where it is rounded."""
 
     @property
     @abstractmethod
@@ -181,7 +181,10 @@ class Result(Generic[C_co]):
 
     @property
     def level(self) -> float:
-        """What the mechanism leaks at most, recomputed from its matrix, in nats."""
+        """What the mechanism leaks, recomputed from its matrix, in nats and rounded to a float.
+
+        What is proved of it is the `statement` of the certificate.
+        """
         return self.certificate.level
 
     def __str__(self) -> str:

@@ -70,7 +70,8 @@ class MaximalLeakage(Requirement):
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         if self.epsilon > math.log(len(weights)):  # sum_y max_x P[x,y] <= N for every mechanism
             return 0 * matrix.max(axis=0)
-        return matrix.max(axis=0).sum() - power(self.epsilon) * matrix[0].sum()
+        # the sum that stands for one is the least of a row, for rows of floats may differ in theirs
+        return matrix.max(axis=0).sum() - power(self.epsilon) * matrix.sum(axis=1).min()
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         # P[x,y] <= u[y] with sum_y u[y] <= e^eps: all of it on the best output

@@ -38,7 +38,10 @@ class DesignCertificate(Certificate):
 
     @property
     def level(self) -> float:
-        """The largest of `levels`, in nats."""
+        """The largest of `levels`, in nats: a float, a few units of rounding above or below the exact level.
+
+        What is proved in integers is that no level is above its limit.
+        """
         return max(self.levels.values())
 
     @property

@@ -150,6 +150,14 @@ def test_counts_are_exact_where_floats_are_not() -> None:
     assert not holds_exactly(thirds, PML(math.nextafter(math.log(1.5), 0)), matrix)
 
 
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_row_of_a_larger_sum_buys_no_maximal_leakage(row: int) -> None:
+    matrix = np.array([[0.75, 0.25], [0.25, 0.75]])
+    assert holds_exactly(Prior([0.5, 0.5]), MaximalLeakage(math.log(1.5) + 1e-12), matrix)
+    matrix[row] *= 1 + 9e-10  # another row still sums to one
+    assert not holds_exactly(Prior([0.5, 0.5]), MaximalLeakage(math.log(1.5) + 1e-12), matrix)
+
+
 def test_zero_bounds_hold_exactly_for_constants_only() -> None:
     constant = np.tile([0.25, 0.75], (2, 1))
     nearly = constant + np.array([[2.0**-53, -(2.0**-53)], [0.0, 0.0]])

@@ -18,7 +18,8 @@ class ColumnCertificate(DesignCertificate):
     Attributes:
         utility: the name of the utility.
         pricing: what the bound on the extreme columns rests on: "counts" and "vertices" are exact,
-            "search" is branch and bound, "relaxed" the chords of the utility.
+            "search" is branch and bound, "relaxed" the chords of the utility, "everything" the utility of
+            releasing the secret itself.
     """
 
     utility: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.exact.repair import repair
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -42,6 +42,10 @@ def certify_columns(
         relaxed, name = program.space.bound(closed, np.inf, None)
         if relaxed < bound:
             bound, pricing, rho = relaxed, name, closed
+    space = program.space
+    everything = space.everything + rounding_of(program.prior.size, abs(space.everything))
+    if everything < bound:  # the multipliers for which no column is worth more than it costs
+        bound, pricing, rho = everything, "everything", space.worths(np.diag(1 / program.prior.pmf))
     return ColumnCertificate(
         prior=program.prior,
         privacy=program.privacy,

@@ -7,6 +7,7 @@ import numpy as np
 from pmlopt.closed_forms.catalogue import forms
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.subconvex.certifying import certify_columns
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.result import ClosedForm
 
@@ -26,6 +27,25 @@ def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> Clos
         value = program.utility.value(prior, form.matrix)
         if value >= least and _feasible(program, form.matrix):
             return ClosedForm(name, value, certificate.value - value)
+    return None
+
+
+def by_formula(program: ColumnDesign, allowed: float) -> ColumnCertificate | None:
+    """The certificate of a closed form that is proved optimal but for the gap allowed; None without one.
+
+    Its multipliers price its own columns at what they are worth, where a solver's price columns that were
+    given room; that tells where the largest entries of columns are a million times the others.
+    """
+    p = program.prior.pmf
+    for _, form in forms(program.prior, program.privacy):
+        if not _feasible(program, form.matrix):
+            continue
+        law = p @ form.matrix
+        columns = form.matrix[:, law > 0] / law[law > 0]
+        rho = np.linalg.lstsq(columns.T, program.space.worths(columns), rcond=None)[0] / p
+        certificate = certify_columns(program, form.matrix, rho, allowed)
+        if certificate.gap <= allowed:
+            return certificate
     return None
 
 

@@ -17,7 +17,7 @@ from pmlopt.mechanism import paired
 from pmlopt.programs.kind import Found, Kind, Method, MethodError
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.certifying import certify_columns
-from pmlopt.programs.subconvex.closed_form import known_columns
+from pmlopt.programs.subconvex.closed_form import by_formula, known_columns
 from pmlopt.programs.subconvex.column_generation import generate
 from pmlopt.programs.subconvex.fewest_outputs import fewest_outputs
 from pmlopt.programs.subconvex.program import ColumnDesign
@@ -59,18 +59,20 @@ class ColumnMethod(Method[ColumnDesign, ColumnStart, ColumnCertificate]):
             certificate = certify_columns(program, found.matrix, found.multipliers, allowed, found.proved)
         except MechanismError as cause:
             raise MethodError(str(cause)) from cause
+        formula = by_formula(program, allowed) if certificate.gap > allowed else None
         seconds = time.perf_counter() - clock
         return Found(
-            certificate=certificate,
+            certificate=formula or certificate,
             finished=outcome.finished,
             message=outcome.message,
+            detail="a closed form closed the gap that the solver left" if formula else "",
             iterations=outcome.iterations,
             warm_started=outcome.warm_started,
             compile_seconds=outcome.compile_seconds,
             solve_seconds=outcome.solve_seconds,
             certify_seconds=seconds,
-            closed_form=known_columns(program, certificate),
-            arrays={"matrix": certificate.mechanism.matrix},
+            closed_form=known_columns(program, formula or certificate),
+            arrays={"matrix": (formula or certificate).mechanism.matrix},
         )
 
     def _solved(self, program: ColumnDesign, options: Options, warm: bool) -> Outcome:

@@ -14,7 +14,20 @@ from oracles.columns import UTILITIES, Case, random_case, small_cases
 from oracles.designs import FloatArray
 from strategies import MODEST
 
-from pmlopt import LDP, LIP, PML, MutualInformation, Prior, SubConvex, design, solve
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    L1Ball,
+    MutualInformation,
+    Prior,
+    Status,
+    SubConvex,
+    design,
+    mutual_information,
+    solve,
+)
+from pmlopt.closed_forms import robust_binary
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.privacy import Requirement
 from pmlopt.programs.subconvex.allowed_columns import column_bound
@@ -139,3 +152,20 @@ def test_the_record_is_plain_data(name: str) -> None:
         Prior([0.4, 0.3, 0.3]), PML(0.4), UTILITIES[name][0], np.array(record["bound_from"]["multipliers"])
     )
     assert again <= result.bound + 1e-12
+
+
+@pytest.mark.parametrize("rare", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("radius", [0.3, 1.0, 2.0, 4.0])
+def test_two_letters_end_optimal_and_tell_no_more_than_there_is(
+    rare: float, epsilon: float, radius: float
+) -> None:
+    """The radius is in units of the least probability; twice it lets the rare letter be impossible."""
+    prior = Prior([1 - rare, rare])
+    result = solve(design(prior, PML(epsilon, over=L1Ball(prior, radius * rare)), MutualInformation()))
+    everything = -(1 - rare) * math.log1p(-rare) - rare * math.log(rare)
+    assert result.status is Status.OPTIMAL
+    assert result.value <= result.bound <= everything * (1 + 1e-12)
+    formula = robust_binary(1 - rare - radius * rare / 2, min(1.0, 1 - rare + radius * rare / 2), epsilon)
+    known = mutual_information(prior, formula)
+    assert result.value == pytest.approx(known, rel=1e-6, abs=1e-15)
