@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.arrays import float_array
 from pmlopt.backends.outcome import options_of
-from pmlopt.errors import MechanismError, ProgramError, SolverError, SolverUnavailableError
+from pmlopt.errors import MechanismError, PmloptError, ProgramError, SolverError, SolverUnavailableError
 from pmlopt.mechanism import Mechanism, MechanismLike
 from pmlopt.program import Program
 from pmlopt.programs.envelope.methods import EnvelopeKind
@@ -151,6 +151,11 @@ def solve(
             found = method.run(program, options, start)
         except MethodError as cause:
             attempts.append(f"{method.name}: {cause}")
+            continue
+        except PmloptError:
+            raise
+        except Exception as cause:  # a solver may fail in any way: the next one is tried
+            attempts.append(f"{method.name}: {type(cause).__name__}: {cause}")
             continue
         status = _status(kind, program, found, allowed)
         result = _result(found, method, status, attempts, time.perf_counter() - begin)

@@ -19,6 +19,7 @@ from pmlopt import (
     ExpectedLoss,
     MaximalLeakage,
     Mechanism,
+    MutualInformation,
     Prior,
     Result,
     Status,
@@ -27,6 +28,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
+from pmlopt.backends import highs
 from pmlopt.errors import (
     InfeasibleError,
     InputError,
@@ -36,7 +38,9 @@ from pmlopt.errors import (
     SolverUnavailableError,
 )
 from pmlopt.privacy import Requirement
+from pmlopt.programs.kind import Found, Method
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solving import KINDS
 from pmlopt.utility import absolute, hamming, squared
 
 LOSSES = (hamming, absolute, squared)
@@ -602,3 +606,63 @@ def test_a_result_reads_as_one_line() -> None:
     text = str(solve(design([0.5, 0.5], PML(0.25), ExpectedGain(np.eye(2)))))
     assert text.startswith("optimal: value 0.6420127")
     assert "<= 0.25 nats; highs" in text
+
+
+class TestFailures:
+    """Whatever a solver does, the next one is tried, and nothing foreign comes out of `solve`."""
+
+    PROGRAM = design([0.5, 0.3, 0.2], PML(0.5), ExpectedLoss(hamming))
+
+    @dataclass(frozen=True)
+    class Broken(Method[Any, Any, Any]):
+        """A method that fails as no solver should."""
+
+        failure: Exception
+        name: str = "broken"
+        reason: str = "a test"
+
+        def run(self, program: Any, options: Any, start: Any) -> Found[Any]:
+            raise self.failure
+
+    FAILURES = (
+        RuntimeError("gone"), MemoryError(), ZeroDivisionError("0 / 0"), IndexError("3"), KeyError("x"),
+        AssertionError(), OSError("no license"), np.linalg.LinAlgError("singular"), ValueError("NaN"),
+    )  # fmt: skip
+
+    @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+    def test_the_next_solver_is_tried(self, failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+        kind = KINDS[LinearDesign]
+        honest = kind.automatic
+
+        def automatic(program: Any, start: Any) -> list[Method[Any, Any, Any]]:
+            return [self.Broken(failure), *honest(program, start)]
+
+        monkeypatch.setattr(kind, "automatic", automatic)
+        result = solve(self.PROGRAM)
+        assert result.status is Status.OPTIMAL
+        assert result.attempts[0].startswith(f"broken: {type(failure).__name__}")
+
+    @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+    def test_alone_it_is_a_solver_error(self, failure: Exception) -> None:
+        with pytest.raises(SolverError, match=type(failure).__name__):
+            solve(self.PROGRAM, self.Broken(failure))
+
+    @pytest.mark.parametrize(
+        "utility", [ExpectedLoss(hamming), MutualInformation()], ids=["linear", "convex"]
+    )
+    def test_a_point_that_is_no_numbers_is_not_taken(
+        self, utility: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        honest = highs.run
+
+        def spoiled(problem: cp.Problem, *given: Any) -> Any:
+            outcome = honest(problem, *given)
+            for variable in problem.variables():
+                variable.value = np.full(variable.shape, np.nan)
+            return outcome
+
+        monkeypatch.setattr(highs, "run", spoiled)
+        result = solve(design([0.5, 0.3, 0.2], PML(0.5), utility))
+        assert result.certificate.verify()
+        assert np.isfinite(result.value)
+        assert result.gap <= 1e-6

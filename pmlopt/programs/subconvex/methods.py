@@ -88,6 +88,8 @@ class ColumnMethod(Method[ColumnDesign, ColumnStart, ColumnCertificate]):
 def _point(program: ColumnDesign) -> Point:
     """The mechanism of the weights that a solver left; of ties between columns the fewest outputs."""
     weights, duals = np.asarray(program.variables["weights"].value), program.constraints["rows"].dual_value
+    if not (np.isfinite(weights).all() and np.isfinite(0.0 if duals is None else duals).all()):
+        raise MethodError("ended at a point that has numbers which are none")
     if duals is None:
         return Point(program.lifts * weights, None)
     lifts, kept = fewest_outputs(program.lifts, program.worths, np.asarray(duals), weights)
