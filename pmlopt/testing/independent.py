@@ -17,6 +17,9 @@ from pmlopt.prior import Prior
 
 Weights = list[Fraction]
 
+TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""The least tolerances that HiGHS takes."""
+
 
 def weights_of(prior: Prior) -> Weights:
     """The probabilities as fractions: counts over their sum, or floats over theirs."""
@@ -114,6 +117,7 @@ def leaking_mass(p: FloatArray, matrix: FloatArray, ratio: float) -> float:
         A_ub=np.vstack([leaks, shares]),
         b_ub=np.concatenate([np.zeros(n), np.ones(m)]),
         method="highs-ds",
+        options=TIGHT,
     )
     if answer.status != 0:
         raise ArithmeticError(answer.message)
@@ -152,14 +156,17 @@ def largest_gain_ldp(p: FloatArray, epsilon: float, gains: FloatArray) -> float:
 def _optimum(p: FloatArray, gains: FloatArray, rows: FloatArray) -> float:
     n, m = gains.shape
     sums = np.kron(np.eye(n), np.ones(m))
+    weighted = p[:, None] * gains
+    unit = float(np.abs(weighted).max()) or 1.0  # the solver's tolerances are for objectives of size one
     answer = linprog(
-        -(p[:, None] * gains).ravel(),
+        -(weighted / unit).ravel(),
         A_ub=rows if len(rows) else None,
         b_ub=np.zeros(len(rows)) if len(rows) else None,
         A_eq=sums,
         b_eq=np.ones(n),
         method="highs-ds",
+        options=TIGHT,
     )
     if answer.status != 0:
         raise ArithmeticError(answer.message)
-    return -float(answer.fun)
+    return -float(answer.fun) * unit
