@@ -46,7 +46,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
     """Raise where a file cannot be written: a folder is there, its own is not, the name is too long."""
     try:
         kind, folder = _kind_of(path), _kind_of(Path(path).parent)
-    except (OSError, ValueError) as cause:
+    except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
     if kind is not None and stat.S_ISDIR(kind):
         raise FileFormatError(f"{path}: cannot be written: it is a folder")
@@ -75,7 +75,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         target = Path(path).resolve()  # a link stays, and its file is written
         mode = 0o666 & ~_umask() if kind is None else stat.S_IMODE(kind)
         handle, temporary = tempfile.mkstemp(prefix=".pmlopt-", dir=target.parent)
-    except (OSError, ValueError) as cause:
+    except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -118,7 +118,10 @@ def _umask() -> int:
 
 def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
     """The ending of a file, one of those that are known: by default those of a mechanism."""
-    ending = Path(path).suffix.lower()
+    try:
+        ending = Path(path).suffix.lower()
+    except TypeError as cause:
+        raise FileFormatError(f"{path!r:.60} is no path of a file: {cause}") from None
     if ending not in known:
         raise FileFormatError(f"{path}: the ending {ending!r} is not known here: use {', '.join(known)}")
     return ending
@@ -145,7 +148,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     try:
         with Path(path).open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
-    except (OSError, ValueError) as cause:
+    except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be read: {reason_of(cause)}") from None
     if len(content) > LARGEST_FILE:
         raise FileFormatError(

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, mechanisms
 
+from pmlopt import PML, ExpectedLoss, design, files
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import FileFormatError, InputError, PmloptError
 from pmlopt.files import MatrixFile, read_matrix, write_matrix
@@ -523,3 +524,11 @@ def test_overwriting_keeps_the_permissions_and_the_link(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert stat.S_IMODE(real.stat().st_mode) == 0o600
     assert Mechanism.load(real).matrix.shape == (1, 2)
+
+
+@pytest.mark.parametrize("path", [None, 3, object(), ["a.csv"], {}], ids=lambda path: type(path).__name__)
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    program = design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))
+    for use in (Mechanism.load, Mechanism(np.eye(2)).save, program.write_mps, files.check_target):
+        with pytest.raises(FileFormatError):
+            use(path)

@@ -105,17 +105,23 @@ def about_one_record(joint: FloatArray, channel: FloatArray, record: int) -> flo
 
 
 def leaking_mass(p: FloatArray, matrix: FloatArray, ratio: float) -> float:
-    """The largest probability that a post-processing leaks log(ratio) or more: one bad outcome a letter."""
+    """The largest probability that a post-processing leaks log(ratio) or more: one bad outcome a letter.
+
+    The unknowns are the masses u[x,y] of output y that go to the outcome that leaks through x: each outcome
+    has `sum_y (ratio - P[x,y] / q[y]) u[x,y] <= 0`, and an output has no more than its q[y].
+    """
     law = p @ matrix
-    n, m = matrix.shape
+    occurring = law > 0
+    law, ratios = law[occurring], matrix[:, occurring] / law[occurring]
+    n, m = ratios.shape
     leaks = np.zeros((n, n * m))
     for x in range(n):
-        leaks[x, x * m : (x + 1) * m] = ratio * law - matrix[x]
+        leaks[x, x * m : (x + 1) * m] = 1 - ratios[x] / ratio
     shares = np.tile(np.eye(m), n)
     answer = linprog(
-        -np.tile(law, n),
+        -np.ones(n * m),
         A_ub=np.vstack([leaks, shares]),
-        b_ub=np.concatenate([np.zeros(n), np.ones(m)]),
+        b_ub=np.concatenate([np.zeros(n), law]),
         method="highs-ds",
         options=TIGHT,
     )
