@@ -15,10 +15,10 @@ from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 
-NOISE = 1e-8
+NOISE_THRESHOLD = 1e-8
 """Conditional probabilities of at most this are taken for a solver's noise, and become zero."""
 
-SMALL = 1e-6
+LARGEST_SINGLE_MIXING = 1e-6
 """Outputs are mixed with their mean one by one only where that moves no entry by more than this."""
 
 
@@ -39,7 +39,7 @@ class Repair:
     shift: float
 
 
-def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE) -> Repair:
+def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD) -> Repair:
     """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
 
     First the noise: entries of at most `noise` become zero (unless that costs more than it mends), each
@@ -61,7 +61,7 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
         MechanismError: a row's sum is off one by 0.5 or more, or an entry is not finite.
     """
     theta, candidate = _repaired(prior, privacy, matrix, noise)
-    if theta > SMALL and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
+    if theta > LARGEST_SINGLE_MIXING and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
         theta, candidate = min(
             (theta, candidate), _repaired(prior, privacy, matrix, 0.0), key=lambda found: found[0]
         )
@@ -72,7 +72,7 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
 
 def roughly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
     """What `repair` would make of a matrix but for the last digits: to be judged, not to be claimed."""
-    clean = _mended(prior, privacy, _without_noise(matrix, NOISE), NOISE)
+    clean = _mended(prior, privacy, _without_noise(matrix, NOISE_THRESHOLD), NOISE_THRESHOLD)
     law = prior.pmf @ clean
     theta = float(_needed(prior, privacy, clean, law).max())
     return np.asarray((1 - theta) * clean + theta * law)
@@ -131,7 +131,7 @@ def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float
     """Outputs that miss the bound by little mixed with their means, one by one; rows over their sums."""
     means = prior.pmf @ sparse
     share = _needed(prior, privacy, sparse, means)
-    share = np.where(share * np.ptp(sparse, axis=0) <= SMALL, share, 0.0)
+    share = np.where(share * np.ptp(sparse, axis=0) <= LARGEST_SINGLE_MIXING, share, 0.0)
     mixed = (1 - share) * sparse + share * means
     kept = np.where(mixed.max(axis=0) > noise, mixed, 0.0)
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))

@@ -278,7 +278,7 @@ def test_a_set_is_vacuous_iff_its_columns_are_those_of_ldp() -> None:
 def test_what_the_search_proves_is_above_every_column(
     kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.programs.subconvex.column_space.LISTED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS", 0)
     utility, worth = UTILITIES[name]
     rng = np.random.default_rng([KINDS.index(kind), KERNELS.index(name)])
     for n in (2, 4):
@@ -300,7 +300,7 @@ def test_what_the_search_proves_is_above_every_column(
 def test_the_search_finds_the_best_of_few_columns(
     kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.programs.subconvex.column_space.LISTED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS", 0)
     utility, worth = UTILITIES["mutual information"]
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     case, epsilon = random_set(kind, rng, 4), float(rng.uniform(0.3, 1.5))

@@ -41,7 +41,7 @@ from pmlopt.utility import GuessingProbability, LinearUtility
 
 SUBCONVEX = ["mutual information", "guessing"]
 AnyUtility = LinearUtility | SubConvex
-NO_LIST = "pmlopt.programs.subconvex.column_space.LISTED"
+NO_LIST = "pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS"
 
 
 def linear_optimum(case: Case, epsilon: float, gains: FloatArray) -> oracles.Optimum:
@@ -304,7 +304,7 @@ def searched(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[float, Result
     """The optimum with all columns listed, and the answer of the search for them."""
     best = value(case.p, PML(0.7, over=case.priors), MutualInformation())
     monkeypatch.setattr(NO_LIST, 0)
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.DECLARED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
     return best, solve(design(case.p, PML(0.7, over=case.priors), MutualInformation()))
 
 

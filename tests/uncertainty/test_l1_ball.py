@@ -141,7 +141,7 @@ def test_columns_of_the_ball_from_counts_and_from_a_list(seed: int, monkeypatch:
     prior = Prior.from_counts((rng.multinomial(200, [0.4, 0.2, 0.2, 0.1, 0.1]) + 5).tolist())
     requirement = PML(float(rng.uniform(0.05, 1.5)), over=L1Ball(prior, float(prior.pmf.min())))
     best = solve(design(prior, requirement, MutualInformation())).value
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.DECLARED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
     counted = solve(design(prior, requirement, MutualInformation()), tolerance=1e-10)
     listed = PML(requirement.epsilon, over=L1Ball(prior.pmf, float(prior.pmf.min())))
     again = solve(design(prior.pmf, listed, MutualInformation()), tolerance=1e-10)

@@ -16,34 +16,34 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.structured.band_program import Task
 from pmlopt.backends.structured.newton import Newton, Point
 
-CORRECTIONS = 1
+MAX_CENTRALITY_CORRECTIONS = 1
 """Centrality corrections tried in an iteration: one more saves fewer iterations than it costs."""
 
-LONG = 0.8
+LONG_STEP_SUM = 0.8
 """Steps whose lengths add up to this are not corrected."""
 
-WORTH = 0.02
+LEAST_STEP_GAIN = 0.02
 """A correction is kept where it lengthens the two steps by this in all."""
 
-CENTRAL = 0.1
+CENTRALITY_FACTOR = 0.1
 """Products within this factor of their target, both ways, are central."""
 
-BACK = 0.999
+BOUNDARY_FRACTION = 0.999
 """The share of the way to the boundary that a step goes."""
 
-MOST = 200
+MAX_STEPS = 200
 """Iterations after which the method ends; 15 to 60 are usual."""
 
 SHORT, PATIENCE = 1e-3, 5
 """Steps shorter than this are no progress; after so many in a row the method ends."""
 
-VANISHED = 1e-6
+VANISHED_PRODUCTS = 1e-6
 """Where the products are this small a share of the gap that is wanted, nothing more will come of them."""
 
-AIM = 0.01
+AIMED_GAP_SHARE = 0.01
 """The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
 
-ROUNDING = 1e-14
+SMALLEST_GAP_SHARE = 1e-14
 """A gap below this share of the first is not waited for: it may never come."""
 
 EVERY, NEAR = 25, 4.0
@@ -98,7 +98,7 @@ def minimise(
         if iteration % EVERY == EVERY - 1 or point.gap <= watch.near:
             watch.look(point)
         following, trouble = point, _over(iteration, idle, begin, seconds)
-        if point.gap <= VANISHED * watch.least:
+        if point.gap <= VANISHED_PRODUCTS * watch.least:
             trouble = "nothing improves"
         if not (watch.proved or trouble):
             try:
@@ -122,13 +122,16 @@ class _Watch:
     def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point) -> None:
         self.gap_of, self.enough = gap_of, enough
         self.best, self.gap = start, np.inf
-        self.least = max(enough, ROUNDING * start.gap)
-        self.near = NEAR * AIM * self.least
+        self.least = max(enough, SMALLEST_GAP_SHARE * start.gap)
+        self.near = NEAR * AIMED_GAP_SHARE * self.least
 
     @property
     def proved(self) -> bool:
         """Whether the aim is reached, or the gap is small enough and no longer follows the products."""
-        return self.gap <= (AIM if self.best.gap > AIM**2 * self.enough else 1.0) * self.enough
+        return (
+            self.gap
+            <= (AIMED_GAP_SHARE if self.best.gap > AIMED_GAP_SHARE**2 * self.enough else 1.0) * self.enough
+        )
 
     def look(self, point: Point) -> None:
         """Certify a point; the next is due when the products have halved."""
@@ -142,7 +145,7 @@ def _over(iteration: int, idle: int, begin: float, seconds: float | None) -> str
     """Why it must end here, if it must."""
     if idle >= PATIENCE:
         return "nothing improves"
-    if iteration >= MOST:
+    if iteration >= MAX_STEPS:
         return "iteration limit"
     return "time limit" if seconds is not None and time.perf_counter() - begin > seconds else ""
 
@@ -161,24 +164,24 @@ def _iterate(task: Task, at: Point) -> tuple[Point, float]:
     wanted[2] -= step.f * step.low
     step = newton.step(*wanted)
     primal, dual = _lengths(task, at, step)
-    for _ in range(CORRECTIONS):
-        if primal + dual > LONG:
+    for _ in range(MAX_CENTRALITY_CORRECTIONS):
+        if primal + dual > LONG_STEP_SUM:
             break
         ahead = at.moved(step, min(1.0, 1.3 * primal + 0.1), min(1.0, 1.3 * dual + 0.1))
         for change, product in zip(wanted, ahead.products, strict=True):
             change += _centred(product, target)
         other = newton.step(*wanted)
         longer = _lengths(task, at, other)
-        if sum(longer) < primal + dual + WORTH:
+        if sum(longer) < primal + dual + LEAST_STEP_GAIN:
             break
         step, (primal, dual) = other, longer
-    primal, dual = (length if length == 1 else BACK * length for length in (primal, dual))
+    primal, dual = (length if length == 1 else BOUNDARY_FRACTION * length for length in (primal, dual))
     return at.moved(step, primal, dual), min(primal, dual)
 
 
 def _centred(product: FloatArray, target: float) -> FloatArray:
     """What moves outlying products to the nearest central value, but down by no more than that value."""
-    lowest, highest = CENTRAL * target, target / CENTRAL
+    lowest, highest = CENTRALITY_FACTOR * target, target / CENTRALITY_FACTOR
     return np.maximum(np.clip(product, lowest, highest) - product, -highest)
 
 

@@ -16,7 +16,7 @@ from pmlopt.backends import highs
 from pmlopt.backends.outcome import Options, Outcome, Point
 from pmlopt.backends.structured.band_program import Task, have
 
-SMALL = 900
+ENTRIES_WITHOUT_PRESOLVE = 900
 """Matrices of up to this many entries are solved sooner without presolve."""
 
 
@@ -36,7 +36,7 @@ def run(
     """
     begin = time.perf_counter()
     settings = {**highs.METHODS["highs"], **highs.limits(options)}
-    if task.costs.size <= SMALL:
+    if task.costs.size <= ENTRIES_WITHOUT_PRESOLVE:
         settings["presolve"] = "off"
     solver = highs.loaded(model_of(task), settings)
     ready = time.perf_counter()

@@ -18,7 +18,7 @@ from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
 from pmlopt.programs.least_leakage.program import LeastLeakage
 
-FINER = 1e-2
+SEARCH_TOLERANCE_SHARE = 1e-2
 """The share of the tolerance at which the search ends: the last programs cost next to nothing."""
 
 
@@ -59,7 +59,7 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
         task,
         [] if first is None else [first],
         [support_multipliers(program)],
-        FINER * options.tolerance,
+        SEARCH_TOLERANCE_SHARE * options.tolerance,
         options.time_limit,
     )
     ending = search.run()

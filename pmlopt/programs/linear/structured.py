@@ -26,10 +26,10 @@ from pmlopt.utility.linear import expectation
 
 NAME = "structured"
 
-HALFWAY = 0.01
+START_GAP_SHARE = 0.01
 """The gap, as a share of the utility's range, at which a point is kept as a start for a program nearby."""
 
-MIXED = 0.3
+START_CONSTANT_SHARE = 0.3
 """The share of constant columns with which a neighbour's point is pushed inside."""
 
 
@@ -56,7 +56,7 @@ def run(
         return _gap(program, matrix, task.multipliers(point.y)) / task.scale
 
     allowed = max(options.tolerance * program.scale, program.rounding) / task.scale
-    halfway = HALFWAY * program.scale / task.scale
+    halfway = START_GAP_SHARE * program.scale / task.scale
     ready = time.perf_counter()
     with one_thread():
         ending = minimise(task, start, gap_of, allowed / 2, halfway, options.time_limit)
@@ -116,8 +116,8 @@ def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
     matrix = np.maximum(given[0], 1e-3 / m)
     matrix /= matrix.sum(axis=1, keepdims=True)
     law = task.prior.pmf @ matrix
-    inside = (1 - MIXED) * matrix + MIXED * law
-    floor = (1 - MIXED) * given[1] + MIXED * law * band.inside[-1]
+    inside = (1 - START_CONSTANT_SHARE) * matrix + START_CONSTANT_SHARE * law
+    floor = (1 - START_CONSTANT_SHARE) * given[1] + START_CONSTANT_SHARE * law * band.inside[-1]
     scalars = _scalars(band, inside, floor)
     low, high = band.lower @ scalars, band.upper @ scalars
     above, below = inside - low, high - inside

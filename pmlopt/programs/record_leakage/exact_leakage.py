@@ -22,7 +22,7 @@ from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.queries import RecordChannel
 from pmlopt.result import ClosedForm
 
-NODES = 20_000
+MAX_RELAXATIONS = 20_000
 """Relaxations that a search solves at most, for each kind of records."""
 
 SPLIT_DIMENSIONS = 12

@@ -13,7 +13,7 @@ from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.programs.kind import Found, Kind, Method
 from pmlopt.programs.record_leakage.alternating import alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.exact_leakage import NODES, ExactLeakage, restart_name
+from pmlopt.programs.record_leakage.exact_leakage import MAX_RELAXATIONS, ExactLeakage, restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.result import Restart, WarmStart, restart_of
 
@@ -30,7 +30,7 @@ class BranchAndBound(Method[RecordLeakage, RecordStart, RecordCertificate]):
         seed: of the starts of the local method; the same seed gives the same result, unless time runs out.
     """
 
-    nodes: int = NODES
+    nodes: int = MAX_RELAXATIONS
     seed: int = 0
     name: str = field(default="branch-and-bound", init=False, repr=False)
     reason: str = field(default="a global bound by cells of output laws", init=False, repr=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pmlopt.arrays import BoolArray, FloatArray, IntArray, subset_sums
 from pmlopt.uncertainty.column_families import TIE, Box, Family
 
-BITS = 16
+LETTERS_PER_WORD = 16
 """Letters to a word of a set."""
 
 
@@ -112,7 +112,7 @@ def recognised(family: Box, lifts: FloatArray) -> Columns:
 
 def words(sets: BoolArray) -> NDArray[np.uint16]:
     """(K, W) the sets, 16 letters to a word."""
-    padded = np.zeros((len(sets), -(-sets.shape[1] // BITS) * BITS), bool)
+    padded = np.zeros((len(sets), -(-sets.shape[1] // LETTERS_PER_WORD) * LETTERS_PER_WORD), bool)
     padded[:, : sets.shape[1]] = sets
     packed = np.packbits(padded, axis=1, bitorder="little")
     return np.ascontiguousarray(packed).view("<u2").astype(np.uint16)
@@ -128,5 +128,5 @@ def sums_over(packed: NDArray[np.uint16], values: FloatArray) -> FloatArray:
     """(K,) the sum of N numbers over each set, by one table for each word."""
     total = np.zeros(len(packed))
     for word in range(packed.shape[1]):
-        total += subset_sums(values[BITS * word : BITS * (word + 1)])[packed[:, word]]
+        total += subset_sums(values[LETTERS_PER_WORD * word : LETTERS_PER_WORD * (word + 1)])[packed[:, word]]
     return total

@@ -16,13 +16,13 @@ from pmlopt.programs.subconvex.fewest_outputs import fewest_outputs
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 
-COLUMNS = 400
+COLUMNS_PER_ROUND = 400
 """Columns of a family that one round asks for."""
 
-ROUNDS = 500
+MAX_PRICING_ROUNDS = 500
 """Rounds after which the mechanism in hand is returned with the gap that is left."""
 
-SEEDS = 3
+RANDOM_STARTS_PER_LETTER = 3
 """Random columns to start from, for each letter, where pricing is a search."""
 
 
@@ -49,7 +49,7 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
         lifts, weights = fewest_outputs(lifts, master.worths, work.duals, weights)
     return Outcome(
         state="point",
-        finished=ending != _TIME,
+        finished=ending != _TIME_LIMIT,
         message=f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}",
         iterations=master.iterations,
         warm_started=warm,
@@ -59,7 +59,7 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
     )
 
 
-_TIME = "time limit"
+_TIME_LIMIT = "time limit"
 
 
 class _Generation:
@@ -72,7 +72,7 @@ class _Generation:
         self.master = Master(program.lifts, program.worths, program.scale)
         self.rounds = 0
         if isinstance(self.pricer, SearchPricer):
-            self._add(self.pricer.seeds(SEEDS * program.prior.size))
+            self._add(self.pricer.seeds(RANDOM_STARTS_PER_LETTER * program.prior.size))
         self.bound, self.multipliers = program.space.closed_bound
         self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
         self.duals: FloatArray | None = None
@@ -86,8 +86,8 @@ class _Generation:
             if self.bound - self.value <= self.allowed:
                 return "gap reached"
             if self._late():
-                return _TIME
-            if self.rounds > ROUNDS:
+                return _TIME_LIMIT
+            if self.rounds > MAX_PRICING_ROUNDS:
                 return "no proof within the rounds"
             if not self._price():
                 return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
@@ -99,7 +99,7 @@ class _Generation:
         rho = self.duals / p
         base = float(p @ rho)
         least = self.value - base + 0.5 * self.allowed
-        priced = self.pricer.price(rho, COLUMNS, least)
+        priced = self.pricer.price(rho, COLUMNS_PER_ROUND, least)
         if base + priced.upper < self.bound:
             self.bound, self.multipliers = base + priced.upper, rho
         if self.bound - self.value <= self.allowed or priced.best <= least:

@@ -17,7 +17,7 @@ from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.pricing import Pricer
 from pmlopt.utility import FInformation, SubConvex
 
-LISTED = 3_000_000
+MOST_LISTED_COLUMNS = 3_000_000
 """Extreme columns up to which they are listed for pricing; a tenth where each is a call of a function."""
 
 
@@ -83,7 +83,7 @@ class ColumnSpace(ABC):
     @property
     def limit(self) -> int:
         """Extreme columns up to which they are listed."""
-        return LISTED if self.utility.vectorised else LISTED // 10
+        return MOST_LISTED_COLUMNS if self.utility.vectorised else MOST_LISTED_COLUMNS // 10
 
     @property
     def kernel(self) -> Kernel | None:

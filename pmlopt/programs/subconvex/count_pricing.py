@@ -14,7 +14,7 @@ from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.pricing import Priced
 from pmlopt.uncertainty.column_families import Box, Family, Staircase
 
-BUDGET = 100_000_000
+MOST_TABLE_ENTRIES = 100_000_000
 """Table entries that one round of pricing may compute."""
 
 
@@ -44,7 +44,7 @@ class CountPricer:
         """Whether one round stays within the budget."""
         total = sum(counts) // math.gcd(*counts)
         size = max(family.capacity for family in families) * total
-        return size * len(counts) * (1 + math.log2(len(counts))) <= BUDGET
+        return size * len(counts) * (1 + math.log2(len(counts))) <= MOST_TABLE_ENTRIES
 
     def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
         """The best column for each letter between; see `Pricer.price`."""
@@ -77,7 +77,9 @@ class CountPricer:
             if len(values):
                 place = int(values.argmax())
                 tops.append((float(values[place]), letter, first + place))
-        tops = [top for top in sorted(tops, reverse=True)[: min(most, _SETS)] if top[0] > -math.inf]
+        tops = [
+            top for top in sorted(tops, reverse=True)[: min(most, _COLUMNS_PER_ROUND)] if top[0] > -math.inf
+        ]
         sets = [self._set(costs, total, without=letter) for _, letter, total in tops]
         best = tops[0][0] if tops else -math.inf
         letters = np.array([letter for _, letter, _ in tops], int)
@@ -92,7 +94,7 @@ class CountPricer:
         low, step, _ = family.fill(mass, np.zeros(limit))
         worth = mass * self.kernel.phi(low + step) + (1 - mass) * self.kernel.phi(low)
         values = worth - low * costs.sum() - step * table[1:]
-        top = np.argsort(-values, kind="stable")[: min(most, _SETS)]
+        top = np.argsort(-values, kind="stable")[: min(most, _COLUMNS_PER_ROUND)]
         top = top[values[top] > -math.inf]
         sets = [self._set(costs, int(place) + 1) for place in top]
         best = float(values[top[0]]) if len(top) else -math.inf
@@ -128,7 +130,7 @@ class CountPricer:
         return chosen
 
 
-_SETS = 15
+_COLUMNS_PER_ROUND = 15
 """Columns of one round: finding the set of each costs a table for every letter."""
 
 

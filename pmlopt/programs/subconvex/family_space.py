@@ -19,7 +19,7 @@ from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
 from pmlopt.uncertainty.column_families import Box, Family
 
-UNCOUNTED = 100_000
+MOST_LISTED_UNCOUNTED = 100_000
 """Extreme columns up to which they are listed where the alphabet is too large to count them first."""
 
 
@@ -35,7 +35,7 @@ class FamilySpace(ColumnSpace):
 
     @property
     def limit(self) -> int:
-        return super().limit if self.count is not None else UNCOUNTED
+        return super().limit if self.count is not None else MOST_LISTED_UNCOUNTED
 
     def listed(self, limit: int) -> list[Batch] | None:
         if self.count is not None and self.count > limit:

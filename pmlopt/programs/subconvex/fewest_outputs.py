@@ -13,16 +13,16 @@ from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.backends import highs
 from pmlopt.backends.restricted_master import Master
 
-_FACE = 1e-12
+_OPTIMAL_FACE_TOLERANCE = 1e-12
 """Columns whose reduced cost is below this share of the worths' size are optimal."""
 
-LETTERS = 30
+MOST_LETTERS_SEARCHED = 30
 """Alphabets up to which fewer outputs are looked for; beyond, a vertex of the master is taken as it is."""
 
-CANDIDATES = 100
+MOST_CANDIDATES = 100
 """Columns of the optimal face that are looked at."""
 
-NODES = 20
+MAX_SUBSET_NODES = 20
 """Nodes of branch and bound that the search for fewer outputs may take."""
 
 
@@ -55,10 +55,10 @@ def _fewest(
         used = used[np.flatnonzero(Master(lifts[:, used], worths[used]).solve()[1] > 1e-11)]
     chosen, polished = _polished(lifts, used)
     reduced = duals @ lifts - worths
-    face = np.flatnonzero(reduced <= _FACE * max(1.0, float(np.abs(worths).max())))
-    face = np.union1d(chosen, face[np.argsort(reduced[face], kind="stable")[:CANDIDATES]])
+    face = np.flatnonzero(reduced <= _OPTIMAL_FACE_TOLERANCE * max(1.0, float(np.abs(worths).max())))
+    face = np.union1d(chosen, face[np.argsort(reduced[face], kind="stable")[:MOST_CANDIDATES]])
     least = math.ceil(float(peaks[face].min()) * (1 - 1e-9))
-    if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > LETTERS:
+    if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > MOST_LETTERS_SEARCHED:
         return chosen, polished
     fewer = _search(lifts[:, face], len(chosen) - 1)
     if fewer is None:
@@ -111,7 +111,7 @@ def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
 
 _OPTIONS: dict[str, float | str] = {
     "presolve": "off",  # there is nothing to reduce, and it takes as long as the search
-    "mip_max_nodes": NODES,
+    "mip_max_nodes": MAX_SUBSET_NODES,
     "mip_feasibility_tolerance": 1e-9,
     "primal_feasibility_tolerance": 1e-9,
     "random_seed": 0,

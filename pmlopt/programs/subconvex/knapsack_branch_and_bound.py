@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray
-from pmlopt.programs.subconvex.column_batch import BITS, Columns, sets_of
+from pmlopt.programs.subconvex.column_batch import LETTERS_PER_WORD, Columns, sets_of
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.knapsack_relaxation import Knapsack
 from pmlopt.uncertainty.column_families import Box
 
-CHUNK = 200_000
+NODES_AT_A_TIME = 200_000
 """Nodes that are worked on at a time."""
 
 
@@ -61,7 +61,7 @@ class BranchAndBound:
         self.best, self.nodes = -np.inf, 0
         self._asked = threshold
         self._found: list[tuple[FloatArray, NDArray[np.uint16], IntArray]] = []
-        sets, none = np.zeros((1, -(-len(self.p) // BITS)), np.uint16), np.full(1, -1)
+        sets, none = np.zeros((1, -(-len(self.p) // LETTERS_PER_WORD)), np.uint16), np.full(1, -1)
         self._open = [Nodes(0, sets, np.full(1, 1 - box.low), np.zeros(1), none, np.full(1, np.inf))]
 
     @property
@@ -79,7 +79,7 @@ class BranchAndBound:
                 continue
             children = self._children(nodes)
             order = np.argsort(children.bound)
-            chunks = np.array_split(order, max(1, -(-len(order) // CHUNK)))
+            chunks = np.array_split(order, max(1, -(-len(order) // NODES_AT_A_TIME)))
             self._open.extend(children.taken(chunk) for chunk in chunks if len(chunk))
 
     def _children(self, nodes: Nodes) -> Nodes:
@@ -89,7 +89,7 @@ class BranchAndBound:
         fits = np.flatnonzero(rest >= room * (1 - 1e-13)) if self.knapsack.fits[depth] else np.empty(0, int)
         free = np.flatnonzero(between < 0)
         with_letter = nodes.sets[fits]
-        with_letter[:, depth // BITS] |= np.uint16(1 << depth % BITS)
+        with_letter[:, depth // LETTERS_PER_WORD] |= np.uint16(1 << depth % LETTERS_PER_WORD)
         sets = np.concatenate([nodes.sets, with_letter, nodes.sets[free]])
         rest = np.concatenate([rest, np.maximum(rest[fits] - room, 0.0), rest[free]])
         profit = np.concatenate([profit, profit[fits] + self.profit[depth], profit[free]])

@@ -12,7 +12,7 @@ from pmlopt.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.pricing import Priced
 
-_RAISED = 64.0
+_RAISED_MARGINS = 64.0
 """By how many margins the entries between 0 and the largest are raised."""
 
 
@@ -34,7 +34,7 @@ class Explicit:
         if share == 0:
             return self.entries
         room = np.where(self.entries > 0, self.entries.max(axis=0) - self.entries, 0.0)
-        raised = self.entries + _RAISED * share * room
+        raised = self.entries + _RAISED_MARGINS * share * room
         return np.asarray(raised / (p @ raised))
 
     def distinct(self, p: FloatArray) -> Explicit:

@@ -14,22 +14,22 @@ from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
 from pmlopt.programs.subconvex.pricing import Priced, Pricer
 from pmlopt.uncertainty.cone import Cone
 
-ORDERS = 6
+LETTER_ORDERS = 6
 """Orders of the letters that are tried in a round."""
 
-CLIMBS = 30
+MAX_LOCAL_STEPS = 30
 """Steps of the local search from the best column."""
 
-NODES = 500
+MAX_PLATEAU_NODES = 500
 """Nodes of branch and bound on plateaus in one round."""
 
-CHUNK = 50
+NODES_PER_BATCH = 50
 """Nodes after which their columns are looked at."""
 
-BEST = 50
+COLUMNS_PER_BATCH = 50
 """Columns of a chunk that are kept."""
 
-ALL_NODES = 3 * NODES
+MAX_PLATEAU_NODES_IN_ALL = 3 * MAX_PLATEAU_NODES
 """Nodes on plateaus that a pricer has in all; past them it has the bound of the first node only."""
 
 
@@ -65,7 +65,7 @@ class NestedPricer:
     def best(self, multipliers: FloatArray, most: int) -> tuple[float, Explicit]:
         """The best columns found, and what the best is worth beyond its cost."""
         spread = float(np.abs(multipliers - multipliers.mean()).mean())
-        shifts = spread * self._rng.normal(size=(ORDERS, len(multipliers)))
+        shifts = spread * self._rng.normal(size=(LETTER_ORDERS, len(multipliers)))
         shifts[0] = 0.0
         orders = [np.argsort(multipliers + shift, kind="stable") for shift in shifts]
         inner, outer = _joined([_prefixes(order) for order in orders])
@@ -76,7 +76,7 @@ class NestedPricer:
         """The best columns on these sets, and what the best is worth beyond its cost."""
         columns = self._explicit(inner, outer)
         values = self._values(columns, multipliers)
-        top = np.argsort(-values, kind="stable")[:BEST]
+        top = np.argsort(-values, kind="stable")[:COLUMNS_PER_BATCH]
         return float(values.max(initial=-np.inf)), columns[top]
 
     def bound(self, multipliers: FloatArray, enough: float) -> float:
@@ -87,7 +87,7 @@ class NestedPricer:
         """The best of these columns, and those on the way of the local search from the first of them."""
         parts: list[FloatArray] = []
         last = -np.inf
-        for _ in range(CLIMBS):
+        for _ in range(MAX_LOCAL_STEPS):
             columns = self._explicit(inner, outer)
             values = self._values(columns, multipliers)
             if not len(values) or values.max() <= last + 1e-12 * (1 + abs(last)):
@@ -122,7 +122,7 @@ class BallPricer:
 
     def __init__(self, exact: Pricer, nested: NestedPricer, plateau: Plateau) -> None:
         self.exact, self.nested, self.plateau = exact, nested, plateau
-        self.left = ALL_NODES
+        self.left = MAX_PLATEAU_NODES_IN_ALL
 
     def seeds(self) -> list[Batch]:
         """Columns to start from."""
@@ -145,7 +145,7 @@ class BallPricer:
     def bound(self, multipliers: FloatArray, enough: float) -> float:
         """The larger of both bounds; see `Pricer.bound`."""
         search = PlateauSearch(self.nested.kernel, self.plateau, multipliers, enough)
-        search.run(min(NODES, self.left))
+        search.run(min(MAX_PLATEAU_NODES, self.left))
         self.left -= search.nodes
         return max(search.upper, self.exact.bound(multipliers, enough))
 
@@ -153,8 +153,8 @@ class BallPricer:
         """A bound on plateaus, infinite where one better than `enough` is found; its worth, and it."""
         search = PlateauSearch(self.nested.kernel, self.plateau, multipliers, enough)
         best, found = self.nested.valued(*search.guesses(), multipliers)
-        while best <= enough and not search.ended and search.nodes < min(NODES, self.left):
-            search.run(CHUNK)
+        while best <= enough and not search.ended and search.nodes < min(MAX_PLATEAU_NODES, self.left):
+            search.run(NODES_PER_BATCH)
             best, found = self.nested.valued(*search.guesses(), multipliers)
         self.left -= search.nodes
         return (search.upper if best <= enough else np.inf), best, found

@@ -12,10 +12,10 @@ import numpy as np
 from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.programs.subconvex.kernel import Kernel
 
-CELLS = 10_000
+MAX_CELLS = 10_000
 """Cells that one node looks at in all."""
 
-FIRST = 12
+FIRST_CELLS_PER_SIDE = 12
 """Cells a side to start from."""
 
 Interval: TypeAlias = tuple[FloatArray, FloatArray]
@@ -230,8 +230,8 @@ class _Node:
         self, smaller: tuple[float, float], larger: tuple[float, float], enough: float
     ) -> tuple[float, float, float]:
         """The bound, and the two masses at which the function is largest."""
-        wide, high = (max(most - least, 0.0) / FIRST for least, most in (smaller, larger))
-        steps = np.arange(FIRST)
+        wide, high = (max(most - least, 0.0) / FIRST_CELLS_PER_SIDE for least, most in (smaller, larger))
+        steps = np.arange(FIRST_CELLS_PER_SIDE)
         a, s = np.meshgrid(smaller[0] + wide * steps, larger[0] + high * steps, indexing="ij")
         a, s = a.ravel(), s.ravel()
         settled, looked, best, where = -np.inf, 0, -np.inf, (smaller[0], larger[0])
@@ -244,7 +244,7 @@ class _Node:
             target = max(enough, best + 1e-10 * (1 + abs(best)))
             open_ = bounds > target
             settled = max(settled, float(bounds[~open_].max(initial=-np.inf)))
-            if not open_.any() or looked + 4 * int(open_.sum()) > CELLS:
+            if not open_.any() or looked + 4 * int(open_.sum()) > MAX_CELLS:
                 return max(settled, float(bounds[open_].max(initial=-np.inf))), *where
             wide, high = wide / 2, high / 2
             a, s = (

@@ -23,7 +23,7 @@ from pmlopt.programs.subconvex.column_space import ColumnSpace
 from pmlopt.programs.subconvex.listed_columns import Explicit
 from pmlopt.utility import SubConvex
 
-DECLARED = 2_000
+MOST_DECLARED_COLUMNS = 2_000
 """Extreme columns up to which a program declares all of them."""
 
 
@@ -126,7 +126,7 @@ def column_design(
     """Declare the linear program over columns; see `design`."""
     utility.check(prior)
     space = column_space(prior, privacy, utility)
-    listed = space.listed(DECLARED)
+    listed = space.listed(MOST_DECLARED_COLUMNS)
     columns = space.starts() if listed is None else listed
     parts = [np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)]
     lifts = np.hstack(parts)

@@ -16,19 +16,19 @@ from pmlopt.programs.subconvex.pricing import Priced
 from pmlopt.programs.subconvex.staircase_search import staircase_bound
 from pmlopt.uncertainty.column_families import Box, Family, Staircase
 
-CORE = 16
+CORE_LETTERS = 16
 """Letters whose every subset is tried, around the letter at which the knapsack is full."""
 
-_NEAR = 4
+_NEARBY_ORDERS = 4
 """Orders of the letters that are tried beside that of the multipliers."""
 
-GLANCE = 5_000_000
+MAX_NODES_WITH_COLUMNS = 5_000_000
 """Nodes of branch and bound after which a round ends that has found columns."""
 
-NODES = 100_000_000
+MAX_ROUND_NODES = 100_000_000
 """Nodes of branch and bound in one round that has found nothing: a proof, where they suffice."""
 
-ALL_NODES = 2 * NODES
+MAX_NODES_IN_ALL = 2 * MAX_ROUND_NODES
 """Nodes of branch and bound that a pricer has in all; past them it only has the relaxed bound."""
 
 
@@ -46,7 +46,7 @@ class SearchPricer:
 
     def __init__(self, kernel: Kernel, families: Sequence[Family]) -> None:
         self.kernel, self.families = kernel, [family for family in families if not family.constant]
-        self.left = ALL_NODES
+        self.left = MAX_NODES_IN_ALL
         self._rng = np.random.default_rng(0)
 
     def seeds(self, count: int) -> list[Columns]:
@@ -89,9 +89,9 @@ class SearchPricer:
 
     def _proof(self, box: Box, multipliers: FloatArray, threshold: float, most: int) -> BranchAndBound:
         proof = BranchAndBound(self.kernel, box, multipliers, threshold, most)
-        proof.run(min(GLANCE, self.left))
+        proof.run(min(MAX_NODES_WITH_COLUMNS, self.left))
         if proof.best <= threshold:
-            proof.run(min(NODES, self.left))
+            proof.run(min(MAX_ROUND_NODES, self.left))
         self.left -= proof.nodes
         return proof
 
@@ -102,7 +102,7 @@ class SearchPricer:
             gain = gain + self.kernel.chords(family)
         spread = 0.5 * float(np.abs(gain - gain.mean()).mean())
         parts = []
-        for near in range(1 + _NEAR):
+        for near in range(1 + _NEARBY_ORDERS):
             shift = self._rng.normal(size=len(gain)) * spread if near else 0.0
             order = np.argsort(-(gain + shift), kind="stable")
             parts.append(self._core(family, multipliers, order, most if near == 0 else most // 4 + 1))
@@ -115,8 +115,8 @@ class SearchPricer:
         p = self.kernel.p
         fitting = order[p[order] <= family.capacity * (1 + 1e-13)]
         place = self._edge(family, multipliers, fitting)
-        first = max(0, min(place - CORE // 2, len(fitting) - CORE))
-        core, fixed = fitting[first : first + CORE], fitting[:first]
+        first = max(0, min(place - CORE_LETTERS // 2, len(fitting) - CORE_LETTERS))
+        core, fixed = fitting[first : first + CORE_LETTERS], fitting[:first]
         mass = p[fixed].sum() + subset_sums(p[core])
         cost = (p * multipliers)[fixed].sum() + subset_sums((p * multipliers)[core])
         if isinstance(family, Box):

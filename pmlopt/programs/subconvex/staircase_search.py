@@ -12,7 +12,7 @@ from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.uncertainty.column_families import Staircase
 
-NODES = 150
+MAX_STAIRCASE_NODES = 150
 """Nodes of branch and bound in one round of pricing."""
 
 _ROUNDS, _INTERVALS, _SHARE = 40, 20_000, 1e-8
@@ -108,7 +108,7 @@ class StaircaseBound:
 
 
 def staircase_bound(kernel: Kernel, family: Staircase, multipliers: FloatArray, enough: float) -> float:
-    """Best-first branch and bound on the letter that is in the set in part; at most `NODES` nodes.
+    """Best-first branch and bound on the letter that is in the set in part, `MAX_STAIRCASE_NODES` at most.
 
     A bound of `enough` need not be lowered.
     """
@@ -119,7 +119,7 @@ def staircase_bound(kernel: Kernel, family: Staircase, multipliers: FloatArray, 
         return -part.upper, next(order), part.split, digits, fixed, free
 
     heap = [node(np.zeros(n, bool), np.ones(n, bool), 0.0)]
-    for _ in range(NODES):
+    for _ in range(MAX_STAIRCASE_NODES):
         upper, _, split, digits, fixed, free = heap[0]
         if -upper <= enough or not free.any():
             break

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, subset_sums
 from pmlopt.programs.subconvex.column_batch import (
-    BITS,
+    LETTERS_PER_WORD,
     Columns,
     joined,
     sets_of,
@@ -24,7 +24,7 @@ from pmlopt.uncertainty.column_families import TIE, Box, Family, Staircase
 LARGEST_COUNTED = 40
 """Letters up to which the number of extreme columns is counted; beyond, listing stops at the limit."""
 
-_SLACK = 1e-13
+_FEASIBILITY_SLACK = 1e-13
 
 
 def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
@@ -54,7 +54,7 @@ def _count(p: FloatArray, family: Family) -> int:
     others = subset_sums(right)[order]
     filled = np.concatenate([[0.0], np.cumsum(subset_sums(np.ones(len(right)))[order])])
     strict = isinstance(family, Staircase)
-    room = family.capacity * (1 - _SLACK if strict else 1 + _SLACK) - masses
+    room = family.capacity * (1 - _FEASIBILITY_SLACK if strict else 1 + _FEASIBILITY_SLACK) - masses
     fitting = np.searchsorted(others, room, side="left" if strict else "right")
     if strict:
         return int(fitting.sum()) - 1  # all but the empty set
@@ -84,16 +84,16 @@ def vertices(p: FloatArray, families: Sequence[Family], limit: int) -> list[Colu
 
 def _box(p: FloatArray, box: Box, limit: int) -> Columns | None:
     """Letter by letter, the largest first: out, in, or between; a partial column that cannot end is left."""
-    n, most = len(p), box.capacity * (1 + _SLACK)
-    least = box.capacity * (1 - _SLACK)
+    n, most = len(p), box.capacity * (1 + _FEASIBILITY_SLACK)
+    least = box.capacity * (1 - _FEASIBILITY_SLACK)
     order = np.argsort(-p, kind="stable")
     suffix = np.append(np.cumsum(p[order][::-1])[::-1], 0.0)
-    sets = np.zeros((1, -(-n // BITS)), np.uint16)
+    sets = np.zeros((1, -(-n // LETTERS_PER_WORD)), np.uint16)
     mass, between = np.zeros(1), np.full(1, -1)
     for place, letter in enumerate(order):
         fits, free = np.flatnonzero(mass + p[letter] <= most), np.flatnonzero(between < 0)
         joined = sets[fits]
-        joined[:, letter // BITS] |= np.uint16(1 << letter % BITS)
+        joined[:, letter // LETTERS_PER_WORD] |= np.uint16(1 << letter % LETTERS_PER_WORD)
         sets = np.concatenate([sets, joined, sets[free]])
         mass = np.concatenate([mass, mass[fits] + p[letter], mass[free]])
         between = np.concatenate([between, between[fits], np.full(len(free), letter)])
@@ -124,7 +124,7 @@ def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
     if 2**n > 4 * limit:
         return None
     index = np.arange(1, 2**n - 1)
-    index = index[subset_sums(p)[1:-1] < family.capacity * (1 - _SLACK)]
+    index = index[subset_sums(p)[1:-1] < family.capacity * (1 - _FEASIBILITY_SLACK)]
     if len(index) > limit:
         return None
     high = (index[:, None] >> np.arange(n)) & 1 == 1
@@ -179,7 +179,7 @@ class ListedColumns:
         if isinstance(worths, Kernel):
             self.worth = worths.worth_of(mass, room, self.low, self.step, self.extra)
             return
-        parts = [slice(start, start + _CHUNK) for start in range(0, len(columns), _CHUNK)]
+        parts = [slice(start, start + _SETS_AT_A_TIME) for start in range(0, len(columns), _SETS_AT_A_TIME)]
         self.worth = np.concatenate([worths(columns[part].lifts(p)) for part in parts])
 
     def reduced(self, costs: FloatArray) -> FloatArray:
@@ -188,4 +188,4 @@ class ListedColumns:
         return np.asarray(self.worth - spent - self.extra * costs[self.letter])
 
 
-_CHUNK = 50_000
+_SETS_AT_A_TIME = 50_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.exact_leakage import NODES, ExactLeakage
+from pmlopt.programs.record_leakage.exact_leakage import MAX_RELAXATIONS, ExactLeakage
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
 from pmlopt.programs.tradeoff.proof import RELATIVE_TOLERANCE, TradeoffProof, only_constants
@@ -30,7 +30,7 @@ def audited(
     enough: float = 0.0,
     seed: int = 0,
     deadline: float = math.inf,
-    nodes: int = NODES,
+    nodes: int = MAX_RELAXATIONS,
 ) -> RecordCertificate:
     """The certified leakage of a mechanism.
 

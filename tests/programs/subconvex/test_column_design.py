@@ -32,7 +32,7 @@ THREE = [0.5, 0.3, 0.2]
 
 
 def declare_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.DECLARED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
 
 
 # ---------------------------------------------------------------- what is in the program

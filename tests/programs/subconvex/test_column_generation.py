@@ -49,9 +49,9 @@ def best_information(case: Case, privacy: Requirement) -> float:
 
 def declare_none(monkeypatch: pytest.MonkeyPatch, listing: bool) -> None:
     """Programs start from the constant and the closed forms, and pricing is a list or a search."""
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.DECLARED", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
     if not listing:
-        monkeypatch.setattr("pmlopt.programs.subconvex.column_space.LISTED", 0)
+        monkeypatch.setattr("pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS", 0)
 
 
 def zipf(n: int) -> FloatArray:

@@ -73,10 +73,10 @@ def test_with_a_margin_what_is_found_is_within_the_bounds(problem: Problem) -> N
 def test_however_little_is_searched_the_bound_holds(problem: Problem, core: int, nodes: int) -> None:
     true = problem.best()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pmlopt.programs.subconvex.search_pricing.CORE", core)
-        patch.setattr("pmlopt.programs.subconvex.knapsack_branch_and_bound.CHUNK", 3)
-        patch.setattr("pmlopt.programs.subconvex.search_pricing.GLANCE", nodes)
-        patch.setattr("pmlopt.programs.subconvex.search_pricing.NODES", nodes)
+        patch.setattr("pmlopt.programs.subconvex.search_pricing.CORE_LETTERS", core)
+        patch.setattr("pmlopt.programs.subconvex.knapsack_branch_and_bound.NODES_AT_A_TIME", 3)
+        patch.setattr("pmlopt.programs.subconvex.search_pricing.MAX_NODES_WITH_COLUMNS", nodes)
+        patch.setattr("pmlopt.programs.subconvex.search_pricing.MAX_ROUND_NODES", nodes)
         pricer = SearchPricer(problem.kernel, problem.families)
         bound = pricer.bound(problem.rho, -math.inf)
         priced = pricer.price(problem.rho, 2, true - 1e-6)
