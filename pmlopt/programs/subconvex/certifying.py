@@ -42,10 +42,11 @@ def certify_columns(
         relaxed, name = program.space.bound(closed, np.inf, None)
         if relaxed < bound:
             bound, pricing, rho = relaxed, name, closed
-    space = program.space
-    everything = space.everything + rounding_of(program.prior.size, abs(space.everything))
-    if everything < bound:  # the multipliers for which no column is worth more than it costs
-        bound, pricing, rho = everything, "everything", space.worths(np.diag(1 / program.prior.pmf))
+    p = program.prior.pmf
+    alone = program.space.worths(np.diag(1 / p))  # priced at this, no column is worth more than it costs
+    everything = float(p @ alone) + rounding_of(len(p), float(p @ np.abs(alone)))
+    if everything < bound:
+        bound, pricing, rho = everything, "everything", alone
     return ColumnCertificate(
         prior=program.prior,
         privacy=program.privacy,

@@ -457,10 +457,14 @@ def test_the_column_of_a_rare_letter_is_kept(rare: float, solver: str) -> None:
 
 
 def test_a_gap_that_rounding_leaves_open_is_not_called_optimal() -> None:
-    result = solve(design([0.5, 0.5 - 1e-12, 1e-12], PML(30.0), ChiSquare()))
-    assert result.value == pytest.approx(2.0, abs=1e-9)  # N - 1; worths of 1e12 leave the bound 1e-2 above
-    assert result.status is Status.UNPROVED
+    prior = [0.5, 0.5 - 1e-12, 1e-12]
+    result = solve(design(prior, PML(26.0), ChiSquare()))
+    assert result.status is Status.UNPROVED  # worths of 1e11 leave the bound 1e-2 above
     assert result.bound >= result.value
+    released = solve(design(prior, PML(30.0), ChiSquare()))
+    assert released.value == pytest.approx(2.0, abs=1e-9)  # N - 1, what the secret itself tells
+    assert released.status is Status.OPTIMAL
+    assert released.certificate.pricing == "everything"
 
 
 def test_after_numerical_trouble_there_is_the_mechanism_of_the_round_before(
