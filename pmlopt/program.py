@@ -70,12 +70,12 @@ class Program(ABC, Generic[C_co]):
 
     @cached_property
     def declared(self) -> Declaration:
-        """The cvxpy side."""
+        """The cvxpy variables, constraints and objective, declared when first looked at."""
         return self.declare()
 
     @property
     def problem(self) -> cp.Problem:
-        """The cvxpy problem."""
+        """The problem as cvxpy has it, to look at, change or solve by hand."""
         return self.declared.problem
 
     @property

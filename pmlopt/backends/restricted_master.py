@@ -38,7 +38,7 @@ class Master:
         return lifts[:, list(fresh.values())]
 
     def add(self, lifts: FloatArray, worths: FloatArray) -> None:
-        """More columns."""
+        """Add columns to the linear program, each with its worth; the basis stays."""
         peaks = lifts.max(axis=0)  # columns whose largest entry is 1: under a rare letter it can be 1e12
         columns = (lifts / peaks).T
         used = columns != 0

@@ -16,7 +16,7 @@ Rows = list[list[Decimal]]
 
 
 def total(terms: Iterable[Decimal]) -> Decimal:
-    """The sum."""
+    """Sum of decimals in the current context; 0 of none."""
     return sum(terms, Decimal(0))
 
 
@@ -45,7 +45,7 @@ def table_of(matrix: FloatArray) -> Rows:
 
 
 def decimals(row: Iterable[float]) -> list[Decimal]:
-    """A row as decimals."""
+    """Floats as decimals, without rounding."""
     return [Decimal(float(x)) for x in row]
 
 
@@ -55,18 +55,18 @@ def mixed(weights: Sequence[Decimal], rows: Rows) -> list[Decimal]:
 
 
 def dot(left: Sequence[Decimal], right: Sequence[Decimal]) -> Decimal:
-    """The sum of products."""
+    """Inner product of two rows of decimals."""
     return total(x * y for x, y in zip(left, right, strict=True))
 
 
 def phi(law: Sequence[Decimal]) -> Decimal:
-    """`sum v log(v / sum v)`."""
+    """`sum v log(v / sum v)`: minus the entropy of a law, times its mass."""
     mass = total(law)
     return total(x * (x / mass).ln() for x in law if x > 0)
 
 
 def log_sum(terms: Sequence[Decimal]) -> Decimal:
-    """Log sum exp."""
+    """`log sum_k e^(t_k)` of decimals, the largest taken out first."""
     peak = max(terms)
     return peak + total((term - peak).exp() for term in terms).ln()
 

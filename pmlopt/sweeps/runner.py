@@ -122,7 +122,7 @@ class _Chain:
 
 
 class _Run:
-    """One call of `sweep`."""
+    """The state of one call of `sweep`: chains under way, rows written, failures."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from pmlopt.sweeps.table_values import one_line
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One point to solve.
+    """A point of the grid, as it is handed to a worker.
 
     Attributes:
         builder: of the program.

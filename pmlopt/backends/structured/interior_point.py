@@ -53,7 +53,7 @@ halved from there."""
 
 @dataclass(frozen=True, eq=False)
 class Ending:
-    """Where the method ended.
+    """The best point of the interior-point method, and why it ended there.
 
     Attributes:
         point: the point with the least certified gap.

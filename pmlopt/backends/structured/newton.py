@@ -52,12 +52,12 @@ class Point:
 
     @property
     def mechanism(self) -> FloatArray:
-        """(N, M) P."""
+        """(N, M) the matrix P at this point."""
         return self.above + self.low
 
     @property
     def products(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The complementary products."""
+        """Slacks times multipliers, of lower ends, upper ends and floors: zero at an optimum."""
         return self.a * self.above, self.b * self.below, self.f * self.low
 
     @property

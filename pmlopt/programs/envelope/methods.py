@@ -20,7 +20,7 @@ from pmlopt.result import Restart, Result, WarmStart, restart_of
 
 @dataclass(frozen=True, eq=False)
 class EnvelopeStart:
-    """Where the search begins.
+    """What the search over ratios may start from.
 
     Attributes:
         points: (M', N) attacks of a person's own.
@@ -79,7 +79,7 @@ class EnvelopeKind(Kind[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
         return EnvelopeStart(points=[folded(program, _fitting(program, warm_start).matrix)])
 
     def automatic(self, program: EnvelopeProgram, start: EnvelopeStart) -> Sequence[RatioSearch]:
-        """The search."""
+        """The search over likelihood ratios, the only method."""
         return [RatioSearch()]
 
     def certify(

@@ -57,7 +57,7 @@ class AskedRatio:
 
 @dataclass(frozen=True, eq=False)
 class SearchEnd:
-    """Where a search ended.
+    """The two ends of the search over ratios, with what proves each.
 
     Attributes:
         point: (M', N) the best attack.

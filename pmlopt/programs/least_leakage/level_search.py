@@ -24,7 +24,7 @@ SEARCH_TOLERANCE_SHARE = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Where a search ended.
+    """The two ends of the search over levels, with what proves each.
 
     Attributes:
         matrix: (N, M) the best mechanism, or None.

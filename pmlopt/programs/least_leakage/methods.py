@@ -27,7 +27,7 @@ NEGLIGIBLE_GAP = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class LevelStart:
-    """Where the search begins.
+    """What the search over levels may start from.
 
     Attributes:
         matrix: (N, M) a mechanism that meets the demands; None where the search starts cold.
@@ -90,7 +90,7 @@ class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
         return LevelStart(matrix if better else form, form)
 
     def automatic(self, program: LeastLeakage, start: LevelStart) -> Sequence[LevelSearch]:
-        """The search."""
+        """The search over levels, the only method."""
         return [LevelSearch()]
 
     def certify(

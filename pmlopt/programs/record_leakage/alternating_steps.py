@@ -39,7 +39,7 @@ def divergences(letters: FloatArray, laws: FloatArray) -> FloatArray:
 
 
 def information(letters: FloatArray, laws: FloatArray) -> float:
-    """I(X_i; Y), in nats."""
+    """The mutual information I(X_i; Y) under the joint law, in nats."""
     return float(letters @ divergences(letters, laws))
 
 

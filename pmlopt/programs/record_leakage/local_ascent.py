@@ -82,7 +82,7 @@ def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
 
 
 def _information(adversary: Adversary, joints: FloatArray) -> FloatArray:
-    """(S,) I(A; Y)."""
+    """(S,) the mutual information I(A; Y) of each of S laws, in nats."""
     outputs = joints @ adversary.rows
     letters = outputs.sum(axis=2)
     inner = xlogy(outputs, outputs).sum(axis=(1, 2)) - xlogy(letters, letters).sum(axis=1)

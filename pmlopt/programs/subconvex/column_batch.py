@@ -17,7 +17,7 @@ LETTERS_PER_WORD = 16
 
 
 class Batch(Protocol):
-    """Many columns at once."""
+    """Several columns of a design at once, each of mean one under the prior."""
 
     def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
         """(N, K) the columns, of mean one under p, with room of that share to the requirement's bounds."""

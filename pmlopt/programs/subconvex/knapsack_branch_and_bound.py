@@ -29,7 +29,7 @@ class Nodes:
     bound: FloatArray
 
     def taken(self, chosen: BoolArray | IntArray) -> Nodes:
-        """Some of them."""
+        """The nodes at the given places."""
         return Nodes(
             self.depth,
             self.sets[chosen],

@@ -187,7 +187,7 @@ class ChordBound:
         self._constant = float(p @ (ends - self.slopes * floors))
 
     def upper(self, multipliers: FloatArray) -> float:
-        """The bound."""
+        """An upper bound on the reduced worth of every nested column, from chords."""
         return self._constant + self._most((self.slopes - multipliers)[:, None])
 
     def _most(self, gains: FloatArray) -> float:

@@ -44,7 +44,7 @@ class Plateau:
         return self.half + self.keep >= 1
 
     def scale(self, a: FloatArray, s: FloatArray) -> FloatArray:
-        """D."""
+        """The denominator D(a, s) by which a plateau column is scaled to mean one."""
         return a * (s - self.half) + self.keep * (s - a)
 
 
@@ -76,7 +76,7 @@ class PlateauSearch:
 
     @property
     def upper(self) -> float:
-        """What no plateau exceeds."""
+        """The largest bound of the nodes that are left: no plateau is worth more."""
         return -self._heap[0][0] if self._heap else -np.inf
 
     @property
@@ -295,7 +295,7 @@ class _Node:
         return np.asarray(worth - (h - b) * self.inner.at(a) - b * self.both.at(s))
 
     def _phi(self, ends: Interval, slopes: Interval) -> Interval:
-        """Phi on an interval."""
+        """An enclosure of phi of an interval, from its ends and its slopes there."""
         return _convex((self.kernel.phi(ends[0]), self.kernel.phi(ends[1])), slopes, ends[1] - ends[0])
 
     def _slopes(self, ends: Interval) -> Interval:

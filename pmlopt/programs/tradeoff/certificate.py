@@ -48,7 +48,7 @@ class TradeoffCertificate(Certificate):
 
     @property
     def level(self) -> float:
-        """The leakage."""
+        """The proved leakage per record, in nats."""
         return self.leakage
 
     @property

@@ -218,7 +218,7 @@ def _deadline(begin: float, options: Options) -> float:
 
 
 def _at_end(end: ClosedEnd) -> Found[TradeoffCertificate]:
-    """What a formula says."""
+    """The result where a closed form gives the optimum of a trade-off."""
     return Found(
         certificate=end.certificate,
         finished=True,

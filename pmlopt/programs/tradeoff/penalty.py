@@ -158,7 +158,7 @@ def adapted(problem: Penalised, matrix: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class PenaltyEnd:
-    """Where the method ended.
+    """The best mechanism of the penalty method, and how the rounds ended.
 
     Attributes:
         certificate: of the mechanism, without a bound; it may break the limit.

@@ -102,7 +102,7 @@ class WorstCaseKind(Kind[BestWorstCase, None, ThresholdCertificate]):
         """Nothing: each threshold starts from its own closed form."""
 
     def automatic(self, program: BestWorstCase, start: None) -> Sequence[ThresholdSearch]:
-        """The search."""
+        """The search over thresholds, the only method."""
         return [ThresholdSearch()]
 
     def certify(
