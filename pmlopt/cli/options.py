@@ -18,6 +18,7 @@ from pmlopt import __version__, files
 from pmlopt.cli.printing import echo_json, print_result, say, status
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
+from pmlopt.privacy.by_name import NAMES
 
 if TYPE_CHECKING:
     from pmlopt.prior import Prior
@@ -193,7 +194,7 @@ _ASKED_OPTIONS = (
     ),
     click.option(
         "--privacy", "privacy_name", default="pml", show_default=True,
-        type=click.Choice(["pml", "ldp", "lip", "maximal-leakage", "approximate-pml"]),
+        type=click.Choice(NAMES),
     ),
     click.option("--slack", type=float, help="Approximate PML only: what may be added to e^epsilon P(E)."),
     click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon."),

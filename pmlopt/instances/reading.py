@@ -18,6 +18,7 @@ from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML, Requirement, requirement_named
+from pmlopt.privacy.by_name import NAMES
 from pmlopt.program import Program
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
@@ -171,7 +172,7 @@ def _prior(table: Table) -> Prior:
 
 
 def _privacy(table: Table, prior: Prior) -> Requirement:
-    kind = table.only(("pml", "ldp", "lip", "maximal_leakage", "approximate_pml"))
+    kind = table.only(tuple(name.replace("-", "_") for name in NAMES))
     if kind == "lip":
         sides = table.table(kind)
         requirement = requirement_named(kind, lower=sides.level("lower"), epsilon=sides.level("upper"))

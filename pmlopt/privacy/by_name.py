@@ -12,7 +12,10 @@ from pmlopt.privacy.requirement import Requirement
 ONE_SIDED: dict[str, type[PML] | type[LDP] | type[MaximalLeakage]] = {
     kind.name: kind for kind in (PML, LDP, MaximalLeakage)
 }
-"""The requirements with one bound, by their `name`."""
+"""The requirements with one bound, by their `name`: one that is added here has a name everywhere."""
+
+NAMES = (*ONE_SIDED, LIP.name, ApproximatePML.name)
+"""The names that commands and problem files take."""
 
 
 def requirement_named(
