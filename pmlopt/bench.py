@@ -1,4 +1,4 @@
-"""The library's instances solved as LPs beside their closed forms."""
+"""The library's instances solved beside their closed forms."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import ClassVar, Generic
 
 import cvxpy as cp
 
+from pmlopt.arrays import Label
 from pmlopt.backends.mps import write_mps
 from pmlopt.result import C_co
 
@@ -67,6 +68,11 @@ class Program(ABC, Generic[C_co]):
     def rounding(self) -> float:
         """The gap that rounding alone may leave, where that does not shrink with the scale."""
         return 0.0
+
+    @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """The labels of the rows and columns of the matrix that is sought; None where they are free."""
+        return None, None
 
     @cached_property
     def declared(self) -> Declaration:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from pmlopt.arrays import float_array
 from pmlopt.backends.outcome import options_of
 from pmlopt.errors import MechanismError, PmloptError, ProgramError, SolverError, SolverUnavailableError
-from pmlopt.mechanism import Mechanism, MechanismLike
+from pmlopt.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.program import Program
 from pmlopt.programs.envelope.methods import EnvelopeKind
 from pmlopt.programs.envelope.program import EnvelopeProgram
@@ -134,15 +134,10 @@ def solve(
     begin = time.perf_counter()
     kind = _kind_of(program)
     options = options_of(time_limit, _share(program, tolerance, gap))
+    if isinstance(warm_start, Mechanism):
+        _check_labels(program, warm_start)
     start = kind.start(program, warm_start)
-    if isinstance(solver, Method):
-        methods = [solver]
-    elif not isinstance(solver, str):
-        raise ProgramError(f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}")
-    elif solver.lower() == "auto":
-        methods = list(kind.automatic(program, start))
-    else:
-        methods = [kind.named(program, solver.lower(), start)]
+    methods = _methods(kind, program, solver, start)
     allowed = max(options.tolerance * program.scale, program.rounding)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
@@ -181,7 +176,7 @@ def certify(
             Left out, a few that need no solver are tried.
 
     Raises:
-        MechanismError: the matrix is no mechanism, not even roughly.
+        MechanismError: the matrix is no mechanism, not even roughly, or has other labels than the program.
         ProgramError: this kind of program has no certificate of a matrix alone.
 
     Examples:
@@ -193,6 +188,8 @@ def certify(
     """
     begin = time.perf_counter()
     kind = _kind_of(program)
+    if isinstance(matrix, Mechanism):
+        _check_labels(program, matrix)
     given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
     point = float_array(given, 2, "the matrix", MechanismError)
     rho = None if multipliers is None else float_array(multipliers, 1, "the multipliers", ProgramError)
@@ -234,6 +231,33 @@ def _kind_of(program: Program[Any]) -> Kind[Any, Any, Any]:
     if kind is None:
         raise ProgramError(f"solve takes a Program from a builder such as design(...), not {program!r:.60}")
     return kind
+
+
+def _check_labels(program: Program[Any], given: Mechanism) -> None:
+    """Raise where a mechanism has other labels than the program, or the same in another order."""
+    for side, wanted, what in zip(
+        (given.inputs, given.outputs), program.sides, ("inputs", "outputs"), strict=True
+    ):
+        if wanted is not None and len(side) == len(wanted):
+            match_labels(side, wanted, f"the {what} of the mechanism", f"those of {program!r}")
+
+
+def _methods(
+    kind: Kind[Any, Any, C_co], program: Program[C_co], solver: str | Method[Any, Any, C_co], start: Any
+) -> Sequence[Method[Any, Any, C_co]]:
+    """The methods to try, in order: all that are automatic, the one of a name, or the one that was given."""
+    if isinstance(solver, Method):
+        if solver.name not in kind.names:
+            names = ", ".join(["auto", *kind.names])
+            raise SolverUnavailableError(f"{solver!r:.60} is no method for {program!r}; there are: {names}")
+        return [solver]
+    if not isinstance(solver, str):
+        raise ProgramError(f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}")
+    return (
+        kind.automatic(program, start)
+        if solver.lower() == "auto"
+        else [kind.named(program, solver.lower(), start)]
+    )
 
 
 def _share(program: Program[Any], tolerance: float | None, gap: float | None) -> float:

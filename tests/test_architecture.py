@@ -78,9 +78,9 @@ def test_imports_point_upwards(path: Path) -> None:
 
 def test_imports_are_read_from_every_form() -> None:
     source = (
-        "import pmlopt.cli\nfrom pmlopt import files\ndef f():\n    from pmlopt.solvers.highs import run\n"
+        "import pmlopt.cli\nfrom pmlopt import files\ndef f():\n    from pmlopt.backends.highs import run\n"
     )
-    assert imported_layers(source) == {"cli", "files", "solvers"}
+    assert imported_layers(source) == {"cli", "files", "backends"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -114,8 +114,7 @@ def worst_case(
     known: dict[str, Any] = {"threshold": kept}
     if epsilon is not None:
         rows.append(("next threshold", _next(result, epsilon)))
-        proved = result.certificate.next_bound > epsilon
-        known |= {"next_bound": _finite(result.certificate.next_bound), "proved": proved}
+        known |= {"next_bound": _finite(result.certificate.next_bound), "proved": result.gap == 0}
     run.show(result, f"Worst case for {prior_file.name}", rows, known)
     sys.exit(code_of(result))
 

@@ -42,7 +42,7 @@ def problems(as_json: bool) -> None:
 @json_option
 @exits
 def bench(repeats: int, as_json: bool) -> None:
-    """Solve the library's LPs beside their closed forms; exit 1 when one disagrees."""
+    """Solve the library's problems beside their closed forms; exit 1 when one disagrees."""
     from dataclasses import asdict
 
     from pmlopt.bench import compare

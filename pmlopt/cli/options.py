@@ -304,7 +304,7 @@ _RUN_OPTIONS = (
         "--solver",
         default="auto",
         show_default=True,
-        help="auto, highs, structured, clarabel, column-generation, ...",
+        help="auto, or a method by name: one that does not solve the problem lists those that do.",
     ),
     click.option("--time-limit", type=float, help="Seconds for each solver."),
     click.option(
@@ -342,5 +342,5 @@ asks = gathered("asked", Asked, _ASKED_OPTIONS)
 
 
 def code_of(result: Result[Any]) -> int:
-    """The exit code of a result: `NOT_SOLVED` where a time limit cut the solver short, else 0."""
-    return NOT_SOLVED if result.status.value == "stopped" else 0
+    """The exit code: `NOT_SOLVED` where a time limit cut the solver short or a limit is broken, else 0."""
+    return NOT_SOLVED if result.status.value in ("stopped", "violated") else 0

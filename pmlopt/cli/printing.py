@@ -86,12 +86,12 @@ def outcomes(prior: Prior, mechanism: Mechanism) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["leakage"])
 
 
-def expectation_rows(instance: Instance, agrees: bool) -> list[tuple[str, str]]:
+def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str, str]]:
     """What the problem file expects, and whether it came true."""
     expected = instance.expected
     if expected is None:
         return []
-    verdict = "agrees" if agrees else "DISAGREES"
+    verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
     return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
 
 

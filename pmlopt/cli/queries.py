@@ -1,4 +1,4 @@
-"""The command that audits the leakage per record."""
+"""The commands about queries on many records: what an answer leaks, and designs for a distortion."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pmlopt.cli.options import (
     check_apart,
     check_distinct,
     check_drawable,
+    code_of,
     exits,
     gathered,
     json_option,
@@ -127,7 +128,8 @@ def record_leakage_command(
     else:
         _print(found, epsilon)
     verdicts = [_holds(result, epsilon) for result in found] if epsilon is not None else []
-    sys.exit(CLAIM_FAILS if False in verdicts else NOT_SOLVED if None in verdicts else 0)
+    undecided = None in verdicts or any(map(code_of, found))
+    sys.exit(CLAIM_FAILS if False in verdicts else NOT_SOLVED if undecided else 0)
 
 
 @main.command("leakage-distortion")
@@ -159,7 +161,8 @@ def leakage_distortion_command(
 ) -> None:
     """Design the mechanism for a query that leaks least of a record, or distorts least, within a limit.
 
-    The distortion is the expected |y - f(x)| for a uniform dataset. Exits with 3 where a point is not proved.
+    The distortion is the expected |y - f(x)| for a uniform dataset. Exits with 3 where a point is not
+    proved; with --solver penalty, which proves nothing, where a limit is broken.
     """
     if (distortions is None) == (leakages is None):
         raise InputError("give --distortion or --leakage, one of them")
@@ -196,7 +199,7 @@ def leakage_distortion_command(
     else:
         _print_tradeoff(found)
     unproved = solver != "penalty" and any(result.status.value != "optimal" for result in found)
-    sys.exit(NOT_SOLVED if unproved else 0)
+    sys.exit(NOT_SOLVED if unproved else max(map(code_of, found)))
 
 
 def _print_tradeoff(found: Sequence[Result[TradeoffCertificate]]) -> None:

@@ -217,7 +217,7 @@ def sweep_command(
         echo_json(table.to_dict())
     else:
         _print(table)
-    unsolved = any(row.status in ("failed", "stopped") for row in table.rows)
+    unsolved = any(row.status in ("failed", "stopped", "violated") for row in table.rows)
     sys.exit(NOT_SOLVED if unsolved else 0)
 
 

@@ -35,6 +35,11 @@ class Design(Program[C_co]):
         return self.utility.maximised
 
     @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """The letters of the prior and the outputs."""
+        return self.prior.labels, self.outputs
+
+    @property
     @abstractmethod
     def scale(self) -> float:
         """The most that the choice of a mechanism can change the utility."""

@@ -114,7 +114,7 @@ class Kind(ABC, Generic[P, S, C_co]):
                 return method
         names = ", ".join(dict.fromkeys(method.name for method in known))
         raise SolverUnavailableError(
-            f"the solver {name!r} is not installed, or is none for {program!r}; there are: auto, {names}"
+            f"{name!r} does not solve {program!r}, or is not installed; there are: auto, {names}"
         )
 
     def believes(self, program: P, found: Found[C_co]) -> bool:

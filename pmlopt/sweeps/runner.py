@@ -68,7 +68,7 @@ def sweep(
             solves one point at a time, on one thread.
         out: the table to write: .csv, .json, or .parquet.
         mechanisms: a folder for the mechanism of each point, with its certificate: 00000.json is the first.
-        solver: for each point, as `pmlopt.solve` takes it.
+        solver: for each point, by its name.
         tolerance: the same.
         time_limit: seconds for each solver and point.
         chain: how many points a chain has at most; 1 starts every point cold.

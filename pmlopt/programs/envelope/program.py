@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from pmlopt.arrays import FloatArray, probability
+from pmlopt.arrays import FloatArray, Label, probability
 from pmlopt.measures import composed_envelope_bound, leakage_level, maximal_leakage
 from pmlopt.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
@@ -17,7 +17,7 @@ from pmlopt.program import Declaration, Program, problem_of
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EnvelopeProgram(Program[EnvelopeCertificate]):
     """The leakage that the worst post-processing of a mechanism exceeds with probability delta.
 
@@ -54,6 +54,11 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
     groups: tuple[tuple[int, ...], ...]
     ratio: cp.Parameter
     tolerance = 1e-8
+
+    @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """The outputs of the mechanism, which are the inputs of a post-processing."""
+        return self.given.outputs, None
 
     @property
     def maximised(self) -> bool:

@@ -15,7 +15,7 @@ from pmlopt.errors import InputError, ProgramError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.programs.kind import Found, Kind, Method, MethodError
-from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers
 from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level
 from pmlopt.programs.least_leakage.level_search import search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
@@ -96,8 +96,13 @@ class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
     def certify(
         self, program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
     ) -> Found[LevelCertificate]:
-        """On the exact grid; the bound is that of the supports alone."""
-        certificate = certify_level(program, matrix, [support_multipliers(program)])
+        """On the exact grid; the bound is the better of that of the multipliers and that of the supports."""
+        proofs = [support_multipliers(program)]
+        if multipliers is not None:
+            if multipliers.shape != (program.prior.size,):
+                raise ProgramError(f"there are {len(multipliers)} multipliers: give one for each letter")
+            proofs.append(Multipliers(multipliers, 0.0))
+        certificate = certify_level(program, matrix, proofs)
         return Found(
             certificate=certificate,
             finished=True,

@@ -23,7 +23,7 @@ MARGIN = 1e-14
 """By how much of its range the expected utility must be above its floor, for a solver's noise."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeastLeakage(Program[LevelCertificate]):
     """The least PML level of a mechanism that emits allowed pairs only and reaches a floor, if there is one.
 
@@ -53,6 +53,11 @@ class LeastLeakage(Program[LevelCertificate]):
     allowed: BoolArray
     floor: Floor | None
     share: cp.Parameter
+
+    @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """The letters of the prior and the outputs."""
+        return self.prior.labels, self.outputs
 
     @property
     def maximised(self) -> bool:

@@ -262,7 +262,12 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
     def named(self, program: LinearDesign, name: str, start: Start) -> LinearMethod:
         """Any solver of pmlopt or of cvxpy that can take the program."""
         method = LinearMethod(name, "asked for by name")
-        if name == structured.NAME:
+        if name == CLOSED_FORM:
+            if start.known is None:
+                raise SolverUnavailableError(
+                    f"no closed form is known to be optimal for {program!r}: use auto"
+                )
+        elif name == structured.NAME:
             if program.band is None:
                 raise SolverUnavailableError(
                     f"{name} solves designs with an expected gain or loss, under a bound above 0 nats on "
@@ -275,7 +280,7 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
                 )
         elif name not in (installed := sorted(entry.lower() for entry in cp.installed_solvers())):
             raise SolverUnavailableError(
-                f"the solver {name!r} is not installed, or is none for {program!r}; there are: auto, "
+                f"{name!r} does not solve {program!r}, or is not installed; there are: auto, "
                 f"{', '.join(dict.fromkeys([structured.NAME, *highs.METHODS, *installed]))}"
             )
         return method

@@ -23,7 +23,7 @@ from pmlopt.utility import LinearUtility
 from pmlopt.utility.linear import row_offsets
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LinearDesign(Design[LinearCertificate]):
     """A design with expected gain or loss: a linear program in the mechanism.
 

@@ -10,6 +10,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray, whole
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.mechanism import generator
 from pmlopt.programs.kind import Found, Kind, Method
 from pmlopt.programs.record_leakage.alternating import alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
@@ -37,6 +38,7 @@ class BranchAndBound(Method[RecordLeakage, RecordStart, RecordCertificate]):
 
     def __post_init__(self) -> None:
         whole(self.nodes, "the number of nodes", PrivacyError)
+        generator(self.seed)
 
     def run(self, program: RecordLeakage, options: Options, start: RecordStart) -> Found[RecordCertificate]:
         """Search every kind of records."""
@@ -63,6 +65,7 @@ class Alternating(Method[RecordLeakage, RecordStart, RecordCertificate]):
 
     def __post_init__(self) -> None:
         whole(self.restarts, "the number of restarts", PrivacyError)
+        generator(self.seed)
 
     def run(self, program: RecordLeakage, options: Options, start: RecordStart) -> Found[RecordCertificate]:
         """Run from random priors; it takes no other start."""

@@ -12,7 +12,7 @@ from pmlopt.programs.record_leakage.relaxation import CellRelaxation, first_rela
 from pmlopt.queries import Query, RecordChannel, record_channel
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RecordLeakage(Program[RecordCertificate]):
     """The most that a mechanism tells of a record, over the priors of the dataset of enough entropy.
 

@@ -136,6 +136,11 @@ class ColumnKind(Kind[ColumnDesign, ColumnStart, ColumnCertificate]):
         self, program: ColumnDesign, name: str, start: ColumnStart
     ) -> Method[ColumnDesign, ColumnStart, ColumnCertificate]:
         """A method by its name; only column generation takes what is not declared as a whole."""
+        known = {COLUMN_GENERATION, *highs.METHODS, *(entry.lower() for entry in cp.installed_solvers())}
+        if name not in known:
+            raise SolverUnavailableError(
+                f"{name!r} does not solve {program!r}: use auto or {COLUMN_GENERATION}"
+            )
         if not program.complete and name != COLUMN_GENERATION:
             raise SolverUnavailableError(
                 f"the program declares {len(program.worths)} of its extreme columns, and {name} cannot "

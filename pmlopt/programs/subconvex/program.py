@@ -27,7 +27,7 @@ MOST_DECLARED_COLUMNS = 2_000
 """Extreme columns up to which a program declares all of them."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ColumnDesign(Design[ColumnCertificate]):
     """A design with a sub-convex utility: `max sum_y q[y] mu(lam_y)`, `sum_y q[y] lam_y = 1`, `q >= 0`.
 

@@ -72,6 +72,11 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     tolerance: ClassVar[float] = 1e-6
 
     @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """The classes of datasets and the outputs."""
+        return self.orbits.query.values, self.outputs
+
+    @property
     def maximised(self) -> bool:
         """Leakage and distortion are minimised."""
         return False

@@ -6,8 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from pmlopt.arrays import FloatArray
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
 from pmlopt.result import Certificate, finite
+from pmlopt.utility.orders import highest_threshold
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -18,11 +22,13 @@ class ThresholdCertificate(Certificate):
         epsilon: the PML level asked for, in nats.
         kept: the mechanism that keeps the threshold, with its level.
         beyond: the proof that the threshold after `bound` leaks more; None where there is no such one.
+        order: (N, M) the ranks, from 1 to M.
     """
 
     epsilon: float
     kept: LevelCertificate
     beyond: LevelCertificate | None
+    order: FloatArray
 
     @property
     def level(self) -> float:
@@ -45,16 +51,30 @@ class ThresholdCertificate(Certificate):
         return "rational arithmetic"
 
     def verify(self) -> bool:
-        """Whether the mechanism keeps its level and ranks, and the next threshold's bound exceeds epsilon."""
-        if not self.kept.verify() or self.kept.level > self.epsilon:
+        """Whether the claim holds, computed again from the order.
+
+        That the mechanism is `kept`'s, has its level, which is at most epsilon as a float, and emits no rank
+        below `value`; and that with no rank of `bound` or less every mechanism leaks more than epsilon, or
+        there is no higher rank for all letters.
+        """
+        matrix = self.mechanism.matrix
+        if not (np.array_equal(matrix, self.kept.mechanism.matrix) and self.gap == self.bound - self.value):
+            return False
+        kept = self.kept.verify() and self.kept.level <= self.epsilon
+        if not kept or self.order[matrix > 0].min() < self.value:
             return False
         if self.beyond is None:
-            return True
-        proof = self.beyond
-        if proof.multipliers is None:
+            return self.bound >= highest_threshold(self.order)
+        return self._rules_out(self.beyond)
+
+    def _rules_out(self, proof: LevelCertificate) -> bool:
+        """Whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
+        above = np.array_equal(proof.allowed, self.order > self.bound)
+        same = np.array_equal(proof.prior.pmf, self.kept.prior.pmf)
+        if proof.multipliers is None or proof.floor is not None or not (above and same):
             return False
         multipliers = Multipliers(proof.multipliers, proof.weight)
-        return least_level(proof.prior, proof.allowed, proof.floor, multipliers) > self.epsilon
+        return least_level(proof.prior, proof.allowed, None, multipliers) > self.epsilon
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file."""

@@ -12,10 +12,11 @@ from pmlopt.backends.outcome import Options
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.kind import Found, Kind, Method
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS
 from pmlopt.programs.least_leakage.methods import LeastLeakageKind, LevelSearch
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.programs.worst_case.program import BestWorstCase
-from pmlopt.result import WarmStart
+from pmlopt.result import WarmStart, restart_of
 
 
 @dataclass
@@ -31,7 +32,9 @@ class _Tried:
         """The least leakage at a threshold."""
         least = self.program.at(threshold)
         start = LeastLeakageKind().start(least, None)
-        self.found[threshold] = LevelSearch().run(least, self.options, start)
+        limit = self.options.time_limit
+        left = None if limit is None else max(1e-3, limit - (time.perf_counter() - self.begin))
+        self.found[threshold] = LevelSearch().run(least, Options(left, least.tolerance), start)
         return self.found[threshold].certificate
 
     @property
@@ -78,6 +81,7 @@ class ThresholdSearch(Method[BestWorstCase, None, ThresholdCertificate]):
             epsilon=program.epsilon,
             kept=kept,
             beyond=beyond,
+            order=program.order,
         )
         searches = tried.found.values()
         return Found(
@@ -99,7 +103,13 @@ class WorstCaseKind(Kind[BestWorstCase, None, ThresholdCertificate]):
     names = (ThresholdSearch.name,)
 
     def start(self, program: BestWorstCase, warm_start: WarmStart) -> None:
-        """Nothing: each threshold starts from its own closed form."""
+        """Nothing: each threshold starts from its own closed form.
+
+        Raises:
+            ProgramError: a mechanism was given.
+        """
+        if warm_start is not None and warm_start is not False and restart_of(warm_start) is None:
+            raise ProgramError("a highest threshold starts from closed forms: leave out the mechanism")
 
     def automatic(self, program: BestWorstCase, start: None) -> Sequence[ThresholdSearch]:
         """The search over thresholds, the only method."""
@@ -111,7 +121,9 @@ class WorstCaseKind(Kind[BestWorstCase, None, ThresholdCertificate]):
         """The lowest rank that the matrix emits, where its level is within epsilon; nothing is ruled out."""
         if matrix.shape != program.order.shape:
             raise MechanismError(f"the matrix has shape {matrix.shape}, not {program.order.shape}")
-        low = int(program.order[matrix > 0].min())
+        if multipliers is not None:
+            raise ProgramError("a highest threshold has no multipliers of rows: certify the matrix alone")
+        low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())
         least = program.at(low)
         kept = LeastLeakageKind().certify(least, matrix, None).certificate
         if kept.level > program.epsilon:
@@ -124,5 +136,6 @@ class WorstCaseKind(Kind[BestWorstCase, None, ThresholdCertificate]):
             epsilon=program.epsilon,
             kept=kept,
             beyond=None,
+            order=program.order,
         )
         return Found(certificate=certificate, finished=True, message="a matrix that was given")

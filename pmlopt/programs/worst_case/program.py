@@ -19,7 +19,7 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.utility.orders import highest_threshold
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BestWorstCase(Program[ThresholdCertificate]):
     """The highest threshold h such that a mechanism of PML level epsilon emits no rank below h.
 
@@ -40,6 +40,11 @@ class BestWorstCase(Program[ThresholdCertificate]):
     order: FloatArray
     epsilon: float
     outputs: tuple[Label, ...]
+
+    @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """The letters of the prior and the outputs."""
+        return self.prior.labels, self.outputs
 
     @property
     def maximised(self) -> bool:

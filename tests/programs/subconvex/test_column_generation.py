@@ -140,7 +140,7 @@ def test_a_search_ends_with_a_proof(kind: str, seed: int, monkeypatch: pytest.Mo
 def test_each_utility_is_priced(name: str, way: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     by_letters = name not in ("guessing", "own function")
     if way == "search" and not by_letters:
-        return  # refused: see tests/builders/test_columns.py
+        return  # refused: see tests/programs/subconvex
     declare_none(monkeypatch, listing=way == "vertices" or not by_letters)
     case = counted_case(69, seed) if way == "counts" else random_case(69, seed)
     case = case.inside() if name == "hellinger" else case

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,17 @@ from numpy.typing import ArrayLike
 from oracles.designs import random_prior
 from programs.least_leakage.test_least_leakage import EXAMPLE, assert_proved, counting_order
 
-from pmlopt import Prior, Status, best_worst_case, certify, solve, sweep, utility_order, worst_case_utility
+from pmlopt import (
+    Mechanism,
+    Prior,
+    Status,
+    best_worst_case,
+    certify,
+    solve,
+    sweep,
+    utility_order,
+    worst_case_utility,
+)
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.result import Result
@@ -132,3 +144,35 @@ def test_a_matrix_from_elsewhere_is_judged_by_the_lowest_rank_that_it_emits() ->
     assert (safe.value, safe.bound, safe.status) == (2, 3, Status.UNPROVED)
     with pytest.raises(ProgramError, match="leaks"):
         certify(program, np.eye(3))
+
+
+CLAIMED = solve(best_worst_case([0.6, 0.2, 0.2], [[3, 2, 1], [1, 3, 2], [2, 1, 3]], 1.0)).certificate
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"value": 3.0, "bound": 3.0, "gap": 0.0},
+        {"value": 3.0, "gap": -1.0},
+        {"bound": 1.0, "gap": -1.0},
+        {"gap": 1.0},
+        {"beyond": None},
+        {"epsilon": 0.5},
+        {"mechanism": Mechanism(np.eye(3))},
+        {"beyond": replace(CLAIMED.kept, multipliers=np.ones(3))},
+    ],
+    ids=["all", "value", "bound", "gap", "proof", "epsilon", "mechanism", "other proof"],
+)
+def test_an_altered_certificate_does_not_verify(change: dict[str, Any]) -> None:
+    assert CLAIMED.verify()
+    assert not replace(CLAIMED, **change).verify()
+
+
+def test_a_mechanism_is_no_start_and_multipliers_prove_nothing() -> None:
+    program = best_worst_case([0.6, 0.2, 0.2], [[3, 2, 1], [1, 3, 2], [2, 1, 3]], 1.0)
+    with pytest.raises(ProgramError, match="leave out the mechanism"):
+        solve(program, warm_start=np.eye(3))
+    with pytest.raises(ProgramError, match="no multipliers"):
+        certify(program, np.eye(3), np.ones(3))
+    noisy = CLAIMED.mechanism.matrix + np.where(np.array([[3, 2, 1], [1, 3, 2], [2, 1, 3]]) == 1, 1e-17, 0.0)
+    assert certify(program, noisy).value == 2.0
