@@ -1039,3 +1039,30 @@ def test_a_reader_that_leaves_is_no_bug() -> None:
     process.stderr.close()
     assert process.wait() == 141
     assert complaint == ""
+
+
+class TestNoTime:
+    """Where a time limit leaves a gap nothing is contradicted, and nothing is called solved."""
+
+    def test_an_expectation_within_the_gap_is_not_decided(self) -> None:
+        asked = ("solve", "adult-education-information", "--time-limit", 1e-9)
+        assert "not decided" in run(*asked, code=3).output
+        assert run_json(*asked, "--json", code=3)["agrees"] is None
+
+    def test_a_threshold_that_was_not_tried_is_not_ruled_out(self, tmp_path: Path) -> None:
+        prior = tmp_path / "counts.csv"
+        prior.write_text("letter,count\n1,40\n2,30\n3,20\n4,10\n")
+        asked = (
+            "worst-case",
+            "--prior",
+            prior,
+            "--utility",
+            "absolute",
+            "--epsilon",
+            1,
+            "--time-limit",
+            1e-9,
+        )
+        found = run_json(*asked, "--json", code=3)
+        assert found["bound"] > found["value"]
+        assert found["proved"] is False

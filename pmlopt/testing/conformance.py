@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
@@ -17,7 +18,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import SolverError
-from pmlopt.exact.rationals import holds_exactly, snap
+from pmlopt.exact.rationals import GRID, holds_exactly, integers, snap
 from pmlopt.prior import Prior
 from pmlopt.privacy import LDP, Requirement
 from pmlopt.programs.designs import design
@@ -130,7 +131,7 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
     """Check that a set of priors is the same as a worst case and as a robust counterpart.
 
     On random columns: the least mean over the set equals the largest value that the declared constraints
-    allow, the auxiliary values attain it, and exact arithmetic agrees.
+    allow, the auxiliary values attain it, integers give the same, and the worst prior has that mean.
 
     Args:
         priors: the set.
@@ -163,6 +164,29 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
             declared.variables[name].value = value
         worst = max((float(np.max(c.violation())) for c in declared.constraints.values()), default=0.0)
         _demand(worst <= ROUNDING, f"the auxiliary values of {matrix.tolist()} break a constraint by {worst}")
+        reached = np.asarray(declared.value.value)[0]
+        _demand(
+            bool(np.allclose(reached, least, atol=ROUNDING, rtol=0)),
+            f"the auxiliary values of {matrix.tolist()} give {reached}, and the least means are {least}",
+        )
+        sums, unit = priors.least_sum(integers(matrix))
+        exact = np.array([float(Fraction(int(s), int(unit * GRID))) for s in sums]) * _unit_of(matrix)
+        _demand(
+            bool(np.allclose(exact, least, atol=ROUNDING, rtol=0)),
+            f"`least_sum` in integers says {exact} of {matrix.tolist()}, and in floats {least}",
+        )
+        for y, mean in enumerate(least):
+            worst_mean = float(priors.worst_prior(matrix[:, y]) @ matrix[:, y])
+            _demand(
+                abs(worst_mean - mean) <= ROUNDING,
+                f"the worst prior of {matrix[:, y].tolist()} has the mean {worst_mean}, the least is {mean}",
+            )
+
+
+def _unit_of(matrix: FloatArray) -> float:
+    """What `integers` multiplied a matrix by, over `GRID`, the other way round."""
+    largest = np.unravel_index(matrix.argmax(), matrix.shape)
+    return float(matrix[largest] * GRID / int(integers(matrix)[largest]))
 
 
 def _check_names(requirement: Requirement, prior: Prior) -> None:

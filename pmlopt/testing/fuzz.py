@@ -72,6 +72,8 @@ def run(kind: str, seed: int, instances: int, seconds: float = math.inf) -> Tall
             tally.false_claims.append(f"{kind}, seed {seed}, instance {number}: {claim}")
         except PmloptError as error:
             tally.statuses[f"refused ({type(error).__name__})"] += 1
+        except Exception as error:
+            raise RuntimeError(f"{kind}, seed {seed}, instance {number}") from error
         else:
             tally.statuses[result.status.value] += 1
     tally.seconds = time.perf_counter() - begin

@@ -143,6 +143,28 @@ def test_a_set_whose_worst_case_is_another_is_found() -> None:
         check_prior_set(WideBall(PRIOR, 0.1))
 
 
+class DoubledIntegers(L1Ball):
+    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        sums, unit = super().least_sum(matrix)
+        return (2 * sums, unit) if matrix.dtype.kind == "O" else (sums, unit)
+
+
+class NoAuxiliary(L1Ball):
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {name: np.zeros_like(value) for name, value in super().auxiliary(matrix).items()}
+
+
+class OtherWorstPrior(L1Ball):
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        return np.full(self.size, 1 / self.size)
+
+
+@pytest.mark.parametrize("kind", [DoubledIntegers, NoAuxiliary, OtherWorstPrior])
+def test_a_set_that_is_wrong_in_one_form_is_found(kind: type[L1Ball]) -> None:
+    with pytest.raises(ConformanceError):
+        check_prior_set(kind(PRIOR, 0.1), instances=2)
+
+
 def test_the_boundary_is_met_on_both_sides() -> None:
     # a level of log 4 cannot be exceeded on four even letters: nothing is outside, and that is no failure
     check_requirement(PML(math.log(4)), Prior.uniform(4), instances=2)
