@@ -43,6 +43,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "envelope": random_releases.envelope,
     "record-leakage": random_releases.record_leakage,
     "trade-off": random_releases.tradeoff,
+    "worst-case": random_designs.worst_case,
 }
 
 

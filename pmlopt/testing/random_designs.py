@@ -13,6 +13,7 @@ from pmlopt.prior import Prior
 from pmlopt.privacy import LDP, PML
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
+from pmlopt.programs.worst_case.program import best_worst_case
 from pmlopt.result import Result, Status
 from pmlopt.solving import solve
 from pmlopt.testing.independent import (
@@ -162,6 +163,25 @@ def least(rng: np.random.Generator) -> Result[Any]:
         if result.bound > 2e-6:  # a little below the bound the floor is out of reach
             most = largest_gain([prior.pmf], result.bound - 1e-6, gains)
             demand(most <= program.floor.value + SLACK, f"{most} can be reached below the bound")
+    return result
+
+
+def worst_case(rng: np.random.Generator) -> Result[Any]:
+    """A highest threshold within a level: what is kept is kept, and the next one is out of reach."""
+    n, m = int(rng.integers(2, 5)), int(rng.integers(2, 6))
+    prior, order = Prior(rng.dirichlet(np.full(n, 2.0))), utility_order(rng.random((n, m)))
+    epsilon = float(rng.uniform(0.05, 1.2) * prior.max_leakage)
+    result = solve(best_worst_case(prior, order, epsilon, m))
+    matrix = result.mechanism.matrix
+    demand(rows_sum_to_one(matrix), "a row does not sum to exactly one")
+    ratio = exact_ratio([weights_of(prior)], matrix)
+    demand(at_most_exp(ratio, epsilon + 1e-12), f"the ratio is {float(ratio)!r} at {epsilon!r}")
+    demand(result.certificate.verify(), "the check of the proof fails")
+    demand(order[matrix > 0].min() >= result.value, f"a rank below {result.value} occurs")
+    if result.bound < order.max():
+        below = (order <= result.bound) / prior.pmf[:, None]
+        least = -largest_gain([prior.pmf], epsilon - 1e-6, -below)
+        demand(least >= 1e-9, f"a threshold above {result.bound} can be kept but for {least}")
     return result
 
 
