@@ -427,7 +427,7 @@ def test_a_bad_prior_is_bad_input(tmp_path: Path, content: str, message: str) ->
         (["--epsilon", "1", "--utility", "nowhere.csv"], "cannot be read"),
         (["--epsilon", "1", "--utility", "hamming", "-o", "out.txt"], ".txt"),
         (["--epsilon", "1", "--utility", "hamming", "--plot", "out.txt"], ".txt"),
-        (["--epsilon", "1", "--utility", "hamming", "--solver", "magic"], "'magic' is not installed"),
+        (["--epsilon", "1", "--utility", "hamming", "--solver", "magic"], "'magic' does not solve"),
         (["--epsilon", "1", "--utility", "hamming", "--lower", "1"], "--lower belongs to"),
         (["--epsilon", "1", "--utility", "hamming", "--tolerance", "0"], "tolerance"),
         (["--epsilon", "1", "--utility", "hamming", "--outputs", "1,1"], "stands twice"),

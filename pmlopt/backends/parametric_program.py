@@ -37,7 +37,12 @@ _WAYS: Mapping[str, Mapping[str, str | int]] = {
     "primal": {"solver": "simplex", "simplex_strategy": 4, "presolve": "choose"},
     "interior": {"solver": "ipx", "run_crossover": "on", "presolve": "choose"},
     "dual": {"solver": "simplex", "simplex_strategy": 1, "presolve": "off"},
+    "loose": {"solver": "simplex", "simplex_strategy": 1, "presolve": "choose"},
 }
+
+TOLERANCES = {"loose": 1e-8}
+"""Of feasibility; else 1e-10. Beside letters of 1e-6 rounding alone may be more, and HiGHS then ends with
+"Unknown". No proof rests on it."""
 
 
 class MovingProgram:
@@ -115,12 +120,13 @@ class MovingProgram:
     def _run(self, simplex: bool) -> None:
         """Solve, from the last basis by the simplex; where that fails, from none by every method."""
         solver = self._solver
-        ways = [_WAYS["primal" if simplex else "interior"], *_WAYS.values()]
-        for again, way in enumerate(ways):
+        for again, name in enumerate(["primal" if simplex else "interior", *_WAYS]):
             if again:
                 solver.clearSolver()
-            for option, value in way.items():
+            for option, value in _WAYS[name].items():
                 solver.setOptionValue(option, value)
+            for kind in ("primal", "dual"):
+                solver.setOptionValue(f"{kind}_feasibility_tolerance", TOLERANCES.get(name, 1e-10))
             solver.run()
             self.iterations += max(solver.getInfo().simplex_iteration_count, 0)
             status = solver.getModelStatus()
