@@ -3,7 +3,7 @@
     pytest -q --durations=0 -vv > report.txt
     python tests/list_slow.py report.txt
 
-A test is slow if its cases take longer than 0.08 s together; where a few of many cases do, these are listed.
+A test is slow if its cases take longer than 0.03 s together; where a few of many cases do, these are listed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-LONGEST_FAST = 0.08
+LONGEST_FAST = 0.03
 """Seconds: so that what is left takes less than 30 on two cores, half of which is collecting."""
 
 LINE = re.compile(r"^\s*(\d+\.\d+)s (?:call|setup|teardown)\s+(\S.*?)\s*$", re.MULTILINE)

@@ -19,7 +19,7 @@ REPORT = """
 0.01s call     tests/test_a.py::test_cases[x-3]
 0.07s call     tests/test_a.py::test_many[1]
 0.07s call     tests/test_a.py::test_many[2]
-0.05s call     tests/test_a.py::test_short
+0.02s call     tests/test_a.py::test_short
 0.25s call     pmlopt/prior.py::pmlopt.prior.Prior
 ========= 8 passed =========
 """
