@@ -9,6 +9,26 @@ import math
 from collections.abc import Callable
 
 
+def raised(holds: Callable[[float], bool], start: float, most: float = math.inf) -> float:
+    """A number from `start` on at which a condition holds, by steps of 1, 2, 4, ... units in the last place.
+
+    Args:
+        holds: the condition.
+        start: at least 0; near 0 the unit is that of 1e-16.
+        most: the first number from here on is returned unchecked.
+
+    Examples:
+        >>> raised(lambda x: x >= 1 + 4e-16, 1.0) == 1 + 3 * math.ulp(1.0)
+        True
+        >>> raised(lambda x: False, 1.0, most=1.0)
+        1.0
+    """
+    found, step = start, math.ulp(max(start, 1e-16))
+    while found < most and not holds(found):
+        found, step = found + step, 2 * step
+    return found
+
+
 def smallest_holding(holds: Callable[[float], bool], start: float) -> float:
     """The smallest float from `start` on at which a condition holds, a few units in the last place away.
 

@@ -11,6 +11,7 @@ from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 from pmlopt.programs.envelope.dual_bound import largest_ratio
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds, reaches
+from pmlopt.roots import raised
 
 
 def certify_envelope(
@@ -75,18 +76,8 @@ def _bound(
     """The bound of the multipliers where it is below that of Theorem 3, moved up until it is proved."""
     most = program.simple_bound
     if multipliers is not None:
-        bound = math.log(largest_ratio(program, multipliers, math.exp(most)))
-        step = _ulp(bound)
-        while bound < most and not bounds(exact, program.delta, bound, multipliers):
-            bound, step = bound + step, 2 * step
+        near = math.log(largest_ratio(program, multipliers, math.exp(most)))
+        bound = raised(lambda level: bounds(exact, program.delta, level, multipliers), near, most)
         if bound < most:
             return bound, multipliers
-    step = _ulp(most)
-    while not bounds(exact, program.delta, most, None):
-        most, step = most + step, 2 * step
-    return most, None
-
-
-def _ulp(bound: float) -> float:
-    """The distance to the next float, of numbers near 0 that of 1e-16."""
-    return math.ulp(max(bound, 1e-16))
+    return raised(lambda level: bounds(exact, program.delta, level, None), most), None

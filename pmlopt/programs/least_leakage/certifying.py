@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -17,6 +16,7 @@ from pmlopt.prior import Prior
 from pmlopt.privacy import PML
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
 from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.roots import raised
 
 NOISE_THRESHOLDS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Entries of at most one of these become zero: of the one with which least leaks."""
@@ -120,7 +120,9 @@ def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> Float
 
 def _claim(prior: Prior, matrix: FloatArray) -> PML:
     """The PML level of a matrix on the grid, as the least float found that holds in exact arithmetic."""
-    level, step = leakage_level(prior, matrix), 1
-    while not (holds_exactly(prior, PML(level), matrix) and PML(level).holds(prior, Mechanism(matrix))):
-        level, step = level + step * math.ulp(max(level, 1e-16)), 2 * step
-    return PML(level)
+
+    def holds(level: float) -> bool:
+        claim = PML(level)
+        return holds_exactly(prior, claim, matrix) and claim.holds(prior, Mechanism(matrix))
+
+    return PML(raised(holds, leakage_level(prior, matrix)))
