@@ -60,14 +60,18 @@ class Program(ABC, Generic[C_co]):
         """Whether more of the value is better."""
 
     @property
-    @abstractmethod
     def scale(self) -> float:
-        """What a tolerance is a share of, in units of the value; one nat where the value is a leakage."""
+        """What a tolerance is a share of, in units of the value: one nat, one rank, or a utility's range."""
+        return 1.0
 
     @property
     def rounding(self) -> float:
         """The gap that rounding alone may leave, where that does not shrink with the scale."""
         return 0.0
+
+    def allowed_gap(self, tolerance: float) -> float:
+        """The gap, in units of the value, up to which an answer counts as optimal at a tolerance."""
+        return max(tolerance * self.scale, self.rounding)
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:

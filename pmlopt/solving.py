@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -138,7 +138,7 @@ def solve(
         _check_labels(program, warm_start)
     start = kind.start(program, warm_start)
     methods = _methods(kind, program, solver, start)
-    allowed = max(options.tolerance * program.scale, program.rounding)
+    allowed = program.allowed_gap(options.tolerance)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
     for method in methods:
@@ -152,8 +152,10 @@ def solve(
         except Exception as cause:  # a solver may fail in any way: the next one is tried
             attempts.append(f"{method.name}: {type(cause).__name__}: {cause}")
             continue
-        status = _status(kind, program, found, allowed)
-        result = _result(found, method, status, attempts, time.perf_counter() - begin)
+        open_gap = Status.UNPROVED if kind.believes(program, found) else Status.STOPPED
+        status = _status(found, allowed, open_gap)
+        reason = f"{method.reason}: {found.detail}" if found.detail else method.reason
+        result = _result(found, method.name, reason, status, attempts, time.perf_counter() - begin)
         if status is Status.OPTIMAL:
             return result
         results.append(result)
@@ -194,22 +196,10 @@ def certify(
     point = float_array(given, 2, "the matrix", MechanismError)
     rho = None if multipliers is None else float_array(multipliers, 1, "the multipliers", ProgramError)
     found = kind.certify(program, point, rho)
-    allowed = max(program.tolerance * program.scale, program.rounding)
-    status = Status.OPTIMAL if found.certificate.gap <= allowed else Status.UNPROVED
+    status = _status(found, program.allowed_gap(program.tolerance), Status.UNPROVED)
     seconds = time.perf_counter() - begin
-    timings = Timings(compile=0.0, solve=0.0, certify=seconds, total=seconds)
-    return Result(
-        status=Status.VIOLATED if found.certificate.violation > 0 else status,
-        certificate=found.certificate,
-        solver="given",
-        reason=found.message,
-        attempts=(),
-        iterations=None,
-        warm_started=False,
-        timings=timings,
-        closed_form=found.closed_form,
-        restart=Restart("given", found.arrays),
-    )
+    found = replace(found, certify_seconds=seconds)
+    return _result(found, "given", found.message, status, [], seconds)
 
 
 def check_name(name: object) -> None:
@@ -269,22 +259,23 @@ def _share(program: Program[Any], tolerance: float | None, gap: float | None) ->
     return program.tolerance if tolerance is None else tolerance
 
 
-def _status(kind: Kind[Any, Any, Any], program: Program[Any], found: Found[Any], allowed: float) -> Status:
+def _status(found: Found[Any], allowed: float, open_gap: Status) -> Status:
+    """The status of a certificate; `open_gap` where it keeps its limits and its gap is too large."""
     if found.certificate.violation > 0:
         return Status.VIOLATED
     if found.certificate.gap <= allowed:
         return Status.OPTIMAL
-    return Status.UNPROVED if kind.believes(program, found) else Status.STOPPED
+    return open_gap
 
 
 def _result(
-    found: Found[C_co], method: Method[Any, Any, C_co], status: Status, attempts: list[str], seconds: float
+    found: Found[C_co], solver: str, reason: str, status: Status, attempts: list[str], seconds: float
 ) -> Result[C_co]:
     return Result(
         status=status,
         certificate=found.certificate,
-        solver=method.name,
-        reason=f"{method.reason}: {found.detail}" if found.detail else method.reason,
+        solver=solver,
+        reason=reason,
         attempts=tuple(attempts),
         iterations=found.iterations,
         warm_started=found.warm_started,
@@ -295,7 +286,7 @@ def _result(
             total=seconds,
         ),
         closed_form=found.closed_form,
-        restart=Restart(method.name, found.arrays),
+        restart=Restart(solver, found.arrays),
     )
 
 

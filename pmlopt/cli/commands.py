@@ -7,7 +7,6 @@ output any more. Modules are imported where they are used, so that help and audi
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +40,7 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
 from pmlopt.errors import InputError
+from pmlopt.result import finite
 
 if TYPE_CHECKING:
     from pmlopt.instances import Instance
@@ -154,14 +154,14 @@ def audit(
     if as_json:
         echo_json({
             "level": levels["pml"],
-            "levels": {name: level if math.isfinite(level) else None for name, level in levels.items()},
+            "levels": {name: finite(level) for name, level in levels.items()},
             "privacy": asked.privacy_name,
             "epsilon": epsilon,
             "radius": asked.radius,
             "delta": asked.delta,
             "slack": asked.slack,
             "claimed": {} if claim is None else {
-                name: level if math.isfinite(level) else None
+                name: finite(level)
                 for name, level in claim.levels(prior, mechanism).items()
             },
             "holds": holds,

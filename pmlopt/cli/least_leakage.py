@@ -13,6 +13,7 @@ from pmlopt.cli.options import NOT_SOLVED, PATH, Run, code_of, exits, main, runs
 from pmlopt.cli.printing import echo_json, nats, print_table, status
 from pmlopt.cli.reading import read_linear, read_outputs, read_prior
 from pmlopt.errors import InputError
+from pmlopt.result import finite
 
 if TYPE_CHECKING:
     from pmlopt.program import Program
@@ -114,7 +115,7 @@ def worst_case(
     known: dict[str, Any] = {"threshold": kept}
     if epsilon is not None:
         rows.append(("next threshold", _next(result, epsilon)))
-        known |= {"next_bound": _finite(result.certificate.next_bound), "proved": result.gap == 0}
+        known |= {"next_bound": finite(result.certificate.next_bound), "proved": result.gap == 0}
     run.show(result, f"Worst case for {prior_file.name}", rows, known)
     sys.exit(code_of(result))
 
@@ -125,10 +126,6 @@ def _next(result: Result[ThresholdCertificate], epsilon: float) -> str:
     if result.gap > 0:
         return f"{result.bound:.0f} is not ruled out at {epsilon!r}"
     return "none" if math.isinf(beyond) else f"leaks at least {nats(beyond)}"
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def _print_thresholds(prior: Any, order: Any, run: Run) -> None:

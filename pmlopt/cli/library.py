@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 
 import click
@@ -10,6 +9,7 @@ import click
 from pmlopt.cli.options import CLAIM_FAILS, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, progress
 from pmlopt.errors import InputError
+from pmlopt.result import finite
 
 
 @main.command()
@@ -114,7 +114,7 @@ def plan(
         raise InputError("give two of --samples, --target and --delta: the third is computed")
     found = {"letters": letters, "epsilon": epsilon, "target": target, "delta": delta, "samples": samples}
     if as_json:
-        echo_json({**found, "target": target if math.isfinite(target) else None})
+        echo_json({**found, "target": finite(target)})
         return
     print_table(["", ""], [
         ("letters", str(letters)),

@@ -263,8 +263,8 @@ class Run:
         """The solver, the time limit and the tolerance, as `pmlopt.solve` takes them."""
         return {"solver": self.solver, "time_limit": self.time_limit, "tolerance": self.tolerance}
 
-    def solve(self, declare: Callable[[], Program[Any]], start: Result[Any] | None = None) -> Result[Any]:
-        """Declare the program, solve it and write the files; from a result at hand, if there is one."""
+    def solve(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
+        """Declare the program, solve it and write the files."""
         with status("solving", self.as_json):
             from pmlopt.solving import solve
 
@@ -274,7 +274,7 @@ class Run:
                 raise InputError("--plot draws a mechanism for a prior, and this problem has none")
             if self.mps is not None:
                 program.write_mps(self.mps)
-            result = solve(program, warm_start=start, **self.options)
+            result = solve(program, **self.options)
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:

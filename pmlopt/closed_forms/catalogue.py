@@ -23,6 +23,9 @@ from pmlopt.privacy import LDP, PML, MaximalLeakage, Requirement
 from pmlopt.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.uncertainty import ChoquetSet, PriorSet
 
+FORMULA_ROUNDING = 1e-12
+"""How far, in nats, the rounding of a formula may put a level above its limit."""
+
 
 @dataclass(frozen=True)
 class ClosedForm:
@@ -48,6 +51,12 @@ def forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str, Mechanism]]
     for name, form in CLOSED_FORMS.items():
         if form.candidate(prior, privacy):
             yield name, form(prior, privacy, no_gains)
+
+
+def meets(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+    """Whether a form is within the limits up to `FORMULA_ROUNDING`; what is returned is repaired anyway."""
+    levels = privacy.levels(prior, Mechanism(matrix))
+    return all(levels[name] <= limit + FORMULA_ROUNDING for name, limit in privacy.limits.items())
 
 
 def _epsilon(privacy: Requirement) -> float:

@@ -13,9 +13,10 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.program import Program
-from pmlopt.result import C_co, ClosedForm, WarmStart
+from pmlopt.result import C_co, Certificate, ClosedForm, WarmStart
 
 P = TypeVar("P", bound=Program[Any])
+C = TypeVar("C", bound=Certificate)
 S = TypeVar("S")
 """What the methods of a kind may start from."""
 
@@ -51,6 +52,17 @@ class Found(Generic[C_co]):
     certify_seconds: float = 0.0
     closed_form: ClosedForm | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]:
+    """What `certify` makes of a matrix from anywhere, which may be a start for the next program."""
+    return Found(
+        certificate=certificate,
+        finished=True,
+        message="a matrix that was given",
+        closed_form=closed_form,
+        arrays={"matrix": certificate.mechanism.matrix},
+    )
 
 
 class Method(ABC, Generic[P, S, C_co]):

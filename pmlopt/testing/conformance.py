@@ -18,7 +18,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import SolverError
-from pmlopt.exact.rationals import GRID, holds_exactly, integers, snap
+from pmlopt.exact.rationals import GRID, holds_exactly, snap
 from pmlopt.prior import Prior
 from pmlopt.privacy import LDP, Requirement
 from pmlopt.programs.designs import design
@@ -169,8 +169,8 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
             bool(np.allclose(reached, least, atol=ROUNDING, rtol=0)),
             f"the auxiliary values of {matrix.tolist()} give {reached}, and the least means are {least}",
         )
-        sums, unit = priors.least_sum(integers(matrix))
-        exact = np.array([float(Fraction(int(s), int(unit * GRID))) for s in sums]) * _unit_of(matrix)
+        sums, unit = priors.least_sum((matrix * GRID).astype(np.int64).astype(object))
+        exact = np.array([float(Fraction(int(s), int(unit) * GRID)) for s in sums])
         _demand(
             bool(np.allclose(exact, least, atol=ROUNDING, rtol=0)),
             f"`least_sum` in integers says {exact} of {matrix.tolist()}, and in floats {least}",
@@ -181,12 +181,6 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
                 abs(worst_mean - mean) <= ROUNDING,
                 f"the worst prior of {matrix[:, y].tolist()} has the mean {worst_mean}, the least is {mean}",
             )
-
-
-def _unit_of(matrix: FloatArray) -> float:
-    """What `integers` multiplied a matrix by, over `GRID`, the other way round."""
-    largest = np.unravel_index(matrix.argmax(), matrix.shape)
-    return float(matrix[largest] * GRID / int(integers(matrix)[largest]))
 
 
 def _check_names(requirement: Requirement, prior: Prior) -> None:

@@ -66,11 +66,6 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
         return True
 
     @property
-    def scale(self) -> float:
-        """One nat: the value is a leakage."""
-        return 1.0
-
-    @property
     def attack(self) -> cp.Expression:
         """(M', N) the post-processing of the merged outputs; rows may sum to less than one."""
         return cp.reshape(self.variables["attack"], self.merged.T.shape, order="C")

@@ -14,7 +14,7 @@ from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import InputError, ProgramError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.programs.kind import Found, Kind, Method, MethodError
+from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers
 from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level
 from pmlopt.programs.least_leakage.level_search import search_level, support_multipliers
@@ -103,13 +103,7 @@ class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
                 raise ProgramError(f"there are {len(multipliers)} multipliers: give one for each letter")
             proofs.append(Multipliers(multipliers, 0.0))
         certificate = certify_level(program, matrix, proofs)
-        return Found(
-            certificate=certificate,
-            finished=True,
-            message="a matrix that was given",
-            closed_form=_closed(program, known_mechanism(program), certificate),
-            arrays={"matrix": certificate.mechanism.matrix},
-        )
+        return certified(certificate, _closed(program, known_mechanism(program), certificate))
 
 
 def known_mechanism(program: LeastLeakage) -> FloatArray:

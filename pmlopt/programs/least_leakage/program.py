@@ -65,11 +65,6 @@ class LeastLeakage(Program[LevelCertificate]):
         return False
 
     @property
-    def scale(self) -> float:
-        """One nat: the value is a level."""
-        return 1.0
-
-    @property
     def mechanism(self) -> cp.Expression:
         """(N, M) the matrix; zero where a pair is not allowed."""
         entries = self.variables["entries"]

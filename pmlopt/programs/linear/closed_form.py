@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from pmlopt import closed_forms
 from pmlopt.arrays import FloatArray
-from pmlopt.closed_forms.catalogue import forms
+from pmlopt.closed_forms.catalogue import forms, meets
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.linear.dual_bound import raw_bound, rounding_in
 from pmlopt.programs.linear.program import LinearDesign
@@ -55,7 +55,7 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
     found = [
         (expectation(prior, gains, matrix), name, matrix)
         for name, matrix in _candidates(program)
-        if _feasible(program, matrix)
+        if meets(prior, program.privacy, matrix)
     ]
     most = max(gain for gain, _, _ in found)
     for gain, name, matrix in found:
@@ -86,12 +86,6 @@ def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
     matrix = np.zeros(program.table.shape)
     matrix[:, outputs] = form.matrix[:, columns]
     return matrix
-
-
-def _feasible(program: LinearDesign, matrix: FloatArray) -> bool:
-    """Within the limits up to the rounding of a formula; what is returned is repaired and checked anyway."""
-    levels = program.privacy.levels(program.prior, Mechanism(matrix))
-    return all(levels[name] <= limit + 1e-12 for name, limit in program.privacy.limits.items())
 
 
 def _multipliers(program: LinearDesign, matrix: FloatArray) -> Iterator[FloatArray]:

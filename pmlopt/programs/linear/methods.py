@@ -16,7 +16,7 @@ from pmlopt.backends.outcome import Options, Outcome, Point
 from pmlopt.backends.structured import simplex
 from pmlopt.errors import InfeasibleError, MechanismError, SolverUnavailableError
 from pmlopt.mechanism import as_mechanism, paired
-from pmlopt.programs.kind import Found, Kind, Method, MethodError
+from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear
@@ -301,13 +301,7 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
         """Repaired; with the multipliers of the rows over the prior, or a few that need no solver."""
         certificate = certify_linear(program, matrix, multipliers)
         known = known_optimum(program)
-        return Found(
-            certificate=certificate,
-            finished=True,
-            message="a matrix that was given",
-            closed_form=_beside(known, certificate),
-            arrays={"matrix": certificate.mechanism.matrix},
-        )
+        return certified(certificate, _beside(known, certificate))
 
 
 def _facts(program: LinearDesign, start: Start) -> Facts:

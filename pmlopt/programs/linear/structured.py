@@ -55,7 +55,7 @@ def run(
             return np.inf
         return _gap(program, matrix, task.multipliers(point.y)) / task.scale
 
-    allowed = max(options.tolerance * program.scale, program.rounding) / task.scale
+    allowed = program.allowed_gap(options.tolerance) / task.scale
     halfway = START_GAP_SHARE * program.scale / task.scale
     ready = time.perf_counter()
     with one_thread():

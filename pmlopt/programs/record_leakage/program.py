@@ -42,11 +42,6 @@ class RecordLeakage(Program[RecordCertificate]):
         """The worst prior leaks most."""
         return True
 
-    @property
-    def scale(self) -> float:
-        """One nat: the value is a leakage."""
-        return 1.0
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.entropy:.9g} nats of entropy>"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.arrays import FloatArray
 from pmlopt.exact.repair import repair
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -42,11 +42,8 @@ def certify_columns(
         relaxed, name = program.space.bound(closed, np.inf, None)
         if relaxed < bound:
             bound, pricing, rho = relaxed, name, closed
-    p = program.prior.pmf
-    alone = program.space.worths(np.diag(1 / p))  # priced at this, no column is worth more than it costs
-    everything = float(p @ alone) + rounding_of(len(p), float(p @ np.abs(alone)))
-    if everything < bound:
-        bound, pricing, rho = everything, "everything", alone
+    if program.space.everything_bound < bound:
+        bound, pricing, rho = program.space.everything_bound, "everything", program.space.released
     return ColumnCertificate(
         prior=program.prior,
         privacy=program.privacy,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pmlopt.closed_forms.catalogue import forms
+from pmlopt.closed_forms.catalogue import forms, meets
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.certifying import certify_columns
@@ -14,9 +14,6 @@ from pmlopt.result import ClosedForm
 NEGLIGIBLE_GAP = 1e-10
 """A closed form counts as optimal when its proved gap is below this share of the utility's range."""
 
-FORMULA_ROUNDING = 1e-12
-"""How far, in nats, the rounding of a formula may put a level above its limit."""
-
 
 def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
     """The first closed form whose utility equals the bound on all, but for rounding; None without one."""
@@ -25,7 +22,7 @@ def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> Clos
     trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
     for name, form in [*trivial, *forms(prior, program.privacy)]:
         value = program.utility.value(prior, form.matrix)
-        if value >= least and _feasible(program, form.matrix):
+        if value >= least and meets(prior, program.privacy, form.matrix):
             return ClosedForm(name, value, certificate.value - value)
     return None
 
@@ -38,7 +35,7 @@ def by_formula(program: ColumnDesign, allowed: float) -> ColumnCertificate | Non
     """
     p = program.prior.pmf
     for _, form in forms(program.prior, program.privacy):
-        if not _feasible(program, form.matrix):
+        if not meets(program.prior, program.privacy, form.matrix):
             continue
         law = p @ form.matrix
         columns = form.matrix[:, law > 0] / law[law > 0]
@@ -47,8 +44,3 @@ def by_formula(program: ColumnDesign, allowed: float) -> ColumnCertificate | Non
         if certificate.gap <= allowed:
             return certificate
     return None
-
-
-def _feasible(program: ColumnDesign, matrix: np.ndarray) -> bool:
-    levels = program.privacy.levels(program.prior, Mechanism(matrix))
-    return all(levels[name] <= limit + FORMULA_ROUNDING for name, limit in program.privacy.limits.items())

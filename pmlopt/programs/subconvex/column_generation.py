@@ -67,7 +67,7 @@ class _Generation:
 
     def __init__(self, program: ColumnDesign, options: Options, begin: float) -> None:
         self.program, self.options, self.begin = program, options, begin
-        self.allowed = 0.9 * max(options.tolerance * program.scale, program.rounding)
+        self.allowed = 0.9 * program.allowed_gap(options.tolerance)
         self.pricer = program.space.pricer()
         self.master = Master(program.lifts, program.worths, program.scale)
         self.rounds = 0

@@ -102,10 +102,20 @@ class ColumnSpace(ABC):
         return float(self.worths(np.ones((self.prior.size, 1)))[0])
 
     @cached_property
+    def released(self) -> FloatArray:
+        """(N,) what each letter tells if released: multipliers at which no column is worth its cost."""
+        return self.worths(np.diag(1 / self.prior.pmf))
+
+    @cached_property
     def everything(self) -> float:
         """The utility of releasing the secret, which no mechanism exceeds: `sum_x p[x] mu(e_x / p[x])`."""
+        return float(self.prior.pmf @ self.released)
+
+    @cached_property
+    def everything_bound(self) -> float:
+        """The same with what rounding may hide: the bound of the multipliers `released`."""
         p = self.prior.pmf
-        return float(p @ self.worths(np.diag(1 / p)))
+        return self.everything + rounding_of(len(p), float(p @ np.abs(self.released)))
 
     @cached_property
     def steepest(self) -> float:

@@ -14,7 +14,7 @@ from pmlopt.backends import highs, through_cvxpy
 from pmlopt.backends.outcome import Options, Outcome, Point
 from pmlopt.errors import InputError, MechanismError, SolverUnavailableError
 from pmlopt.mechanism import paired
-from pmlopt.programs.kind import Found, Kind, Method, MethodError
+from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.certifying import certify_columns
 from pmlopt.programs.subconvex.closed_form import by_formula, known_columns
@@ -53,7 +53,7 @@ class ColumnMethod(Method[ColumnDesign, ColumnStart, ColumnCertificate]):
         if outcome.found is None:
             raise MethodError(outcome.message)
         clock = time.perf_counter()
-        allowed = max(options.tolerance * program.scale, program.rounding)
+        allowed = program.allowed_gap(options.tolerance)
         found = outcome.found
         try:
             certificate = certify_columns(program, found.matrix, found.multipliers, allowed, found.proved)
@@ -153,13 +153,7 @@ class ColumnKind(Kind[ColumnDesign, ColumnStart, ColumnCertificate]):
     ) -> Found[ColumnCertificate]:
         """Repaired; the bound from the multipliers of the rows over the prior, or in closed form."""
         certificate = certify_columns(program, matrix, multipliers, 0.0)
-        return Found(
-            certificate=certificate,
-            finished=True,
-            message="a matrix that was given",
-            closed_form=known_columns(program, certificate),
-            arrays={"matrix": certificate.mechanism.matrix},
-        )
+        return certified(certificate, known_columns(program, certificate))
 
 
 def _many(program: ColumnDesign) -> str:

@@ -15,7 +15,7 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.mechanism import as_mechanism
-from pmlopt.programs.kind import Found, Kind, Method, MethodError
+from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import (
     ClosedEnd,
@@ -205,12 +205,7 @@ class TradeoffKind(Kind[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
             rows = within_leakage(program, rows, audit, max(0.0, program.limit - tolerance))
             audit = audited(program, rows, tolerance, enough=program.limit)
         certificate = certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0))
-        return Found(
-            certificate=certificate,
-            finished=True,
-            message="a matrix that was given",
-            arrays={"matrix": certificate.mechanism.matrix},
-        )
+        return certified(certificate)
 
 
 def _deadline(begin: float, options: Options) -> float:

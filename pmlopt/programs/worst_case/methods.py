@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import MechanismError, ProgramError
-from pmlopt.programs.kind import Found, Kind, Method
+from pmlopt.programs.kind import Found, Kind, Method, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS
 from pmlopt.programs.least_leakage.methods import LeastLeakageKind, LevelSearch
@@ -138,4 +138,4 @@ class WorstCaseKind(Kind[BestWorstCase, None, ThresholdCertificate]):
             beyond=None,
             order=program.order,
         )
-        return Found(certificate=certificate, finished=True, message="a matrix that was given")
+        return certified(certificate)

@@ -52,11 +52,6 @@ class BestWorstCase(Program[ThresholdCertificate]):
         return True
 
     @property
-    def scale(self) -> float:
-        """One rank."""
-        return 1.0
-
-    @property
     def highest(self) -> int:
         """The highest rank that every letter has an output of."""
         return highest_threshold(self.order)
