@@ -209,7 +209,9 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     share = probability(delta)
     p, m = paired(prior, mechanism)
     order, shares, masses = _by_ratio(p, m)
-    taken = np.clip(share - (np.cumsum(masses, axis=1) - masses), 0.0, masses) / masses
+    before = np.zeros_like(masses)  # a sum of its own: cumsum less the mass loses digits of rare outcomes
+    before[:, 1:] = np.cumsum(masses[:, :-1], axis=1)
+    taken = np.clip(share - before, 0.0, masses) / masses
     best = int((shares * taken).sum(axis=1).argmax())
     event = np.zeros(len(m.outputs))
     event[np.flatnonzero(m.support)[order[best]]] = taken[best]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from strategies import MODEST, epsilons, exact, exact_law, log_of, pairs
@@ -322,6 +322,7 @@ def algorithm_1(p: FloatArray, matrix: FloatArray, delta: float) -> float:
 
 
 @given(pairs(tiny=False), DELTAS)
+@example((np.array([0.5, 0.5]), np.array([[0.999999999, 0.0, 9.99999999e-10], [1.0, 0.0, 0.0]])), 1e-9)
 @MODEST
 def test_the_binary_envelope_is_algorithm_1(pair: tuple[FloatArray, FloatArray], delta: float) -> None:
     found = binary_envelope(*pair, delta)
