@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from pmlopt.arrays import float_array
 from pmlopt.backends.outcome import options_of
 from pmlopt.errors import MechanismError, PmloptError, ProgramError, SolverError, SolverUnavailableError
+from pmlopt.isolation import run_apart
 from pmlopt.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.program import Program
 from pmlopt.programs.envelope.methods import EnvelopeKind
@@ -94,6 +95,7 @@ def solve(
     time_limit: float | None = None,
     tolerance: float | None = None,
     gap: float | None = None,
+    isolated: bool = False,
 ) -> Result[C_co]:
     """Solve a program and prove the answer.
 
@@ -116,12 +118,15 @@ def solve(
         tolerance: the largest certified gap to accept, as a share of `program.scale`; left out,
             `program.tolerance`. Added constraints may be violated by 1e-6 of their unit.
         gap: the same in units of the value (nats, where the value is a leakage), in place of a share.
+        isolated: whether each method runs in a process of its own (a fork of this one). One that hangs is
+            stopped 30 seconds after the time limit, or after an hour where there is none; one whose process
+            dies has failed; either way the next is tried. Variables that you declared keep their values.
 
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
         SolverError: no method reached the tolerance; `.result` carries the best certified Result.
         SolverUnavailableError: the solver's name is unknown, or it cannot take this program.
-        InputError: a limit is not positive, or the warm start does not fit.
+        InputError: a limit is not positive, the warm start does not fit, or processes cannot be forked here.
 
     Examples:
         >>> from pmlopt import ExpectedLoss, PML, Prior, design
@@ -143,7 +148,10 @@ def solve(
     results: list[Result[C_co]] = []
     for method in methods:
         try:
-            found = method.run(program, options, start)
+            if isolated:
+                found = run_apart(method, program, options, start)
+            else:
+                found = method.run(program, options, start)
         except MethodError as cause:
             attempts.append(f"{method.name}: {cause}")
             continue

@@ -35,6 +35,7 @@ LAYERS = (
     "program",
     "exact",
     "programs",
+    "isolation",
     "solving",
     "sweeps",
     "instances",

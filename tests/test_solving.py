@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -25,6 +29,7 @@ from pmlopt import (
     Status,
     closed_forms,
     design,
+    isolation,
     leakage_level,
     solve,
 )
@@ -608,6 +613,9 @@ def test_a_result_reads_as_one_line() -> None:
     assert "<= 0.25 nats; highs" in text
 
 
+@pytest.mark.filterwarnings(
+    "ignore:This process:DeprecationWarning"
+)  # of Python 3.12, on fork beside threads
 class TestFailures:
     """Whatever a solver does, the next one is tried, and nothing foreign comes out of `solve`."""
 
@@ -646,6 +654,34 @@ class TestFailures:
     def test_alone_it_is_a_solver_error(self, failure: Exception) -> None:
         with pytest.raises(SolverError, match=type(failure).__name__):
             solve(self.PROGRAM, self.Broken(failure))
+
+    @pytest.mark.parametrize(
+        ("harm", "account"),
+        [(partial(time.sleep, 60), "did not end within 0.2 s"), (partial(os._exit, 11), "exit code 11")],
+        ids=["hangs", "dies"],
+    )
+    def test_in_a_process_of_its_own_it_harms_nobody(
+        self, harm: Callable[[], None], account: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Harmful(Method[Any, Any, Any]):
+            name, reason = "highs", "a test"
+
+            def run(self, program: Any, options: Any, start: Any) -> Found[Any]:
+                harm()
+                raise AssertionError
+
+        monkeypatch.setattr(isolation, "GRACE", 0.1)
+        with pytest.raises(SolverError, match=account):
+            solve(self.PROGRAM, Harmful(), time_limit=0.1, isolated=True)
+
+    def test_what_is_solved_apart_is_the_same(self) -> None:
+        assert solve(self.PROGRAM, isolated=True).value == solve(self.PROGRAM).value
+
+    def test_what_is_raised_apart_is_the_same(self) -> None:
+        with pytest.raises(InfeasibleError):
+            solve(
+                self.PROGRAM.with_constraints(impossible=cp.sum(self.PROGRAM.mechanism) <= 1), isolated=True
+            )
 
     @pytest.mark.parametrize(
         "utility", [ExpectedLoss(hamming), MutualInformation()], ids=["linear", "convex"]

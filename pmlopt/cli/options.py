@@ -242,6 +242,7 @@ class Run:
     solver: str
     time_limit: float | None
     tolerance: float | None
+    isolated: bool
     mps: Path | None
     plot: Path | None
     as_json: bool
@@ -260,8 +261,13 @@ class Run:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The solver, the time limit and the tolerance, as `pmlopt.solve` takes them."""
-        return {"solver": self.solver, "time_limit": self.time_limit, "tolerance": self.tolerance}
+        """How to solve, as `pmlopt.solve` takes it."""
+        return {
+            "solver": self.solver,
+            "time_limit": self.time_limit,
+            "tolerance": self.tolerance,
+            "isolated": self.isolated,
+        }
 
     def solve(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
         """Declare the program, solve it and write the files."""
@@ -312,6 +318,11 @@ _RUN_OPTIONS = (
         type=float,
         help="Largest certified gap: a share of the utility's range, or nats where a level is sought; "
         "1e-7 where left out (1e-6 for trade-offs).",
+    ),
+    click.option(
+        "--isolated",
+        is_flag=True,
+        help="Run each solver in a process of its own: one that hangs is stopped, and the next is tried.",
     ),
     click.option("--mps", type=PATH, help="Write the LP in the MPS format too."),
     click.option("--plot", type=PATH, help="Draw the mechanism: .png, .pdf or .svg."),
