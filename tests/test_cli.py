@@ -587,8 +587,8 @@ class TestSamples:
 
     def test_the_prior_comes_from_one_file(self, counts: Path) -> None:
         asked = ("design", "--epsilon", "1", "--utility", "hamming")
-        assert "one of them" in run(*asked, code=2).output
-        assert "one of them" in run(*asked, "--counts", counts, "--prior", counts, code=2).output
+        assert "give the prior by" in run(*asked, code=2).output
+        assert "counts are its sample" in run(*asked, "--counts", counts, "--prior", counts, code=2).output
 
     def test_probabilities_have_no_sample_size(self, tmp_path: Path) -> None:
         path = tmp_path / "prior.csv"
@@ -607,6 +607,51 @@ class TestSamples:
         reached = run_json(*asked, "--delta", "1e-5", "--samples", samples)["target"]
         assert math.log(6) - 1e-4 <= reached <= math.log(6)
         assert "11,420" in run(*asked, "--target", math.log(6), "--delta", "1e-5").output
+
+    def test_a_plan_uses_what_is_known_beforehand(self) -> None:
+        asked = (
+            "plan",
+            "--letters",
+            "20",
+            "--epsilon",
+            math.log(5),
+            "--target",
+            math.log(6),
+            "--delta",
+            "1e-5",
+        )
+        phi = math.log(9) / 0.8  # log((1 - kappa) / kappa) / (1 - 2 kappa)
+        events = math.log(2**20 - 2) - math.log(1e-5)
+        assert run_json(*asked, "--kappa", "0.1")["samples"] == math.ceil(events * 900 / phi)
+        two = ("plan", "--letters", "2", "--epsilon", math.log(1.5), "--target", math.log(1.6))
+        width = (1 - 1.5 / 1.6) * 0.4 / 0.5  # (1 - e^(eps - eps')) least / (e^eps - 1)
+        known = run_json(*two, "--delta", "0.01", "--least", "0.4")["samples"]
+        assert known == math.ceil(math.log(2 / 0.01) / (2 * width**2))
+
+    def test_a_sample_beside_the_prior_may_have_letters_that_were_not_seen(self, tmp_path: Path) -> None:
+        prior, counts, out = (tmp_path / name for name in ("prior.csv", "counts.csv", "mechanism.csv"))
+        prior.write_text("letter,probability\na,0.6\nb,0.3\nc,0.1\n")
+        counts.write_text("letter,count\nc,0\na,700\nb,300\n")
+        asked = ("--prior", prior, "--counts", counts, "--delta", "0.05")
+        for region in ("l1-ball", "clopper-pearson"):
+            design = (
+                "design",
+                *asked,
+                "--region",
+                region,
+                "--epsilon",
+                "1",
+                "--utility",
+                "hamming",
+                "-o",
+                out,
+            )
+            assert run_json(*design)["status"] == "optimal"
+            audited = run_json("audit", out, *asked, "--region", region, "--epsilon", "1")
+            assert audited["holds"]
+            assert audited["levels"]["pml_robust"] == pytest.approx(1.0, abs=1e-9)
+        counts.write_text("letter,count\nc,0.5\na,700\nb,300\n")
+        assert "whole number" in run("audit", out, *asked, code=2).output
 
     def test_a_plan_needs_two_of_three(self) -> None:
         asked = ("plan", "--letters", "4", "--epsilon", "1")

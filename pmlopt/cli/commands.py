@@ -145,6 +145,8 @@ def audit(
     levels = levels_of(prior, mechanism)
     if asked.robust:
         levels["pml_robust"] = asked.requirement(0.0, prior).level(prior, mechanism)
+    if asked.slack is not None:
+        levels["approximate_pml"] = asked.requirement(0.0, prior).level(prior, mechanism)
     claim = None if epsilon is None else asked.requirement(epsilon, prior)
     holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
     exact = rows_are_exact(mechanism.matrix)

@@ -85,6 +85,18 @@ def bench(repeats: int, as_json: bool) -> None:
 @click.option("--target", type=float, help="The level above it under the true distribution, in nats.")
 @click.option("--delta", type=float, help="The probability over the sample that it fails.")
 @click.option("--samples", type=int, help="The number of observations.")
+@click.option(
+    "--kappa",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="At least the balance of the true distribution, where it is known: shrinks the radius.",
+)
+@click.option(
+    "--least",
+    type=float,
+    help="At most the least probability of the estimate, where it is known: for the first privacy region.",
+)
 @json_option
 @exits
 def plan(
@@ -93,6 +105,8 @@ def plan(
     target: float | None,
     delta: float | None,
     samples: int | None,
+    kappa: float,
+    least: float | None,
     as_json: bool,
 ) -> None:
     """What a sample can promise: give two of --samples, --target and --delta for the third.
@@ -105,11 +119,11 @@ def plan(
     if None not in (target, delta, samples):
         raise InputError("--samples, --target and --delta are all given: leave out the one to compute")
     if target is not None and delta is not None:
-        samples = samples_needed(letters, epsilon, target, delta)
+        samples = samples_needed(letters, epsilon, target, delta, kappa, least)
     elif target is not None and samples is not None:
-        delta = failure_bound(samples, letters, epsilon, target)
+        delta = failure_bound(samples, letters, epsilon, target, kappa, least)
     elif delta is not None and samples is not None:
-        target = level_with_confidence(samples, letters, epsilon, delta)
+        target = level_with_confidence(samples, letters, epsilon, delta, kappa, least)
     else:
         raise InputError("give two of --samples, --target and --delta: the third is computed")
     found = {"letters": letters, "epsilon": epsilon, "target": target, "delta": delta, "samples": samples}

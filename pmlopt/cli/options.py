@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 
 from pmlopt import __version__, files
+from pmlopt.arrays import Label
 from pmlopt.cli.printing import echo_json, print_result, say, status
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pmlopt.privacy import Requirement
     from pmlopt.program import Program
     from pmlopt.result import Result
-    from pmlopt.uncertainty import PriorSet
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 A = ParamSpec("A")
@@ -126,13 +126,12 @@ class Asked:
     region: str | None
 
     def prior(self) -> Prior:
-        """The prior, from probabilities or counts."""
-        if (self.prior_file is None) == (self.counts_file is None):
-            raise InputError("give the prior by --prior FILE or by --counts FILE, one of them")
-        if self.counts_file is not None:
-            return read_counts(self.counts_file)
-        assert self.prior_file is not None
-        return read_prior(self.prior_file)
+        """The prior, from probabilities or counts: with both, the probabilities."""
+        self.check()
+        if self.prior_file is not None:
+            return read_prior(self.prior_file)
+        assert self.counts_file is not None
+        return read_counts(self.counts_file)
 
     @property
     def files(self) -> list[Path]:
@@ -153,34 +152,42 @@ class Asked:
 
     def check(self) -> None:
         """Complain of options that do not belong together."""
+        if self.prior_file is None and self.counts_file is None:
+            raise InputError("give the prior by --prior FILE or by --counts FILE")
+        if self.prior_file is not None and self.counts_file is not None and self.delta is None:
+            raise InputError("--prior and --counts are both given: with --delta the counts are its sample")
         if self.lower is not None and self.privacy_name != "lip":
             raise InputError(f"--lower belongs to --privacy lip, not to {self.privacy_name}")
         if (self.slack is None) == (self.privacy_name == "approximate-pml"):
             raise InputError("--privacy approximate-pml and --slack belong together: give both")
-
-    def requirement(self, epsilon: float, prior: Prior) -> Requirement:
-        """The privacy requirement that the options name, at a level epsilon in nats."""
-        from pmlopt.privacy import PML, requirement_named
-
-        self.check()
-        priors = self.priors(prior)
-        if priors is None:
-            return requirement_named(self.privacy_name, epsilon, self.lower, self.slack)
-        if self.privacy_name != "pml":
-            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
-        return PML(epsilon, over=priors)
-
-    def priors(self, prior: Prior) -> PriorSet | None:
-        """The set of priors, if one is asked for."""
-        from pmlopt.uncertainty import REGIONS, L1Ball
-
         if self.radius is not None and self.delta is not None:
             raise InputError("--radius and --delta both say how large the set of priors is: give one")
         if self.region is not None and self.delta is None:
             raise InputError("--region is about a sample: give --delta too")
+        if self.robust and self.privacy_name != "pml":
+            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
+
+    def requirement(self, epsilon: float, prior: Prior) -> Requirement:
+        """The privacy requirement that the options name, at a level epsilon in nats."""
+        from pmlopt.privacy import PML, requirement_named
+        from pmlopt.uncertainty import REGIONS, L1Ball
+
         if self.delta is not None:
-            return REGIONS[self.region or "l1-ball"](prior, self.delta)
-        return None if self.radius is None else L1Ball(prior, self.radius)
+            sample = prior if self.prior_file is None or self.counts_file is None else self._sample(prior)
+            return PML(epsilon, over=REGIONS[self.region or "l1-ball"](sample, self.delta))
+        if self.radius is not None:
+            return PML(epsilon, over=L1Ball(prior, self.radius))
+        return requirement_named(self.privacy_name, epsilon, self.lower, self.slack)
+
+    def _sample(self, prior: Prior) -> dict[Label, int]:
+        """How often each letter was seen, maybe never; in the prior's order where they are the same."""
+        assert self.counts_file is not None
+        labels, numbers = files.read_letters(self.counts_file)
+        counts = [int(number) for number in numbers if isinstance(number, int)]
+        if len(counts) < len(numbers) or len(set(labels)) < len(labels):
+            raise InputError(f"{self.counts_file}: give a whole number for each letter, and each letter once")
+        seen = dict(zip(labels, counts, strict=True))
+        return {letter: seen[letter] for letter in prior.labels} if set(seen) == set(prior.labels) else seen
 
 
 _ASKED_OPTIONS = (
@@ -190,7 +197,8 @@ _ASKED_OPTIONS = (
     ),
     click.option(
         "--counts", "counts_file", type=PATH,
-        help="The same with whole counts only: the sample size counts.",
+        help="The same with whole counts only: the sample size counts. Beside --prior, by which the utility "
+        "is then measured, it is the sample of --delta, and may have letters that were not seen.",
     ),
     click.option(
         "--privacy", "privacy_name", default="pml", show_default=True,

@@ -275,7 +275,7 @@ def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray]
     return np.minimum(start * np.exp(far), 1.0)
 
 
-REGIONS: Mapping[str, Callable[[Prior, float], PriorSet]] = {
+REGIONS: Mapping[str, Callable[[Prior | Mapping[Label, int], float], PriorSet]] = {
     "l1-ball": confidence_ball,
     "clopper-pearson": confidence_box,
 }

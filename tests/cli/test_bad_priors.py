@@ -65,8 +65,8 @@ def test_a_bad_prior_is_refused_with_its_name(folder: Path, command: str, kind: 
         ("--prior .", "cannot be read"),
         ("--prior p.csv/x", "cannot be read"),
         ("--prior " + "a" * 300 + ".csv", "cannot be read"),
-        ("--prior p.csv --counts p.csv", "one of them"),
-        ("", "one of them"),
+        ("--prior p.csv --counts p.csv", "counts are its sample"),
+        ("", "give the prior by"),
         ("--prior ''", "cannot be read"),
     ],
 )
