@@ -22,7 +22,7 @@ COLUMNS_PER_ROUND = 400
 MAX_PRICING_ROUNDS = 500
 """Rounds after which the mechanism in hand is returned with the gap that is left."""
 
-RANDOM_STARTS_PER_LETTER = 3
+RANDOM_STARTS_PER_LETTER = 4
 """Random columns to start from, for each letter, where pricing is a search."""
 
 

@@ -12,6 +12,7 @@ from pmlopt.programs.subconvex.column_batch import Columns, joined
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.knapsack_branch_and_bound import BranchAndBound, largest
 from pmlopt.programs.subconvex.knapsack_relaxation import relaxed
+from pmlopt.programs.subconvex.near_perfect import near_perfect
 from pmlopt.programs.subconvex.pricing import Priced
 from pmlopt.programs.subconvex.staircase_search import staircase_bound
 from pmlopt.uncertainty.column_families import Box, Family, Staircase
@@ -51,11 +52,16 @@ class SearchPricer:
 
     def seeds(self, count: int) -> list[Columns]:
         """Columns of little loss on random sets, `count` of each family: together they cover the letters."""
+        return [self._seeds(family, count) for family in self.families]
+
+    def _seeds(self, family: Family, count: int) -> Columns:
+        found = near_perfect(family, self.kernel.p, count, self._rng) if isinstance(family, Box) else None
+        if found is not None:
+            return found
         free = np.zeros(len(self.kernel.p))
-        return [
-            joined([self._core(family, free, self._rng.permutation(len(free)), 1)[1] for _ in range(count)])
-            for family in self.families
-        ]
+        return joined(
+            [self._core(family, free, self._rng.permutation(len(free)), 1)[1] for _ in range(count)]
+        )
 
     def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
         """The best columns of the core, or of branch and bound; see `Pricer.price`."""
