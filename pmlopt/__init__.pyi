@@ -30,7 +30,11 @@ from .privacy import LDP as LDP
 from .privacy import LIP as LIP
 from .privacy import PML as PML
 from .privacy import ApproximatePML as ApproximatePML
+from .privacy import GainLeakage as GainLeakage
 from .privacy import MaximalLeakage as MaximalLeakage
+from .privacy import MetricPrivacy as MetricPrivacy
+from .privacy import Pufferfish as Pufferfish
+from .privacy import RatioBound as RatioBound
 from .program import Program as Program
 from .programs.designs import design as design
 from .programs.envelope.program import envelope as envelope
@@ -44,6 +48,7 @@ from .programs.tradeoff.program import leakage_distortion as leakage_distortion
 from .programs.worst_case.program import best_worst_case as best_worst_case
 from .result import Result as Result
 from .result import Status as Status
+from .secret import Secret as Secret
 from .solving import certify as certify
 from .solving import solve as solve
 from .solving import solvers_for as solvers_for

@@ -22,6 +22,7 @@ LAYERS = (
     "roots",
     "files",
     "prior",
+    "secret",
     "mechanism",
     "queries",
     "measures",

@@ -9,7 +9,13 @@ from pmlopt.closed_forms.envelopes import (
     randomized_response_upper_bound,
 )
 from pmlopt.closed_forms.extremal import binary, high_privacy, k_singular, robust_binary, uniform
-from pmlopt.closed_forms.local_privacy import exponential, ldp_for_pml, pml_of_ldp, randomized_response
+from pmlopt.closed_forms.local_privacy import (
+    exponential,
+    geometric,
+    ldp_for_pml,
+    pml_of_ldp,
+    randomized_response,
+)
 from pmlopt.closed_forms.parity import parity_distortion, parity_leakage, parity_prior
 from pmlopt.closed_forms.trivial import constant, deterministic
 from pmlopt.closed_forms.worst_case import support_bound, utility_safe, utility_safe_level
@@ -19,6 +25,7 @@ __all__ = [
     "constant",
     "deterministic",
     "exponential",
+    "geometric",
     "high_privacy",
     "k_singular",
     "ldp_for_pml",

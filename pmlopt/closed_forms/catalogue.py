@@ -14,12 +14,12 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.closed_forms.extremal import binary, high_privacy, k_singular, robust_binary, uniform
-from pmlopt.closed_forms.local_privacy import exponential, ldp_for_pml, randomized_response
+from pmlopt.closed_forms.local_privacy import exponential, geometric, ldp_for_pml, randomized_response
 from pmlopt.closed_forms.trivial import constant, deterministic
 from pmlopt.errors import InstanceError
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.privacy import LDP, PML, MaximalLeakage, Requirement
+from pmlopt.privacy import LDP, PML, MaximalLeakage, MetricPrivacy, Requirement
 from pmlopt.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.uncertainty import ChoquetSet, PriorSet
 
@@ -108,6 +108,16 @@ def _robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mec
     return robust_binary(*interval, _epsilon(privacy))
 
 
+def _unit(prior: Prior, privacy: Requirement) -> float:
+    """The distance of neighbours where the metric is that of equal steps on a line; else 0."""
+    if not isinstance(privacy, MetricPrivacy) or prior.size < 2:
+        return 0.0
+    distance, places = np.asarray(privacy.for_prior(prior).distance), np.arange(prior.size)
+    step = float(distance[0, 1])
+    line = step * np.abs(places[:, None] - places)
+    return step if np.allclose(distance, line, rtol=1e-12, atol=0.0) else 0.0
+
+
 def _ldp_level(prior: Prior, privacy: Requirement) -> float:
     """The largest LDP level that guarantees the requirement [song2026worstcase, Proposition 1], in nats."""
     level = _epsilon(privacy)
@@ -134,6 +144,10 @@ CLOSED_FORMS: Mapping[str, ClosedForm] = {
     "randomized_response": ClosedForm(
         lambda prior, privacy, gains: randomized_response(prior.size, _ldp_level(prior, privacy)),
         lambda prior, privacy: isinstance(privacy, LDP) or _over_all_priors(prior, privacy),
+    ),
+    "geometric": ClosedForm(
+        lambda prior, privacy, gains: geometric(prior.size, _epsilon(privacy) * _unit(prior, privacy)),
+        lambda prior, privacy: _unit(prior, privacy) > 0,
     ),
     "exponential": ClosedForm(lambda prior, privacy, gains: exponential(gains, _ldp_level(prior, privacy))),
     "constant": ClosedForm(lambda prior, privacy, gains: constant(prior, gains)),

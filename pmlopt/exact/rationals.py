@@ -84,7 +84,8 @@ def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> boo
     """
     weights = np.array(prior.weights, dtype=object)
     occurring = matrix[:, matrix.max(axis=0) > 0]  # a column of zeros adds nothing to any bound
-    return bool(np.all(privacy.excess(weights, integers(occurring), power_below) <= 0))
+    own = privacy.for_prior(prior)
+    return bool(np.all(own.excess(weights, integers(occurring), power_below) <= 0))
 
 
 def rows_are_exact(matrix: FloatArray) -> bool:

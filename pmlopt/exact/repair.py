@@ -18,6 +18,9 @@ from pmlopt.privacy import Requirement
 NOISE_THRESHOLD = 1e-8
 """Conditional probabilities of at most this are taken for a solver's noise, and become zero."""
 
+LARGEST_USUAL_MIXING = 1e-9
+"""The share mixed in beyond which it is tried whether small entries are no noise."""
+
 LARGEST_SINGLE_MIXING = 1e-6
 """Outputs are mixed with their mean one by one only where that moves no entry by more than this."""
 
@@ -61,7 +64,7 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
         MechanismError: a row's sum is off one by 0.5 or more, or an entry is not finite.
     """
     theta, candidate = _repaired(prior, privacy, matrix, noise)
-    if theta > LARGEST_SINGLE_MIXING and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
+    if theta > LARGEST_USUAL_MIXING and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
         theta, candidate = min(
             (theta, candidate), _repaired(prior, privacy, matrix, 0.0), key=lambda found: found[0]
         )

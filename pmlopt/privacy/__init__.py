@@ -2,19 +2,28 @@
 
 from pmlopt.privacy.approximate_pml import ApproximatePML
 from pmlopt.privacy.by_name import requirement_named
+from pmlopt.privacy.gain_leakage import GainLeakage
 from pmlopt.privacy.ldp import LDP
 from pmlopt.privacy.lip import LIP
 from pmlopt.privacy.maximal_leakage import MaximalLeakage
+from pmlopt.privacy.metric_privacy import MetricPrivacy
 from pmlopt.privacy.pml import PML
-from pmlopt.privacy.requirement import Declared, Requirement
+from pmlopt.privacy.ratio_bound import RatioBound
+from pmlopt.privacy.requirement import Conjunction, Declared, Requirement
+from pmlopt.privacy.secret_leakage import Pufferfish
 
 __all__ = [
     "LDP",
     "LIP",
     "PML",
     "ApproximatePML",
+    "Conjunction",
     "Declared",
+    "GainLeakage",
     "MaximalLeakage",
+    "MetricPrivacy",
+    "Pufferfish",
+    "RatioBound",
     "Requirement",
     "requirement_named",
 ]

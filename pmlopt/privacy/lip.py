@@ -15,6 +15,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import lip_levels
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.ratios import Ratios, mean_ratios, together
 from pmlopt.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, below
 from pmlopt.uncertainty.column_families import Box, Family
 from pmlopt.uncertainty.support_functions import top_mean
@@ -92,6 +93,13 @@ class LIP(Requirement):
         mass = rest / (rest + above) if rest > 0 else 0.0
         spread = top_mean(p, gains, mass) if mass > 0 else 0.0
         return float((a * (p @ gains) + rest * spread).max())
+
+    def ratios(self, weights: Any) -> Ratios:
+        ends = (
+            mean_ratios(weights, np.array(self.lower), reverse=True),
+            mean_ratios(weights, np.array(self.upper)),
+        )
+        return together(ends)
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
         return (Box(math.exp(-self.lower), math.exp(min(self.upper, prior.max_leakage))),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +15,11 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.letter_budgets import LetterBudgets
+from pmlopt.privacy.ratios import Ratios, mean_ratios
 from pmlopt.privacy.requirement import Declared, Requirement, below
+from pmlopt.privacy.secret_leakage import SecretPML
+from pmlopt.secret import Secret
 from pmlopt.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
 from pmlopt.uncertainty.column_families import NEGLIGIBLE_LEVEL, Box, Family, Staircase
 from pmlopt.uncertainty.support_functions import top_mean
@@ -24,19 +28,24 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class PML(Requirement):
     """epsilon-PML: `P[x,y] <= e^epsilon q[y]` for all letters x and outcomes y, with q = p P.
 
     Over a set of priors it holds for each of them: `max_x P[x,y] <= e^epsilon min_Q sum_x Q[x] P[x,y]`.
 
+    About a secret S that the data tells of it is `P(y | s) <= e^epsilon P(y)` for each value s of S.
+
     Args:
         epsilon: the bound on the pointwise maximal leakage of every outcome, in nats; past
-            -log(min p) it binds nothing under one prior.
+            -log(min p) it binds nothing under one prior. Or a budget for each letter x, the bound on
+            `log P[x,y] / q[y]`; these are compared with 0 after they were taken off.
         over: the priors for which it must hold; left out, the prior of the design alone.
+        about: the `Secret` that is protected in place of the data.
 
     Raises:
-        PrivacyError: epsilon is negative, NaN or infinite, or `over` is no set of priors.
+        PrivacyError: epsilon is negative, NaN or infinite, `over` is no set of priors, `about` is no secret,
+            or budgets, `over` and `about` are given together.
 
     Source: [grosse2025empirical, Definition 2]; over a set, [grosse2025empirical, eq. (1)].
 
@@ -49,16 +58,32 @@ class PML(Requirement):
         >>> near = PML(math.log(1.5), over=L1Ball([0.5, 0.5], 0.2))
         >>> near.holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
         False
+        >>> PML([math.log(1.4), math.log(1.2)]).holds([0.5, 0.5], [[0.7, 0.3], [0.4, 0.6]])
+        False
     """
 
     epsilon: float
     over: PriorSet | None = None
     name: ClassVar[str] = "pml"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
-        if self.over is not None and not isinstance(self.over, PriorSet):
-            raise PrivacyError(f"`over` is {self.over!r}: give a set of priors such as L1Ball(prior, 0.1)")
+    def __new__(
+        cls, epsilon: float | Sequence[float] = 0.0, over: PriorSet | None = None, about: Secret | None = None
+    ) -> Any:
+        """The requirement of the form that is asked for: a `PML` where it is one epsilon, about the data."""
+        if sum([np.ndim(epsilon) > 0, over is not None, about is not None]) > 1:
+            raise PrivacyError("budgets for letters, `over` and `about` are forms of PML: give one of them")
+        if about is not None:
+            return SecretPML(float(np.asarray(epsilon)), about)
+        return LetterBudgets(list(np.asarray(epsilon))) if np.ndim(epsilon) else super().__new__(cls)
+
+    def __init__(
+        self, epsilon: float | Sequence[float], over: PriorSet | None = None, about: Secret | None = None
+    ) -> None:
+        assert about is None  # `__new__` has made another object
+        object.__setattr__(self, "epsilon", nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
+        if over is not None and not isinstance(over, PriorSet):
+            raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
+        object.__setattr__(self, "over", over)
 
     @property
     def limits(self) -> dict[str, float]:
@@ -131,6 +156,9 @@ class PML(Requirement):
         if priors is not None:
             return priors.relaxation(prior.pmf, gains, self._keep)
         return float(top_mean(prior.pmf, gains, math.exp(-min(self.epsilon, prior.max_leakage))).max())
+
+    def ratios(self, weights: Any) -> Ratios | None:
+        return None if self.over is not None else mean_ratios(weights, np.array(self.epsilon))
 
     def columns(self, prior: Prior) -> tuple[Family, ...] | Cone:
         priors = self.priors(prior)

@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.structured.band import Band
+from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.ratios import Ratios, together
 from pmlopt.uncertainty.column_families import Family
 from pmlopt.uncertainty.cone import Cone
 
@@ -36,10 +40,19 @@ class Requirement(ABC):
 
     name: ClassVar[str]
 
+    def for_prior(self, prior: Prior) -> Requirement:
+        """The requirement on the letters of a prior, where it is on labels; else itself."""
+        return self
+
     @property
     @abstractmethod
     def limits(self) -> dict[str, float]:
         """The claimed bounds by name, in nats."""
+
+    @property
+    def sharp(self) -> bool:
+        """Whether `relaxation` is the support function itself, so that the gap of a design can close."""
+        return True
 
     @property
     def scope(self) -> str:
@@ -62,6 +75,18 @@ class Requirement(ABC):
     @abstractmethod
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """The values that the variables brought by `constraints` take at a given matrix."""
+
+    def ratios(self, weights: Any) -> Ratios | None:
+        """The bound as a list of ratio bounds on each column; None where it is none.
+
+        Args:
+            weights: (N,) proportional to the prior: floats, or whole numbers as objects.
+        """
+        return None
+
+    def __and__(self, other: Requirement) -> Requirement:
+        """Both requirements at once; see `Conjunction`."""
+        return Conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
 
     def band(self, prior: Prior) -> Band | None:
         """The bound on one column by itself as a `Band`; None where it is not one, or has no interior."""
@@ -90,7 +115,7 @@ class Requirement(ABC):
         """
 
     @abstractmethod
-    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone:
+    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
         """The extreme columns of mean one that the bound allows, as families or as those of a cone.
 
         Designs with a sub-convex utility are made of them.
@@ -107,6 +132,104 @@ class Requirement(ABC):
         """Whether each level is within its limit, in floating-point arithmetic without tolerance."""
         levels = self.levels(prior, mechanism)
         return all(levels[name] <= limit for name, limit in self.limits.items())
+
+
+class Conjunction(Requirement):
+    """Requirements that all hold: `one & other`.
+
+    Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
+    sub-convex utilities. Others are declared beside one another; the bound is then the least of theirs, which
+    may leave a gap.
+
+    Args:
+        parts: requirements, of which no two have a limit of the same name.
+
+    Raises:
+        PrivacyError: two limits have the same name.
+
+    Examples:
+        >>> import math
+        >>> from pmlopt import LDP, PML
+        >>> both = PML(math.log(1.25)) & LDP(math.log(2))
+        >>> both.limits["pml"] == math.log(1.25), both.holds([0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]])
+        (True, True)
+    """
+
+    name: ClassVar[str] = "all-of"
+
+    def __init__(self, *parts: Requirement) -> None:
+        flat = [part.parts if isinstance(part, Conjunction) else (part,) for part in parts]
+        self.parts: tuple[Requirement, ...] = tuple(part for several in flat for part in several)
+        names = [name for part in self.parts for name in part.limits]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise PrivacyError(f"two requirements have a limit named {twice[0]!r}: keep the stricter one")
+
+    def for_prior(self, prior: Prior) -> Conjunction:
+        return Conjunction(*(part.for_prior(prior) for part in self.parts))
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {name: limit for part in self.parts for name, limit in part.limits.items()}
+
+    @property
+    def sharp(self) -> bool:
+        return all(part.ratios(np.ones(1)) is not None for part in self.parts)
+
+    @property
+    def scope(self) -> str:
+        return "; ".join(part.scope for part in self.parts if part.scope)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {"parts": [{"name": part.name, "limits": part.limits, **part.details} for part in self.parts]}
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        return {name: level for part in self.parts for name, level in part.levels(prior, mechanism).items()}
+
+    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+        declared = [part.constraints(prior, mechanism, law) for part in self.parts]
+        return Declared(
+            {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.constraints.items()},
+            {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.variables.items()},
+        )
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {
+            f"{k}_{name}": value
+            for k, part in enumerate(self.parts)
+            for name, value in part.auxiliary(prior, matrix).items()
+        }
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        over = [part.excess(weights, matrix, power) for part in self.parts]
+        largest = over[0]
+        for one in over[1:]:
+            largest = np.maximum(largest, one)
+        return largest
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        ratios = self.ratios(prior.pmf)
+        if ratios is not None:
+            return ratios.support(prior.pmf, gains)
+        return min(part.relaxation(prior, gains) for part in self.parts)
+
+    def columns(self, prior: Prior) -> Ratios:
+        ratios = self.ratios(prior.pmf)
+        if ratios is None:
+            raise PrivacyError(
+                "designs with a sub-convex utility under several requirements need each of them to be a "
+                f"ratio bound (PML, LIP, metric privacy, ...), and among {self.parts} is one that is not"
+            )
+        return ratios
+
+    def ratios(self, weights: Any) -> Ratios | None:
+        lists = [part.ratios(weights) for part in self.parts]
+        known = [one for one in lists if one is not None]
+        return together(known) if len(known) == len(lists) else None
+
+    def __repr__(self) -> str:
+        return " & ".join(map(repr, self.parts))
 
 
 LARGEST_EXPONENT = 700.0

@@ -35,7 +35,8 @@ def design(
 
     Args:
         prior: N letters.
-        privacy: `PML`, `LDP`, `LIP` or (with a linear utility) `MaximalLeakage`.
+        privacy: `PML`, `LDP`, `LIP`, `MetricPrivacy`, `Pufferfish`, `GainLeakage`, `RatioBound`, several of
+            them by `&`, or (with a linear utility) `MaximalLeakage` and `ApproximatePML`.
         utility: `ExpectedGain`, `ExpectedLoss`, `MutualInformation` or any other `SubConvex`.
         outputs: the M outputs: their number, or their labels. Left out, they are the prior's
             letters, or as many as a utility matrix has columns; with a sub-convex utility, as many as the
@@ -60,6 +61,7 @@ def design(
     known = as_prior(prior)
     if not isinstance(privacy, Requirement):
         raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
+    privacy = privacy.for_prior(known)
     if isinstance(utility, LinearUtility):
         return linear_design(known, privacy, utility, outputs_of(known.labels, utility.columns, outputs))
     if not isinstance(utility, SubConvex):

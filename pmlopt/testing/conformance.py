@@ -78,10 +78,11 @@ def check_requirement(
         >>> check_requirement(PML(0.7), instances=3)
     """
     for case in _cases(requirement, prior, instances, seed):
-        _check_numbers(requirement, case)
-        _check_convexity(requirement, case)
-        _check_support(requirement, case)
-        _check_design(requirement, case)
+        own = requirement.for_prior(case.prior)
+        _check_numbers(own, case)
+        _check_convexity(own, case)
+        _check_support(own, case)
+        _check_design(own, case)
 
 
 def check_utility(

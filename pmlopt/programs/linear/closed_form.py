@@ -52,11 +52,7 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
     if program.added:
         return None
     prior, gains, near = program.prior, program.centred, _CLOSED * program.scale
-    found = [
-        (expectation(prior, gains, matrix), name, matrix)
-        for name, matrix in _candidates(program)
-        if meets(prior, program.privacy, matrix)
-    ]
+    found = _allowed(program)
     most = max(gain for gain, _, _ in found)
     for gain, name, matrix in found:
         if gain < most - near:
@@ -69,6 +65,27 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
     return None
 
 
+def better_form(program: LinearDesign, gap: float, gain: float) -> FloatArray | None:
+    """A closed form that gains more than a mechanism whose gap is open; None where there is none.
+
+    A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
+    e^(-epsilon d).
+    """
+    if program.added or gap <= _CLOSED * program.scale:
+        return None
+    best, _, matrix = max(_allowed(program), key=lambda found: found[0])
+    return matrix if best > gain else None
+
+
+def _allowed(program: LinearDesign) -> list[tuple[float, str, FloatArray]]:
+    """The closed forms that meet the requirement: what they gain, their names and matrices."""
+    return [
+        (expectation(program.prior, program.centred, matrix), name, matrix)
+        for name, matrix in _candidates(program)
+        if meets(program.prior, program.privacy, matrix)
+    ]
+
+
 def _candidates(program: LinearDesign) -> Iterator[tuple[str, FloatArray]]:
     prior, privacy, gains = program.prior, program.privacy, program.centred
     yield "constant", closed_forms.constant(prior, gains).matrix
@@ -76,7 +93,13 @@ def _candidates(program: LinearDesign) -> Iterator[tuple[str, FloatArray]]:
     if prior.size > len(program.outputs):
         return
     for name, form in forms(prior, privacy):
-        yield name, _placed(program, form)
+        yield name, _remapped(program, form) if name == "geometric" else _placed(program, form)
+
+
+def _remapped(program: LinearDesign, form: Mechanism) -> FloatArray:
+    """The form with each of its columns given to the output that values it most, several to one maybe."""
+    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
+    return np.asarray(form.matrix @ (np.arange(worth.shape[1]) == worth.argmax(axis=1)[:, None]))
 
 
 def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:

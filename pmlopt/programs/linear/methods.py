@@ -20,10 +20,11 @@ from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear
-from pmlopt.programs.linear.closed_form import KnownOptimum, known_optimum
+from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.linear.structured import task_of
 from pmlopt.result import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
+from pmlopt.utility.linear import expectation
 
 RESIDUAL = 1e-6
 """How far a constraint of a person's own may be violated by the repaired mechanism, over its unit."""
@@ -77,6 +78,10 @@ class LinearMethod(Method[LinearDesign, Start, LinearCertificate]):
         clock = time.perf_counter()
         try:
             certificate = certify_linear(program, outcome.found.matrix, outcome.found.multipliers)
+            gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
+            form = better_form(program, certificate.gap, gain)
+            if form is not None:
+                certificate = certify_linear(program, form, outcome.found.multipliers)
         except MechanismError as cause:
             raise MethodError(str(cause)) from cause
         broken = [name for name in program.added if certificate.residuals[name] > RESIDUAL]
@@ -292,8 +297,8 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
         return [LinearMethod(name, "asked for by name, through cvxpy") for name in names]
 
     def believes(self, program: LinearDesign, found: Found[LinearCertificate]) -> bool:
-        """Where constraints were added, whose part in the bound may not be sharp."""
-        return bool(program.added) and found.finished
+        """Where constraints were added, or the requirement's part in the bound is not sharp."""
+        return (bool(program.added) or not program.privacy.sharp) and found.finished
 
     def certify(
         self, program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None

@@ -7,6 +7,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
+from pmlopt.privacy.ratios import Ratios
 from pmlopt.programs.subconvex.column_space import ColumnSpace
 from pmlopt.programs.subconvex.family_space import FamilySpace
 from pmlopt.programs.subconvex.set_space import SetSpace
@@ -20,7 +21,7 @@ def column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> Colu
     allowed = privacy.columns(prior)
     if prior.size == 1:
         return FamilySpace(prior, privacy, utility, (Box(1.0, 1.0),))
-    if isinstance(allowed, Cone):
+    if isinstance(allowed, Cone | Ratios):
         return SetSpace(prior, privacy, utility, allowed)
     return FamilySpace(prior, privacy, utility, allowed)
 

@@ -22,16 +22,18 @@ class Explicit:
 
     Attributes:
         entries: (N, K).
+        raisable: whether raising entries between 0 and the largest gives a requirement room.
     """
 
     entries: FloatArray
+    raisable: bool = True
 
     def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
         """(N, K) the columns, of mean one under p; entries between are raised a little where `share` > 0.
 
         Raising them only gives a requirement room: the largest entry stays, and so do the zeros.
         """
-        if share == 0:
+        if share == 0 or not self.raisable:
             return self.entries
         room = np.where(self.entries > 0, self.entries.max(axis=0) - self.entries, 0.0)
         raised = self.entries + _RAISED_MARGINS * share * room
@@ -46,7 +48,7 @@ class Explicit:
         return int(self.entries.shape[1])
 
     def __getitem__(self, chosen: slice | BoolArray | IntArray) -> Explicit:
-        return Explicit(self.entries[:, chosen])
+        return Explicit(self.entries[:, chosen], self.raisable)
 
 
 class ExplicitPricer:

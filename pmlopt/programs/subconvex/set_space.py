@@ -1,4 +1,4 @@
-"""Column spaces of PML over a set of priors in general."""
+"""Column spaces of PML over a set of priors in general, and of ratio bounds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.errors import ProgramError
+from pmlopt.privacy.ratios import Ratios
 from pmlopt.programs.subconvex.column_batch import Batch
 from pmlopt.programs.subconvex.column_space import ColumnSpace
 from pmlopt.programs.subconvex.family_space import FamilySpace
@@ -24,7 +25,7 @@ from pmlopt.uncertainty.l1_ball import L1Ball
 class SetSpace(ColumnSpace):
     """The columns of a cone."""
 
-    cone: Cone
+    cone: Cone | Ratios
 
     @property
     def count(self) -> int:
@@ -83,16 +84,15 @@ class SetSpace(ColumnSpace):
 
     @cached_property
     def _all(self) -> ExplicitPricer | None:
-        lifts = self.cone.extreme(self.prior.pmf, self.limit)
+        p, raised = self.prior.pmf, isinstance(self.cone, Cone)
+        lifts = self.cone.extreme(p, self.limit)
         return (
-            None
-            if lifts is None
-            else ExplicitPricer(self.prior.pmf, Explicit(lifts), self.kernel or self.worths)
+            None if lifts is None else ExplicitPricer(p, Explicit(lifts, raised), self.kernel or self.worths)
         )
 
     @cached_property
     def _search(self) -> NestedPricer | BallPricer | None:
-        if self._all is not None or self.kernel is None:
+        if self._all is not None or self.kernel is None or not isinstance(self.cone, Cone):
             return None
         nested, ball = NestedPricer(self.kernel, self.cone), self.cone.priors
         if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
@@ -102,6 +102,7 @@ class SetSpace(ColumnSpace):
     @property
     def _families(self) -> FamilySpace:
         """The columns over an l1 ball that have no plateau."""
+        assert isinstance(self.cone, Cone)
         assert isinstance(self.cone.priors, L1Ball)
         families = self.cone.priors.families(self.cone.keep)
         return FamilySpace(self.prior, self.privacy, self.utility, families)

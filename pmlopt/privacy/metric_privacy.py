@@ -1,0 +1,168 @@
+"""Metric privacy: letters that are near to one another must be hard to tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.arrays import FloatArray, IntArray, Label, few, float_array, nonnegative
+from pmlopt.errors import PrivacyError
+from pmlopt.prior import Prior
+from pmlopt.privacy.ratio_bound import RatioRequirement
+from pmlopt.privacy.ratios import LARGEST_RATIO_EXPONENT, Ratios
+
+Distance = ArrayLike | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
+
+_NO_WAY = 1e300
+"""The distance of letters between which there is no way, and nothing is required."""
+
+_IMPLIED = 1e-12
+"""A pair whose distance is that of a way over a third letter, up to this share, is implied by its parts."""
+
+
+class MetricPrivacy(RatioRequirement):
+    """epsilon-d-privacy: `P[x,y] <= e^(epsilon d(x, x')) P[x',y]` for all letters x, x' and outcomes y.
+
+    With distances in a plane it is geo-indistinguishability; with all distances one, local DP; with distances
+    on some pairs alone, Blowfish: the others are protected along the ways between them. Only the pairs that
+    no way over a third letter implies enter the program.
+
+    Args:
+        epsilon: in nats for a distance of one.
+        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels; or
+            the lengths of the edges of a graph, a mapping from pairs of labels.
+
+    Raises:
+        PrivacyError: epsilon is negative; a distance is negative, NaN or not symmetric, or zero for two
+            letters (merge them).
+
+    Where the triangle inequality fails, the length of the shortest way is the distance that holds: what is
+    required along the way is required of its ends.
+
+    Source: [chatzikokolakis2013broadening, Definition 2]; for graphs, [he2014blowfish].
+
+    Examples:
+        >>> import math
+        >>> line = MetricPrivacy(math.log(2), lambda x, y: abs(x - y))
+        >>> released = [[0.5, 0.3, 0.2], [0.25, 0.5, 0.25], [0.2, 0.3, 0.5]]
+        >>> round(math.exp(line.level([0.25, 0.5, 0.25], released)), 12)
+        2.0
+    """
+
+    name: ClassVar[str] = "metric"
+
+    def __init__(self, epsilon: float, distance: Distance) -> None:
+        self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
+        self.distance: Distance = distance
+        if not callable(distance) and not isinstance(distance, Mapping):
+            self.distance = _checked(float_array(_finite(distance), 2, "the distances", PrivacyError))
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"metric": self.epsilon}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        if not isinstance(self.distance, np.ndarray):
+            return {}
+        return {"edges": [[x, y, float(self.distance[x, y])] for x, y in _edges(self.distance).tolist()]}
+
+    def for_prior(self, prior: Prior) -> MetricPrivacy:
+        """The same with the (N, N) distances of the prior's letters.
+
+        Raises:
+            PrivacyError: the distances are of other letters.
+        """
+        n, distance = prior.size, self.distance
+        if isinstance(distance, np.ndarray):
+            if len(distance) != n:
+                raise PrivacyError(f"the distances are on {len(distance)} letters, and the prior on {n}")
+            return self
+        if isinstance(distance, Mapping):
+            return MetricPrivacy(self.epsilon, _of_graph(distance, prior.labels))
+        assert callable(distance)
+        return MetricPrivacy(self.epsilon, [[distance(x, y) for y in prior.labels] for x in prior.labels])
+
+    def check(self, prior: Prior) -> None:
+        self.for_prior(prior)
+
+    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+        assert isinstance(self.distance, np.ndarray)
+        if not len(log_ratios):
+            return {"metric": 0.0}
+        lengths = self.distance[ratios.above, ratios.below]
+        return {"metric": max(0.0, float((log_ratios / lengths[:, None]).max()))}
+
+    def ratios(self, weights: Any) -> Ratios:
+        if not isinstance(self.distance, np.ndarray):
+            raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
+        edges = _edges(self.distance)
+        both = np.vstack([edges, edges[:, ::-1]])
+        lengths = self.distance[both[:, 0], both[:, 1]]
+        return Ratios(
+            size=len(weights),
+            rows=np.zeros((0, len(weights)), dtype=weights.dtype),
+            scales=np.zeros(0, dtype=weights.dtype),
+            above=both[:, 0],
+            below=both[:, 1],
+            exponents=np.minimum(np.nextafter(self.epsilon * lengths, 0.0), LARGEST_RATIO_EXPONENT),
+        )
+
+    def __repr__(self) -> str:
+        return f"MetricPrivacy(epsilon={self.epsilon})"
+
+
+def _finite(distance: Any) -> Any:
+    """The distances with a large number for those that are infinite."""
+    return np.where(np.isposinf(np.asarray(distance, dtype=float)), _NO_WAY, distance)
+
+
+def _checked(distance: FloatArray) -> FloatArray:
+    """The lengths of the shortest ways, for distances that can be meant."""
+    from scipy.sparse.csgraph import shortest_path
+
+    n = len(distance)
+    if distance.shape != (n, n):
+        raise PrivacyError(f"the distances have the shape {distance.shape}: give an (N, N) matrix")
+    if (distance < 0).any():
+        raise PrivacyError(f"a distance is negative, {distance.min():g}")
+    if (distance != distance.T).any():
+        x, y = np.argwhere(distance != distance.T)[0]
+        raise PrivacyError(
+            f"the distance from letter {x} to letter {y} is {distance[x, y]:g}, and back {distance[y, x]:g}: "
+            "give the same both ways"
+        )
+    if np.diag(distance).any():
+        raise PrivacyError(f"a letter has the distance {np.diag(distance).max():g} from itself: give 0")
+    if n > 1 and (distance[~np.eye(n, dtype=bool)] == 0).any():
+        x, y = np.argwhere((distance == 0) & ~np.eye(n, dtype=bool))[0]
+        raise PrivacyError(f"the letters {x} and {y} have the distance 0: merge them")
+    known = np.where(distance < _NO_WAY, distance, 0.0)  # 0 is no edge
+    ways = np.array(shortest_path(known, directed=False))
+    return np.asarray(np.where(np.isfinite(ways), ways, _NO_WAY))
+
+
+def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]) -> FloatArray:
+    """(N, N) the lengths of the edges, infinite elsewhere."""
+    places = {label: place for place, label in enumerate(labels)}
+    distance = np.full((len(labels), len(labels)), np.inf)
+    np.fill_diagonal(distance, 0.0)
+    for (x, y), length in lengths.items():
+        if x not in places or y not in places:
+            raise PrivacyError(f"the edge ({x!r}, {y!r}) is not between letters of the prior {few(labels)}")
+        distance[places[x], places[y]] = distance[places[y], places[x]] = length
+    return distance
+
+
+def _edges(distance: FloatArray) -> IntArray:
+    """(K, 2) the pairs of letters x > x' at a distance that no way over a third letter has."""
+    n = len(distance)
+    implied = np.zeros((n, n), dtype=bool)
+    for middle in range(n):
+        over = distance[:, [middle]] + distance[[middle], :]
+        over[middle, :] = over[:, middle] = np.inf
+        implied |= over <= distance * (1 + _IMPLIED)
+    return np.argwhere(np.tril((distance < _NO_WAY) & ~implied, -1))

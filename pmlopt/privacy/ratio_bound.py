@@ -1,0 +1,150 @@
+"""Requirements that bound ratios of combinations of a column's entries, by a list of pairs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.arrays import FloatArray, common_integers, float_array, nonnegative
+from pmlopt.errors import PrivacyError
+from pmlopt.mechanism import MechanismLike, paired
+from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.ratios import Ratios, ratios_of
+from pmlopt.privacy.requirement import Declared, Requirement, below
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+class RatioRequirement(Requirement):
+    """A requirement that is a list of ratio bounds `<num_k, v> <= e^(eps_k) <den_k, v>` on each column v."""
+
+    @abstractmethod
+    def ratios(self, weights: Any) -> Ratios:
+        """The pairs, for a prior proportional to (N,) weights: floats, or whole numbers as objects."""
+
+    @abstractmethod
+    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+        """The levels from the (K, M) logarithms of the ratios, under the same names as `limits`."""
+
+    def for_prior(self, prior: Prior) -> RatioRequirement:
+        return self
+
+    def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        p, m = paired(prior, mechanism)
+        self.check(p)
+        own = self.for_prior(p)
+        ratios = own.ratios(p.pmf)
+        return own.measured(ratios.log_ratios(m.matrix[:, m.support]), ratios)
+
+    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+        self.check(prior)
+        ratios = self.ratios(prior.pmf)
+        pairs, products = ratios.declare(mechanism, below)
+        if products is None:
+            return Declared({"pairs": pairs})
+        equal = ratios.products(np.eye(prior.size)) @ mechanism == products
+        return Declared({"products": equal, "pairs": pairs}, {"products": products})
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        ratios = self.ratios(prior.pmf)
+        return {"products": ratios.products(matrix)} if len(ratios.rows) else {}
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        return self.ratios(weights).excess(matrix, power)
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        return self.ratios(prior.pmf).support(prior.pmf, gains)
+
+    def columns(self, prior: Prior) -> Ratios:
+        self.check(prior)
+        return self.ratios(prior.pmf)
+
+
+class RatioBound(RatioRequirement):
+    """Pairs of non-negative weights on the letters: `<num_k, v> <= e^epsilon <den_k, v>` for each column v.
+
+    PML, local DP, metric privacy, Pufferfish and pointwise g-leakage are of this kind.
+
+    Args:
+        numerators: (K, N) non-negative.
+        denominators: (K, N) non-negative.
+        epsilon: in nats, one number, or one for each pair.
+
+    Raises:
+        PrivacyError: an entry is negative or not finite, the shapes differ, or a mechanism that releases
+            nothing does not meet a pair: `sum num_k > e^epsilon_k sum den_k`.
+
+    Examples:
+        >>> import math
+        >>> either = RatioBound([[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]], math.log(1.5))  # PML, even prior
+        >>> either.holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        True
+        >>> round(math.exp(either.level([0.5, 0.5], [[0.8, 0.2], [0.2, 0.8]])), 12)
+        1.6
+    """
+
+    name: ClassVar[str] = "ratio-bound"
+
+    def __init__(self, numerators: ArrayLike, denominators: ArrayLike, epsilon: float | ArrayLike) -> None:
+        self.numerators = float_array(numerators, 2, "the numerators", PrivacyError)
+        self.denominators = float_array(denominators, 2, "the denominators", PrivacyError)
+        if self.numerators.shape != self.denominators.shape:
+            raise PrivacyError(
+                f"the numerators have the shape {self.numerators.shape}, and the denominators "
+                f"{self.denominators.shape}: give a row of each for every pair"
+            )
+        if min(self.numerators.min(), self.denominators.min()) < 0:
+            raise PrivacyError("the numerators and denominators must not be negative")
+        count = len(self.numerators)
+        self.equal = np.ndim(epsilon) == 0
+        values = np.full(count, epsilon) if self.equal else float_array(epsilon, 1, "epsilon", PrivacyError)
+        if len(values) != count:
+            raise PrivacyError(f"epsilon has {len(values)} entries for {count} pairs: give one for each")
+        self.epsilon = np.array([nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()])
+        self.ratios(np.ones(self.size))  # complains of pairs that cannot be met
+
+    @property
+    def size(self) -> int:
+        """N, the number of letters."""
+        return int(self.numerators.shape[1])
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"log_ratio": float(self.epsilon[0])} if self.equal else {"above_epsilon": 0.0}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {
+            "numerators": self.numerators.tolist(),
+            "denominators": self.denominators.tolist(),
+            "epsilon": self.epsilon.tolist(),
+        }
+
+    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+        if self.equal:
+            return {"log_ratio": float(log_ratios.max())}
+        return {"above_epsilon": float((log_ratios - self.epsilon[:, None]).max())}
+
+    def check(self, prior: Prior) -> None:
+        if prior.size != self.size:
+            raise PrivacyError(f"the pairs are on {self.size} letters, and the prior on {prior.size}")
+
+    def ratios(self, weights: Any) -> Ratios:
+        both, unit = np.vstack([self.numerators, self.denominators]), 1.0
+        if weights.dtype == object:
+            whole, unit = common_integers(both.ravel())
+            both = np.array(whole, dtype=object).reshape(both.shape)
+        sides = [(row, unit) for row in both]
+        half = len(self.numerators)
+        return ratios_of(sides[:half], sides[half:], self.epsilon.tolist())
+
+    def __repr__(self) -> str:
+        return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"

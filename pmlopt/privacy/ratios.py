@@ -1,0 +1,353 @@
+"""Ratio bounds on one column: pairs of combinations of its entries, one at most a multiple of the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, IntArray, rounding_of
+from pmlopt.errors import PrivacyError
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+LARGEST_RATIO_EXPONENT = 700.0
+"""The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""
+
+_CHUNK = 20_000
+"""Systems of equations that are solved at once when extreme columns are listed."""
+
+_MOST_BASES = 1_000_000
+"""Bases that are tried to list extreme columns: half a minute for six letters."""
+
+_OPTIONS: dict[str, float | str] = {
+    "solver": "simplex",
+    "presolve": "off",  # each column starts from the basis of the one before
+    "simplex_iteration_limit": 100_000,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+
+_SINGULAR = 1e-300
+"""Minors below this are zero: the equations of a basis depend on one another."""
+
+_FEASIBILITY_TOLERANCE = 1e-12
+"""Violation of a bound by an extreme column, as a share of its terms, that is put down to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """The columns v >= 0 with `<num_k, v> <= e^(exponent_k) <den_k, v>` for each of K pairs.
+
+    Each side of a pair is an entry of the column, or one of its products with a few rows, which the pairs
+    share. The numbers are floats, or whole numbers in object arrays: then everything here is exact.
+
+    Attributes:
+        size: N.
+        rows: (R, N) non-negative, each over its scale.
+        scales: (R,) positive.
+        above: (K,) which side is the numerator: x < N is the entry x, N + r the product with row r.
+        below: (K,) the same of the denominator.
+        exponents: (K,) in nats, at least 0.
+
+    Source: [kifer2014pufferfish] for pairs of conditional laws, [saeidian2023pointwise] for letters beside
+    their mean.
+    """
+
+    size: int
+    rows: Any
+    scales: Any
+    above: IntArray
+    below: IntArray
+    exponents: FloatArray
+
+    @property
+    def count(self) -> int:
+        """The number of bases that `extreme` looks at, for K pairs on N letters."""
+        k, n = len(self.exponents), self.size
+        return sum(math.comb(n, t + 1) * math.comb(k, t) for t in range(min(k, n - 1) + 1))
+
+    def sides(self, matrix: Any) -> Any:
+        """(N + R, M) what pairs are made of: the entries of each column and its products, unscaled."""
+        return np.vstack([matrix, self.rows @ matrix])
+
+    def log_ratios(self, matrix: FloatArray) -> FloatArray:
+        """(K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
+        above, below = self.differences
+        least = matrix.min(axis=0)
+        # rows whose sums are those of a law differ by nothing on a constant: the least entry cancels
+        moved = (above - below) @ (matrix - least)
+        rounding = (self.size + 2) * float(np.finfo(float).eps)
+        moved[np.abs(moved) <= rounding * ((above + below) @ (matrix - least))] = 0.0
+        moved += np.outer(self._unequal, least)
+        under = below @ matrix
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log1p(np.maximum(moved / under, -1.0))
+        return np.where(under > 0, found, np.where(moved > 0, np.inf, -np.inf))
+
+    def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold."""
+        sides, scales = self.sides(matrix), np.append(np.ones(self.size, dtype=int), self.scales)
+        factors = [power(exponent) for exponent in self.exponents.tolist()]
+        upper = np.array([f.numerator if isinstance(f, Fraction) else f for f in factors])
+        lower = np.array([f.denominator if isinstance(f, Fraction) else 1 for f in factors])
+        above = sides[self.above] * (scales[self.below] * lower)[:, None]
+        return (above - sides[self.below] * (scales[self.above] * upper)[:, None]).max(axis=0)
+
+    @cached_property
+    def differences(self) -> tuple[Any, Any]:
+        """(K, N) the numerators and the denominators, sparse."""
+        from scipy import sparse
+
+        every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._floats)], format="csr")
+        return every[self.above], every[self.below]
+
+    @cached_property
+    def _unequal(self) -> FloatArray:
+        """(K,) by how much the sums of the two sides of a pair differ; 0 where that is rounding."""
+        above, below = (side.sum(axis=1) for side in self.differences)
+        return np.where(np.abs(above - below) <= 1e-12 * (above + below), 0.0, above - below)
+
+    def declare(self, mechanism: cp.Variable, factor: Callable[[float], float]) -> tuple[Any, Any]:
+        """The pairs on a cvxpy variable: the constraint, and the variable of the products, if there are any.
+
+        Args:
+            mechanism: (N, M).
+            factor: from e^-exponent to the factor of the numerator.
+        """
+        import cvxpy as cp
+        from scipy import sparse
+
+        sides, products = mechanism, None
+        if len(self._floats):
+            products = cp.Variable((len(self._floats), mechanism.shape[1]), nonneg=True, name="products")
+            sides = cp.vstack([mechanism, products])
+        k, every = len(self.exponents), self.size + len(self._floats)
+        keep = np.array([factor(math.exp(-exponent)) for exponent in self.exponents.tolist()])
+        places = np.arange(k)
+        system = sparse.csr_array((keep, (places, self.above)), (k, every)) - sparse.csr_array(
+            (np.ones(k), (places, self.below)), (k, every)
+        )
+        return system @ sides <= 0, products
+
+    def products(self, matrix: FloatArray) -> FloatArray:
+        """(R, M) the products of the rows, over their scales."""
+        return np.asarray(self._floats @ matrix)
+
+    def support(self, p: FloatArray, gains: FloatArray) -> float:
+        """An upper bound on `<p g, v>` over the columns with `<p, v> = 1`, and over columns g; sharp.
+
+        From any w >= 0: `max_x [g[x] + sum_k w[k] (e^eps_k den_k[x] - num_k[x]) / p[x]]`. The w are the
+        multipliers of a linear program for each g; they need not be optimal.
+        """
+        from scipy import sparse
+
+        above, below = self.differences
+        pairs = (above - sparse.diags_array(np.exp(self.exponents)) @ below).tocsr()
+        unit = abs(pairs).max(axis=1).toarray().ravel()
+        pairs = (sparse.diags_array(1 / unit) @ pairs).tocsr()
+        lifts = (pairs @ sparse.diags_array(1 / p)).tocsc()
+        scale = float(np.abs(gains).max()) or 1.0
+        best = -np.inf
+        for column, weights in zip(gains.T, _multipliers(lifts, gains / scale), strict=True):
+            bounds = column - scale * (weights @ lifts)
+            terms = np.abs(column) + scale * (weights @ abs(lifts))
+            best = max(best, float((bounds + rounding_of(len(unit), 1.0) * terms).max()))
+        return best
+
+    def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
+        """(N, K) all extreme columns of mean one under p; None where there are too many bases to try.
+
+        A basis is a set of t pairs that hold with equality and of t + 1 letters outside of which the column
+        is zero. Up to a factor its entries are the minors of the t by t + 1 system with alternating signs.
+        """
+        if self.count > min(limit, _MOST_BASES):
+            return None
+        above, below = (side.toarray() for side in self.differences)
+        pairs = above - np.exp(self.exponents)[:, None] * below
+        sizes = above + np.exp(self.exponents)[:, None] * below
+        found = [np.ones((self.size, 1))]
+        for tight in range(min(len(pairs), self.size - 1) + 1):
+            letters = _subsets(self.size, tight + 1)
+            for rows in _chunks(_subsets(len(pairs), tight), max(1, _CHUNK // len(letters))):
+                found += [_columns(pairs, sizes, rows, some) for some in _chunks(letters, _CHUNK)]
+        columns = np.hstack(found)
+        columns = columns / (p @ columns)
+        _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
+        return np.asarray(columns[:, np.sort(first)])
+
+    @cached_property
+    def _floats(self) -> FloatArray:
+        """(R, N) the rows over their scales, as floats."""
+        return np.array(
+            [[float(Fraction(int(v), int(d))) if self._exact else v / d for v in row]
+             for row, d in zip(self.rows, self.scales, strict=True)], dtype=float,
+        ).reshape(-1, self.size)  # fmt: skip
+
+    @property
+    def _exact(self) -> bool:
+        return bool(np.asarray(self.rows).dtype == object)
+
+
+def ratios_of(
+    numerators: Sequence[tuple[Any, Any]], denominators: Sequence[tuple[Any, Any]], exponents: Sequence[float]
+) -> Ratios:
+    """The ratio bounds of K pairs of rows, each with its scale; equal rows are shared, letters recognised.
+
+    Args:
+        numerators: K pairs (row, scale): (N,) non-negative numbers, to be divided by the scale.
+        denominators: the same.
+        exponents: (K,).
+
+    Raises:
+        PrivacyError: a pair is broken by a column of ones, which releases nothing: no mechanism meets it.
+    """
+    size = len(numerators[0][0])
+    places: dict[Any, int] = {}
+    rows: list[Any] = []
+    scales: list[Any] = []
+
+    def place(row: Any, scale: Any) -> int:
+        support = np.flatnonzero(row)
+        if len(support) == 1 and row[support[0]] == scale:
+            return int(support[0])
+        key = (*row.tolist(), scale)
+        if key not in places:
+            places[key] = size + len(rows)
+            rows.append(row)
+            scales.append(scale)
+        return places[key]
+
+    above = np.array([place(*side) for side in numerators], dtype=int)
+    below = np.array([place(*side) for side in denominators], dtype=int)
+    for pair, ((up, d), (down, e), exponent) in enumerate(
+        zip(numerators, denominators, exponents, strict=True)
+    ):
+        if float(up.sum() / d) > math.exp(exponent) * float(down.sum() / e) * (1 + 1e-9):
+            raise PrivacyError(
+                f"pair {pair} asks for {float(up.sum() / d):.6g} <= e^{exponent:.6g} "
+                f"{float(down.sum() / e):.6g} of a mechanism that releases nothing: no mechanism meets it"
+            )
+    kind = object if np.asarray(numerators[0][0]).dtype == object else float
+    return Ratios(
+        size=size,
+        rows=np.array(rows, dtype=kind).reshape(-1, size),
+        scales=np.array(scales, dtype=kind),
+        above=above,
+        below=below,
+        exponents=np.minimum(np.array(exponents, dtype=float), LARGEST_RATIO_EXPONENT),
+    )
+
+
+def together(lists: Sequence[Ratios]) -> Ratios:
+    """All pairs of several lists on the same letters."""
+    size, start = lists[0].size, 0
+    above, below = [], []
+    for one in lists:
+        above.append(np.where(one.above < size, one.above, one.above + start))
+        below.append(np.where(one.below < size, one.below, one.below + start))
+        start += len(one.rows)
+    return Ratios(
+        size=size,
+        rows=np.vstack([one.rows for one in lists]),
+        scales=np.concatenate([one.scales for one in lists]),
+        above=np.concatenate(above),
+        below=np.concatenate(below),
+        exponents=np.concatenate([one.exponents for one in lists]),
+    )
+
+
+def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> Ratios:
+    """Each entry beside the mean of the column: `v[x] <= e^(exponent_x) <p, v>`, or the other way round.
+
+    Args:
+        weights: (N,) proportional to p.
+        exponents: (N,) or one number.
+        reverse: whether the mean is the numerator.
+    """
+    n = len(weights)
+    letters, mean = np.arange(n), np.full(n, n)
+    return Ratios(
+        size=n,
+        rows=np.array([weights]),
+        scales=np.array([weights.sum()]),
+        above=mean if reverse else letters,
+        below=letters if reverse else mean,
+        exponents=np.minimum(np.broadcast_to(exponents, n), LARGEST_RATIO_EXPONENT),
+    )
+
+
+def _multipliers(lifts: Any, gains: FloatArray) -> Iterator[FloatArray]:
+    """(K,) multipliers for each column of gains: `max <g, u>`, `lifts u <= 0`, `<1, u> = 1`, `u >= 0`.
+
+    u is the column times the prior. HiGHS starts each from the basis of the one before.
+    """
+    from scipy import sparse
+
+    from pmlopt.backends import highs
+
+    k, n = lifts.shape
+    system = sparse.vstack([lifts, np.ones((1, n))], format="csc")
+    model = highs.columnwise(
+        np.zeros(n),
+        (0.0, np.inf),
+        (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
+        (system.indptr, system.indices, system.data),
+    )
+    solver = highs.loaded(model, _OPTIONS)
+    every = np.arange(n, dtype=np.int32)
+    for column in gains.T:
+        solver.changeColsCost(n, every, -column)
+        solver.run()
+        duals = np.array(solver.getSolution().row_dual)
+        weights = -duals[:k] if len(duals) == k + 1 and np.isfinite(duals).all() else np.zeros(k)
+        yield np.maximum(weights, 0.0)
+
+
+def _columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:
+    """(N, K') the columns of bases that are non-negative and within every pair.
+
+    Args:
+        pairs: (K, N) numerators less e^eps times denominators.
+        sizes: (K, N) their sums, to measure violations by.
+        rows: (R, t) the pairs that hold with equality.
+        letters: (L, t + 1) the letters outside of which the column is zero; each with each of the rows.
+    """
+    tight = rows.shape[1]
+    minors = np.ones((len(rows), len(letters), tight + 1))
+    if tight:
+        systems = pairs[rows][:, :, letters].transpose(0, 2, 1, 3)  # (R, L, t, t + 1)
+        for left in range(tight + 1):
+            others = [place for place in range(tight + 1) if place != left]
+            minors[:, :, left] = (-1) ** left * np.linalg.det(systems[..., others])
+    minors = minors.reshape(-1, tight + 1)
+    largest = np.abs(minors).max(axis=1, keepdims=True)
+    sign = np.where(minors.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entries = sign * minors / largest
+    able = (largest[:, 0] > _SINGULAR) & (entries >= -_FEASIBILITY_TOLERANCE).all(axis=1)
+    columns = np.zeros((pairs.shape[1], int(able.sum())))
+    places = np.tile(letters, (len(rows), 1))[able]
+    np.put_along_axis(columns, places.T, np.maximum(entries[able].T, 0.0), axis=0)
+    met = (pairs @ columns <= _FEASIBILITY_TOLERANCE * (sizes @ columns)).all(axis=0)
+    return np.asarray(columns[:, met])
+
+
+def _subsets(size: int, count: int) -> IntArray:
+    """(K, count) the subsets of this many of `size` things."""
+    number = math.comb(size, count)
+    flat = np.fromiter(chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count)
+    return flat.reshape(number, count)
+
+
+def _chunks(items: IntArray, most: int) -> Iterator[IntArray]:
+    """The items, so many at a time."""
+    for first in range(0, len(items), most):
+        yield items[first : first + most]

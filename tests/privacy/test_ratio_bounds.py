@@ -1,0 +1,272 @@
+"""Ratio bounds: conformance, what they equal, independent linear programs, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from oracles.designs import random_prior
+
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    ApproximatePML,
+    ExpectedGain,
+    ExpectedLoss,
+    GainLeakage,
+    MetricPrivacy,
+    MutualInformation,
+    Prior,
+    Pufferfish,
+    RatioBound,
+    Secret,
+    closed_forms,
+    design,
+    leakage_level,
+    solve,
+)
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import PrivacyError
+from pmlopt.privacy import Requirement
+from pmlopt.testing import check_requirement
+from pmlopt.utility import absolute, hamming
+
+JOINT = np.array([[0.05, 0.1, 0.02, 0.13], [0.2, 0.05, 0.3, 0.15]])
+SECRET = Secret(JOINT)
+COUNTED = Secret.from_counts([[5, 10, 2, 13], [20, 5, 30, 15]])
+TWO_LAWS = Secret(np.array([JOINT, JOINT[:, ::-1]]))
+DISTANCES = np.array([[0, 1, np.inf, 5], [1, 0, 2, 2], [np.inf, 2, 0, 1], [5, 2, 1, 0]])
+PATH: Any = {("a", "b"): 1.0, ("b", "c"): 2.0, ("c", "d"): 0.5}
+
+
+def steps(x: int, y: int) -> float:
+    return abs(x - y)
+
+
+ON_FOUR: dict[str, Requirement] = {
+    "secret": PML(0.2, about=SECRET),
+    "counted secret": PML(0.2, about=COUNTED),
+    "two joint laws": PML(0.2, about=TWO_LAWS),
+    "pufferfish": Pufferfish(0.3, SECRET),
+    "one pair": Pufferfish(0.3, Secret(np.full((3, 4), 1 / 12) * [[1, 2, 1, 0], [1, 1, 1, 1], [1, 0, 1, 2]]),
+                           pairs=[(0, 2)]),
+    "budgets": PML([0.1, 0.5, 1.0, 0.3]),
+    "line": MetricPrivacy(0.4, steps),
+    "matrix": MetricPrivacy(0.4, DISTANCES),
+    "gains": GainLeakage(0.2, np.array([[1, 0, 0.5, 0], [0, 2, 0, 1], [0.3, 0.3, 0.3, 0.3]])),
+    "pairs": RatioBound([[1, 0, 0, 1], [0, 3, 0, 0]], [[1, 1, 1, 1], [1, 1, 1, 0]], 0.1),
+    "pairs of their own": RatioBound([[1, 0, 0, 1], [0, 3, 0, 0]], [[1, 1, 0, 0], [1, 1, 1, 0]], [0.1, 0.7]),
+    "data and secret": PML(0.9) & PML(0.2, about=SECRET),
+    "three": LDP(0.8) & LIP(0.4, 0.5) & MetricPrivacy(0.3, steps),
+}  # fmt: skip
+PRIOR = SECRET.prior
+PRIORS = {"one pair": Prior([0.25, 0.25, 0.25, 0.25])}
+
+
+@pytest.mark.parametrize("name", ON_FOUR)
+def test_conformance(name: str) -> None:
+    check_requirement(ON_FOUR[name], PRIORS.get(name, PRIOR), instances=3)
+
+
+@pytest.mark.parametrize("name", ON_FOUR)
+def test_the_optimum_is_that_of_a_dense_linear_program(name: str) -> None:
+    requirement, prior = ON_FOUR[name], PRIORS.get(name, PRIOR)
+    gains = np.random.default_rng(len(name)).normal(size=(4, 4))
+    result = solve(design(prior, requirement, ExpectedGain(gains)))
+    assert result.certificate.verify()
+    rows = pairs_of(requirement, prior)
+    matrix = cp.Variable((4, 4), nonneg=True)
+    constraints = [cp.sum(matrix, axis=1) == 1, *(up @ matrix <= down @ matrix for up, down in rows)]
+    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(prior.pmf[:, None] * gains, matrix))), constraints)
+    assert result.value == pytest.approx(problem.solve(solver=cp.HIGHS), abs=1e-7)
+    assert result.bound >= result.value
+
+
+def pairs_of(requirement: Requirement, prior: Prior) -> list[tuple[FloatArray, FloatArray]]:
+    """The pairs (numerator, e^eps denominator), from the definitions."""
+    p, eye = prior.pmf, np.eye(4)
+    if isinstance(requirement, Pufferfish):
+        given = requirement.secret.conditionals
+        both = [pair for s, t in requirement.pairs for pair in ((s, t), (t, s))]
+        return [(given[s], math.exp(requirement.epsilon) * given[t]) for s, t in both]
+    if isinstance(requirement, MetricPrivacy):
+        distance = np.asarray(requirement.for_prior(prior).distance)
+        return [(eye[x], math.exp(min(600.0, requirement.epsilon * distance[x, y])) * eye[y])
+                for x in range(4) for y in range(4)]  # fmt: skip
+    if isinstance(requirement, GainLeakage):
+        most = max(p @ row for row in requirement.gain)
+        return [(p * row, math.exp(requirement.epsilon) * most * p) for row in requirement.gain]
+    if isinstance(requirement, RatioBound):
+        factors = np.exp(requirement.epsilon)
+        return list(zip(requirement.numerators, factors[:, None] * requirement.denominators, strict=True))
+    if isinstance(requirement, LDP):
+        return [(eye[x], math.exp(requirement.epsilon) * eye[y]) for x in range(4) for y in range(4)]
+    if isinstance(requirement, LIP):
+        return [pair for x in range(4) for pair in ((eye[x], math.exp(requirement.upper) * p),
+                                                    (p, math.exp(requirement.lower) * eye[x]))]  # fmt: skip
+    parts = getattr(requirement, "parts", None)
+    if parts is not None:
+        return [pair for part in parts for pair in pairs_of(part, prior)]
+    secret = getattr(requirement, "secret", None)
+    if secret is not None:
+        return [
+            (row / row.sum(), math.exp(requirement.limits["pml_about_secret"]) * law.sum(axis=0))
+            for law in secret.joint
+            for row in law
+        ]
+    budgets = np.broadcast_to(np.asarray(getattr(requirement, "epsilon", None), float), 4)
+    return [(eye[x], math.exp(budgets[x]) * p) for x in range(4)]
+
+
+class TestEqualities:
+    @pytest.mark.parametrize(
+        "utility", [ExpectedLoss(hamming), MutualInformation()], ids=["linear", "convex"]
+    )
+    @pytest.mark.parametrize("epsilon", [0.05, 0.7, 9.0])
+    def test_the_data_as_its_own_secret_and_equal_budgets_are_pml(self, utility: Any, epsilon: float) -> None:
+        prior = Prior(random_prior(np.random.default_rng(3), 5))
+        value = solve(design(prior, PML(epsilon), utility)).value
+        itself = Secret(np.diag(prior.pmf))
+        for same in (PML(epsilon, about=itself), PML([epsilon] * 5)):
+            assert solve(design(prior, same, utility)).value == pytest.approx(value, abs=1e-9)
+
+    def test_local_dp_is_metric_privacy_of_equal_distances(self) -> None:
+        p = random_prior(np.random.default_rng(4), 5)
+        gain = ExpectedGain(np.random.default_rng(5).normal(size=(5, 5)))
+        same = MetricPrivacy(0.6, 1 - np.eye(5))
+        assert solve(design(p, same, gain)).value == pytest.approx(
+            solve(design(p, LDP(0.6), gain)).value, abs=1e-9
+        )
+
+    def test_a_secret_that_the_data_tells_nothing_of_costs_nothing(self) -> None:
+        law = np.outer([0.3, 0.7], [0.5, 0.25, 0.25])
+        result = solve(design(Secret(law).prior, PML(0.0, about=Secret(law)), MutualInformation()), gap=1e-9)
+        assert result.value == pytest.approx(1.5 * math.log(2), abs=1e-9)  # the entropy of the data
+
+    def test_perfect_privacy_where_part_of_the_data_is_independent(self) -> None:
+        """X = (S, U) with U independent of S: all of U can be told [rassouli2018perfect]."""
+        counts = np.zeros((2, 2, 3), int)
+        counts[0, 0], counts[1, 1] = [2, 2, 2], [5, 5, 5]
+        secret = Secret.from_counts(counts.reshape(2, 6))
+        result = solve(design(secret.prior, PML(0.0, about=secret), MutualInformation()))
+        assert result.certificate.verify()
+        assert result.value == pytest.approx(math.log(3), abs=1e-9)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_data_processing(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        secret = Secret(rng.dirichlet(np.full(12, 0.5)).reshape(3, 4))
+        matrix = rng.dirichlet(np.full(5, 0.3), 4)
+        about = PML(1.0, about=secret).level(secret.prior, matrix)
+        assert about <= leakage_level(secret.prior, matrix) + 1e-12
+        means = secret.conditionals @ matrix / (secret.prior.pmf @ matrix)
+        assert about == pytest.approx(math.log(means.max()), abs=1e-12)
+
+
+class TestMetric:
+    @pytest.mark.parametrize("epsilon", [0.3, 1.0])
+    @pytest.mark.parametrize("letters", [10, 30])
+    def test_on_a_line_it_is_the_geometric_mechanism(self, letters: int, epsilon: float) -> None:
+        for p in (np.full(letters, 1 / letters), random_prior(np.random.default_rng(1), letters, 3.0)):
+            result = solve(design(p, MetricPrivacy(epsilon, steps), ExpectedLoss(absolute)))
+            known = closed_forms.geometric(letters, epsilon).matrix
+            losses = np.abs(np.subtract.outer(np.arange(letters), np.arange(letters)))
+            best = float((known.T @ (p[:, None] * losses)).min(axis=1).sum())  # the best remap of each output
+            assert result.certificate.verify()
+            assert result.value == pytest.approx(best, abs=1e-8)
+
+    def test_a_graph_protects_along_its_ways(self) -> None:
+        labels = ["a", "b", "c", "d"]
+        prior = Prior([0.1, 0.2, 0.3, 0.4], labels)
+        ways = np.array([[0, 1, 3, 3.5], [1, 0, 2, 2.5], [3, 2, 0, 0.5], [3.5, 2.5, 0.5, 0]])
+        graph, matrix = MetricPrivacy(0.5, PATH), MetricPrivacy(0.5, ways)
+        assert np.array_equal(np.asarray(graph.for_prior(prior).distance), ways)
+        assert len(graph.for_prior(prior).ratios(prior.pmf).exponents) == 6  # three edges, both ways
+        gain = ExpectedGain(np.eye(4))
+        assert solve(design(prior, graph, gain)).value == pytest.approx(
+            solve(design(prior, matrix, gain)).value, abs=1e-9
+        )
+
+    @pytest.mark.parametrize(
+        ("distance", "said"),
+        [
+            ([[0, -1], [-1, 0]], "negative"),
+            ([[0, 1], [2, 0]], "both ways"),
+            ([[1, 1], [1, 0]], "from itself"),
+            ([[0, 0], [0, 0]], "merge them"),
+            ([[0, 1, 2], [1, 0, 1]], "matrix"),
+            ({("a", "x"): 1.0}, "not between letters"),
+            (np.ones((3, 3)) - np.eye(3), "on 3 letters"),
+        ],
+    )
+    def test_distances_that_cannot_be_meant(self, distance: Any, said: str) -> None:
+        with pytest.raises(PrivacyError, match=said):
+            design(Prior([0.5, 0.5], ["a", "b"]), MetricPrivacy(1.0, distance), ExpectedGain(np.eye(2)))
+
+
+def test_parts_that_are_no_ratio_bounds_leave_a_gap_that_is_said() -> None:
+    both = ApproximatePML(0.3, 0.05) & LDP(1.0)
+    gain = ExpectedGain(np.random.default_rng(8).normal(size=(4, 4)))
+    result = solve(design(PRIOR, both, gain))
+    assert result.certificate.verify()
+    assert both.holds(PRIOR, result.mechanism)
+    assert result.status.value == "unproved"
+    alone = [solve(design(PRIOR, part, gain)).bound for part in (ApproximatePML(0.3, 0.05), LDP(1.0))]
+    assert result.value <= min(result.bound, *alone)
+
+
+class TestFunnel:
+    @pytest.mark.parametrize("secrets", [2, 3])
+    @pytest.mark.parametrize("epsilon", [0.01, 0.3])
+    def test_it_is_the_best_over_all_extreme_columns(self, secrets: int, epsilon: float) -> None:
+        rng = np.random.default_rng(secrets)
+        secret = Secret(rng.dirichlet(np.ones(secrets * 9)).reshape(secrets, 9))
+        p = secret.prior.pmf
+        result = solve(design(secret.prior, PML(epsilon, about=secret), MutualInformation()), gap=1e-8)
+        assert result.certificate.verify()
+        given, factor = secret.conditionals, math.exp(epsilon)
+        for _ in range(40):  # corners of the polytope of columns, each by a linear program of its own
+            column = cp.Variable(9, nonneg=True)
+            within = [given @ column <= factor * (p @ column), p @ column == 1]
+            cp.Problem(cp.Maximize(rng.normal(size=9) @ column), within).solve(solver=cp.HIGHS)
+            lam = np.maximum(column.value, 0.0)
+            rho = np.asarray(result.certificate.multipliers)
+            worth = float(p @ np.where(lam > 0, lam * np.log(np.where(lam > 0, lam, 1.0)), 0.0))
+            assert p @ rho + worth - float((p * rho) @ lam) <= result.bound + 1e-8
+
+    def test_sixty_letters(self) -> None:
+        secret = Secret(np.random.default_rng(6).dirichlet(np.ones(120)).reshape(2, 60))
+        result = solve(design(secret.prior, PML(0.1, about=secret), MutualInformation()), gap=1e-8)
+        assert result.status.value == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("declare", "said"),
+    [
+        (lambda: PML([0.1, -0.2]), "budget of letter 1"),
+        (lambda: PML([]), "no budget"),
+        (lambda: PML([0.1], about=SECRET), "give one of them"),
+        (lambda: PML(0.1, about=JOINT), "give a Secret"),  # type: ignore[arg-type]
+        (lambda: design(PRIOR, PML([0.1, 0.2]), ExpectedGain(np.eye(4))), "2 budgets"),
+        (lambda: design([0.25] * 4, PML(0.1, about=SECRET), ExpectedGain(np.eye(4))), "differs from the pri"),
+        (lambda: design([0.5, 0.5], PML(0.1, about=SECRET), ExpectedGain(np.eye(2))), "4 letters"),
+        (lambda: Pufferfish(0.1, SECRET, pairs=[(0, 7)]), "none of the secret's values"),
+        (lambda: Pufferfish(0.1, Secret([[0.5, 0.5]])), "two values"),
+        (lambda: GainLeakage(0.1, [[0, 0]]), "nothing to learn"),
+        (lambda: GainLeakage(0.1, [[0, -1]]), "negative"),
+        (lambda: RatioBound([[3, 0]], [[1, 1]], 0.1), "releases nothing"),
+        (lambda: RatioBound([[1, 0]], [[1, 1], [1, 1]], 0.1), "shape"),
+        (lambda: RatioBound([[1, 0]], [[1, 1]], [0.1, 0.2]), "2 entries for 1"),
+        (lambda: RatioBound([[-1, 0]], [[1, 1]], 0.1), "negative"),
+        (lambda: PML(0.1) & PML(0.2), "named 'pml'"),
+        (lambda: design(PRIOR, ApproximatePML(0.1, 0.1) & PML(0.5), MutualInformation()), "ratio"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(declare: Callable[[], Any], said: str) -> None:
+    with pytest.raises(PrivacyError, match=said):
+        declare()
