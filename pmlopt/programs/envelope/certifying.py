@@ -8,7 +8,7 @@ from pmlopt.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
-from pmlopt.programs.envelope.dual_bound import largest_ratio
+from pmlopt.programs.envelope.dual_bound import nearest_ratio
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds, reaches
 from pmlopt.roots import raised
@@ -76,7 +76,7 @@ def _bound(
     """The bound of the multipliers where it is below that of Theorem 3, moved up until it is proved."""
     most = program.simple_bound
     if multipliers is not None:
-        near = math.log(largest_ratio(program, multipliers, math.exp(most)))
+        near = math.log(nearest_ratio(program, multipliers, math.exp(most)))
         bound = raised(lambda level: bounds(exact, program.delta, level, multipliers), near, most)
         if bound < most:
             return bound, multipliers

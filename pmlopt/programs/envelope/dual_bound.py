@@ -65,6 +65,20 @@ def largest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
     return min(root, most)
 
 
+def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
+    """Where the bound of multipliers would be without rounding, at most `most`: no proof, but near one.
+
+    Examples:
+        >>> from pmlopt import envelope
+        >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
+        >>> round(nearest_ratio(program, np.array([10.0, 10.0]), 2.0), 9)  # 1 + 10 (0.75 - t / 2) = 0.25
+        1.525
+    """
+    if not np.isfinite(multipliers).all():
+        return most
+    return min(most, _newton(program, multipliers, most)[0])
+
+
 def _newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> tuple[float, float]:
     """Where the mass falls to delta, up to rounding, and how fast it falls there."""
     lam = np.maximum(multipliers, 0.0)[:, None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,19 @@ from pmlopt.backends.outcome import Options
 from pmlopt.backends.parametric_program import MovingProgram
 from pmlopt.backends.two_sided_search import FEASIBILITY_TOLERANCE, TIME, Answer, Search
 from pmlopt.programs.envelope.attacks import binary_attack, plain_attack, reached_ratio, topped_up
-from pmlopt.programs.envelope.dual_bound import largest_ratio
+from pmlopt.programs.envelope.dual_bound import largest_ratio, nearest_ratio
 from pmlopt.programs.envelope.program import EnvelopeProgram
+from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds
+from pmlopt.roots import raised
 
 ENTRY_NOISE = 1e-12
 """Entries of a solver's point up to this become zero: a hundredth of HiGHS' feasibility tolerance."""
 
 CLOSED = 1e-12
 """A letter's outcome is closed at ratios above its largest by this share, which rounding cannot explain."""
+
+DIFFERENCE_ROUNDING = 8 * float(np.finfo(float).eps)
+"""What rounding may do to `t q[y] - P[x,y]`, as a share of t q[y]; far below `CLOSED`."""
 
 MAX_REMEMBERED = 32
 """Linear programs that are handed on to the next delta, those at the nearest ratios: a search uses four, and
@@ -51,8 +57,8 @@ class AskedRatio:
     multipliers: FloatArray
 
     def answer(self, delta: float) -> Answer[FloatArray | None]:
-        """What it says about a delta."""
-        return Answer(delta - self.mass, self.slope, self.point, self.multipliers)
+        """What it says about a delta: what is missing, as a share of delta, which may be tiny."""
+        return Answer(1 - self.mass / delta, self.slope / delta, self.point, self.multipliers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +96,8 @@ def search_ratio(
         options: the time limit, and the gap, in nats, that is good enough: it ends at half of that.
     """
     delta = program.delta
-    family = _RatioFeasibility(program)
-    above = sorted((a for a in asked if a.mass < delta - FEASIBILITY_TOLERANCE), key=lambda a: a.ratio)
+    family = _RatioFeasibility(program, options.tolerance / 8)
+    above = sorted((a for a in asked if a.mass < delta * (1 - FEASIBILITY_TOLERANCE)), key=lambda a: a.ratio)
     below = max((a for a in asked if a.mass >= delta), key=lambda a: a.ratio, default=None)
     first = [plain_attack(program), binary_attack(program), *points]
     first += [] if below is None else [below.point]
@@ -122,8 +128,8 @@ class _RatioFeasibility:
 
     blur = 0.0
 
-    def __init__(self, program: EnvelopeProgram) -> None:
-        self.program = program
+    def __init__(self, program: EnvelopeProgram, accuracy: float) -> None:
+        self.program, self.accuracy = program, accuracy
         self.most = math.exp(program.simple_bound)
         # V jumps where the outcome of a letter closes
         self.marks = program.largest_ratios
@@ -156,7 +162,21 @@ class _RatioFeasibility:
         return reached_ratio(self.program, attack), attack
 
     def proved(self, proof: FloatArray | None) -> float:
-        return self.most if proof is None else largest_ratio(self.program, proof, self.most)
+        """The ratio that multipliers prove, in rational arithmetic where floats hide too much of it."""
+        if proof is None:
+            return self.most
+        bound = largest_ratio(self.program, proof, self.most)
+        near = nearest_ratio(self.program, proof, bound)
+        if not near < bound * (1 - self.accuracy):
+            return bound
+        exact, delta = self.exact, self.program.delta
+        level = raised(lambda level: bounds(exact, delta, level, proof), math.log(near), math.log(bound))
+        return min(bound, math.exp(level))
+
+    @cached_property
+    def exact(self) -> RationalMechanism:
+        """The prior and the mechanism as rationals, for proofs that floats are too coarse for."""
+        return RationalMechanism.of(self.program.prior, self.program.given.matrix)
 
     def beyond(self, now: FloatArray | None, then: FloatArray | None, step: float) -> FloatArray | None:
         if now is None or then is None:
@@ -177,7 +197,9 @@ def _with_closed(
     lam = np.where(closed, 0.0, np.maximum(multipliers, 0.0))
     worth = law + lam[~closed, None] * (matrix[~closed] - ratio * law)
     others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
-    needed = (law - others) / (ratio * law - matrix[closed])
+    # what rounding may take off a difference, which is small where t is just above the largest ratio
+    apart = (ratio * law - matrix[closed]) - DIFFERENCE_ROUNDING * ratio * law
+    needed = (law - others) / apart
     lam[closed] = np.maximum(0.0, needed.max(axis=1, initial=0.0))
     return np.asarray(lam)
 
