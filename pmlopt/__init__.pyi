@@ -37,6 +37,7 @@ from .privacy import Pufferfish as Pufferfish
 from .privacy import RatioBound as RatioBound
 from .program import Program as Program
 from .programs.designs import design as design
+from .programs.envelope.program import closed_failure as closed_failure
 from .programs.envelope.program import envelope as envelope
 from .programs.least_leakage.program import least_leakage as least_leakage
 from .programs.least_leakage.program import worst_case_utility as worst_case_utility

@@ -16,8 +16,8 @@ from pmlopt.errors import MechanismError, PmloptError, ProgramError, SolverError
 from pmlopt.isolation import run_apart
 from pmlopt.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.program import Program
-from pmlopt.programs.envelope.methods import EnvelopeKind
-from pmlopt.programs.envelope.program import EnvelopeProgram
+from pmlopt.programs.envelope.methods import ClosedFailureKind, EnvelopeKind
+from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
 from pmlopt.programs.kind import Found, Kind, Method, MethodError
 from pmlopt.programs.least_leakage.methods import LeastLeakageKind
 from pmlopt.programs.least_leakage.program import LeastLeakage
@@ -39,6 +39,7 @@ KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     LeastLeakage: LeastLeakageKind(),
     BestWorstCase: WorstCaseKind(),
     EnvelopeProgram: EnvelopeKind(),
+    ClosedFailureProgram: ClosedFailureKind(),
     RecordLeakage: RecordLeakageKind(),
     TradeoffProgram: TradeoffKind(),
 }

@@ -8,7 +8,13 @@ from typing import Any
 from pmlopt.arrays import FloatArray
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds, reaches
+from pmlopt.programs.envelope.rational_mechanism import (
+    RationalMechanism,
+    bounds,
+    failure_bound,
+    leaking_mass,
+    reaches,
+)
 from pmlopt.result import Certificate
 
 
@@ -68,13 +74,85 @@ class EnvelopeCertificate(Certificate):
             "value": self.value,
             "bound": self.bound,
             "gap": self.gap,
-            "prior": {
-                "labels": list(self.prior.labels),
-                "probabilities": self.prior.probabilities.tolist(),
-                "counts": None if self.prior.counts is None else list(self.prior.counts),
-                "samples": self.prior.samples,
-            },
-            "attack": {"outputs": list(self.attack.outputs), "matrix": self.attack.matrix.tolist()},
+            **_given(self.prior, self.attack),
             "bound_from": {"multipliers": None if self.multipliers is None else self.multipliers.tolist()},
             "verified_exactly": self.verify(),
         }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClosedFailureCertificate(Certificate):
+    """How likely the worst post-processing of a mechanism leaks epsilon nats or more, from both sides.
+
+    `value` is the probability with which the outcomes of `attack` do; no post-processing exceeds `bound`, by
+    the multipliers.
+
+    Attributes:
+        mechanism: the one that was given.
+        prior: N letters.
+        epsilon: in nats.
+        attack: (M, K) the post-processing; from `solve`, of at most N + 1 outcomes.
+        multipliers: (N,) lam of `dual_bound.bad_mass`; with zeros alone the bound is 1.
+    """
+
+    prior: Prior
+    epsilon: float
+    attack: Mechanism
+    multipliers: FloatArray
+
+    @property
+    def level(self) -> float:
+        """Epsilon, in nats."""
+        return self.epsilon
+
+    @property
+    def statement(self) -> str:
+        """The level with the probability that nothing exceeds."""
+        return (
+            f"no post-processing leaks {self.epsilon:.9g} nats or more with a probability above "
+            f"{self.bound:.9g}"
+        )
+
+    @property
+    def arithmetic(self) -> str:
+        """Rationals, of the value and of the bound."""
+        return "rational arithmetic"
+
+    def verify(self) -> bool:
+        """Whether the attack reaches the value and no post-processing exceeds the bound, as rationals.
+
+        Every float is a dyadic rational; the prior and the rows of mechanism and attack are taken over their
+        sums, and e^epsilon is replaced by a rational above it for the value, below it for the bound.
+
+        Source: [saeidian2026envelopes, Theorem 2].
+        """
+        if self.attack.matrix.shape[0] != self.mechanism.matrix.shape[1]:
+            return False
+        exact = RationalMechanism.of(self.prior, self.mechanism.matrix)
+        reached = leaking_mass(exact, self.attack.matrix, self.epsilon)
+        return self.value <= reached and failure_bound(exact, self.epsilon, self.multipliers) <= self.bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+        return {
+            "epsilon": self.epsilon,
+            "value": self.value,
+            "bound": self.bound,
+            "gap": self.gap,
+            **_given(self.prior, self.attack),
+            "bound_from": {"multipliers": self.multipliers.tolist()},
+            "verified_exactly": self.verify(),
+        }
+
+
+def _given(prior: Prior, attack: Mechanism) -> dict[str, Any]:
+    """The prior and the attack as plain data."""
+    return {
+        "prior": {
+            "labels": list(prior.labels),
+            "probabilities": prior.probabilities.tolist(),
+            "counts": None if prior.counts is None else list(prior.counts),
+            "samples": prior.samples,
+        },
+        "attack": {"outputs": list(attack.outputs), "matrix": attack.matrix.tolist()},
+    }

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.mechanism import Mechanism
-from pmlopt.programs.envelope.certificate import EnvelopeCertificate
+from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
 from pmlopt.programs.envelope.dual_bound import nearest_ratio
-from pmlopt.programs.envelope.program import EnvelopeProgram
-from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds, reaches
+from pmlopt.programs.envelope.post_processing import PostProcessings
+from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
+from pmlopt.programs.envelope.rational_mechanism import (
+    RationalMechanism,
+    bounds,
+    failure_bound,
+    leaking_mass,
+    reaches,
+)
 from pmlopt.roots import raised
 
 
@@ -28,15 +39,7 @@ def certify_envelope(
     Raises:
         MechanismError: the post-processing or the multipliers do not fit the mechanism.
     """
-    if len(attack.inputs) != len(program.given.outputs):
-        raise MechanismError(
-            f"the post-processing has {len(attack.inputs)} rows: give one for each of the "
-            f"{len(program.given.outputs)} outputs of the mechanism"
-        )
-    if multipliers is not None and multipliers.shape != (program.prior.size,):
-        raise MechanismError(
-            f"there are {len(multipliers)} multipliers: give one for each of the {program.prior.size} letters"
-        )
+    _check(program, attack, multipliers)
     exact = RationalMechanism.of(program.prior, program.given.matrix)
     value = _value(program, exact, attack)
     bound, used = _bound(program, exact, multipliers)
@@ -50,6 +53,60 @@ def certify_envelope(
         attack=attack,
         multipliers=used,
     )
+
+
+def certify_failure(
+    program: ClosedFailureProgram, attack: Mechanism, multipliers: FloatArray | None
+) -> ClosedFailureCertificate:
+    """The certificate of a post-processing, and of the probability that multipliers prove.
+
+    Args:
+        program: what was asked.
+        attack: (M, K) the post-processing.
+        multipliers: (N,) any numbers, or None. Where `1 / t` for each letter is better, which gives
+            `sum_y max_x P[x,y] / t` [saeidian2026envelopes, Theorem 3], or zeros are, which give 1, those are
+            taken.
+
+    Raises:
+        MechanismError: the post-processing or the multipliers do not fit the mechanism.
+    """
+    _check(program, attack, multipliers)
+    exact, epsilon = RationalMechanism.of(program.prior, program.given.matrix), program.epsilon
+    simple = [np.zeros(program.prior.size), np.full(program.prior.size, math.exp(-epsilon))]
+    usable = multipliers is not None and np.isfinite(multipliers).all()
+    known = [*simple, multipliers] if multipliers is not None and usable else simple
+    proved = [failure_bound(exact, epsilon, lam) for lam in known]
+    best = min(range(len(proved)), key=proved.__getitem__)
+    value = _rounded_down(leaking_mass(exact, attack.matrix, epsilon))
+    bound = -_rounded_down(-proved[best])
+    return ClosedFailureCertificate(
+        mechanism=program.given,
+        value=value,
+        bound=bound,
+        gap=bound - value,
+        prior=program.prior,
+        epsilon=epsilon,
+        attack=attack,
+        multipliers=known[best],
+    )
+
+
+def _check(program: PostProcessings[Any], attack: Mechanism, multipliers: FloatArray | None) -> None:
+    if len(attack.inputs) != len(program.given.outputs):
+        raise MechanismError(
+            f"the post-processing has {len(attack.inputs)} rows: give one for each of the "
+            f"{len(program.given.outputs)} outputs of the mechanism"
+        )
+    if multipliers is not None and multipliers.shape != (program.prior.size,):
+        raise MechanismError(
+            f"there are {len(multipliers)} multipliers: give one for each of the {program.prior.size} letters"
+        )
+
+
+def _rounded_down(number: Fraction) -> float:
+    """The largest float that is at most a rational."""
+    found = float(number)
+    return math.nextafter(found, -math.inf) if found > number else found
 
 
 def _value(program: EnvelopeProgram, exact: RationalMechanism, attack: Mechanism) -> float:

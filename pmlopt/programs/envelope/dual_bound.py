@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.arrays import BoolArray, FloatArray, rounding_of
 from pmlopt.programs.envelope.program import EnvelopeProgram
 
 MAX_NEWTON_STEPS = 200
@@ -71,8 +71,8 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
     Examples:
         >>> from pmlopt import envelope
         >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
-        >>> round(nearest_ratio(program, np.array([10.0, 10.0]), 2.0), 9)  # 1 + 10 (0.75 - t / 2) = 0.25
-        1.525
+        >>> round(nearest_ratio(program, np.array([10.0, 10.0]), 2.0), 9)  # 1 + 20 (0.75 - t / 2) = 0.5
+        1.55
     """
     if not np.isfinite(multipliers).all():
         return most
@@ -97,3 +97,29 @@ def _newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> t
         if ratio <= last:
             break
     return ratio, slope
+
+
+def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray) -> FloatArray:
+    """The multipliers, those of closed letters set to the least that adds nothing to the dual at a ratio t.
+
+    A letter is closed where `P[x,y] - t q[y]` is negative for all y: with `u[y]` what the others give for y,
+    any `lam[x] >= (q[y] - u[y]) / (t q[y] - P[x,y])` for all y will do. A solver that has the letter in its
+    program needs multipliers that grow without end where t comes down to the letter's largest ratio.
+
+    Args:
+        law: (M,) q.
+        gains: (N, M) `P[x,y] - t q[y]`, negative for closed letters.
+        multipliers: (N,) of a solver.
+        closed: (N,).
+
+    Examples:
+        >>> gains = np.array([[0.25, -0.25], [-0.5, -0.25]])
+        >>> with_closed(np.array([0.5, 0.5]), gains, np.array([1.0, 0.0]), np.array([False, True]))
+        array([1., 1.])
+    """
+    lam = np.where(closed, 0.0, np.maximum(multipliers, 0.0))
+    worth = law + lam[~closed, None] * gains[~closed]
+    others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
+    needed = ((law - others) / -gains[closed]).max(axis=1, initial=0.0)
+    lam[closed] = np.maximum(0.0, needed) * (1 + 1e-15)  # more is as good, and less by rounding is not
+    return np.asarray(lam)

@@ -1,4 +1,4 @@
-"""The method for envelopes: the likelihood ratio is searched from both ends."""
+"""The methods: a search over the likelihood ratio for envelopes, one linear program for a failure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism
-from pmlopt.programs.envelope.attacks import channel, folded
-from pmlopt.programs.envelope.certificate import EnvelopeCertificate
-from pmlopt.programs.envelope.certifying import certify_envelope
-from pmlopt.programs.envelope.program import EnvelopeProgram
+from pmlopt.programs.envelope.attacks import channel, folded, spread
+from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
+from pmlopt.programs.envelope.certifying import certify_envelope, certify_failure
+from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
 from pmlopt.programs.envelope.ratio_search import AskedRatio, as_arrays, from_arrays, search_ratio
+from pmlopt.programs.envelope.worst_failure import worst_failure
 from pmlopt.programs.kind import Found, Kind, Method
 from pmlopt.result import Restart, Result, WarmStart, restart_of
 
@@ -45,7 +46,7 @@ class RatioSearch(Method[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
         begin = time.perf_counter()
         end = search_ratio(program, start.points, start.asked, options)
         clock = time.perf_counter()
-        certificate = certify_envelope(program, channel(program, end.point), end.multipliers)
+        certificate = certify_envelope(program, channel(program, spread(program, end.point)), end.multipliers)
         return Found(
             certificate=certificate,
             finished=end.finished,
@@ -91,6 +92,56 @@ class EnvelopeKind(Kind[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
             finished=True,
             message="a post-processing that was given",
             arrays=as_arrays(program, []),
+        )
+
+
+@dataclass(frozen=True)
+class OneRatio(Method[ClosedFailureProgram, None, ClosedFailureCertificate]):
+    """The linear program at the level that is asked for, with proofs from its multipliers."""
+
+    name: str = "one-ratio"
+    reason: str = "one linear program"
+
+    def run(
+        self, program: ClosedFailureProgram, options: Options, start: None
+    ) -> Found[ClosedFailureCertificate]:
+        """Solve it, mend its point, and certify both ends."""
+        begin = time.perf_counter()
+        found = worst_failure(program, options)
+        clock = time.perf_counter()
+        certificate = certify_failure(program, channel(program, found.shares), found.multipliers)
+        return Found(
+            certificate=certificate,
+            finished=not found.failure,
+            message=found.failure or "the linear program at epsilon",
+            detail=found.failure,
+            iterations=found.programs,
+            compile_seconds=found.compile_seconds,
+            solve_seconds=clock - begin - found.compile_seconds,
+            certify_seconds=time.perf_counter() - clock,
+        )
+
+
+class ClosedFailureKind(Kind[ClosedFailureProgram, None, ClosedFailureCertificate]):
+    """Closed failure probabilities: one linear program, which takes no start."""
+
+    names = (OneRatio.name,)
+
+    def start(self, program: ClosedFailureProgram, warm_start: WarmStart) -> None:
+        """Nothing: one linear program is solved from scratch."""
+
+    def automatic(self, program: ClosedFailureProgram, start: None) -> Sequence[OneRatio]:
+        """The linear program at epsilon, the only method."""
+        return [OneRatio()]
+
+    def certify(
+        self, program: ClosedFailureProgram, matrix: FloatArray, multipliers: FloatArray | None
+    ) -> Found[ClosedFailureCertificate]:
+        """Of an (M, K) post-processing; the bound is that of the multipliers, or of Theorem 3."""
+        return Found(
+            certificate=certify_failure(program, Mechanism(matrix), multipliers),
+            finished=True,
+            message="a post-processing that was given",
         )
 
 

@@ -1,42 +1,29 @@
-"""The worst post-processing: how much mass can be given to outcomes that leak a given amount."""
+"""The worst post-processing, both ways: what leaks but for a probability, and how likely a level leaks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
-import cvxpy as cp
-import numpy as np
-from scipy import sparse
-
-from pmlopt.arrays import FloatArray, Label, probability
+from pmlopt.arrays import nonnegative, probability
+from pmlopt.errors import PrivacyError
 from pmlopt.measures import composed_envelope_bound, leakage_level, maximal_leakage
-from pmlopt.mechanism import Mechanism, MechanismLike, paired
-from pmlopt.prior import Prior, PriorLike
-from pmlopt.program import Declaration, Program, problem_of
-from pmlopt.programs.envelope.certificate import EnvelopeCertificate
+from pmlopt.mechanism import MechanismLike
+from pmlopt.prior import PriorLike
+from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
+from pmlopt.programs.envelope.post_processing import PostProcessings, parts_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class EnvelopeProgram(Program[EnvelopeCertificate]):
+class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
     """The leakage that the worst post-processing of a mechanism exceeds with probability delta.
 
-    `problem` is the linear program for one likelihood ratio t: V(t), the largest probability that an outcome
-    of a post-processing Z leaks log t or more. Each bad outcome z leaks through a letter x,
-    `P(z|x) >= t P(z)`; outcomes that leak through the same letter can be merged, so that one for each letter
-    suffices. With `w[x,y] = P(Z = x | Y = y)`: maximise `sum q[y] w[x,y]` subject to
-    `sum_y (P[x,y] - t q[y]) w[x,y] >= 0` for each x and `sum_x w[x,y] <= 1` for each y, `w >= 0`.
-
-    `problem` minimises the negative, at the parameter `ratio`, t. The envelope at delta is the logarithm of
-    the largest t with `V(t) >= delta`, and `solve` searches for it.
+    `problem` is the linear program for one likelihood ratio t (see `PostProcessings`): V(t), the largest
+    probability that an outcome of a post-processing leaks log t or more. The envelope at delta is the
+    logarithm of the largest t with `V(t) >= delta`, and `solve` searches for it.
 
     Attributes:
-        prior: N letters.
-        given: the mechanism that is processed.
         delta: the probability.
-        merged: (N, M') its matrix, rows over their sums, outputs that leak alike made one.
-        groups: for each column of `merged` the outputs that it stands for.
-        ratio: t, a parameter of `problem`, 1 at first.
 
     Source: [saeidian2026envelopes, eq. (8) and Theorem 2]; the linear program is pmlopt's.
 
@@ -47,38 +34,8 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
         1.0
     """
 
-    prior: Prior
-    given: Mechanism
     delta: float
-    merged: FloatArray
-    groups: tuple[tuple[int, ...], ...]
-    ratio: cp.Parameter
     tolerance = 1e-8
-
-    @property
-    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The outputs of the mechanism, which are the inputs of a post-processing."""
-        return self.given.outputs, None
-
-    @property
-    def maximised(self) -> bool:
-        """The worst post-processing is wanted."""
-        return True
-
-    @property
-    def attack(self) -> cp.Expression:
-        """(M', N) the post-processing of the merged outputs; rows may sum to less than one."""
-        return cp.reshape(self.variables["attack"], self.merged.T.shape, order="C")
-
-    @cached_property
-    def law(self) -> FloatArray:
-        """(M',) the law of the merged outputs."""
-        return np.asarray(self.prior.pmf @ self.merged)
-
-    @cached_property
-    def largest_ratios(self) -> FloatArray:
-        """(N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
-        return np.asarray((self.merged / self.law).max(axis=1))
 
     @cached_property
     def simple_bound(self) -> float:
@@ -88,6 +45,22 @@ class EnvelopeProgram(Program[EnvelopeCertificate]):
         """
         composed = composed_envelope_bound([maximal_leakage(self.merged)], self.delta)
         return min(leakage_level(self.prior.pmf, self.merged), composed)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ClosedFailureProgram(PostProcessings[ClosedFailureCertificate]):
+    """How likely the worst post-processing of a mechanism leaks epsilon or more: V(e^epsilon).
+
+    `problem` is the linear program of `PostProcessings`; `solve` sets its `ratio` to e^epsilon.
+
+    Attributes:
+        epsilon: in nats.
+
+    Source: [saeidian2026envelopes, Section IV]; the linear program is pmlopt's.
+    """
+
+    epsilon: float
+    tolerance = 1e-8
 
 
 def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> EnvelopeProgram:
@@ -120,36 +93,41 @@ def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Envelo
         >>> round(solve(envelope([0.25] * 4, halves, 0.5)).value, 6)
         0.412845
     """
-    share = probability(delta)
-    p, m = paired(prior, mechanism)
-    groups = m.similar_outputs()
-    rows = m.matrix / m.matrix.sum(axis=1, keepdims=True)
-    merged = np.column_stack([rows[:, group].sum(axis=1) for group in groups])
-    ratio = cp.Parameter(nonneg=True, value=1.0, name="ratio")
-    return EnvelopeProgram(
-        declare=lambda: _declaration(p.pmf @ merged, merged, ratio),
-        prior=p,
-        given=m,
-        delta=share,
-        merged=merged,
-        groups=tuple(map(tuple, groups)),
-        ratio=ratio,
-    )
+    return EnvelopeProgram(delta=probability(delta), **parts_of(prior, mechanism))
 
 
-def _declaration(law: FloatArray, merged: FloatArray, ratio: cp.Parameter) -> Declaration:
-    n, k = merged.shape
-    letters, outputs = np.tile(np.arange(n), k), np.repeat(np.arange(k), n)  # columns first
-    places = np.arange(n * k)
-    gain = sparse.csr_array((merged[letters, outputs], (letters, places)), shape=(n, n * k))
-    cost = sparse.csr_array((law[outputs], (letters, places)), shape=(n, n * k))
-    whole = sparse.csr_array((np.ones(n * k), (outputs, places)), shape=(k, n * k))
-    attack = cp.Variable(n * k, nonneg=True, name="attack")
-    mass = cp.Variable(n, nonneg=True, name="mass")
-    constraints = {
-        "mass": cost @ attack == mass,
-        "leaks": gain @ attack >= ratio * mass,
-        "outputs": whole @ attack <= 1,
-    }
-    problem = problem_of(cp.Minimize(-cp.sum(mass)), constraints)
-    return Declaration(problem, {"attack": attack, "mass": mass}, constraints)
+def closed_failure(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> ClosedFailureProgram:
+    """Declare the closed failure probability: how likely the worst post-processing leaks epsilon or more.
+
+    `V(e^epsilon) = max_Z P(l(Z) >= epsilon)` over all randomised functions Z of the output, the inverse of
+    `envelope`: V is at least delta iff the envelope at delta is at least epsilon. It is `failure_probability`
+    made safe against post-processing; that counts leakages above epsilon, and this one those at epsilon too:
+    it jumps down just above a level that outcomes reach exactly. What exceeds epsilon,
+    `delta_c(epsilon) = sup_Z P(l(Z) > epsilon)`, is at most the bound, and its limit from above.
+
+    The value of the result is reached by the post-processing `certificate.attack`; the bound, by multipliers,
+    is exceeded by none. Both are probabilities, checked in rational arithmetic.
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+        epsilon: in nats, at least 0.
+
+    Raises:
+        PrivacyError: epsilon is negative, NaN or infinite.
+        MechanismError: sizes or labels of prior and mechanism disagree.
+
+    Source: [saeidian2026envelopes, Section IV and Theorem 2].
+
+    Examples:
+        >>> import math
+        >>> from pmlopt import failure_probability, solve
+        >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+        >>> result = solve(closed_failure([0.25] * 4, halves, math.log(3)))
+        >>> round(result.value, 9), round(result.bound, 9), result.certificate.verify()
+        (0.147368421, 0.147368421, True)
+        >>> round(failure_probability([0.25] * 4, halves, math.log(3)), 9)
+        0.1
+    """
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    return ClosedFailureProgram(epsilon=level, **parts_of(prior, mechanism))

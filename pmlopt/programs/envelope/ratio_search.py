@@ -15,14 +15,17 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.backends.parametric_program import MovingProgram
 from pmlopt.backends.two_sided_search import FEASIBILITY_TOLERANCE, TIME, Answer, Search
-from pmlopt.programs.envelope.attacks import binary_attack, plain_attack, reached_ratio, topped_up
-from pmlopt.programs.envelope.dual_bound import largest_ratio, nearest_ratio
+from pmlopt.programs.envelope.attacks import (
+    binary_attack,
+    plain_attack,
+    reached_ratio,
+    topped_up,
+    without_noise,
+)
+from pmlopt.programs.envelope.dual_bound import largest_ratio, nearest_ratio, with_closed
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds
 from pmlopt.roots import raised
-
-ENTRY_NOISE = 1e-12
-"""Entries of a solver's point up to this become zero: a hundredth of HiGHS' feasibility tolerance."""
 
 CLOSED = 1e-12
 """A letter's outcome is closed at ratios above its largest by this share, which rounding cannot explain."""
@@ -145,14 +148,17 @@ class _RatioFeasibility:
         self.moving.fix(columns, np.tile(closed, len(program.law)))
         value, slope = self.moving.solve(number, seconds)
         point = np.asarray(program.variables["attack"].value).reshape(program.merged.T.shape)
+        gains = program.merged - number * program.law
+        # what rounding may take off a difference, which is small where t is just above the largest ratio
+        gains[closed] += DIFFERENCE_ROUNDING * number * program.law
         multipliers = np.asarray(program.constraints["leaks"].dual_value)
         self.asked.append(
             AskedRatio(
                 ratio=number,
                 mass=-value,
                 slope=slope,
-                point=np.where(point > ENTRY_NOISE, point, 0.0),
-                multipliers=_with_closed(program, number, multipliers, closed),
+                point=without_noise(point),
+                multipliers=with_closed(program.law, gains, multipliers, closed),
             )
         )
         return self.asked[-1].answer(program.delta)
@@ -182,26 +188,6 @@ class _RatioFeasibility:
         if now is None or then is None:
             return None
         return np.asarray(np.maximum(0.0, now + step * (now - then)))
-
-
-def _with_closed(
-    program: EnvelopeProgram, ratio: float, multipliers: FloatArray, closed: NDArray[np.bool_]
-) -> FloatArray:
-    """The multipliers, those of closed letters set to the least that adds nothing to the dual at this ratio.
-
-    All of `P[x,y] - t q[y]` are negative for such a letter: with `u[y]` what the others give for y, any
-    `lam[x] >= (q[y] - u[y]) / (t q[y] - P[x,y])` for all y will do. A solver that has the letter in its
-    program needs multipliers that grow without end where t comes down to the letter's largest ratio.
-    """
-    law, matrix = program.law, program.merged
-    lam = np.where(closed, 0.0, np.maximum(multipliers, 0.0))
-    worth = law + lam[~closed, None] * (matrix[~closed] - ratio * law)
-    others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
-    # what rounding may take off a difference, which is small where t is just above the largest ratio
-    apart = (ratio * law - matrix[closed]) - DIFFERENCE_ROUNDING * ratio * law
-    needed = (law - others) / apart
-    lam[closed] = np.maximum(0.0, needed.max(axis=1, initial=0.0))
-    return np.asarray(lam)
 
 
 def as_arrays(program: EnvelopeProgram, asked: list[AskedRatio]) -> Mapping[str, NDArray[Any]]:

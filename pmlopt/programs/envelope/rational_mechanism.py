@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from pmlopt.arrays import FloatArray, common_integers
 from pmlopt.exact.rationals import integers, power_above, power_below
 from pmlopt.prior import Prior
+from pmlopt.privacy.requirement import LARGEST_EXPONENT
 
 Integers = NDArray[Any]
 """Python integers in an object array."""
 
-RATIO_BITS = 80
-"""Binary digits after the point of a rational below e^bound: 27 more than a float has."""
+RATIO_BITS = 192
+"""Binary digits after the point of a rational below e^bound: as many as `power_below` has."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,14 @@ class RationalMechanism:
             found.append(Outcome(given, mass, self.total * rows))
         return found
 
-    def below_multipliers(self, delta: float, bound: float, multipliers: FloatArray) -> bool:
-        """Whether multipliers prove that no post-processing leaks `bound` nats or more with mass delta.
+    def mass_by_multipliers(self, level: float, multipliers: FloatArray) -> tuple[int, int]:
+        """Upper bound on the mass that a post-processing can give to outcomes that leak `level` nats or more.
 
-        `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y]))) < delta`, with a rational t of at most e^bound.
+        `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, with a rational t of at most e^level, as
+        numerator and denominator; negative multipliers count for nothing.
         """
-        ratio = _floor(power_below(bound))
-        lam, unit = common_integers(multipliers.tolist())
+        ratio = _floor(power_below(level))
+        lam, unit = common_integers(np.maximum(multipliers, 0.0).tolist())
         used = np.flatnonzero(np.array(lam, dtype=object))
         weights = np.array(lam, dtype=object)[used]
         gains = weights * (self.total // self.sums[used]) * ratio.denominator
@@ -104,9 +106,17 @@ class RationalMechanism:
         worth = self.columns[used] * gains[:, None] - self.law * costs[:, None]
         best = worth.max(axis=0) if len(used) else np.zeros(len(self.law), dtype=object)
         least = best if len(used) == len(lam) else np.maximum(best, 0)
-        mass = int(np.maximum(self.law * whole + least, 0).sum())
-        above, below = delta.as_integer_ratio()
-        return mass * below < above * self.total * whole
+        return int(np.maximum(self.law * whole + least, 0).sum()), self.total * whole
+
+    def gains(self, level: float) -> FloatArray:
+        """(N, M) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
+
+        Differences that floats would take for rounding have their sign here.
+        """
+        ratio = power_above(level)
+        conditional = self.columns * (self.total // self.sums)[:, None]
+        apart = conditional * ratio.denominator - self.law * ratio.numerator
+        return np.asarray(apart / (self.total * ratio.denominator), dtype=float)
 
     def below_level(self, bound: float) -> bool:
         """Whether no output, and so no outcome of a post-processing, leaks more than `bound` nats."""
@@ -132,11 +142,14 @@ def reaches(outcomes: list[Outcome], delta: float, level: float) -> bool:
 
     At level 0 all do: of every outcome, the largest conditional probability is at least the mean.
     """
-    if level <= 0:
-        return True
+    return level <= 0 or reached_mass(outcomes, level) >= Fraction(delta)
+
+
+def reached_mass(outcomes: list[Outcome], level: float) -> Fraction:
+    """The mass of the outcomes that leak `level` nats or more, by a rational of at least e^level."""
     ratio = power_above(level)
     bad = [z for z in outcomes if z.given * ratio.denominator >= z.mass * ratio.numerator]
-    return bool(bad) and Fraction(sum(z.mass for z in bad), bad[0].total) >= Fraction(delta)
+    return Fraction(sum(z.mass for z in bad), bad[0].total) if bad else Fraction(0)
 
 
 def _floor(number: Fraction) -> Fraction:
@@ -153,5 +166,24 @@ def bounds(exact: RationalMechanism, delta: float, bound: float, multipliers: Fl
     if bound < 0:
         return False
     if multipliers is not None:
-        return exact.below_multipliers(delta, bound, np.maximum(multipliers, 0.0))
+        mass, whole = exact.mass_by_multipliers(bound, multipliers)
+        above, below = delta.as_integer_ratio()
+        return mass * below < above * whole
     return exact.below_level(bound) or exact.below_maximal_leakage(delta, bound)
+
+
+def leaking_mass(exact: RationalMechanism, attack: FloatArray, epsilon: float) -> Fraction:
+    """The probability with which the outcomes of an (M, K) post-processing leak epsilon nats or more.
+
+    At 0 it is 1. Levels above `LARGEST_EXPONENT` count as out of reach.
+    """
+    if epsilon <= 0:
+        return Fraction(1)
+    if epsilon > LARGEST_EXPONENT:
+        return Fraction(0)
+    return reached_mass(exact.outcomes(attack), epsilon)
+
+
+def failure_bound(exact: RationalMechanism, epsilon: float, multipliers: FloatArray) -> Fraction:
+    """The probability that no post-processing exceeds in leaking epsilon nats or more, by multipliers."""
+    return Fraction(*exact.mass_by_multipliers(min(epsilon, LARGEST_EXPONENT), multipliers))

@@ -1,0 +1,153 @@
+"""The closed failure probability: linear programs by other means, a formula, jumps, and what is claimed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.envelopes import most_mass, random_mechanism, solved
+
+from pmlopt import (
+    Status,
+    certify,
+    closed_failure,
+    failure_probability,
+    leakage_level,
+    maximal_leakage,
+    solve,
+    solvers_for,
+)
+from pmlopt.arrays import FloatArray
+from pmlopt.closed_forms import randomized_response
+from pmlopt.errors import MechanismError, PrivacyError
+
+QUARTERS = [0.25] * 4
+
+HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+"""[saeidian2026envelopes, eq. (7)]."""
+
+
+def knapsack(p: FloatArray, epsilon: float, t: float) -> float:
+    """V(t) of randomized response: the credit of the letters that may leak t, spent on the rarest others."""
+    k = len(p)
+    alpha, beta = math.exp(epsilon) / (math.exp(epsilon) + k - 1), 1 / (math.exp(epsilon) + k - 1)
+    q = np.sort(beta + (alpha - beta) * p)
+    own = q[t * q <= alpha]
+    if not len(own):
+        return 0.0
+    credit, mass = float((alpha - t * own).sum()), float(own.sum())
+    for other in q[len(own) :]:
+        share = min(1.0, credit / (t * other - beta))
+        credit, mass = credit - share * (t * other - beta), mass + share * other
+    return mass
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_it_is_the_linear_program(seed: int) -> None:
+    p, matrix = random_mechanism(seed)
+    epsilon = float(np.random.default_rng([1230, seed]).uniform(0, 1.1)) * leakage_level(p, matrix)
+    found = solve(closed_failure(p, matrix, epsilon))
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.verify()
+    assert found.value == pytest.approx(most_mass(p, matrix, math.exp(epsilon)), abs=1e-8)
+    assert found.bound - found.value == found.gap
+    assert found.level == epsilon
+    processed = matrix @ found.certificate.attack.matrix
+    if epsilon > 0:
+        assert failure_probability(p, processed, epsilon * (1 - 1e-9)) >= found.value - 1e-9
+    assert failure_probability(p, matrix, epsilon) <= found.bound + 1e-12
+    assert found.bound <= math.exp(maximal_leakage(matrix) - epsilon) * (1 + 1e-12)
+
+
+@given(st.integers(2, 6), st.floats(0.1, 3), st.floats(0.01, 0.99), st.integers(0, 1000))
+@settings(max_examples=25, deadline=None)
+def test_randomized_response_by_formula(size: int, epsilon: float, share: float, seed: int) -> None:
+    p = np.random.default_rng([1231, seed]).dirichlet(np.ones(size)) + 1e-3
+    p /= p.sum()
+    matrix = randomized_response(size, epsilon)
+    level = share * leakage_level(p, matrix)
+    found = solve(closed_failure(p, matrix, level))
+    assert found.status is Status.OPTIMAL
+    assert found.value == pytest.approx(knapsack(p, epsilon, math.exp(level)), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(1, 40, 6))
+def test_it_is_the_inverse_of_the_envelope(seed: int) -> None:
+    p, matrix = random_mechanism(seed)
+    for delta in (0.1, 0.6):
+        level = solved(p, matrix, delta)
+        assert solve(closed_failure(p, matrix, level.value)).bound >= delta
+        assert solve(closed_failure(p, matrix, level.bound + 1e-12)).value <= delta * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", [2, 16, 28, 44, 86, 107])
+def test_jumps_are_decided_exactly(seed: int) -> None:
+    # just at the leakage of an outcome, and one float below and above
+    p, matrix = random_mechanism(seed)
+    law = p @ matrix
+    used = law > 0
+    for level in np.log((matrix[:, used] / law[used]).max(axis=0)):
+        around = [float(np.nextafter(level, toward)) for toward in (-1, level, 9)]
+        found = [solve(closed_failure(p, matrix, max(0.0, near))) for near in around]
+        assert all(one.certificate.verify() and one.gap <= 1e-8 for one in found)
+        values = [one.value for one in found]
+        assert values == sorted(values, reverse=True) or max(values) - min(values) <= 1e-8
+
+
+def test_the_ends() -> None:
+    at_nothing = solve(closed_failure(QUARTERS, HALVES, 0.0))
+    assert (at_nothing.value, at_nothing.bound) == (1.0, 1.0)
+    for high in (math.log(4) + 1e-9, 5.0, 800.0, 1e300):
+        found = solve(closed_failure(QUARTERS, HALVES, high))
+        assert (found.value, found.bound, found.iterations) == (0.0, 0.0, 0)
+        assert found.certificate.verify()
+    alone = solve(closed_failure([1.0], [[0.5, 0.5]], 0.1))
+    assert (alone.value, alone.bound) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, "much", None])
+def test_levels_that_are_none_are_refused(bad: Any) -> None:
+    with pytest.raises(PrivacyError):
+        closed_failure(QUARTERS, HALVES, bad)
+
+
+def test_a_post_processing_of_ones_own_is_certified() -> None:
+    program = closed_failure(QUARTERS, HALVES, math.log(3))
+    plain = certify(program, np.eye(4))
+    assert plain.value == pytest.approx(0.1, abs=1e-15)  # the two rare outputs
+    assert plain.bound == pytest.approx(1.4 / 3, abs=1e-15)  # from the maximal leakage
+    assert plain.certificate.verify()
+    best = solve(program)
+    again = certify(program, best.certificate.attack, best.certificate.multipliers)
+    assert (again.value, again.bound, again.status) == (best.value, best.bound, Status.OPTIMAL)
+    assert best.value == pytest.approx(14 / 95, abs=1e-12)
+    for matrix, multipliers in ((np.eye(3), None), (np.eye(4), [1.0] * 3)):
+        with pytest.raises(MechanismError):
+            certify(program, matrix, multipliers)
+
+
+def test_false_claims_are_found() -> None:
+    certificate = solve(closed_failure(QUARTERS, HALVES, math.log(3))).certificate
+    assert certificate.verify()
+    assert not dataclasses.replace(certificate, value=certificate.value + 1e-9).verify()
+    assert not dataclasses.replace(certificate, bound=certificate.bound - 1e-9).verify()
+    assert not dataclasses.replace(certificate, multipliers=np.zeros(4)).verify()
+    assert not dataclasses.replace(certificate, mechanism=certificate.attack).verify()
+    assert json.loads(json.dumps(certificate.to_dict()))["verified_exactly"]
+    assert "1.09861229 nats or more with a probability above 0.147368" in certificate.statement
+
+
+def test_a_search_without_time_is_honest() -> None:
+    p, matrix = random_mechanism(22)
+    best = solve(closed_failure(p, matrix, 0.2))
+    found = solve(closed_failure(p, matrix, 0.2), time_limit=1e-9)
+    assert found.certificate.verify()
+    assert found.value <= best.bound
+    assert found.bound >= best.value
+    assert [choice.name for choice in solvers_for(closed_failure(p, matrix, 0.2))] == ["one-ratio"]
