@@ -9,6 +9,8 @@ from . import testing as testing
 from . import uncertainty as uncertainty
 from . import utility as utility
 from .closed_forms import utility_safe as utility_safe
+from .measures import approximate_dp_delta as approximate_dp_delta
+from .measures import approximate_dp_level as approximate_dp_level
 from .measures import approximate_pml_level as approximate_pml_level
 from .measures import binary_envelope as binary_envelope
 from .measures import envelope_bounds as envelope_bounds

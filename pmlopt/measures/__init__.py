@@ -23,9 +23,19 @@ from pmlopt.measures.leakage import (
     pointwise_leakage,
 )
 from pmlopt.measures.prior_free import ldp_level, maximal_leakage
+from pmlopt.measures.privacy_loss import (
+    approximate_dp_delta,
+    approximate_dp_level,
+    leakage_law,
+    privacy_loss,
+    privacy_loss_law,
+    probabilistic_dp_delta,
+)
 from pmlopt.measures.regions import privacy_region, region_boundaries
 
 __all__ = [
+    "approximate_dp_delta",
+    "approximate_dp_level",
     "approximate_pml_level",
     "binary_envelope",
     "binary_event",
@@ -38,6 +48,7 @@ __all__ = [
     "failure_probability",
     "information_density",
     "ldp_level",
+    "leakage_law",
     "leakage_level",
     "leakage_parts",
     "leakage_quantile",
@@ -46,7 +57,10 @@ __all__ = [
     "mean_slack",
     "mutual_information",
     "pointwise_leakage",
+    "privacy_loss",
+    "privacy_loss_law",
     "privacy_region",
+    "probabilistic_dp_delta",
     "region_boundaries",
     "slack",
 ]
