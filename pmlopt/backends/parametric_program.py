@@ -7,13 +7,15 @@ from the last basis where t has moved little. Every run is limited, so that each
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import cvxpy as cp
 import highspy
 import numpy as np
 
-from pmlopt.arrays import BoolArray, IntArray
+from pmlopt.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.backends import highs
 from pmlopt.backends.outcome import Options, compiled
 from pmlopt.backends.two_sided_search import TIME
@@ -45,81 +47,95 @@ TOLERANCES = {"loose": 1e-8}
 "Unknown". No proof rests on it."""
 
 
-class MovingProgram:
-    """A linear program whose parameter moves: each solve starts from the basis of the one before.
+@dataclass(frozen=True, eq=False)
+class MovingPart:
+    """The entries of a linear program's matrix that move with a parameter t: `still + t rates`.
+
+    Attributes:
+        rows, columns: where they are.
+        still: their part that stays.
+        rates: how fast they move.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    still: FloatArray
+    rates: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MovingPoint:
+    """A linear program solved at one value of its parameter.
+
+    Attributes:
+        optimum: of the objective.
+        slope: its derivative in the parameter.
+        values: of the columns.
+        duals: of the rows, non-negative for a lower limit of a minimisation.
+    """
+
+    optimum: float
+    slope: float
+    values: FloatArray
+    duals: FloatArray
+
+
+class MovingModel:
+    """A linear program of HiGHS whose parameter moves: each solve starts from the basis of the one before.
 
     Where a large program's parameter is far from the last, it is solved by the interior point method, with
     crossover.
 
     Args:
-        problem: a minimisation, an LP whose coefficients are affine in the parameter.
-        parameter: positive.
+        model: a minimisation, with the entries that move at any value.
+        part: those entries.
 
     Attributes:
         iterations: of the simplex, so far.
-        seconds: what compiling took.
     """
 
-    def __init__(self, problem: cp.Problem, parameter: cp.Parameter) -> None:
-        self.problem, self.parameter, self.iterations = problem, parameter, 0
-        parameter.value = 1.0
-        self._ready = compiled(problem, cp.HIGHS)
-        self.seconds = self._ready.seconds
-        matrix = self._ready.data["A"].tocsc()
-        parameter.value = 0.5
-        other = -self._ready.data["param_prob"].apply_parameters()[2].tocsc()
-        moving = (2 * (matrix - other)).tocoo()  # affine in the parameter
-        self._rows, self._columns, self._rates = moving.row, moving.col, moving.data
-        self._still = np.asarray(matrix[self._rows, self._columns]).ravel() - self._rates
-        self._solver = highs.loaded(highs.model_of(self._ready.data), highs.limits(Options(None, 1e-10)))
-        self._solver.setOptionValue(
-            "simplex_iteration_limit", max(MAX_SIMPLEX_ITERATIONS, 10 * sum(matrix.shape))
-        )
-        self._solver.setOptionValue("ipm_iteration_limit", MAX_INTERIOR_ITERATIONS)
-        self._last: float | None = None
-        self._fixed = np.zeros(matrix.shape[1], dtype=bool)
-
-    def columns(self, variable: cp.Variable) -> IntArray:
-        """Where the entries of a variable are in the program."""
-        first = self._ready.data["param_prob"].var_id_to_col[variable.id]
-        return np.asarray(first + np.arange(variable.size))
+    def __init__(self, model: highspy.HighsLp, part: MovingPart) -> None:
+        self.iterations = 0
+        self.solver = highs.loaded(model, highs.limits(Options(None, 1e-10)))
+        size = model.num_row_ + model.num_col_
+        self.solver.setOptionValue("simplex_iteration_limit", max(MAX_SIMPLEX_ITERATIONS, 10 * size))
+        self.solver.setOptionValue("ipm_iteration_limit", MAX_INTERIOR_ITERATIONS)
+        self._part, self._last = part, math.nan
+        self._simplex = model.num_col_ <= SIMPLEX_VARIABLES
+        self._fixed = np.zeros(model.num_col_, dtype=bool)
 
     def fix(self, columns: IntArray, zero: BoolArray) -> None:
         """Fix some of these non-negative columns at zero, and free the others."""
         moved = columns[self._fixed[columns] != zero]
         self._fixed[columns] = zero
         for column in moved.tolist():
-            self._solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
+            self.solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
 
-    def solve(self, value: float, seconds: float | None) -> tuple[float, float]:
-        """The optimum at a value of the parameter, and its derivative there.
-
-        The problem's variables and multipliers hold the solution.
+    def solve(self, value: float, seconds: float | None) -> MovingPoint:
+        """The program at a value of the parameter.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum.
         """
-        solver = self._solver
-        self.parameter.value = value
-        coefficients = self._still + value * self._rates
+        solver, part = self.solver, self._part
+        coefficients = part.still + value * part.rates
         for row, column, coefficient in zip(
-            self._rows.tolist(), self._columns.tolist(), coefficients.tolist(), strict=True
+            part.rows.tolist(), part.columns.tolist(), coefficients.tolist(), strict=True
         ):
             solver.changeCoeff(row, column, coefficient)
         if seconds is not None:
             solver.setOptionValue("time_limit", solver.getRunTime() + max(seconds, 0.01))
-        near = self._last is not None and abs(value / self._last - 1) <= WARM_START_STEP
+        near = abs(value / self._last - 1) <= WARM_START_STEP
         self._last = value
-        self._run(near or len(self._ready.data["c"]) <= SIMPLEX_VARIABLES)
+        self._run(near or self._simplex)
         solution = solver.getSolution()
         duals, values = np.array(solution.row_dual), np.array(solution.col_value)
-        slope = -float((self._rates * duals[self._rows] * values[self._columns]).sum()) * self._ready.scale
-        highs.unpack(self._ready, solver)
-        return float(self.problem.objective.value), slope
+        slope = -float((part.rates * duals[part.rows] * values[part.columns]).sum())
+        return MovingPoint(solver.getInfo().objective_function_value, slope, values, duals)
 
     def _run(self, simplex: bool) -> None:
         """Solve, from the last basis by the simplex; where that fails, from none by every method."""
-        solver = self._solver
+        solver = self.solver
         for again, name in enumerate(["primal" if simplex else "interior", *_WAYS]):
             if again:
                 solver.clearSolver()
@@ -135,3 +151,56 @@ class MovingProgram:
             if status == highspy.HighsModelStatus.kTimeLimit:
                 raise ArithmeticError(TIME)
         raise ArithmeticError(f"HiGHS: {solver.modelStatusToString(status)}")
+
+
+class MovingProgram:
+    """A cvxpy problem whose parameter moves: compiled once, and solved as a `MovingModel`.
+
+    Args:
+        problem: a minimisation, an LP whose coefficients are affine in the parameter.
+        parameter: positive.
+
+    Attributes:
+        model: the compiled program.
+        seconds: what compiling took.
+    """
+
+    def __init__(self, problem: cp.Problem, parameter: cp.Parameter) -> None:
+        self.problem, self.parameter = problem, parameter
+        parameter.value = 1.0
+        self._ready = compiled(problem, cp.HIGHS)
+        self.seconds = self._ready.seconds
+        matrix = self._ready.data["A"].tocsc()
+        parameter.value = 0.5
+        other = -self._ready.data["param_prob"].apply_parameters()[2].tocsc()
+        moving = (2 * (matrix - other)).tocoo()  # affine in the parameter
+        still = np.asarray(matrix[moving.row, moving.col]).ravel() - moving.data
+        part = MovingPart(moving.row, moving.col, still, moving.data)
+        self.model = MovingModel(highs.model_of(self._ready.data), part)
+
+    @property
+    def iterations(self) -> int:
+        """Of the simplex, so far."""
+        return self.model.iterations
+
+    def columns(self, variable: cp.Variable) -> IntArray:
+        """Where the entries of a variable are in the program."""
+        first = self._ready.data["param_prob"].var_id_to_col[variable.id]
+        return np.asarray(first + np.arange(variable.size))
+
+    def fix(self, columns: IntArray, zero: BoolArray) -> None:
+        """Fix some of these non-negative columns at zero, and free the others."""
+        self.model.fix(columns, zero)
+
+    def solve(self, value: float, seconds: float | None) -> tuple[float, float]:
+        """The optimum at a value of the parameter, and its derivative there.
+
+        The problem's variables and multipliers hold the solution.
+
+        Raises:
+            ArithmeticError: HiGHS does not end at an optimum.
+        """
+        self.parameter.value = value
+        point = self.model.solve(value, seconds)
+        highs.unpack(self._ready, self.model.solver)
+        return float(self.problem.objective.value), point.slope * self._ready.scale

@@ -69,7 +69,7 @@ def test_a_run_that_reaches_its_iteration_limit_hands_over_to_another_method() -
     p, matrix = rng.dirichlet(np.ones(8)), rng.dirichlet(np.full(8, 0.5), 8)
     program = envelope(p, matrix, 0.5)
     moving = MovingProgram(program.problem, program.ratio)
-    moving._solver.setOptionValue("simplex_iteration_limit", 1)
+    moving.model.solver.setOptionValue("simplex_iteration_limit", 1)
     for ratio in (1.2, 1.5):
         value, _ = moving.solve(ratio, None)
         assert -value == pytest.approx(most_mass(p, matrix, ratio), abs=1e-8)

@@ -11,7 +11,9 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from pmlopt.arrays import FloatArray, Label
+from pmlopt.arrays import BoolArray, FloatArray, Label
+from pmlopt.backends.highs import columnwise
+from pmlopt.backends.parametric_program import MovingModel, MovingPart
 from pmlopt.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.program import Declaration, Program, problem_of
@@ -111,3 +113,51 @@ def _declaration(law: FloatArray, merged: FloatArray, ratio: cp.Parameter) -> De
     }
     problem = problem_of(cp.Minimize(-cp.sum(mass)), constraints)
     return Declaration(problem, {"attack": attack, "mass": mass}, constraints)
+
+
+class RatioPrograms:
+    """The linear programs of `PostProcessings.problem` at one ratio after another, in HiGHS without cvxpy.
+
+    Args:
+        program: of the mechanism.
+    """
+
+    def __init__(self, program: PostProcessings[Any]) -> None:
+        (n, k), law = program.merged.shape, program.law
+        self.shape = k, n
+        # columns: attack (the letters of one output after another), mass; rows: leaks, mass, outputs
+        entries = np.stack(
+            [program.merged.T, np.broadcast_to(law[:, None], (k, n)), np.ones((k, n))], axis=-1
+        )
+        letters, outputs = np.tile(np.arange(n), k), np.repeat(np.arange(k), n)
+        rows = np.stack([letters, n + letters, 2 * n + outputs], axis=-1)
+        masses, ones = np.arange(n), np.ones(n)
+        where = np.concatenate([rows.ravel(), np.stack([masses, n + masses], axis=-1).ravel()])
+        starts = np.concatenate([3 * np.arange(n * k), 3 * n * k + 2 * np.arange(n + 1)])
+        values = np.concatenate([entries.ravel(), -np.ones(2 * n)])
+        upper = np.concatenate([np.full(n, np.inf), np.zeros(n), np.ones(k)])
+        lower = np.concatenate([np.zeros(2 * n), np.full(k, -np.inf)])
+        costs = np.concatenate([np.zeros(n * k), -ones])
+        model = columnwise(costs, (0.0, np.inf), (lower, upper), (starts, where, values))
+        self._moving = MovingModel(model, MovingPart(masses, n * k + masses, 0 * ones, -ones))
+
+    def solve(
+        self, ratio: float, closed: BoolArray, seconds: float | None
+    ) -> tuple[float, float, FloatArray, FloatArray]:
+        """V(t) at a ratio t.
+
+        Args:
+            ratio: t.
+            closed: (N,) the letters whose outcome is fixed at nothing.
+            seconds: the time limit.
+
+        Returns:
+            V(t), the derivative of -V, the (M', N) attack and the (N,) multipliers of its letters.
+
+        Raises:
+            ArithmeticError: HiGHS does not end at an optimum.
+        """
+        k, n = self.shape
+        self._moving.fix(np.arange(n * k), np.tile(closed, k))
+        found = self._moving.solve(ratio, seconds)
+        return -found.optimum, found.slope, found.values[: n * k].reshape(k, n), found.duals[:n]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
-from pmlopt.backends.parametric_program import MovingProgram
 from pmlopt.backends.two_sided_search import FEASIBILITY_TOLERANCE, TIME, Answer, Search
 from pmlopt.programs.envelope.attacks import (
     binary_attack,
@@ -23,6 +23,7 @@ from pmlopt.programs.envelope.attacks import (
     without_noise,
 )
 from pmlopt.programs.envelope.dual_bound import largest_ratio, nearest_ratio, with_closed
+from pmlopt.programs.envelope.post_processing import RatioPrograms
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds
 from pmlopt.roots import raised
@@ -75,7 +76,7 @@ class SearchEnd:
         programs: how many there were in this search.
         ending: in words.
         finished: whether it ended by itself.
-        compile_seconds: what declaring and compiling took.
+        compile_seconds: what setting up the linear program took.
     """
 
     point: FloatArray
@@ -122,7 +123,7 @@ def search_ratio(
         programs=search.programs,
         ending=f"{ending} after {search.programs} linear programs",
         finished=ending != TIME,
-        compile_seconds=0.0 if family.moving is None else family.moving.seconds,
+        compile_seconds=family.compile_seconds,
     )
 
 
@@ -136,26 +137,25 @@ class _RatioFeasibility:
         self.most = math.exp(program.simple_bound)
         # V jumps where the outcome of a letter closes
         self.marks = program.largest_ratios
-        self.moving: MovingProgram | None = None
+        self.programs: RatioPrograms | None = None
+        self.compile_seconds = 0.0
         self.asked: list[AskedRatio] = []
 
     def solve(self, number: float, seconds: float | None) -> Answer[FloatArray | None]:
         program = self.program
-        if self.moving is None:
-            self.moving = MovingProgram(program.problem, program.ratio)
+        if self.programs is None:
+            begin = time.perf_counter()
+            self.programs = RatioPrograms(program)
+            self.compile_seconds = time.perf_counter() - begin
         closed = self.marks * (1 + CLOSED) < number
-        columns = self.moving.columns(program.variables["attack"])
-        self.moving.fix(columns, np.tile(closed, len(program.law)))
-        value, slope = self.moving.solve(number, seconds)
-        point = np.asarray(program.variables["attack"].value).reshape(program.merged.T.shape)
+        mass, slope, point, multipliers = self.programs.solve(number, closed, seconds)
         gains = program.merged - number * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
         gains[closed] += DIFFERENCE_ROUNDING * number * program.law
-        multipliers = np.asarray(program.constraints["leaks"].dual_value)
         self.asked.append(
             AskedRatio(
                 ratio=number,
-                mass=-value,
+                mass=mass,
                 slope=slope,
                 point=without_noise(point),
                 multipliers=with_closed(program.law, gains, multipliers, closed),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
-from pmlopt.backends.parametric_program import MovingProgram
 from pmlopt.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.programs.envelope.attacks import leaking, spread, without_noise
 from pmlopt.programs.envelope.dual_bound import with_closed
+from pmlopt.programs.envelope.post_processing import RatioPrograms
 from pmlopt.programs.envelope.program import ClosedFailureProgram
 from pmlopt.programs.envelope.rational_mechanism import RationalMechanism
 
@@ -26,7 +27,7 @@ class WorstFailure:
         multipliers: (N,).
         programs: how many there were, one or none.
         failure: what the solver said where it did not end at an optimum; else empty.
-        compile_seconds: what declaring and compiling took.
+        compile_seconds: what setting up the linear program took.
     """
 
     shares: FloatArray
@@ -51,18 +52,17 @@ def worst_failure(program: ClosedFailureProgram, options: Options) -> WorstFailu
     none = np.zeros(gains.T.shape)
     if level == 0 or closed.all():
         return WorstFailure(leaking(gains, none), with_closed(law, apart, np.zeros(len(gains)), closed))
-    moving = MovingProgram(program.problem, program.ratio)
-    moving.fix(moving.columns(program.variables["attack"]), np.tile(closed, len(program.law)))
+    begin = time.perf_counter()
+    programs = RatioPrograms(program)
+    seconds = time.perf_counter() - begin
     try:
-        moving.solve(math.exp(level), options.time_limit)
+        _, _, point, found = programs.solve(math.exp(level), closed, options.time_limit)
     except ArithmeticError as cause:
         simple = np.full(len(gains), math.exp(-level))
-        return WorstFailure(leaking(gains, none), simple, 1, str(cause), moving.seconds)
-    point = np.asarray(program.variables["attack"].value).reshape(program.merged.T.shape)
-    found = np.asarray(program.constraints["leaks"].dual_value)
+        return WorstFailure(leaking(gains, none), simple, 1, str(cause), seconds)
     return WorstFailure(
         shares=leaking(gains, spread(program, without_noise(point))),
         multipliers=with_closed(law, apart, found, closed),
         programs=1,
-        compile_seconds=moving.seconds,
+        compile_seconds=seconds,
     )
