@@ -2,6 +2,7 @@
 
     python benchmarks/envelope.py [--output docs/envelope.png] [--csv FOLDER] [--priors 5000] [--seed 0]
         [--letters 5 10 20 50] [--sizes 5x5 10x10 20x20 50x50 10x50 50x10] [--sparse 0]
+        [--sets 0]
 
 Figure 1: the law of the leakage in its Example 2, with both quantiles at delta = 0.1 and the envelope.
 Figure 2: randomized response at epsilon = 1 on four priors: upper bound, lower bound h_delta where its
@@ -9,7 +10,8 @@ condition holds, binary envelope, the closed form, the linear program at some de
 a fifth prior, on which the condition fails. Then tables: the closed form beside the linear program and
 h_delta on random priors, where the condition of its Theorem 5 holds and where it fails; both timed on
 randomized response; and random mechanisms as N and M grow. Last, with `--sparse`, how many
-envelopes of so many random sparse channels are proved; `--only-sparse` leaves out the rest. Needs the extra
+envelopes of so many random sparse channels are proved, and with letters down to 1e-9; with `--sets`,
+where value and bound over sets of priors meet; `--only-sparse` leaves out the rest. Needs the extra
 `plots`.
 """
 
@@ -18,7 +20,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,19 @@ from common import FloatArray, interleaved, machine, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pmlopt import Result, Status, envelope, leakage_quantile, pointwise_leakage, solve
+from pmlopt import (
+    Box,
+    L1Ball,
+    Result,
+    Status,
+    Vertices,
+    closed_failure,
+    envelope,
+    leakage_level,
+    leakage_quantile,
+    pointwise_leakage,
+    solve,
+)
 from pmlopt.cli.printing import progress
 from pmlopt.closed_forms import (
     randomized_response,
@@ -42,6 +56,7 @@ from pmlopt.mechanism import MechanismLike
 from pmlopt.plots import save_figure
 from pmlopt.prior import PriorLike
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
+from pmlopt.uncertainty import PriorSet
 
 EXAMPLE = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
 
@@ -64,6 +79,19 @@ SKEWED = [0.02, 0.03, 0.05, 0.45, 0.45]
 EnvelopeResult = Result[EnvelopeCertificate]
 
 SPARSE_HEAD = ("channels", "envelopes", "unproved", "largest gap", "verified", "median [s]", "longest [s]")
+SETS_HEAD = (
+    "set", "mechanisms", "envelopes proved", "mean gap [nats]", "largest",
+    "probabilities proved", "mean gap", "largest",
+)  # fmt: skip
+SETS: dict[str, Callable[[FloatArray, np.random.Generator], PriorSet]] = {
+    "ball of radius 0.02": lambda prior, rng: L1Ball(prior, 0.02),
+    "ball of radius 0.1": lambda prior, rng: L1Ball(prior, 0.1),
+    "ball of radius 0.5": lambda prior, rng: L1Ball(prior, 0.5),
+    "box of 10 percent": lambda prior, rng: Box(0.9 * prior, np.minimum(1.0, 1.1 * prior)),
+    "hull of 4 priors": lambda prior, rng: Vertices(
+        [prior, *(0.8 * prior + 0.2 * rng.dirichlet(np.ones(len(prior)), 3))]
+    ),
+}
 SPARSE_DELTAS = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99)
 
 GRID = np.linspace(0.005, 0.995, 199)
@@ -80,6 +108,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--letters", type=int, nargs="*", default=[5, 10, 20, 50])
     parser.add_argument("--sizes", nargs="*", default=["5x5", "10x10", "20x20", "50x50", "10x50", "50x10"])
     parser.add_argument("--sparse", type=int, default=0, help="How many sparse channels to study.")
+    parser.add_argument(
+        "--sets", type=int, default=0, help="How many mechanisms to study over sets of priors."
+    )
     parser.add_argument("--only-sparse", action="store_true")
     arguments = parser.parse_args(argv)
     print(machine())
@@ -88,6 +119,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.sparse:
         print()
         table(SPARSE_HEAD, [sparse_study(arguments.sparse, arguments.seed)])
+        print()
+        table(SPARSE_HEAD, [tiny_study(arguments.sparse, arguments.seed)])
+    if arguments.sets:
+        print()
+        table(SETS_HEAD, [set_study(name, arguments.sets, arguments.seed) for name in SETS])
 
 
 def everything(arguments: argparse.Namespace) -> None:
@@ -233,6 +269,24 @@ def sparse_study(count: int, seed: int) -> list[Any]:
     for number in progress(range(count), count, "sparse channels"):
         prior, matrix = sparse_channel(seed, number)
         found += [solve(envelope(prior, matrix, delta), time_limit=20.0) for delta in SPARSE_DELTAS]
+    return proofs(count, found)
+
+
+def tiny_study(count: int, seed: int) -> list[Any]:
+    """The same where letters and deltas may be as small as 1e-9."""
+    found: list[EnvelopeResult] = []
+    for number in progress(range(count), count, "tiny letters"):
+        rng = np.random.default_rng([seed, number])
+        letters, outputs = (int(size) for size in rng.integers(2, 8, 2))
+        weights = 10.0 ** rng.uniform(-9, 0, letters)
+        matrix = rng.dirichlet(np.full(outputs, float(rng.choice([0.3, 1.0]))), letters)
+        delta = float(10.0 ** rng.uniform(-9, -1))
+        found.append(solve(envelope(weights / weights.sum(), matrix, delta), time_limit=20.0))
+    return proofs(count, found)
+
+
+def proofs(count: int, found: list[EnvelopeResult]) -> list[Any]:
+    """A row of `SPARSE_HEAD`."""
     seconds = [result.timings.total for result in found]
     return [
         count, f"{len(found):,}", sum(result.status is not Status.OPTIMAL for result in found),
@@ -240,6 +294,24 @@ def sparse_study(count: int, seed: int) -> list[Any]:
         f"{sum(result.certificate.verify() for result in found):,}",
         f"{np.median(seconds):.3f}", f"{max(seconds):.2f}",
     ]  # fmt: skip
+
+
+def set_study(name: str, count: int, seed: int) -> list[Any]:
+    """One row: value and bound over sets of priors of one kind, of both questions."""
+    gaps: dict[str, list[float]] = {"envelope": [], "failure": []}
+    for number in progress(range(count), count, name):
+        rng = np.random.default_rng([seed, number])
+        letters, outputs = (int(size) for size in rng.integers(2, 8, 2))
+        prior = rng.dirichlet(np.full(letters, 5.0))
+        matrix = rng.dirichlet(np.full(outputs, 0.5), letters)
+        priors, share = SETS[name](prior, rng), float(rng.uniform(0.02, 0.9))
+        level = share * leakage_level(prior, matrix)
+        gaps["envelope"].append(solve(envelope(prior, matrix, share, over=priors)).gap)
+        gaps["failure"].append(solve(closed_failure(prior, matrix, level, over=priors)).gap)
+    row: list[Any] = [name, count]
+    for found in gaps.values():
+        row += [sum(gap <= 1e-8 for gap in found), f"{np.mean(found):.2g}", f"{max(found):.2g}"]
+    return row
 
 
 # ---------------------------------------------------------------- what it costs

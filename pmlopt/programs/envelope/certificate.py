@@ -16,6 +16,7 @@ from pmlopt.programs.envelope.rational_mechanism import (
     reaches,
 )
 from pmlopt.result import Certificate
+from pmlopt.uncertainty.prior_set import PriorSet
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,13 +29,15 @@ class EnvelopeCertificate(Certificate):
 
     Attributes:
         mechanism: the one that was given.
-        prior: N letters.
+        prior: N letters; over a set of priors one of it, under which the attack reaches the value.
+        over: the set of priors for which the bound holds, or None.
         delta: the probability.
         attack: (M, K) the post-processing; from `solve`, of at most N + 1 outcomes.
-        multipliers: (N,) lam of `dual_bound.bad_mass`, or None.
+        multipliers: (N,) lam of `dual_bound.bad_mass`, over a set with nu (N + 1,), or None.
     """
 
     prior: Prior
+    over: PriorSet | None
     delta: float
     attack: Mechanism
     multipliers: FloatArray | None
@@ -47,7 +50,8 @@ class EnvelopeCertificate(Certificate):
     @property
     def statement(self) -> str:
         """The bound with its probability."""
-        return f"no post-processing leaks more than {self.bound:.9g} nats with probability {self.delta:g}"
+        claim = f"no post-processing leaks more than {self.bound:.9g} nats with probability {self.delta:g}"
+        return claim + _scope(self.over)
 
     @property
     def arithmetic(self) -> str:
@@ -65,7 +69,9 @@ class EnvelopeCertificate(Certificate):
         exact = RationalMechanism.of(self.prior, self.mechanism.matrix)
         fits = self.attack.matrix.shape[0] == self.mechanism.matrix.shape[1]
         reached = fits and reaches(exact.outcomes(self.attack.matrix), self.delta, self.value)
-        return reached and bounds(exact, self.delta, self.bound, self.multipliers)
+        if not reached or not _within(self.over, self.prior):
+            return False
+        return bounds(_all_priors(exact, self.over), self.delta, self.bound, self.multipliers)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
@@ -74,7 +80,7 @@ class EnvelopeCertificate(Certificate):
             "value": self.value,
             "bound": self.bound,
             "gap": self.gap,
-            **_given(self.prior, self.attack),
+            **_given(self.prior, self.over, self.attack),
             "bound_from": {"multipliers": None if self.multipliers is None else self.multipliers.tolist()},
             "verified_exactly": self.verify(),
         }
@@ -89,13 +95,16 @@ class ClosedFailureCertificate(Certificate):
 
     Attributes:
         mechanism: the one that was given.
-        prior: N letters.
+        prior: N letters; over a set of priors one of it, under which the attack reaches the value.
+        over: the set of priors for which the bound holds, or None.
         epsilon: in nats.
         attack: (M, K) the post-processing; from `solve`, of at most N + 1 outcomes.
-        multipliers: (N,) lam of `dual_bound.bad_mass`; with zeros alone the bound is 1.
+        multipliers: (N,) lam of `dual_bound.bad_mass`, over a set with nu (N + 1,); with zeros alone
+            the bound is 1.
     """
 
     prior: Prior
+    over: PriorSet | None
     epsilon: float
     attack: Mechanism
     multipliers: FloatArray
@@ -110,7 +119,7 @@ class ClosedFailureCertificate(Certificate):
         """The level with the probability that nothing exceeds."""
         return (
             f"no post-processing leaks {self.epsilon:.9g} nats or more with a probability above "
-            f"{self.bound:.9g}"
+            f"{self.bound:.9g}{_scope(self.over)}"
         )
 
     @property
@@ -130,7 +139,9 @@ class ClosedFailureCertificate(Certificate):
             return False
         exact = RationalMechanism.of(self.prior, self.mechanism.matrix)
         reached = leaking_mass(exact, self.attack.matrix, self.epsilon)
-        return self.value <= reached and failure_bound(exact, self.epsilon, self.multipliers) <= self.bound
+        if self.value > reached or not _within(self.over, self.prior):
+            return False
+        return failure_bound(_all_priors(exact, self.over), self.epsilon, self.multipliers) <= self.bound
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
@@ -139,14 +150,28 @@ class ClosedFailureCertificate(Certificate):
             "value": self.value,
             "bound": self.bound,
             "gap": self.gap,
-            **_given(self.prior, self.attack),
+            **_given(self.prior, self.over, self.attack),
             "bound_from": {"multipliers": self.multipliers.tolist()},
             "verified_exactly": self.verify(),
         }
 
 
-def _given(prior: Prior, attack: Mechanism) -> dict[str, Any]:
-    """The prior and the attack as plain data."""
+def _scope(over: PriorSet | None) -> str:
+    return "" if over is None else f", {over.scope}"
+
+
+def _within(over: PriorSet | None, prior: Prior) -> bool:
+    """Whether a prior is of the set, up to rounding."""
+    return over is None or over.contains(prior)
+
+
+def _all_priors(exact: RationalMechanism, over: PriorSet | None) -> RationalMechanism:
+    """The mechanism with all priors that the bound is for."""
+    return exact if over is None else RationalMechanism.over(over, exact.matrix)
+
+
+def _given(prior: Prior, over: PriorSet | None, attack: Mechanism) -> dict[str, Any]:
+    """The priors and the attack as plain data."""
     return {
         "prior": {
             "labels": list(prior.labels),
@@ -154,5 +179,6 @@ def _given(prior: Prior, attack: Mechanism) -> dict[str, Any]:
             "counts": None if prior.counts is None else list(prior.counts),
             "samples": prior.samples,
         },
+        "over": None if over is None else {**over.record, "delta": over.delta},
         "attack": {"outputs": list(attack.outputs), "matrix": attack.matrix.tolist()},
     }

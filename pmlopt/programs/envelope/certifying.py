@@ -11,12 +11,12 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
 from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
 from pmlopt.programs.envelope.dual_bound import nearest_ratio
 from pmlopt.programs.envelope.post_processing import PostProcessings
 from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
 from pmlopt.programs.envelope.rational_mechanism import (
-    RationalMechanism,
     bounds,
     failure_bound,
     leaking_mass,
@@ -40,15 +40,16 @@ def certify_envelope(
         MechanismError: the post-processing or the multipliers do not fit the mechanism.
     """
     _check(program, attack, multipliers)
-    exact = RationalMechanism.of(program.prior, program.given.matrix)
-    value = _value(program, exact, attack)
-    bound, used = _bound(program, exact, multipliers)
+    values = [_value(single, attack) for single in program.singles]
+    value, prior = _worst(values, program)
+    bound, used = _bound(program, multipliers)
     return EnvelopeCertificate(
         mechanism=program.given,
         value=value,
         bound=bound,
         gap=bound - value,
-        prior=program.prior,
+        prior=prior,
+        over=program.over,
         delta=program.delta,
         attack=attack,
         multipliers=used,
@@ -71,20 +72,24 @@ def certify_failure(
         MechanismError: the post-processing or the multipliers do not fit the mechanism.
     """
     _check(program, attack, multipliers)
-    exact, epsilon = RationalMechanism.of(program.prior, program.given.matrix), program.epsilon
-    simple = [np.zeros(program.prior.size), np.full(program.prior.size, math.exp(-epsilon))]
+    exact, epsilon = program.exact, program.epsilon
+    simple = [program.padded(np.full(program.prior.size, lam)) for lam in (0.0, math.exp(-epsilon))]
+    if program.over is not None:
+        simple[0][-1] = 1.0  # the probabilities sum to one
     usable = multipliers is not None and np.isfinite(multipliers).all()
     known = [*simple, multipliers] if multipliers is not None and usable else simple
     proved = [failure_bound(exact, epsilon, lam) for lam in known]
     best = min(range(len(proved)), key=proved.__getitem__)
-    value = _rounded_down(leaking_mass(exact, attack.matrix, epsilon))
+    reached = [leaking_mass(single.exact, attack.matrix, epsilon) for single in program.singles]
+    value, prior = _worst([_rounded_down(mass) for mass in reached], program)
     bound = -_rounded_down(-proved[best])
     return ClosedFailureCertificate(
         mechanism=program.given,
         value=value,
         bound=bound,
         gap=bound - value,
-        prior=program.prior,
+        prior=prior,
+        over=program.over,
         epsilon=epsilon,
         attack=attack,
         multipliers=known[best],
@@ -97,9 +102,10 @@ def _check(program: PostProcessings[Any], attack: Mechanism, multipliers: FloatA
             f"the post-processing has {len(attack.inputs)} rows: give one for each of the "
             f"{len(program.given.outputs)} outputs of the mechanism"
         )
-    if multipliers is not None and multipliers.shape != (program.prior.size,):
+    if multipliers is not None and multipliers.shape != (program.multipliers,):
         raise MechanismError(
             f"there are {len(multipliers)} multipliers: give one for each of the {program.prior.size} letters"
+            + ("" if program.over is None else ", and one of the sum of the probabilities")
         )
 
 
@@ -109,12 +115,12 @@ def _rounded_down(number: Fraction) -> float:
     return math.nextafter(found, -math.inf) if found > number else found
 
 
-def _value(program: EnvelopeProgram, exact: RationalMechanism, attack: Mechanism) -> float:
+def _value(program: EnvelopeProgram, attack: Mechanism) -> float:
     """The upper quantile of the leakage after the attack, moved down until it is reached as rationals.
 
     Where the mass of the likeliest leaks is short of delta by rounding alone, the next outcome counts.
     """
-    found = sorted(exact.outcomes(attack.matrix), key=lambda z: -z.ratio)
+    found = sorted(program.exact.outcomes(attack.matrix), key=lambda z: -z.ratio)
     above, below = program.delta.as_integer_ratio()
     mass, level = 0, 0.0
     for z in found:
@@ -127,11 +133,15 @@ def _value(program: EnvelopeProgram, exact: RationalMechanism, attack: Mechanism
     return max(level, 0.0)
 
 
-def _bound(
-    program: EnvelopeProgram, exact: RationalMechanism, multipliers: FloatArray | None
-) -> tuple[float, FloatArray | None]:
+def _worst(values: list[float], program: EnvelopeProgram | ClosedFailureProgram) -> tuple[float, Prior]:
+    """The largest of the values under the priors of a program, and that prior."""
+    best = values.index(max(values))
+    return values[best], program.singles[best].prior
+
+
+def _bound(program: EnvelopeProgram, multipliers: FloatArray | None) -> tuple[float, FloatArray | None]:
     """The bound of the multipliers where it is below that of Theorem 3, moved up until it is proved."""
-    most = program.simple_bound
+    exact, most = program.exact, program.simple_bound
     if multipliers is not None:
         near = math.log(nearest_ratio(program, multipliers, math.exp(most)))
         bound = raised(lambda level: bounds(exact, program.delta, level, multipliers), near, most)

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.programs.envelope.post_processing import PostProcessings
 from pmlopt.programs.envelope.program import EnvelopeProgram
 
 MAX_NEWTON_STEPS = 200
 """More than Newton's method needs: it ends by itself, at the latest at the last kink."""
 
 
-def bad_mass(program: EnvelopeProgram, ratio: float, multipliers: FloatArray) -> float:
+def bad_mass(program: PostProcessings[Any], ratio: float, multipliers: FloatArray) -> float:
     """Upper bound on the mass that a post-processing can give to outcomes that leak log t or more.
 
     For any lam >= 0: `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of
-    `EnvelopeProgram.problem`. What rounding may have taken off is added.
+    `PostProcessings.problem`. Over a set of priors, for any nu as well:
+    `nu + sum_y max_q (max(0, max_x (q + lam[x] (P[x,y] - t q))) - nu q)`, q being the least or the largest
+    probability of y over the set: the inner part is convex in q, so that between them it is below its chord.
+    What rounding may have taken off is added.
 
     Args:
         program: of the mechanism.
         ratio: t.
-        multipliers: (N,) lam.
+        multipliers: (N,) lam; over a set (N + 1,), nu last.
 
     Examples:
         >>> from pmlopt import envelope
@@ -30,14 +35,15 @@ def bad_mass(program: EnvelopeProgram, ratio: float, multipliers: FloatArray) ->
         >>> round(bad_mass(program, 1.6, np.array([10.0, 10.0])), 9)  # no outcome leaks log 1.6
         0.0
     """
-    lam, law, matrix = np.maximum(multipliers, 0.0)[:, None], program.law, program.merged
-    worth = law + lam * (matrix - ratio * law)
-    largest = worth.max(axis=0)
+    weights, total = program.split(multipliers)
+    lam, law, matrix = weights[:, None], program.law, program.columns
+    worth = law + lam * (matrix - ratio * law) - total * law
     # what rounding may have taken off each term, and off their sum
     digits = 2 * (len(multipliers) + 4) * float(np.finfo(float).eps)
-    error = digits * (law + (lam * (matrix + ratio * law)).max(axis=0))
-    terms = np.maximum(0.0, largest + error)
-    return float(terms.sum()) + rounding_of(len(terms), float(terms.sum()))
+    error = digits * ((1 + abs(total)) * law + (lam * (matrix + ratio * law)).max(axis=0))
+    terms = program.of_outputs(worth + error, error - total * law).max(axis=0)
+    size = abs(total) + float(np.abs(terms).sum())
+    return total + float(terms.sum()) + rounding_of(len(terms), size)
 
 
 def largest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
@@ -81,15 +87,16 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
 
 def _newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> tuple[float, float]:
     """Where the mass falls to delta, up to rounding, and how fast it falls there."""
-    lam = np.maximum(multipliers, 0.0)[:, None]
-    fixed, rates = program.law + lam * program.merged, lam * program.law
+    weights, total = program.split(multipliers)
+    lam, law = weights[:, None], program.law
+    fixed = program.of_outputs(law + lam * program.columns - total * law, -total * law)
+    rates = program.of_outputs(lam * law, 0 * law)
     outputs = np.arange(rates.shape[1])
     ratio, slope = 1.0, math.inf
     for _ in range(MAX_NEWTON_STEPS):
         worth = fixed - ratio * rates
         best = worth.argmax(axis=0)
-        left = worth[best, outputs]
-        mass, fall = float(left[left > 0].sum()), float(rates[best, outputs][left > 0].sum())
+        mass, fall = total + float(worth[best, outputs].sum()), float(rates[best, outputs].sum())
         if mass <= program.delta or fall <= 0:
             break
         slope, last = fall, ratio
@@ -109,7 +116,7 @@ def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, clo
     Args:
         law: (M,) q.
         gains: (N, M) `P[x,y] - t q[y]`, negative for closed letters.
-        multipliers: (N,) of a solver.
+        multipliers: (N,) of a solver, and what follows them, which stays.
         closed: (N,).
 
     Examples:
@@ -117,9 +124,9 @@ def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, clo
         >>> with_closed(np.array([0.5, 0.5]), gains, np.array([1.0, 0.0]), np.array([False, True]))
         array([1., 1.])
     """
-    lam = np.where(closed, 0.0, np.maximum(multipliers, 0.0))
+    lam, rest = np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0)), multipliers[len(closed) :]
     worth = law + lam[~closed, None] * gains[~closed]
     others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
     needed = ((law - others) / -gains[closed]).max(axis=1, initial=0.0)
     lam[closed] = np.maximum(0.0, needed) * (1 + 1e-15)  # more is as good, and less by rounding is not
-    return np.asarray(lam)
+    return np.concatenate([lam, rest])

@@ -77,7 +77,7 @@ class EnvelopeKind(Kind[EnvelopeProgram, EnvelopeStart, EnvelopeCertificate]):
         if isinstance(warm_start, Result | Restart):
             restart = restart_of(warm_start)
             return EnvelopeStart(asked=[] if restart is None else from_arrays(program, restart.arrays))
-        return EnvelopeStart(points=[folded(program, _fitting(program, warm_start).matrix)])
+        return EnvelopeStart(points=[folded(program.singles[0], _fitting(program, warm_start).matrix)])
 
     def automatic(self, program: EnvelopeProgram, start: EnvelopeStart) -> Sequence[RatioSearch]:
         """The search over likelihood ratios, the only method."""

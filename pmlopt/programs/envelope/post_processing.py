@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,10 +13,13 @@ from scipy import sparse
 from pmlopt.arrays import BoolArray, FloatArray, Label
 from pmlopt.backends.highs import columnwise
 from pmlopt.backends.parametric_program import MovingModel, MovingPart
+from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.programs.envelope.rational_mechanism import RationalMechanism
 from pmlopt.result import C_co
+from pmlopt.uncertainty.prior_set import PriorSet
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -32,8 +34,14 @@ class PostProcessings(Program[C_co]):
 
     `problem` minimises the negative, at the parameter `ratio`, t.
 
+    Over a set of priors each output is there twice, with its least and its largest probability over the set,
+    each copy with a weight, its `ends`: those of an output sum to one, and the mean probabilities of all
+    outputs do. A copy is processed up to its weight. The optimum is at least V(t) under every prior of the
+    set.
+
     Attributes:
-        prior: N letters.
+        prior: N letters; over a set only its letters count.
+        over: a set of priors, or None.
         given: the mechanism that is processed.
         merged: (N, M') its matrix, rows over their sums, outputs that leak alike made one.
         groups: for each column of `merged` the outputs that it stands for.
@@ -41,6 +49,7 @@ class PostProcessings(Program[C_co]):
     """
 
     prior: Prior
+    over: PriorSet | None
     given: Mechanism
     merged: FloatArray
     groups: tuple[tuple[int, ...], ...]
@@ -58,34 +67,89 @@ class PostProcessings(Program[C_co]):
 
     @property
     def attack(self) -> cp.Expression:
-        """(M', N) the post-processing of the merged outputs; rows may sum to less than one."""
-        return cp.reshape(self.variables["attack"], self.merged.T.shape, order="C")
+        """(K, N) the post-processing of the merged outputs, copies apart; rows may sum to less than one."""
+        return cp.reshape(self.variables["attack"], self.columns.T.shape, order="C")
+
+    @cached_property
+    def columns(self) -> FloatArray:
+        """(N, K) `merged`; over a set twice, K = 2 M'."""
+        return _copies(self.merged, self.over)
 
     @cached_property
     def law(self) -> FloatArray:
-        """(M',) the law of the merged outputs."""
-        return np.asarray(self.prior.pmf @ self.merged)
+        """(K,) the law of the merged outputs; over a set their least probabilities, then their largest."""
+        return _law(self.prior, self.merged, self.over)
 
     @cached_property
     def largest_ratios(self) -> FloatArray:
         """(N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
-        return np.asarray((self.merged / self.law).max(axis=1))
+        with np.errstate(divide="ignore"):
+            ratios = self.columns / self.law
+        return np.asarray(np.where(self.columns > 0, ratios, 0.0).max(axis=1))
+
+    @cached_property
+    def exact(self) -> RationalMechanism:
+        """The mechanism with its prior, or with all priors of the set, as rationals: for what is proved."""
+        if self.over is None:
+            return RationalMechanism.of(self.prior, self.given.matrix)
+        return RationalMechanism.over(self.over, self.given.matrix)
+
+    @property
+    def multipliers(self) -> int:
+        """How many multipliers a bound takes: one for each letter, over a set of priors one more."""
+        return self.prior.size + (self.over is not None)
+
+    def padded(self, weights: FloatArray) -> FloatArray:
+        """(N,) multipliers of the letters with as many zeros as a bound takes besides."""
+        return np.append(weights, np.zeros(self.multipliers - len(weights)))
+
+    def split(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """(N,) the multipliers lam of the letters, none negative, and nu, that of the sum of probabilities.
+
+        nu is there over a set of priors alone, and 0 otherwise.
+        """
+        n = self.prior.size
+        return np.maximum(multipliers[:n], 0.0), float(multipliers[n]) if len(multipliers) > n else 0.0
+
+    def of_outputs(self, letters: FloatArray, nobody: FloatArray) -> FloatArray:
+        """(R, M') the (N, K) terms of the letters and the (K,) of nobody, copies in one column."""
+        return np.vstack([letters, nobody]).reshape(-1, self.merged.shape[1])
+
+    def together(self, point: FloatArray) -> FloatArray:
+        """(M', N) a (K, N) point, the copies of an output added up."""
+        return np.asarray(point.reshape(-1, *self.merged.T.shape).sum(axis=0))
 
 
-def parts_of(prior: PriorLike, mechanism: MechanismLike) -> dict[str, Any]:
-    """The attributes of `PostProcessings` for a prior and a mechanism.
+def _copies(merged: FloatArray, over: PriorSet | None) -> FloatArray:
+    return merged if over is None else np.tile(merged, (1, 2))
+
+
+def _law(prior: Prior, merged: FloatArray, over: PriorSet | None) -> FloatArray:
+    if over is None:
+        return np.asarray(prior.pmf @ merged)
+    return np.concatenate([np.maximum(over.least_mean(merged), 0.0), -over.least_mean(-merged)])
+
+
+def parts_of(prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None = None) -> dict[str, Any]:
+    """The attributes of `PostProcessings` for a prior, or a set of priors, and a mechanism.
 
     Raises:
         MechanismError: sizes or labels of prior and mechanism disagree.
+        PrivacyError: `over` is no set of priors, or on other letters.
     """
     p, m = paired(prior, mechanism)
+    if over is not None:
+        if not isinstance(over, PriorSet):
+            raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
+        over.check_letters(p.labels, "the prior")
     groups = m.similar_outputs()
     rows = m.matrix / m.matrix.sum(axis=1, keepdims=True)
     merged = np.column_stack([rows[:, group].sum(axis=1) for group in groups])
     ratio = cp.Parameter(nonneg=True, value=1.0, name="ratio")
     return {
-        "declare": _declared(p.pmf @ merged, merged, ratio),
+        "declare": lambda: _declaration(_law(p, merged, over), _copies(merged, over), len(groups), ratio),
         "prior": p,
+        "over": over,
         "given": m,
         "merged": merged,
         "groups": tuple(map(tuple, groups)),
@@ -93,26 +157,32 @@ def parts_of(prior: PriorLike, mechanism: MechanismLike) -> dict[str, Any]:
     }
 
 
-def _declared(law: FloatArray, merged: FloatArray, ratio: cp.Parameter) -> Callable[[], Declaration]:
-    return lambda: _declaration(law, merged, ratio)
-
-
-def _declaration(law: FloatArray, merged: FloatArray, ratio: cp.Parameter) -> Declaration:
-    n, k = merged.shape
+def _declaration(
+    law: FloatArray, columns: FloatArray, outputs_in_all: int, ratio: cp.Parameter
+) -> Declaration:
+    n, k = columns.shape
     letters, outputs = np.tile(np.arange(n), k), np.repeat(np.arange(k), n)  # columns first
     places = np.arange(n * k)
-    gain = sparse.csr_array((merged[letters, outputs], (letters, places)), shape=(n, n * k))
+    gain = sparse.csr_array((columns[letters, outputs], (letters, places)), shape=(n, n * k))
     cost = sparse.csr_array((law[outputs], (letters, places)), shape=(n, n * k))
     whole = sparse.csr_array((np.ones(n * k), (outputs, places)), shape=(k, n * k))
-    attack = cp.Variable(n * k, nonneg=True, name="attack")
-    mass = cp.Variable(n, nonneg=True, name="mass")
-    constraints = {
+    variables = {
+        "attack": cp.Variable(n * k, nonneg=True, name="attack"),
+        "mass": cp.Variable(n, nonneg=True, name="mass"),
+    }
+    attack, mass = variables["attack"], variables["mass"]
+    constraints: dict[str, cp.Constraint] = {
         "mass": cost @ attack == mass,
         "leaks": gain @ attack >= ratio * mass,
-        "outputs": whole @ attack <= 1,
     }
-    problem = problem_of(cp.Minimize(-cp.sum(mass)), constraints)
-    return Declaration(problem, {"attack": attack, "mass": mass}, constraints)
+    if k == outputs_in_all:
+        constraints["outputs"] = whole @ attack <= 1
+    else:
+        ends = variables["ends"] = cp.Variable(k, nonneg=True, name="ends")
+        constraints["outputs"] = whole @ attack <= ends
+        constraints["ends"] = ends[:outputs_in_all] + ends[outputs_in_all:] == 1
+        constraints["total"] = law @ ends == 1
+    return Declaration(problem_of(cp.Minimize(-cp.sum(mass)), constraints), variables, constraints)
 
 
 class RatioPrograms:
@@ -123,23 +193,38 @@ class RatioPrograms:
     """
 
     def __init__(self, program: PostProcessings[Any]) -> None:
-        (n, k), law = program.merged.shape, program.law
+        (n, k), law, m = program.columns.shape, program.law, program.merged.shape[1]
         self.shape = k, n
-        # columns: attack (the letters of one output after another), mass; rows: leaks, mass, outputs
-        entries = np.stack(
-            [program.merged.T, np.broadcast_to(law[:, None], (k, n)), np.ones((k, n))], axis=-1
-        )
-        letters, outputs = np.tile(np.arange(n), k), np.repeat(np.arange(k), n)
-        rows = np.stack([letters, n + letters, 2 * n + outputs], axis=-1)
-        masses, ones = np.arange(n), np.ones(n)
-        where = np.concatenate([rows.ravel(), np.stack([masses, n + masses], axis=-1).ravel()])
-        starts = np.concatenate([3 * np.arange(n * k), 3 * n * k + 2 * np.arange(n + 1)])
-        values = np.concatenate([entries.ravel(), -np.ones(2 * n)])
-        upper = np.concatenate([np.full(n, np.inf), np.zeros(n), np.ones(k)])
-        lower = np.concatenate([np.zeros(2 * n), np.full(k, -np.inf)])
-        costs = np.concatenate([np.zeros(n * k), -ones])
-        model = columnwise(costs, (0.0, np.inf), (lower, upper), (starts, where, values))
-        self._moving = MovingModel(model, MovingPart(masses, n * k + masses, 0 * ones, -ones))
+        # columns: attack (the letters of one output after another), mass, and over a set the ends;
+        # rows: leaks, mass, outputs, and over a set the ends and their total
+        letters, outputs, places = np.tile(np.arange(n), k), np.repeat(np.arange(k), n), np.arange(n * k)
+        masses, ends = n * k + np.arange(n), n * k + n + np.arange(k)
+        own = [
+            (letters, places, program.columns[letters, outputs]),
+            (n + letters, places, law[outputs]),
+            (2 * n + outputs, places, np.ones(n * k)),
+            (np.arange(n), masses, -np.ones(n)),
+            (n + np.arange(n), masses, -np.ones(n)),
+        ]
+        weights = [
+            (2 * n + np.arange(k), ends, -np.ones(k)),
+            (2 * n + k + np.arange(k) % m, ends, np.ones(k)),
+            (np.full(k, 2 * n + k + m), ends, law),
+        ]
+        single = program.over is None
+        rows, columns, values = map(np.concatenate, zip(*(own if single else [*own, *weights]), strict=True))
+        sizes = (2 * n + k, n * k + n) if single else (2 * n + k + m + 1, n * k + n + k)
+        matrix = sparse.csc_array((values, (rows, columns)), shape=sizes)
+        most = np.full(k, 1.0 if single else 0.0)
+        equal = np.ones(0 if single else m + 1)
+        upper = np.concatenate([np.full(n, np.inf), np.zeros(n), most, equal])
+        lower = np.concatenate([np.zeros(2 * n), np.full(k, -np.inf), equal])
+        costs = np.zeros(sizes[1])
+        costs[masses] = -1.0
+        entries = matrix.indptr, matrix.indices, matrix.data
+        model = columnwise(costs, (0.0, np.inf), (lower, upper), entries)
+        self._moving = MovingModel(model, MovingPart(np.arange(n), masses, np.zeros(n), -np.ones(n)))
+        self._single = single
 
     def solve(
         self, ratio: float, closed: BoolArray, seconds: float | None
@@ -152,7 +237,8 @@ class RatioPrograms:
             seconds: the time limit.
 
         Returns:
-            V(t), the derivative of -V, the (M', N) attack and the (N,) multipliers of its letters.
+            V(t), the derivative of -V, the (K, N) attack and the (N,) multipliers of its letters;
+            over a set there is one more, of the sum of the probabilities.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum.
@@ -160,4 +246,5 @@ class RatioPrograms:
         k, n = self.shape
         self._moving.fix(np.arange(n * k), np.tile(closed, k))
         found = self._moving.solve(ratio, seconds)
-        return -found.optimum, found.slope, found.values[: n * k].reshape(k, n), found.duals[:n]
+        lam = found.duals[:n] if self._single else np.append(found.duals[:n], -found.duals[-1])
+        return -found.optimum, found.slope, found.values[: n * k].reshape(k, n), lam

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 from pmlopt.arrays import nonnegative, probability
 from pmlopt.errors import PrivacyError
-from pmlopt.measures import composed_envelope_bound, leakage_level, maximal_leakage
+from pmlopt.measures import (
+    composed_envelope_bound,
+    envelope_bounds,
+    failure_probability,
+    leakage_level,
+    maximal_leakage,
+)
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import PriorLike
+from pmlopt.programs.envelope.candidate_priors import candidate_priors
 from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
 from pmlopt.programs.envelope.post_processing import PostProcessings, parts_of
+from pmlopt.uncertainty.prior_set import PriorSet
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -41,10 +50,27 @@ class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
     def simple_bound(self) -> float:
         """Upper bound without a linear program, in nats: the level, or maximal leakage plus log(1 / delta).
 
+        Over a set of priors, the level is the largest over the set.
+
         Source: [saeidian2026envelopes, Theorem 3].
         """
         composed = composed_envelope_bound([maximal_leakage(self.merged)], self.delta)
-        return min(leakage_level(self.prior.pmf, self.merged), composed)
+        if self.over is None:
+            return min(leakage_level(self.prior.pmf, self.merged), composed)
+        return min(math.log(max(1.0, self.largest_ratios.max())), composed)
+
+    @cached_property
+    def singles(self) -> tuple[EnvelopeProgram, ...]:
+        """The program under one prior: itself, or those of the set that look worst."""
+        if self.over is None:
+            return (self,)
+        priors = candidate_priors(
+            self.over,
+            self.merged,
+            self.prior.labels,
+            lambda prior: envelope_bounds(prior, self.given, self.delta)[0],
+        )
+        return tuple(envelope(prior, self.given, self.delta) for prior in priors)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -62,8 +88,23 @@ class ClosedFailureProgram(PostProcessings[ClosedFailureCertificate]):
     epsilon: float
     tolerance = 1e-8
 
+    @cached_property
+    def singles(self) -> tuple[ClosedFailureProgram, ...]:
+        """The program under one prior: itself, or those of the set that look worst."""
+        if self.over is None:
+            return (self,)
+        priors = candidate_priors(
+            self.over,
+            self.merged,
+            self.prior.labels,
+            lambda prior: failure_probability(prior, self.given, self.epsilon),
+        )
+        return tuple(closed_failure(prior, self.given, self.epsilon) for prior in priors)
 
-def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> EnvelopeProgram:
+
+def envelope(
+    prior: PriorLike, mechanism: MechanismLike, delta: float, over: PriorSet | None = None
+) -> EnvelopeProgram:
     """Declare the PML envelope: the leakage of the worst post-processing, but for a probability.
 
     `eps_c(delta)` is the least level that no randomised function of the output exceeds with a probability
@@ -73,12 +114,16 @@ def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Envelo
     is what no post-processing exceeds with probability delta or more.
 
     Args:
-        prior: N letters.
+        prior: N letters; with `over` only its letters count.
         mechanism: (N, M).
         delta: in (0, 1).
+        over: a set of priors: the largest envelope under a prior of the set. The value is that of one prior
+            of it, `certificate.prior`; the bound, which holds under all of them, knows of the set only how
+            probable each output may be. Often they meet; where they do not, the result is `unproved`, and
+            the bound stands.
 
     Raises:
-        PrivacyError: delta is not in (0, 1).
+        PrivacyError: delta is not in (0, 1), or `over` is no set of priors on these letters.
         MechanismError: sizes or labels of prior and mechanism disagree.
 
     Source: [saeidian2026envelopes, Section IV and Theorem 2].
@@ -92,11 +137,17 @@ def envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Envelo
         (4.0, 4.0, True)
         >>> round(solve(envelope([0.25] * 4, halves, 0.5)).value, 6)
         0.412845
+        >>> from pmlopt import L1Ball
+        >>> ball = solve(envelope([0.25] * 4, halves, 0.5, over=L1Ball([0.25] * 4, 0.1)))
+        >>> round(ball.value, 6), round(ball.bound, 6), ball.certificate.verify()
+        (0.419289, 0.419289, True)
     """
-    return EnvelopeProgram(delta=probability(delta), **parts_of(prior, mechanism))
+    return EnvelopeProgram(delta=probability(delta), **parts_of(prior, mechanism, over))
 
 
-def closed_failure(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> ClosedFailureProgram:
+def closed_failure(
+    prior: PriorLike, mechanism: MechanismLike, epsilon: float, over: PriorSet | None = None
+) -> ClosedFailureProgram:
     """Declare the closed failure probability: how likely the worst post-processing leaks epsilon or more.
 
     `V(e^epsilon) = max_Z P(l(Z) >= epsilon)` over all randomised functions Z of the output, the inverse of
@@ -109,12 +160,13 @@ def closed_failure(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -
     is exceeded by none. Both are probabilities, checked in rational arithmetic.
 
     Args:
-        prior: N letters.
+        prior: N letters; with `over` only its letters count.
         mechanism: (N, M).
         epsilon: in nats, at least 0.
+        over: a set of priors, as in `envelope`.
 
     Raises:
-        PrivacyError: epsilon is negative, NaN or infinite.
+        PrivacyError: epsilon is negative, NaN or infinite, or `over` is no set of priors on these letters.
         MechanismError: sizes or labels of prior and mechanism disagree.
 
     Source: [saeidian2026envelopes, Section IV and Theorem 2].
@@ -130,4 +182,4 @@ def closed_failure(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -
         0.1
     """
     level = nonnegative(epsilon, "epsilon", PrivacyError)
-    return ClosedFailureProgram(epsilon=level, **parts_of(prior, mechanism))
+    return ClosedFailureProgram(epsilon=level, **parts_of(prior, mechanism, over))

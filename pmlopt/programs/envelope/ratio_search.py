@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from pmlopt.programs.envelope.attacks import (
 from pmlopt.programs.envelope.dual_bound import largest_ratio, nearest_ratio, with_closed
 from pmlopt.programs.envelope.post_processing import RatioPrograms
 from pmlopt.programs.envelope.program import EnvelopeProgram
-from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds
+from pmlopt.programs.envelope.rational_mechanism import bounds
 from pmlopt.roots import raised
 
 CLOSED = 1e-12
@@ -50,7 +49,7 @@ class AskedRatio:
         ratio: t.
         mass: V(t).
         slope: of -V.
-        point: (M', N) the attack.
+        point: (K, N) the attack.
         multipliers: (N,) of the rows of the letters.
     """
 
@@ -103,7 +102,10 @@ def search_ratio(
     family = _RatioFeasibility(program, options.tolerance / 8)
     above = sorted((a for a in asked if a.mass < delta * (1 - FEASIBILITY_TOLERANCE)), key=lambda a: a.ratio)
     below = max((a for a in asked if a.mass >= delta), key=lambda a: a.ratio, default=None)
-    first = [plain_attack(program), binary_attack(program), *points]
+    first = [attack(single) for single in program.singles for attack in (plain_attack, binary_attack)]
+    first += points
+    alone = [] if program.over is None else [search_ratio(one, [], [], options) for one in program.singles]
+    first += [end.point for end in alone]
     first += [] if below is None else [below.point]
     search = Search(
         family,
@@ -115,15 +117,16 @@ def search_ratio(
     )
     ending = search.run()
     assert search.witness is not None
+    programs = search.programs + sum(end.programs for end in alone)
     known = sorted([*asked, *family.asked], key=lambda a: abs(math.log(a.ratio / search.reached)))
     return SearchEnd(
         point=search.witness,
         multipliers=search.proofs[0],
         asked=known[:MAX_REMEMBERED],
-        programs=search.programs,
-        ending=f"{ending} after {search.programs} linear programs",
+        programs=programs,
+        ending=f"{ending} after {programs} linear programs",
         finished=ending != TIME,
-        compile_seconds=family.compile_seconds,
+        compile_seconds=family.compile_seconds + sum(end.compile_seconds for end in alone),
     )
 
 
@@ -149,7 +152,7 @@ class _RatioFeasibility:
             self.compile_seconds = time.perf_counter() - begin
         closed = self.marks * (1 + CLOSED) < number
         mass, slope, point, multipliers = self.programs.solve(number, closed, seconds)
-        gains = program.merged - number * program.law
+        gains = program.columns - number * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
         gains[closed] += DIFFERENCE_ROUNDING * number * program.law
         self.asked.append(
@@ -164,8 +167,12 @@ class _RatioFeasibility:
         return self.asked[-1].answer(program.delta)
 
     def witness(self, point: FloatArray) -> tuple[float, FloatArray]:
-        attack = topped_up(self.program, point)
-        return reached_ratio(self.program, attack), attack
+        """What a (K, N) point reaches, under the prior of the program or the worst known one of its set."""
+        together = self.program.together(point)
+        attacks = [topped_up(single, together) for single in self.program.singles]
+        reached = [reached_ratio(*pair) for pair in zip(self.program.singles, attacks, strict=True)]
+        best = int(np.argmax(reached))
+        return reached[best], attacks[best]
 
     def proved(self, proof: FloatArray | None) -> float:
         """The ratio that multipliers prove, in rational arithmetic where floats hide too much of it."""
@@ -175,36 +182,33 @@ class _RatioFeasibility:
         near = nearest_ratio(self.program, proof, bound)
         if not near < bound * (1 - self.accuracy):
             return bound
-        exact, delta = self.exact, self.program.delta
+        exact, delta = self.program.exact, self.program.delta
         level = raised(lambda level: bounds(exact, delta, level, proof), math.log(near), math.log(bound))
         return min(bound, math.exp(level))
-
-    @cached_property
-    def exact(self) -> RationalMechanism:
-        """The prior and the mechanism as rationals, for proofs that floats are too coarse for."""
-        return RationalMechanism.of(self.program.prior, self.program.given.matrix)
 
     def beyond(self, now: FloatArray | None, then: FloatArray | None, step: float) -> FloatArray | None:
         if now is None or then is None:
             return None
-        return np.asarray(np.maximum(0.0, now + step * (now - then)))
+        ahead = now + step * (now - then)
+        ahead[: self.program.prior.size] = np.maximum(0.0, ahead[: self.program.prior.size])
+        return np.asarray(ahead)
 
 
 def as_arrays(program: EnvelopeProgram, asked: list[AskedRatio]) -> Mapping[str, NDArray[Any]]:
     """What was asked as plain arrays, with the mechanism that it is about."""
     names = [field.name for field in fields(AskedRatio)]
     columns = {name: np.array([getattr(a, name) for a in asked]) for name in names}
-    return {"merged": program.merged, "law": program.law, **columns}
+    return {"merged": program.columns, "law": program.law, **columns}
 
 
 def from_arrays(program: EnvelopeProgram, arrays: Mapping[str, NDArray[Any]]) -> list[AskedRatio]:
     """What was asked of the same mechanism under the same prior; nothing, where it is another."""
     names = [field.name for field in fields(AskedRatio)]
-    own = {"merged": program.merged, "law": program.law}
+    own = {"merged": program.columns, "law": program.law}
     if not all(name in arrays and np.array_equal(arrays[name], own[name]) for name in own):
         return []
     count = len(arrays.get("ratio", ()))
-    shapes = [(count,), (count,), (count,), (count, *program.merged.T.shape), (count, program.prior.size)]
+    shapes = [(count,), (count,), (count,), (count, *program.columns.T.shape), (count, program.multipliers)]
     if not all(
         name in arrays and arrays[name].shape == shape and np.isfinite(arrays[name]).all()
         for name, shape in zip(names, shapes, strict=True)

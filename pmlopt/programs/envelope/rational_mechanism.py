@@ -19,6 +19,7 @@ from pmlopt.arrays import FloatArray, common_integers
 from pmlopt.exact.rationals import integers, power_above, power_below
 from pmlopt.prior import Prior
 from pmlopt.privacy.requirement import LARGEST_EXPONENT
+from pmlopt.uncertainty.prior_set import PriorSet
 
 Integers = NDArray[Any]
 """Python integers in an object array."""
@@ -55,14 +56,15 @@ class RationalMechanism:
         matrix: (N, M) the floats.
         columns: (N, M).
         sums: (N,) of the rows.
-        law: (M,) the law of the output, times `total`.
+        laws: the law of the output, (M,) times `total`; over a set of priors the least probabilities of the
+            outputs, and the largest.
         total: the denominator, a multiple of all of `sums`.
     """
 
     matrix: FloatArray
     columns: Integers
     sums: Integers
-    law: Integers
+    laws: tuple[Integers, ...]
     total: int
 
     @classmethod
@@ -72,7 +74,29 @@ class RationalMechanism:
         sums = columns.sum(axis=1)
         rows = math.lcm(*sums.tolist())
         weights = np.array(prior.weights, dtype=object)
-        return cls(matrix, columns, sums, (weights * (rows // sums)) @ columns, int(weights.sum()) * rows)
+        law = (weights * (rows // sums)) @ columns
+        return cls(matrix, columns, sums, (law,), int(weights.sum()) * rows)
+
+    @classmethod
+    def over(cls, priors: PriorSet, matrix: FloatArray) -> RationalMechanism:
+        """The same for every prior of a set, for what is proved of all of them."""
+        columns = integers(matrix)
+        sums = columns.sum(axis=1)
+        rows = math.lcm(*sums.tolist())
+        conditional = columns * (rows // sums)[:, None]
+        least, total = priors.least_sum(conditional)
+        negative, _ = priors.least_sum(-conditional)
+        return cls(matrix, columns, sums, (least, -negative), int(total) * rows)
+
+    @property
+    def law(self) -> Integers:
+        """(M,) the law of the output, times `total`; over a set the least probabilities."""
+        return self.laws[0]
+
+    @property
+    def law_of_outputs(self) -> FloatArray:
+        """(K,) the laws one after another, to the nearest floats."""
+        return np.asarray(np.concatenate(self.laws) / self.total, dtype=float)
 
     def outcomes(self, attack: FloatArray) -> list[Outcome]:
         """The outcomes of an (M, K) post-processing that occur, each with the letter it tells most of."""
@@ -94,29 +118,37 @@ class RationalMechanism:
         """Upper bound on the mass that a post-processing can give to outcomes that leak `level` nats or more.
 
         `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, with a rational t of at most e^level, as
-        numerator and denominator; negative multipliers count for nothing.
+        numerator and denominator; negative lam count for nothing. Over a set of priors the last multiplier,
+        which may have any sign, is that of the sum of the probabilities; see `dual_bound.bad_mass`.
         """
-        ratio = _floor(power_below(level))
-        lam, unit = common_integers(np.maximum(multipliers, 0.0).tolist())
+        ratio, n = _floor(power_below(level)), len(self.sums)
+        (*lam, rest), unit = common_integers(
+            [*np.maximum(multipliers[:n], 0.0), *multipliers[n:], 0.0][: n + 1]
+        )
         used = np.flatnonzero(np.array(lam, dtype=object))
         weights = np.array(lam, dtype=object)[used]
         gains = weights * (self.total // self.sums[used]) * ratio.denominator
         costs = weights * ratio.numerator
         whole = unit * ratio.denominator  # every term below is over total * whole
-        worth = self.columns[used] * gains[:, None] - self.law * costs[:, None]
-        best = worth.max(axis=0) if len(used) else np.zeros(len(self.law), dtype=object)
-        least = best if len(used) == len(lam) else np.maximum(best, 0)
-        return int(np.maximum(self.law * whole + least, 0).sum()), self.total * whole
+        total = rest * ratio.denominator  # the multiplier of the sum of the probabilities
+        ends = []
+        for law in self.laws:
+            worth = self.columns[used] * gains[:, None] - law * costs[:, None]
+            best = worth.max(axis=0) if len(used) else 0 * law
+            least = best if len(used) == n else np.maximum(best, 0)
+            ends.append(np.maximum(law * whole + least, 0) - total * law)
+        return int(np.max(ends, axis=0).sum()) + total * self.total, self.total * whole
 
     def gains(self, level: float) -> FloatArray:
-        """(N, M) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
+        """(N, K) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
 
-        Differences that floats would take for rounding have their sign here.
+        Differences that floats would take for rounding have their sign here. Over a set the outputs are there
+        twice, with their least and with their largest probability.
         """
         ratio = power_above(level)
         conditional = self.columns * (self.total // self.sums)[:, None]
-        apart = conditional * ratio.denominator - self.law * ratio.numerator
-        return np.asarray(apart / (self.total * ratio.denominator), dtype=float)
+        apart = [conditional * ratio.denominator - law * ratio.numerator for law in self.laws]
+        return np.asarray(np.hstack(apart) / (self.total * ratio.denominator), dtype=float)
 
     def below_level(self, bound: float) -> bool:
         """Whether no output, and so no outcome of a post-processing, leaks more than `bound` nats."""
