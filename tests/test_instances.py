@@ -41,7 +41,9 @@ from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import INFORMATIONS
 
 ALL = load_all()
-PROGRAMS = [instance for instance in ALL if "prior" in instance.arguments]
+PROGRAMS = [
+    instance for instance in ALL if "prior" in instance.arguments and "mechanism" not in instance.arguments
+]
 RECORDS = [instance for instance in ALL if instance.builder is record_leakage]
 IDS = [instance.id for instance in PROGRAMS]
 WORTHS: dict[str, column_oracles.Worth] = {

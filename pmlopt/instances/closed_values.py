@@ -11,9 +11,10 @@ from pmlopt import closed_forms
 from pmlopt.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import InstanceError
-from pmlopt.measures import leakage_level
+from pmlopt.measures import ldp_level, leakage_level
 from pmlopt.mechanism import Mechanism
 from pmlopt.program import Program
+from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.record_leakage.closed_form import is_parity, parity_error
@@ -25,6 +26,7 @@ from pmlopt.queries.distortion import loss_table
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "design": tuple(CLOSED_FORMS),
     "worst_case_utility": ("utility_safe",),
+    "envelope": ("randomized_response_envelope",),
     "record_leakage": ("parity_leakage",),
     "leakage_distortion": ("parity_leakage",),
     "distortion_leakage": ("parity_distortion",),
@@ -64,6 +66,8 @@ def closed_value(program: Program[Any], name: str) -> float:
         if error is None:
             raise InstanceError(f"the closed form {name} is for a parity through a symmetric channel")
         return closed_forms.parity_leakage(query.records, error, program.entropy)
+    if isinstance(program, EnvelopeProgram):
+        return _envelope_value(program, name)
     if isinstance(program, TradeoffProgram):
         return _tradeoff_value(program, name)
     if isinstance(program, LinearDesign | ColumnDesign):
@@ -71,6 +75,15 @@ def closed_value(program: Program[Any], name: str) -> float:
     if isinstance(program, LeastLeakage):
         return leakage_level(program.prior, closed_form(program, name))
     raise InstanceError(f"no closed form is known for {program!r}")
+
+
+def _envelope_value(program: EnvelopeProgram, name: str) -> float:
+    level = ldp_level(program.given)
+    if not np.isfinite(level) or not np.allclose(
+        program.given.matrix, closed_forms.randomized_response(program.prior.size, level).matrix, atol=1e-12
+    ):
+        raise InstanceError(f"the closed form {name} is for randomized response")
+    return closed_forms.randomized_response_envelope(program.prior, level, program.delta)
 
 
 def _tradeoff_value(program: TradeoffProgram, name: str) -> float:

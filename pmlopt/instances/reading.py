@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import float_array
+from pmlopt.closed_forms import randomized_response
 from pmlopt.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.errors import UtilityError
 from pmlopt.instances.closed_values import forms_for
@@ -21,6 +22,7 @@ from pmlopt.privacy import PML, Requirement, requirement_named
 from pmlopt.privacy.by_name import NAMES
 from pmlopt.program import Program
 from pmlopt.programs.designs import design
+from pmlopt.programs.envelope.program import closed_failure, envelope
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
@@ -86,6 +88,25 @@ def _least_leakage(params: Table) -> Arguments:
     return {"prior": prior, "utility": utility, **floors, "outputs": _outputs(params)}
 
 
+def _envelope(params: Table) -> Arguments:
+    return {**_audited(params), "delta": params.number("delta")}
+
+
+def _closed_failure(params: Table) -> Arguments:
+    return {**_audited(params), "epsilon": params.level("epsilon")}
+
+
+def _audited(params: Table) -> Arguments:
+    prior, table = _prior(params.table("prior")), params.table("mechanism")
+    if table.only(("matrix", "randomized_response")) == "matrix":
+        mechanism = Mechanism(table.take("matrix", list), prior.labels)
+    else:
+        matrix = randomized_response(prior.size, table.level("randomized_response")).matrix
+        mechanism = Mechanism(matrix, prior.labels, prior.labels)
+    table.done()
+    return {"prior": prior, "mechanism": mechanism}
+
+
 def _record_leakage(params: Table) -> Arguments:
     query = _query(params.table("query"))
     mechanism = _answer(params.table("mechanism"), query)
@@ -144,6 +165,8 @@ _BUILDERS: Mapping[str, tuple[Callable[..., Program[Any]], Callable[[Table], Arg
     "design": (design, _design),
     "worst_case_utility": (worst_case_utility, _worst_case),
     "least_leakage": (least_leakage, _least_leakage),
+    "envelope": (envelope, _envelope),
+    "closed_failure": (closed_failure, _closed_failure),
     "record_leakage": (record_leakage, _record_leakage),
     "leakage_distortion": (leakage_distortion, _leakage_distortion),
     "distortion_leakage": (distortion_leakage, _distortion_leakage),
