@@ -22,6 +22,12 @@ class Options:
     time_limit: float | None
     tolerance: float
 
+    def since(self, begin: float) -> Options:
+        """The same with what is left of the time after a reading of `time.perf_counter`."""
+        if self.time_limit is None:
+            return self
+        return Options(self.time_limit - (time.perf_counter() - begin), self.tolerance)
+
 
 def options_of(time_limit: float | None, tolerance: float) -> Options:
     """What a person asked for, checked; an InputError where it is not a positive number."""

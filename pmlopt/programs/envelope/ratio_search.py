@@ -98,13 +98,14 @@ def search_ratio(
         asked: what is known of the linear program at some ratios.
         options: the time limit, and the gap, in nats, that is good enough: it ends at half of that.
     """
-    delta = program.delta
+    begin, delta = time.perf_counter(), program.delta
     family = _RatioFeasibility(program, options.tolerance / 8)
     above = sorted((a for a in asked if a.mass < delta * (1 - FEASIBILITY_TOLERANCE)), key=lambda a: a.ratio)
     below = max((a for a in asked if a.mass >= delta), key=lambda a: a.ratio, default=None)
     first = [attack(single) for single in program.singles for attack in (plain_attack, binary_attack)]
     first += points
-    alone = [] if program.over is None else [search_ratio(one, [], [], options) for one in program.singles]
+    singles = () if program.over is None else program.singles
+    alone = [search_ratio(one, [], [], options.since(begin)) for one in singles]
     first += [end.point for end in alone]
     first += [] if below is None else [below.point]
     search = Search(
@@ -112,7 +113,7 @@ def search_ratio(
         [family.witness(point) for point in first],
         [None, *(a.multipliers for a in above[:PROOFS_ABOVE])],
         options.tolerance / 2,
-        options.time_limit,
+        options.since(begin).time_limit,
         (above[0].ratio, above[0].answer(delta)) if above else None,
     )
     ending = search.run()

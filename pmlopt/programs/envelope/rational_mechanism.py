@@ -85,7 +85,9 @@ class RationalMechanism:
         rows = math.lcm(*sums.tolist())
         conditional = columns * (rows // sums)[:, None]
         least, total = priors.least_sum(conditional)
-        negative, _ = priors.least_sum(-conditional)
+        negative, other = priors.least_sum(-conditional)
+        if other != total:
+            least, negative, total = least * other, negative * total, total * other
         return cls(matrix, columns, sums, (least, -negative), int(total) * rows)
 
     @property

@@ -45,12 +45,13 @@ def worst_failure(program: ClosedFailureProgram, options: Options) -> WorstFailu
     """
     if program.over is None:
         return _at_level(program, options)
-    alone = [_at_level(single, options) for single in program.singles]
+    begin = time.perf_counter()
+    alone = [_at_level(single, options.since(begin)) for single in program.singles]
     masses = [
         leaking_mass(single.exact, channel(program, end.shares).matrix, program.epsilon)
         for single, end in zip(program.singles, alone, strict=True)
     ]
-    best, whole = alone[masses.index(max(masses))], _at_level(program, options)
+    best, whole = alone[masses.index(max(masses))], _at_level(program, options.since(begin))
     return WorstFailure(
         shares=best.shares,
         multipliers=whole.multipliers,
