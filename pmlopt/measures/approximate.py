@@ -252,6 +252,35 @@ def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
     return min(lower, upper), upper
 
 
+def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) -> float:
+    """The slack at which `ApproximatePML(level, slack)` keeps the envelope at delta within epsilon.
+
+    `delta (e^epsilon - e^level) / N`. The outcome of a post-processing that leaks log t through the letter x
+    has `t P(z) <= P(z | x) <= e^level P(z) + slack`, and one outcome for each letter suffices: together they
+    have at most `N slack / (t - e^level)`, which is below delta for every t above e^epsilon. The condition is
+    sufficient only; at 1 or more every mechanism meets it.
+
+    Args:
+        size: N, the number of letters.
+        epsilon: the leakage that no post-processing may exceed with probability delta, in nats.
+        delta: the probability, in (0, 1).
+        level: of the approximate PML, in nats, below epsilon.
+
+    Raises:
+        PrivacyError: delta is not in (0, 1), a level is negative, or `level` is not below epsilon.
+
+    Examples:
+        >>> round(envelope_slack(4, math.log(3), 0.5, math.log(2)), 12)
+        0.125
+    """
+    whole(size, "the number of letters", PrivacyError)
+    most, low = nonnegative(epsilon, "epsilon", PrivacyError), nonnegative(level, "the level", PrivacyError)
+    if low >= most:
+        raise PrivacyError(f"the level {low:g} is not below epsilon, {most:g}: there is no room for a slack")
+    with np.errstate(over="ignore"):  # inf is 1 or more
+        return float(probability(delta) * np.exp(low) * np.expm1(most - low) / size)
+
+
 def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
     """An upper bound on the envelope of mechanisms run one after another, `sum_i L_i + log(1/delta)` in nats.
 

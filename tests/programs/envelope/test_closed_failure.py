@@ -14,9 +14,13 @@ from hypothesis import strategies as st
 from oracles.envelopes import most_mass, random_mechanism, solved
 
 from pmlopt import (
+    PML,
+    ApproximatePML,
+    ExpectedLoss,
     Status,
     certify,
     closed_failure,
+    design,
     failure_probability,
     leakage_level,
     maximal_leakage,
@@ -26,6 +30,8 @@ from pmlopt import (
 from pmlopt.arrays import FloatArray
 from pmlopt.closed_forms import randomized_response
 from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.measures import envelope_slack, slack
+from pmlopt.utility import hamming
 
 QUARTERS = [0.25] * 4
 
@@ -98,6 +104,32 @@ def test_jumps_are_decided_exactly(seed: int) -> None:
         assert all(one.certificate.verify() and one.gap <= 1e-8 for one in found)
         values = [one.value for one in found]
         assert values == sorted(values, reverse=True) or max(values) - min(values) <= 1e-8
+
+
+@pytest.mark.parametrize("seed", range(0, 30, 5))
+def test_a_slack_bounds_what_leaks(seed: int) -> None:
+    p, matrix = random_mechanism(seed)
+    level = leakage_level(p, matrix)
+    for low, high in ((0.0, 0.5 * level), (0.2 * level, 0.7 * level), (0.6 * level, level)):
+        if not low < high:
+            continue
+        least = slack(p, matrix, low)
+        found = solve(closed_failure(p, matrix, high))
+        assert found.value <= len(p) * least / (math.exp(high) - math.exp(low)) + 1e-9
+        for delta in (0.05, 0.5):  # the promise of a design that meets it
+            if least <= envelope_slack(len(p), high, delta, low):
+                assert solved(p, matrix, delta).value <= high + 1e-9
+
+
+def test_a_design_promises_an_envelope() -> None:
+    prior = [0.7, 0.1, 0.1, 0.05, 0.05]
+    made = solve(design(prior, ApproximatePML(0.0, envelope_slack(5, 0.5, 0.5)), ExpectedLoss(hamming)))
+    assert solved(prior, made.mechanism, 0.5).bound <= 0.5
+    assert made.value < solve(design(prior, PML(0.5), ExpectedLoss(hamming))).value - 0.02
+    assert envelope_slack(5, 800.0, 0.5) == math.inf
+    for bad in ((5, 0.5, 1.0, 0.0), (5, 0.5, 0.5, 0.5), (5, -0.5, 0.5, 0.0), (0, 0.5, 0.5, 0.0)):
+        with pytest.raises(PrivacyError):
+            envelope_slack(*bad)
 
 
 def test_the_ends() -> None:
