@@ -11,6 +11,8 @@ from pmlopt.arrays import FloatArray
 from pmlopt.measures.record_information import uniform_alone
 
 DIGITS = 50
+LAST_DIGITS = Decimal(10) ** -40
+"""What the last of 50 digits may hide of an information, which is a sum of terms that cancel."""
 
 Rows = list[list[Decimal]]
 

@@ -1,11 +1,10 @@
-"""Best-first branch and bound on chords: the largest leakage of one record, with its proof."""
+"""Best-first branch and bound on cells of output laws: the largest leakage of one record, with its proof."""
 
 from __future__ import annotations
 
 import heapq
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -16,7 +15,6 @@ from pmlopt.backends import through_cvxpy
 from pmlopt.backends.outcome import Options
 from pmlopt.programs.record_leakage import output_cells as cells
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.local_ascent import climb, starts
 from pmlopt.programs.record_leakage.output_cells import Cell
 from pmlopt.programs.record_leakage.proof import (
     KindProof,
@@ -30,10 +28,15 @@ from pmlopt.programs.record_leakage.relaxation import (
     cell_relaxation,
     entropy_penalty,
 )
+from pmlopt.programs.record_leakage.search import Search
 
 SOLVER = "CLARABEL"
 ACCURACY = Options(None, 1e-10)
 """What is asked of the solver in each cell: far below the gaps that are asked for."""
+SHORTEST_SOLVE = 0.5
+"""Seconds that a relaxation is given when the time is nearly over."""
+SPLIT_DIMENSIONS = 12
+"""Past so many dimensions, over all letters, a proof by splitting is out of reach and not tried."""
 SMALLEST_SHARE = 1e-6
 """Below this share one of the two bounds on a cell, by H(Y) and by H(X_i), is left out."""
 POLISHING_ITERATIONS = 60
@@ -43,24 +46,14 @@ SMALLEST_MASS = 1e-300
 
 
 @dataclass
-class Search:
-    """The search for one kind of records: the best law so far, and the regions with their bounds.
+class CellSearch(Search):
+    """The search over cells of output laws, for records of any number of letters.
 
     Attributes:
-        best: (A, T) a law within the entropy bound.
-        value: what it leaks.
         regions: the cells so far, each after the one that it was split from.
-        nodes: how many relaxations were solved.
-        compile_seconds, solve_seconds: what they took.
     """
 
-    adversary: Adversary
-    best: FloatArray
-    value: float
     regions: list[Region] = field(default_factory=list)
-    nodes: int = 0
-    compile_seconds: float = 0.0
-    solve_seconds: float = 0.0
     _programs: dict[tuple[int, ...], CellRelaxation] = field(default_factory=dict)
     _weights: dict[int, FloatArray] = field(default_factory=dict)
     _heap: list[tuple[float, int]] = field(default_factory=list)
@@ -68,50 +61,38 @@ class Search:
     @property
     def bound(self) -> float:
         """What no law leaks more than."""
-        if self.adversary.silent:
-            return 0.0
         if not self.regions:
             return math.inf
         return max([self.value, *(-bound for bound, _ in self._heap)])
 
-    def run(self, target: float, tolerance: float, nodes: int, deadline: float) -> None:
-        """Split the region of the largest bound until that is near the value.
-
-        Args:
-            target: a value in hand from other records: bounds below it need not fall.
-            tolerance: how near, in nats.
-            nodes: at most so many programs.
-            deadline: of `time.perf_counter`.
-        """
+    def run(self, target: float, tolerance: float, nodes: int, deadline: float) -> str:
+        """Split the region of the largest bound until that is near the value."""
+        size = self.adversary.dimensions
+        if size > SPLIT_DIMENSIONS:
+            nodes = 1
         if not self.regions:
-            self._open(cells.first_cell(self.adversary.rows, self.adversary.log_counts), -1)
+            self._open(cells.first_cell(self.adversary.rows, self.adversary.log_counts), -1, deadline)
         while self.nodes < nodes and time.perf_counter() < deadline:
             bound, place = self._heap[0]
             if -bound <= max(self.value, target) + tolerance:
-                return
+                break
             parts = self._parts(place)
             if not parts:
-                return
+                break
             heapq.heappop(self._heap)
             for part in parts:
-                self._open(part, place)
+                self._open(part, place, deadline)
+        if size > SPLIT_DIMENSIONS:
+            return f"{size} dimensions are too many to split: the first relaxation by {SOLVER.capitalize()}"
+        return f"chords on cells of output laws, each bounded by {SOLVER.capitalize()}"
 
     def proof(self, record: int) -> KindProof:
         """The proof so far, for the records of the kind of this one."""
         return KindProof(record, self.adversary.log_counts, tuple(self.regions), self.bound)
 
-    def improve(self, joints: FloatArray, iterations: int) -> None:
-        """Climb from some laws and keep the best."""
-        climbed, values = climb(self.adversary, joints, iterations)
-        best = int(values.argmax())
-        allowed = self.adversary.allowed(climbed[best])
-        value = self.adversary.leaked(allowed)
-        if value > self.value:
-            self.best, self.value = allowed, value
-
-    def _open(self, cell: Cell, parent: int) -> None:
+    def _open(self, cell: Cell, parent: int, deadline: float) -> None:
         """Bound a cell, and keep it."""
-        proof, bound, joint, weights = self._solve(cell)
+        proof, bound, joint, weights = self._solve(cell, deadline)
         if parent >= 0:
             above = self.regions[parent]
             if above.bound <= bound:  # the solver says no more of a cell this small
@@ -125,9 +106,11 @@ class Search:
         if joint is not None:
             near = self.adversary.allowed(joint)
             if self.adversary.leaked(near) > self.value:
-                self.improve(near[None], POLISHING_ITERATIONS)
+                self.improve(near[None], POLISHING_ITERATIONS, deadline)
 
-    def _solve(self, cell: Cell) -> tuple[LeakageProof, float, FloatArray | None, FloatArray]:
+    def _solve(
+        self, cell: Cell, deadline: float
+    ) -> tuple[LeakageProof, float, FloatArray | None, FloatArray]:
         """The proof and its bound, the program's law, and the weights of the vertices, of one cell."""
         self.nodes += 1
         adversary = self.adversary
@@ -138,7 +121,8 @@ class Search:
             )
         program = self._programs[sizes]
         program.set_cell(cell)
-        outcome = through_cvxpy.run(program.problem, SOLVER, ACCURACY, {})
+        left = None if math.isinf(deadline) else max(SHORTEST_SOLVE, deadline - time.perf_counter())
+        outcome = through_cvxpy.run(program.problem, SOLVER, Options(left, ACCURACY.tolerance), {})
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds
         data = (adversary.rows, adversary.log_counts, adversary.entropy, cell)
@@ -183,16 +167,6 @@ class Search:
         else:
             pieces = cells.simplices(vertices)
         return [(*cell[:letter], piece, *cell[letter + 1 :]) for piece in pieces or []]
-
-
-def search_of(adversary: Adversary, seed: int, warm: Sequence[FloatArray] = ()) -> Search:
-    """A search that holds the best of many starts of the local method, and no bound yet."""
-    search = Search(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
-    count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
-    joints = np.stack([*starts(adversary, count, seed), *map(adversary.allowed, warm)])
-    rough, values = climb(adversary, joints, 30, 1e-9)
-    search.improve(rough[np.argsort(-values)[:3]], 2_000)
-    return search
 
 
 def proof_of(program: CellRelaxation) -> LeakageProof:

@@ -14,19 +14,32 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.programs.kind import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.branch_and_bound import SOLVER, Search, search_of
+from pmlopt.programs.record_leakage.box_search import BoxSearch
+from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.closed_form import KnownParity, known_parity
+from pmlopt.programs.record_leakage.local_ascent import climb, starts
 from pmlopt.programs.record_leakage.near_uniform import entropy_room, near_uniform_bound
+from pmlopt.programs.record_leakage.one_class_each import OneClassEach, one_class_each
 from pmlopt.programs.record_leakage.proof import KindProof
+from pmlopt.programs.record_leakage.search import Search
 from pmlopt.queries import RecordChannel
 from pmlopt.result import ClosedForm
 
-MAX_RELAXATIONS = 20_000
-"""Relaxations that a search solves at most, for each kind of records."""
+MAX_CELLS, MAX_BOXES = 20_000, 200_000
+"""Relaxations that a search solves at most, for each kind of records: 2 ms a cell, 0.2 ms a box, or more."""
 
-SPLIT_DIMENSIONS = 12
-"""Past so many dimensions, over all letters, a proof by splitting is out of reach and not tried."""
+OUTPUTS_BY_DIMENSION = 3
+"""For binary records boxes of posteriors, one dimension for each output, close gaps sooner than cells while
+there are no more outputs than this times the dimensions of the cells: benchmarks/record_dimensions.py."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """The search for the records of one kind, and what is known of them without one."""
+
+    search: Search
+    known: OneClassEach | None
 
 
 @dataclass(frozen=True)
@@ -37,7 +50,7 @@ class ExactLeakage:
         channel: the query and the mechanism.
         entropy: b, checked.
         options: the gap that is good enough, and seconds.
-        nodes: relaxations at most, for each kind of records.
+        nodes: relaxations at most, for each kind of records; `MAX_CELLS` or `MAX_BOXES` for None.
         seed: of the starts.
         enough: a leakage in nats below which a bound need not fall.
     """
@@ -45,7 +58,7 @@ class ExactLeakage:
     channel: RecordChannel
     entropy: float
     options: Options
-    nodes: int
+    nodes: int | None
     seed: int
     enough: float = 0.0
 
@@ -54,14 +67,15 @@ class ExactLeakage:
         begin = time.perf_counter()
         deadline = math.inf if self.options.time_limit is None else begin + self.options.time_limit
         known = known_parity(self.channel, self.entropy)
-        searches = {record: self._search(record, known, warm) for record in self.channel.query.kinds}
-        best = max(searches, key=lambda record: searches[record].value)
+        kinds = {record: self._kind(record, known, warm, deadline) for record in self.channel.query.kinds}
+        searches = {record: kind.search for record, kind in kinds.items()}
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
-            beat = max(searches[best].value, self.enough - self.options.tolerance / 2)
-            reasons = [self._prove(search, beat, nodes, deadline) for search in searches.values()]
+            best = max(search.value for search in searches.values())
+            beat = max(best, self.enough - self.options.tolerance / 2)
+            reasons = [self._prove(kind, beat, nodes, deadline) for kind in kinds.values()]
         clock = time.perf_counter()
-        certificate = self._certificate(searches)
+        certificate = self._certificate(kinds)
         reason = "; ".join(dict.fromkeys(reasons))
         return Found(
             certificate=certificate,
@@ -79,10 +93,10 @@ class ExactLeakage:
             arrays={restart_name(record): search.best for record, search in searches.items()},
         )
 
-    def _certificate(self, searches: Mapping[int, Search]) -> RecordCertificate:
-        best = max(searches, key=lambda record: searches[record].value)
-        value = searches[best].value
-        proofs = tuple(self._proof(record, search) for record, search in searches.items())
+    def _certificate(self, kinds: Mapping[int, _Kind]) -> RecordCertificate:
+        best = max(kinds, key=lambda record: kinds[record].search.value)
+        value = kinds[best].search.value
+        proofs = tuple(self._proof(record, kind) for record, kind in kinds.items())
         return RecordCertificate(
             mechanism=self.channel.mechanism,
             value=value,
@@ -90,42 +104,65 @@ class ExactLeakage:
             channel=self.channel,
             entropy=self.entropy,
             record=best,
-            joint=searches[best].best,
+            joint=kinds[best].search.best,
             proofs=proofs,
         )
 
-    def _proof(self, record: int, search: Search) -> KindProof:
-        """The proof of the search, or the bound near the uniform dataset where that is all there is."""
-        adversary = search.adversary
-        if adversary.silent or not adversary.tight:
-            return search.proof(record)
-        room = entropy_room(self.channel.query.alphabets, self.entropy)
-        bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
-        return KindProof(record, adversary.log_counts, (), _float_above(bound))
+    def _proof(self, record: int, kind: _Kind) -> KindProof:
+        """The proof of the search, or of what is known without one where that says more."""
+        adversary = kind.search.adversary
+        if adversary.silent:
+            return KindProof(record, adversary.log_counts, (), 0.0)
+        if adversary.tight:
+            room = entropy_room(self.channel.query.alphabets, self.entropy)
+            bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
+            return KindProof(record, adversary.log_counts, (), _float_above(bound))
+        if kind.known is not None and kind.known.upper <= kind.search.bound:
+            return kind.known.proof(record, adversary.log_counts)
+        return kind.search.proof(record)
 
-    def _search(
-        self, record: int, known: KnownParity | None, warm: Mapping[int, FloatArray] | None
-    ) -> Search:
+    def _kind(
+        self,
+        record: int,
+        parity: KnownParity | None,
+        warm: Mapping[int, FloatArray] | None,
+        deadline: float,
+    ) -> _Kind:
+        """The search with the best of many starts; of one, where that is an optimum."""
         adversary = Adversary(
             self.channel.rows, self.channel.log_counts(record), self.entropy, self.channel.query.log_size
         )
-        starts = [] if known is None else [known.joint]
+        small = adversary.rows.shape[1] <= OUTPUTS_BY_DIMENSION * adversary.dimensions
+        by = BoxSearch if len(adversary.log_counts) == 2 and small else CellSearch
+        search = by(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
+        if adversary.silent or adversary.tight:
+            return _Kind(search, None)
+        known = one_class_each(adversary)
+        if known is not None:
+            search.offer(adversary.allowed(known.joint))
+            if known.upper <= search.value + self.options.tolerance / 2:
+                return _Kind(search, known)
+        seeds = [] if parity is None else [parity.joint]
         if warm is not None and record in warm:
-            starts.append(warm[record])
-        return search_of(adversary, self.seed, starts)
+            seeds.append(warm[record])
+        count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
+        joints = np.stack([*starts(adversary, count, self.seed), *map(adversary.allowed, seeds), search.best])
+        rough, values = climb(adversary, joints, 30, 1e-9, deadline)
+        search.improve(rough[np.argsort(-values)[:3]], 2_000, deadline)
+        return _Kind(search, known)
 
-    def _prove(self, search: Search, target: float, nodes: int, deadline: float) -> str:
+    def _prove(self, kind: _Kind, target: float, nodes: int | None, deadline: float) -> str:
         """Bound one kind of records; what was done, in words."""
-        adversary = search.adversary
-        if adversary.silent:
+        search = kind.search
+        if search.adversary.silent:
             return "nothing can leak"
-        if adversary.tight:
+        if search.adversary.tight:
             return "the entropy leaves next to nothing but the uniform dataset"
-        size = adversary.dimensions
-        search.run(target, self.options.tolerance / 2, nodes if size <= SPLIT_DIMENSIONS else 1, deadline)
-        if size > SPLIT_DIMENSIONS:
-            return f"{size} dimensions are too many to split: the first relaxation by {SOLVER.capitalize()}"
-        return f"chords on cells of output laws, each bounded by {SOLVER.capitalize()}"
+        tolerance = self.options.tolerance / 2
+        if kind.known is not None and kind.known.upper <= max(search.value, target) + tolerance:
+            return "the largest capacity of one class of datasets for each letter"
+        most = MAX_BOXES if isinstance(search, BoxSearch) else MAX_CELLS
+        return search.run(target, tolerance, most if nodes is None else nodes, deadline)
 
 
 def restart_name(record: int) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 from scipy.special import xlogy
 
@@ -22,7 +25,11 @@ SMALLEST_MASS = 1e-300
 
 
 def climb(
-    adversary: Adversary, joints: FloatArray, iterations: int = 2_000, tolerance: float = 1e-14
+    adversary: Adversary,
+    joints: FloatArray,
+    iterations: int = 2_000,
+    tolerance: float = 1e-14,
+    deadline: float = math.inf,
 ) -> tuple[FloatArray, FloatArray]:
     """Laws that leak no less than the given ones.
 
@@ -36,6 +43,7 @@ def climb(
         joints: (S, A, T) starts.
         iterations: at most so many.
         tolerance: the rise in nats at which to stop.
+        deadline: of `time.perf_counter`.
 
     Returns:
         (S, A, T) the laws, not yet pushed inside the entropy bound by its rounding, and (S,) their leakages.
@@ -54,7 +62,7 @@ def climb(
         joints = np.where(better[:, None, None], moved, joints)
         rise = float(np.max(gained - values, initial=0.0))
         values = np.maximum(values, gained)
-        if rise <= tolerance:
+        if rise <= tolerance or time.perf_counter() > deadline:
             break
     return joints, values
 

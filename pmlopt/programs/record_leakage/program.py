@@ -16,9 +16,10 @@ from pmlopt.queries import Query, RecordChannel, record_channel
 class RecordLeakage(Program[RecordCertificate]):
     """The most that a mechanism tells of a record, over the priors of the dataset of enough entropy.
 
-    `problem` is the relaxation on which the answer rests, for the first kind of records and the cell of all
-    output laws (see `CellRelaxation`): its optimum is at least what a record of that kind leaks. `solve`
-    splits the cell until the largest bound of its parts meets what a prior leaks, for every kind.
+    `problem` is a relaxation, for the first kind of records and the cell of all output laws (see
+    `CellRelaxation`): its optimum is at least what a record of that kind leaks. `solve` splits the cell, or
+    for binary records the box of all posteriors, until the largest bound of the parts meets what a prior
+    leaks, for every kind.
 
     Attributes:
         channel: the query and the mechanism, by classes of datasets.
@@ -50,10 +51,11 @@ def record_leakage(query: Query, mechanism: MechanismLike, entropy: float) -> Re
     """Declare `L(b) = max_i max_{H(X) >= b} I(X_i; Y)`: what an adversary of little knowledge learns.
 
     `solve` reduces it to the law J of (X_i, T), T the class of the dataset (see `queries.RecordChannel`),
-    without loss and whatever n is. Branch and bound on chords of the convex part of I bounds it from above, a
-    local method from below. The result is OPTIMAL where both meet; UNPROVED where the nodes or the dimensions
-    gave out and STOPPED at the time limit, with the bound that is left. `solver="alternating"` is the paper's
-    own method instead, which finds local optima and no bound.
+    without loss and whatever n is. Where little entropy is asked for, it is the largest capacity of one class
+    of datasets for each letter. Else branch and bound on chords of the convex part of I bounds it from above,
+    a local method from below. The result is OPTIMAL where both meet; UNPROVED where the nodes or the
+    dimensions gave out and STOPPED at the time limit, with the bound that is left. `solver="alternating"` is
+    the paper's own method instead, which finds local optima and no bound.
 
     A prior that is allowed at b is allowed at every smaller b: for a curve solve from the largest b down,
     each with `warm_start` the result before, and the values never rise with b.

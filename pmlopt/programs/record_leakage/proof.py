@@ -10,6 +10,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.measures.logarithms import log_sum
 from pmlopt.measures.record_information import negative_entropies
+from pmlopt.programs.record_leakage.posterior_boxes import PosteriorTree
 
 PRICE_MOVES = 8
 """How often the interval in which the best price is sought is moved."""
@@ -61,14 +62,20 @@ class KindProof:
     Attributes:
         record: one of them.
         log_counts: (A, T).
-        regions: the first holds every law; none where the entropy leaves the uniform dataset alone.
-        bound: the largest bound of the regions that count.
+        regions: the first holds every law; none where the bound rests on something else.
+        bound: the largest bound of the regions, or boxes, that count.
+        boxes: the boxes of posteriors of a binary record, in place of regions.
+        laws: (R, M) laws of Y, in place of both: for each choice of one class t_a for each letter a there is
+            one from which no row W[t_a] diverges by more than the bound. Without regions, boxes and laws the
+            entropy leaves next to nothing but the uniform dataset.
     """
 
     record: int
     log_counts: FloatArray
     regions: tuple[Region, ...]
     bound: float
+    boxes: PosteriorTree | None = None
+    laws: FloatArray | None = None
 
 
 def leakage_bound(

@@ -12,6 +12,7 @@ from pmlopt.arrays import FloatArray
 from pmlopt.errors import InputError
 from pmlopt.exact.decimals import (
     DIGITS,
+    LAST_DIGITS,
     Rows,
     decimals,
     dot,
@@ -25,13 +26,11 @@ from pmlopt.exact.decimals import (
     total,
 )
 from pmlopt.mechanism import Mechanism
+from pmlopt.programs.record_leakage.box_verification import boxes_hold, laws_hold
 from pmlopt.programs.record_leakage.covering import DISTANCE_TOLERANCE, covers, covers_rows
 from pmlopt.programs.record_leakage.near_uniform import entropy_room, near_uniform_bound
 from pmlopt.programs.record_leakage.proof import KindProof, Region
 from pmlopt.queries import RecordChannel, record_channel
-
-LAST_DIGITS = Decimal(10) ** -40
-"""What the last of 50 digits may hide of an information, which is a sum of terms that cancel."""
 
 
 def belongs(channel: RecordChannel, mechanism: Mechanism) -> bool:
@@ -110,6 +109,10 @@ def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: 
         return False
     if len(rows) == 1 or len(kind.log_counts) == 1:
         return bound >= 0
+    if kind.boxes is not None:
+        return boxes_hold(kind.boxes, kind.log_counts, entropy, bound, rows)
+    if kind.laws is not None:
+        return laws_hold(kind.laws, kind.log_counts, bound, rows)
     if kind.regions:
         return _regions_hold(channel, entropy, kind, bound, rows)
     room = entropy_room(channel.query.alphabets, entropy)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.exact_leakage import MAX_RELAXATIONS, ExactLeakage
+from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
 from pmlopt.programs.tradeoff.proof import RELATIVE_TOLERANCE, TradeoffProof, only_constants
@@ -30,7 +30,7 @@ def audited(
     enough: float = 0.0,
     seed: int = 0,
     deadline: float = math.inf,
-    nodes: int = MAX_RELAXATIONS,
+    nodes: int | None = None,
 ) -> RecordCertificate:
     """The certified leakage of a mechanism.
 
@@ -41,7 +41,7 @@ def audited(
         enough: a leakage in nats below which its bound need not fall.
         seed: of the starts.
         deadline: of `time.perf_counter`.
-        nodes: programs at most, for each kind of records.
+        nodes: relaxations at most, for each kind of records; the defaults of `BranchAndBound` for None.
     """
     left = None if math.isinf(deadline) else max(SHORTEST_AUDIT, deadline - time.perf_counter())
     channel = record_channel(program.orbits.query, program.mechanism(matrix))
