@@ -15,6 +15,7 @@ from .measures import approximate_pml_level as approximate_pml_level
 from .measures import binary_envelope as binary_envelope
 from .measures import envelope_bounds as envelope_bounds
 from .measures import failure_probability as failure_probability
+from .measures import independent_leakage as independent_leakage
 from .measures import information_density as information_density
 from .measures import ldp_level as ldp_level
 from .measures import leakage_level as leakage_level

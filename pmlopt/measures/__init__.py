@@ -15,6 +15,7 @@ from pmlopt.measures.approximate import (
     slack,
 )
 from pmlopt.measures.failure import failure_probability
+from pmlopt.measures.independent_records import independent_leakage
 from pmlopt.measures.information import channel_capacity, mutual_information
 from pmlopt.measures.leakage import (
     information_density,
@@ -48,6 +49,7 @@ __all__ = [
     "envelope_slack",
     "event_leakage",
     "failure_probability",
+    "independent_leakage",
     "information_density",
     "ldp_level",
     "leakage_law",

@@ -12,6 +12,8 @@ ROUGH_ITERATIONS, FINE_ITERATIONS = 30, 3_000
 """Of Blahut-Arimoto, on all channels, and on those of more than two inputs that may have the largest."""
 BISECTIONS = 60
 """Of the input law of two inputs: as many as a float has digits, and some more."""
+CONVERGED = 1e-14
+"""Nats; nearer to the capacity an input law is left as it is."""
 NEAR = 1e-9
 """Nats; channels this near to the largest capacity are kept, and one of them is chosen by other means."""
 
@@ -59,10 +61,13 @@ def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
     for _ in range(ROUGH_ITERATIONS):
         divergences, _ = _divergences(channels[left], priors[left])
         left, divergences = _promising(left, priors, divergences)
+        if (divergences.max(axis=1) - (priors[left] * divergences).sum(axis=1)).max() <= CONVERGED:
+            break
         priors[left] = _moved(priors[left], divergences)
-    if tuples.shape[1] == 2:
-        priors[left] = _bisected(channels[left])
     else:
+        if tuples.shape[1] == 2:
+            priors[left] = _bisected(channels[left])
+    if tuples.shape[1] > 2:
         for _ in range(FINE_ITERATIONS):
             divergences, _ = _divergences(channels[left], priors[left])
             informations = (priors[left] * divergences).sum(axis=1)

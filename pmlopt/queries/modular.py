@@ -66,6 +66,11 @@ class ModularSum(Query):
         others = self._others(size)
         return np.stack([np.roll(others, letter) for letter in range(size)])
 
+    def answers(self, record: int) -> IntArray:
+        size = self.sizes[checked_record(self, record)]
+        reached = np.flatnonzero(np.isfinite(self._others(size)))
+        return np.asarray((reached[:, None] + np.arange(size)) % self.modulus)
+
     @property
     def sensitivity(self) -> float:
         widest = 0

@@ -79,6 +79,21 @@ class Query(ABC):
             QueryError: there are more than 2^20 datasets.
         """
 
+    def answers(self, record: int) -> IntArray:
+        """(K, k_i) the indices of f among `values` as one record runs through its letters, the others fixed.
+
+        A row for each of the different outcomes, over all that the others may be.
+
+        Args:
+            record: i, counted from 0.
+
+        Raises:
+            QueryError: there is no such record, or there are more than 2^20 datasets to list.
+        """
+        place = checked_record(self, record)
+        flat = np.moveaxis(self.table(), place, -1).reshape(-1, self.alphabets[place])
+        return np.asarray(np.unique(flat, axis=0))
+
     @property
     def records(self) -> int:
         """The number of records, n."""

@@ -60,6 +60,11 @@ class OfWeight(Query):
             np.logaddexp.at(counts[letter], places[letter : letter + self.records], others)
         return counts
 
+    def answers(self, record: int) -> IntArray:
+        checked_record(self, record)
+        places = self._places[1]
+        return np.asarray(np.unique(np.stack([places[:-1], places[1:]], axis=1), axis=0))
+
     @property
     def sensitivity(self) -> float:
         return widest_step(numbers_of(self)[self._places[1]].tolist())

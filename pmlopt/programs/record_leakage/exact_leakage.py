@@ -29,6 +29,9 @@ from pmlopt.result import ClosedForm
 MAX_CELLS, MAX_BOXES = 20_000, 200_000
 """Relaxations that a search solves at most, for each kind of records: 2 ms a cell, 0.2 ms a box, or more."""
 
+MAX_BOX_ENTRIES = 5_000_000
+"""Boxes times outputs at most: some 250 MB."""
+
 OUTPUTS_BY_DIMENSION = 3
 """For binary records boxes of posteriors, one dimension for each output, close gaps sooner than cells while
 there are no more outputs than this times the dimensions of the cells: benchmarks/record_dimensions.py."""
@@ -161,7 +164,8 @@ class ExactLeakage:
         tolerance = self.options.tolerance / 2
         if kind.known is not None and kind.known.upper <= max(search.value, target) + tolerance:
             return "the largest capacity of one class of datasets for each letter"
-        most = MAX_BOXES if isinstance(search, BoxSearch) else MAX_CELLS
+        boxes = min(MAX_BOXES, MAX_BOX_ENTRIES // search.adversary.rows.shape[1])
+        most = boxes if isinstance(search, BoxSearch) else MAX_CELLS
         return search.run(target, tolerance, most if nodes is None else nodes, deadline)
 
 

@@ -31,8 +31,8 @@ class BranchAndBound(Method[RecordLeakage, RecordStart, RecordCertificate]):
     is the leakage where little entropy is asked for.
 
     Attributes:
-        nodes: how many relaxations are solved at most for each kind of records; 200,000 of boxes and 20,000
-            of cells where left out.
+        nodes: how many relaxations are solved at most for each kind of records; 20,000 of cells, and of boxes
+            200,000, or 5 million over the number of outputs where that is less, where left out.
         seed: of the starts of the local method; the same seed gives the same result, unless time runs out.
     """
 

@@ -14,8 +14,8 @@ from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.proof import KindProof
 
 MOST_CHOICES = 20_000
-MOST_ENTRIES = 10_000_000
-"""Choices of one class for each letter, and entries of their rows: 80 MB; past either they are not tried."""
+MOST_ENTRIES = 500_000
+"""Choices of one class for each letter, and entries of their rows: a second. Past either none is tried."""
 
 
 @dataclass(frozen=True, eq=False)
