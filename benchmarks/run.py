@@ -87,6 +87,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         ("--output", "{out}/noise.png", "--histogram", "{out}/noise-histogram.png", "--repeats", "50"),
     ),
     "records": Benchmark("wu2026entropy, Table 3 and Figures 3 to 5", *drawn("records", "--quick")),
+    "record_dimensions": Benchmark(
+        "the proved gap of a record's leakage over the number of outputs",
+        *drawn("record_dimensions", "--quick"),
+    ),
     "distortion": Benchmark("wu2026entropy, Figures 5 to 7", *drawn("distortion", "--quick")),
 }
 HELPERS = ("common", "limited", "run", "distortion_claims", "records_claims")
