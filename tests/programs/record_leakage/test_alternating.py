@@ -245,3 +245,28 @@ def test_it_refuses_what_it_cannot_list() -> None:
         Alternating(restarts=0)
     with pytest.raises(SolverUnavailableError, match="branch-and-bound, alternating"):
         solve(record_leakage(queries.ModularSum(2, 2), np.eye(2), 1.0), solver="guess")
+
+
+def test_the_leakage_is_convex_in_all_conditionals_together() -> None:
+    """[wu2026entropy, Theorem 1] says so of each row alone; its proof gives it for the matrix."""
+    random = np.random.default_rng(0)
+    for seed in range(100):
+        letters, first, channel = case(seed)
+        second = random.dirichlet(np.full(first.shape[1], 0.7), size=len(first))
+        share = float(random.random())
+        mixed = share * first + (1 - share) * second
+        told, one, other = (information(letters, outputs(laws, channel)) for laws in (mixed, first, second))
+        assert told <= share * one + (1 - share) * other + 1e-14
+
+
+def test_the_best_rows_one_by_one_are_not_the_best_together() -> None:
+    """[wu2026entropy, Theorem 5], item 3: the best unit vectors, row by row, are no optimum."""
+    found = 0
+    for seed in range(20):
+        channel = np.random.default_rng(seed).dirichlet(np.full(3, 0.5), size=8).reshape(2, 4, 3)
+        table = np.array([
+            [information(np.full(2, 0.5), channel[[0, 1], [i, j]]) for j in range(4)] for i in range(4)
+        ])  # fmt: skip
+        stuck = (table == table.max(axis=0)) & (table == table.max(axis=1)[:, None])
+        found += bool((stuck & (table < table.max() - 1e-9)).any())
+    assert found >= 10
