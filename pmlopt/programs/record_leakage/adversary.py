@@ -15,6 +15,9 @@ from pmlopt.measures.record_information import dataset_entropy, record_informati
 from pmlopt.programs.record_leakage.output_cells import row_space
 from pmlopt.queries import Query
 
+LARGEST_DECOMPOSED = 40_000
+"""Entries of a matrix whose rank is computed: a singular value decomposition of 200 rows takes 10 ms."""
+
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
@@ -59,8 +62,10 @@ class Adversary:
 
     @cached_property
     def dimensions(self) -> int:
-        """How many dimensions the laws of Y given each letter have together."""
-        used = np.isfinite(self.log_counts)
+        """How many dimensions the laws of Y given each letter have together; at most so many, for large W."""
+        used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
+        if self.rows.size > LARGEST_DECOMPOSED:
+            return sum(min(classes, outputs) - 1 for classes in used.sum(axis=1).tolist())
         return sum(row_space(self.rows[classes]).shape[1] - 1 for classes in used)
 
     def allowed(self, joint: FloatArray) -> FloatArray:

@@ -34,7 +34,9 @@ SOLVER = "CLARABEL"
 ACCURACY = Options(None, 1e-10)
 """What is asked of the solver in each cell: far below the gaps that are asked for."""
 SHORTEST_SOLVE = 0.5
-"""Seconds that a relaxation is given when the time is nearly over."""
+"""Seconds that a relaxation is given when the time is nearly over; so long after the end none is begun."""
+COMPILED_PER_SECOND = 10_000
+"""Entries of the table of vertices that cvxpy compiles in a second, or fewer."""
 SPLIT_DIMENSIONS = 12
 """Past so many dimensions, over all letters, a proof by splitting is out of reach and not tried."""
 SMALLEST_SHARE = 1e-6
@@ -114,6 +116,12 @@ class CellSearch(Search):
         """The proof and its bound, the program's law, and the weights of the vertices, of one cell."""
         self.nodes += 1
         adversary = self.adversary
+        data = (adversary.rows, adversary.log_counts, adversary.entropy, cell)
+        plain = _plain(adversary)
+        left = deadline - time.perf_counter()
+        entries = len(cell) * adversary.rows.shape[1] * sum(map(len, cell))
+        if left < -SHORTEST_SOLVE or entries > COMPILED_PER_SECOND * max(left, SHORTEST_SOLVE):
+            return plain, leakage_bound(*data, plain), None, np.ones(sum(map(len, cell)))
         sizes = tuple(map(len, cell))
         if sizes not in self._programs:
             self._programs[sizes] = cell_relaxation(
@@ -121,13 +129,11 @@ class CellSearch(Search):
             )
         program = self._programs[sizes]
         program.set_cell(cell)
-        left = None if math.isinf(deadline) else max(SHORTEST_SOLVE, deadline - time.perf_counter())
-        outcome = through_cvxpy.run(program.problem, SOLVER, Options(left, ACCURACY.tolerance), {})
+        limit = None if math.isinf(left) else max(SHORTEST_SOLVE, deadline - time.perf_counter())
+        outcome = through_cvxpy.run(program.problem, SOLVER, Options(limit, ACCURACY.tolerance), {})
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds
-        data = (adversary.rows, adversary.log_counts, adversary.entropy, cell)
         if outcome.state != "point":
-            plain = _plain(adversary)
             return plain, leakage_bound(*data, plain), None, np.ones(sum(sizes))
         proof, bound = sharpened(*data, proof_of(program))
         weights = np.maximum(np.asarray(program.variables["weights"].value), 0.0)
@@ -187,8 +193,12 @@ def proof_of(program: CellRelaxation) -> LeakageProof:
 
 
 def _plain(adversary: Adversary) -> LeakageProof:
-    """Multipliers that need no solver: a flat law of Y."""
-    outputs = adversary.rows.shape[1]
+    """Multipliers that need no solver: a flat law of Y, or of X_i where it has fewer letters than Y."""
+    letters, outputs = len(adversary.log_counts), adversary.rows.shape[1]
     return LeakageProof(
-        0.0, np.full(outputs, -math.log(outputs)), np.zeros((len(adversary.log_counts), outputs))
+        0.0,
+        np.full(outputs, -math.log(outputs)),
+        np.zeros((letters, outputs)),
+        1.0 if outputs <= letters else 0.0,
+        np.full(letters, -math.log(letters)),
     )

@@ -55,7 +55,8 @@ class RecordCertificate(Certificate):
     def arithmetic(self) -> str:
         """Decimals, of the prior and of the bound on each cell.
 
-        What is checked in floats is that the cells cover every law: a row or a point of an edge may lie
+        That boxes of posteriors cover every law is exact, and so is the list of one class for each letter.
+        What is checked in floats is that cells of output laws do: a row or a point of an edge may lie
         1e-12 away from where it must, and the volumes of simplices may miss the whole by a share of 1e-9.
         """
         return "decimal arithmetic of 50 digits"
@@ -76,9 +77,9 @@ class RecordCertificate(Certificate):
         """Whether the claim holds, computed again in decimal arithmetic of 50 digits.
 
         That the channel is that of the query and the mechanism; that the prior has the entropy, up to what
-        one float can say of it, and leaks `value`; that the cells cover every law, which is checked in
-        floats (see `arithmetic`); and that no bound on a cell exceeds `bound`. The matrix, the logarithms of
-        the counts and the multipliers are taken as they stand.
+        one float can say of it, and leaks `value`; that the cells cover every law, which for cells of output
+        laws is checked in floats (see `arithmetic`); and that no bound on a cell exceeds `bound`. The matrix,
+        the logarithms of the counts and the multipliers are taken as they stand.
         """
         return (
             math.isfinite(self.entropy)

@@ -15,7 +15,7 @@ from pmlopt.backends.outcome import Options
 from pmlopt.programs.kind import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.box_search import BoxSearch
-from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
+from pmlopt.programs.record_leakage.branch_and_bound import SHORTEST_SOLVE, CellSearch
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.closed_form import KnownParity, known_parity
 from pmlopt.programs.record_leakage.local_ascent import climb, starts
@@ -32,7 +32,7 @@ MAX_CELLS, MAX_BOXES = 20_000, 200_000
 MAX_BOX_ENTRIES = 5_000_000
 """Boxes times outputs at most: some 250 MB."""
 
-OUTPUTS_BY_DIMENSION = 3
+OUTPUTS_BY_DIMENSION = 2.5
 """For binary records boxes of posteriors, one dimension for each output, close gaps sooner than cells while
 there are no more outputs than this times the dimensions of the cells: benchmarks/record_dimensions.py."""
 
@@ -140,7 +140,8 @@ class ExactLeakage:
         search = by(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
         if adversary.silent or adversary.tight:
             return _Kind(search, None)
-        known = one_class_each(adversary)
+        late = time.perf_counter() > deadline + SHORTEST_SOLVE
+        known = None if late else one_class_each(adversary)
         if known is not None:
             search.offer(adversary.allowed(known.joint))
             if known.upper <= search.value + self.options.tolerance / 2:

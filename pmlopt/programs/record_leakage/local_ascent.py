@@ -53,6 +53,8 @@ def climb(
     values = _information(adversary, joints)
     guess = np.full(len(joints), np.nan)
     for _ in range(iterations):
+        if time.perf_counter() > deadline:
+            break
         exponents = np.einsum(
             "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
         )
@@ -62,7 +64,7 @@ def climb(
         joints = np.where(better[:, None, None], moved, joints)
         rise = float(np.max(gained - values, initial=0.0))
         values = np.maximum(values, gained)
-        if rise <= tolerance or time.perf_counter() > deadline:
+        if rise <= tolerance:
             break
     return joints, values
 
