@@ -1,23 +1,23 @@
 """A linear program with one parameter, solved by HiGHS for one value of it after another.
 
 The matrix of the program is affine in the parameter, as in `minimise c x subject to (A + t B) x <= b`. The
-program is compiled once; from one t to the next only the entries of B change in HiGHS, and the simplex starts
+program is loaded once; from one t to the next only the entries of B change in HiGHS, and the simplex starts
 from the last basis where t has moved little. Every run is limited, so that each solve ends.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import cvxpy as cp
 import highspy
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.backends import highs
-from pmlopt.backends.outcome import Options, compiled
+from pmlopt.backends.outcome import Options
 from pmlopt.backends.two_sided_search import TIME
 
 WARM_START_STEP = 1e-3
@@ -115,25 +115,23 @@ class MovingModel:
         """The program at a value of the parameter.
 
         Raises:
-            ArithmeticError: HiGHS does not end at an optimum.
+            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
         """
-        solver, part = self.solver, self._part
+        begin, solver, part = time.perf_counter(), self.solver, self._part
         coefficients = part.still + value * part.rates
         for row, column, coefficient in zip(
             part.rows.tolist(), part.columns.tolist(), coefficients.tolist(), strict=True
         ):
             solver.changeCoeff(row, column, coefficient)
-        if seconds is not None:
-            solver.setOptionValue("time_limit", solver.getRunTime() + max(seconds, 0.01))
         near = abs(value / self._last - 1) <= WARM_START_STEP
         self._last = value
-        self._run(near or self._simplex)
+        self._run(near or self._simplex, None if seconds is None else begin + seconds)
         solution = solver.getSolution()
         duals, values = np.array(solution.row_dual), np.array(solution.col_value)
         slope = -float((part.rates * duals[part.rows] * values[part.columns]).sum())
         return MovingPoint(solver.getInfo().objective_function_value, slope, values, duals)
 
-    def _run(self, simplex: bool) -> None:
+    def _run(self, simplex: bool, end: float | None) -> None:
         """Solve, from the last basis by the simplex; where that fails, from none by every method."""
         solver = self.solver
         for again, name in enumerate(["primal" if simplex else "interior", *_WAYS]):
@@ -143,6 +141,11 @@ class MovingModel:
                 solver.setOptionValue(option, value)
             for kind in ("primal", "dual"):
                 solver.setOptionValue(f"{kind}_feasibility_tolerance", TOLERANCES.get(name, 1e-10))
+            if end is not None:
+                left = end - time.perf_counter()
+                if left <= 0:
+                    raise ArithmeticError(TIME)
+                solver.setOptionValue("time_limit", solver.getRunTime() + left)
             solver.run()
             self.iterations += max(solver.getInfo().simplex_iteration_count, 0)
             status = solver.getModelStatus()
@@ -151,56 +154,3 @@ class MovingModel:
             if status == highspy.HighsModelStatus.kTimeLimit:
                 raise ArithmeticError(TIME)
         raise ArithmeticError(f"HiGHS: {solver.modelStatusToString(status)}")
-
-
-class MovingProgram:
-    """A cvxpy problem whose parameter moves: compiled once, and solved as a `MovingModel`.
-
-    Args:
-        problem: a minimisation, an LP whose coefficients are affine in the parameter.
-        parameter: positive.
-
-    Attributes:
-        model: the compiled program.
-        seconds: what compiling took.
-    """
-
-    def __init__(self, problem: cp.Problem, parameter: cp.Parameter) -> None:
-        self.problem, self.parameter = problem, parameter
-        parameter.value = 1.0
-        self._ready = compiled(problem, cp.HIGHS)
-        self.seconds = self._ready.seconds
-        matrix = self._ready.data["A"].tocsc()
-        parameter.value = 0.5
-        other = -self._ready.data["param_prob"].apply_parameters()[2].tocsc()
-        moving = (2 * (matrix - other)).tocoo()  # affine in the parameter
-        still = np.asarray(matrix[moving.row, moving.col]).ravel() - moving.data
-        part = MovingPart(moving.row, moving.col, still, moving.data)
-        self.model = MovingModel(highs.model_of(self._ready.data), part)
-
-    @property
-    def iterations(self) -> int:
-        """Of the simplex, so far."""
-        return self.model.iterations
-
-    def columns(self, variable: cp.Variable) -> IntArray:
-        """Where the entries of a variable are in the program."""
-        first = self._ready.data["param_prob"].var_id_to_col[variable.id]
-        return np.asarray(first + np.arange(variable.size))
-
-    def fix(self, columns: IntArray, zero: BoolArray) -> None:
-        """Fix some of these non-negative columns at zero, and free the others."""
-        self.model.fix(columns, zero)
-
-    def solve(self, value: float, seconds: float | None) -> tuple[float, float]:
-        """The optimum at a value of the parameter, and its derivative there.
-
-        The problem's variables and multipliers hold the solution.
-
-        Raises:
-            ArithmeticError: HiGHS does not end at an optimum.
-        """
-        self.parameter.value = value
-        point = self.model.solve(value, seconds)
-        highs.unpack(self._ready, self.model.solver)
-        return float(self.problem.objective.value), point.slope * self._ready.scale

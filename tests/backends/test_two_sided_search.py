@@ -10,8 +10,8 @@ from oracles.envelopes import most_mass
 
 from pmlopt import envelope
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.parametric_program import MovingProgram
 from pmlopt.backends.two_sided_search import TIME, Answer, Search
+from pmlopt.programs.envelope.post_processing import RatioPrograms
 
 
 class Root:
@@ -68,21 +68,18 @@ def test_a_run_that_reaches_its_iteration_limit_hands_over_to_another_method() -
     rng = np.random.default_rng(1215)
     p, matrix = rng.dirichlet(np.ones(8)), rng.dirichlet(np.full(8, 0.5), 8)
     program = envelope(p, matrix, 0.5)
-    moving = MovingProgram(program.problem, program.ratio)
-    moving.model.solver.setOptionValue("simplex_iteration_limit", 1)
+    programs = RatioPrograms(program)
+    programs._moving.solver.setOptionValue("simplex_iteration_limit", 1)
     for ratio in (1.2, 1.5):
-        value, _ = moving.solve(ratio, None)
-        assert -value == pytest.approx(most_mass(p, matrix, ratio), abs=1e-8)
+        mass, *_ = programs.solve(ratio, np.zeros(8, dtype=bool), None)
+        assert mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-8)
 
 
 def test_fixed_columns_are_zero_until_they_are_freed() -> None:
     rng = np.random.default_rng(1216)
     p, matrix = rng.dirichlet(np.ones(4)), rng.dirichlet(np.full(5, 0.5), 4)
     program = envelope(p, matrix, 0.5)
-    moving = MovingProgram(program.problem, program.ratio)
-    attack = program.variables["attack"]
-    free, _ = moving.solve(1.3, None)
-    moving.fix(moving.columns(attack), np.ones(attack.size, dtype=bool))
-    assert moving.solve(1.3, None)[0] == pytest.approx(0.0, abs=1e-12)
-    moving.fix(moving.columns(attack), np.zeros(attack.size, dtype=bool))
-    assert moving.solve(1.3, None)[0] == pytest.approx(free, abs=1e-9)
+    programs, none = RatioPrograms(program), np.zeros(4, dtype=bool)
+    free, *_ = programs.solve(1.3, none, None)
+    assert programs.solve(1.3, ~none, None)[0] == pytest.approx(0.0, abs=1e-12)
+    assert programs.solve(1.3, none, None)[0] == pytest.approx(free, abs=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from pmlopt.exact.rationals import holds_exactly, rows_are_exact
 from pmlopt.prior import Prior
 from pmlopt.programs.design_certificate import DesignCertificate
 from pmlopt.programs.least_leakage.floor import Floor
+
+EXACT_ENTRIES = 100
+"""Tables of up to this many entries are computed as rationals, which takes a millisecond."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +44,14 @@ def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multiplie
     one, at most `e^eps` and zero outside its letters, with `<p (y + k g), lam> >= C`. For each output the
     largest share `s = e^-eps` at which such a column exists is the root of a concave function, the sum of
     `p (y + k g - C)` over the letters in descending order up to the mass s. The least level is -log of the
-    largest s. What rounding may have taken off the sums is allowed for.
+    largest s. Small tables are computed as rationals; of others, what rounding may have taken off the sums is
+    allowed for.
 
     Args:
         prior: N letters.
         allowed: (N, M) pairs that may occur.
         floor: g and c, or None.
-        multipliers: y and k.
+        multipliers: y and k; those that are not finite prove nothing.
 
     Source: [song2026worstcase, eq. (10)], by Farkas' lemma.
 
@@ -56,6 +61,10 @@ def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multiplie
         >>> round(np.exp(least_level(Prior([0.6, 0.2, 0.2]), allowed, None, y)).item(), 9)
         2.0
     """
+    if not (np.isfinite(multipliers.rows).all() and math.isfinite(multipliers.floor)):
+        return 0.0
+    if allowed.size <= EXACT_ENTRIES:
+        return _exact_level(prior, allowed, floor, multipliers)
     p, y = prior.pmf, multipliers.rows[:, None]
     worth, least = np.broadcast_to(y, allowed.shape), float(p @ multipliers.rows)
     size, sizes = float(p @ np.abs(multipliers.rows)), np.broadcast_to(np.abs(y), allowed.shape)
@@ -66,25 +75,55 @@ def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multiplie
         size, sizes = size + weight * abs(floor.least), sizes + np.abs(gains)
     order = np.argsort(np.where(allowed, -worth, np.inf), axis=0, kind="stable")
     masses = np.where(np.take_along_axis(allowed, order, axis=0), p[order], 0.0)
-    over = np.take_along_axis(worth, order, axis=0) - least
-    # what rounding may have taken off the sums so far: each in proportion to what went into it
+    # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
     share = rounding_of(prior.size, 1.0)
-    room = share * np.cumsum(masses * (np.take_along_axis(sizes, order, axis=0) + size), axis=0)
-    return max(0.0, -math.log(min(1.0, float(_roots(masses, over, room).max()) * (1 + share))))
+    over = np.take_along_axis(worth + share * (sizes + size), order, axis=0) - least
+    return max(0.0, -math.log(min(1.0, float(_roots(masses, over).max()) * (1 + share))))
 
 
-def _roots(masses: FloatArray, over: FloatArray, room: FloatArray) -> FloatArray:
-    """(M,) the masses up to which the sum of `masses * over`, plus `room`, is at least 0 in each column."""
+def _exact_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers) -> float:
+    """`least_level` as rationals, but for the last rounding, and that of the floor itself."""
+    weights = prior.weights
+    total = sum(weights)
+    rows = [Fraction(value) for value in multipliers.rows.tolist()]
+    weight = Fraction(max(multipliers.floor, 0.0)) if floor is not None else Fraction(0)
+    least = sum((w * y for w, y in zip(weights, rows, strict=True)), Fraction(0)) / total
+    if floor is not None:
+        least += weight * Fraction(floor.least - floor.rounding)
+    most = Fraction(0)
+    for y, column in enumerate(allowed.T.tolist()):
+        gains = [0.0] * len(rows) if floor is None else floor.gains[:, y].tolist()
+        over = (
+            (row + weight * Fraction(gain) - least, w)
+            for row, gain, w, may in zip(rows, gains, weights, column, strict=True)
+            if may
+        )
+        most = max(most, _root(sorted(over, reverse=True)))
+    share = float(most / total)
+    return max(0.0, -math.log(min(1.0, share * (1 + 2.0**-50)))) if share > 0 else math.inf
+
+
+def _root(over: list[tuple[Fraction, int]]) -> Fraction:
+    """The mass up to which the sum of `mass * over`, which falls, is at least 0."""
+    filled, left = Fraction(0), Fraction(0)
+    for value, mass in over:
+        if left + mass * value < 0:
+            return filled - left / value
+        filled, left = filled + mass, left + mass * value
+    return filled
+
+
+def _roots(masses: FloatArray, over: FloatArray) -> FloatArray:
+    """(M,) the masses up to which the sum of `masses * over` is at least 0 in each column."""
     filled, sums = np.cumsum(masses, axis=0), np.cumsum(masses * over, axis=0)
-    negative = sums + room < 0
+    negative = sums < 0
     last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]
     before = np.maximum(last - 1, 0)
     mass, left = (
         np.where(last == 0, 0.0, np.take_along_axis(values, before, axis=0)) for values in (filled, sums)
     )
-    slope = -np.take_along_axis(over, last, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        roots = mass + (left + np.take_along_axis(room, last, axis=0)) / slope
+        roots = mass - left / np.take_along_axis(over, last, axis=0)
     return np.asarray(np.where(negative.any(axis=0), roots[0], filled[-1]))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -47,9 +47,10 @@ class Floor:
 
     @cached_property
     def least(self) -> float:
-        """What the expectation of `gains` must reach: 0 is the most."""
-        terms = (-self.prior.pmf * self.best).tolist()
-        return math.fsum([self._sign * self.value, *terms]) / self.unit
+        """What the expectation of `gains` must reach: 0 is the most. Computed as a rational."""
+        weights = self.prior.weights
+        best = sum((w * Fraction(b) for w, b in zip(weights, self.best.tolist(), strict=True)), Fraction(0))
+        return float((Fraction(self._sign * self.value) - best / sum(weights)) / Fraction(self.unit))
 
     @cached_property
     def unit(self) -> float:
@@ -65,10 +66,15 @@ class Floor:
 
     @cached_property
     def rounding(self) -> float:
-        """What rounding may have taken off `least` and an expectation of `gains`."""
+        """What rounding may have taken off the floor that was given, and an expectation of `gains`."""
         size = float(self.prior.pmf @ np.abs(self.table).max(axis=1)) + abs(self.value)
-        digits = 8 * float(np.finfo(float).eps) * size / self.unit  # of the terms, before they cancel
+        digits = 2 * float(np.finfo(float).eps) * size / self.unit  # of the terms, before they cancel
         return rounding_of(self.prior.size, 2.0 + abs(self.least)) + digits
+
+    @property
+    def relaxed(self) -> float:
+        """What a solver is to reach: `least` less most of `rounding`, within which the floor is met."""
+        return self.least - 0.9 * self.rounding
 
     def slack(self, matrix: FloatArray) -> float:
         """By how much a mechanism is above, in units of `gains`; negative where it is below."""

@@ -4,116 +4,176 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
-from pmlopt.backends.parametric_program import MovingProgram
-from pmlopt.backends.two_sided_search import TIME, Answer, Search
+from pmlopt.backends.two_sided_search import TIME
 from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.measures import leakage_level
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
+from pmlopt.programs.least_leakage.inversion import GainWithin
+from pmlopt.programs.least_leakage.level_program import Asked, LevelProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
 
-SEARCH_TOLERANCE_SHARE = 1e-2
+SEARCH_TOLERANCE_SHARE = 5e-2
 """The share of the tolerance at which the search ends: the last programs cost next to nothing."""
 
+HAIR = 1e-10
+"""The relative distance to a share e^-level at which the next program is asked: at the share itself nothing
+is missing or in excess, and the solver's tolerance decides. It is a hundredth of the usual tolerance."""
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """The two ends of the search over levels, with what proves each.
+WIDENING = 5.0
+"""By how much the distance grows after a program that moves neither end: where rounding decides beside the
+root, multipliers prove it further away. The search ends where it has grown to half the gap."""
+
+SUFFICIENT_DECREASE = 0.9
+"""An iteration that leaves more than this share of the gap counts as stalled."""
+
+MAX_STALLED_ITERATIONS = 8
+"""Stalled iterations in a row after which the search ends with the gap that is left."""
+
+MAX_ITERATIONS = 200
+"""Programs after which the search ends with the gap that is left; most searches take fewer than 10."""
+
+MAX_FAILURES = 3
+"""Programs in one search that the solver may fail on before it ends."""
+
+MET, STALLED = "both ends meet", "nothing improves"
+
+Ask = Callable[[float, float | None], Asked]
+"""The program at a share, within so many seconds; an ArithmeticError where the solver fails."""
+
+Closing = Callable[["Ends", float, float | None], tuple[str, int]]
+"""What closes the ends to a gap before a time: how it ended, and its iterations."""
+
+
+@dataclass
+class Ends:
+    """The two ends of a search over the share e^-level, with what proves each.
 
     Attributes:
-        matrix: (N, M) the best mechanism, or None.
-        proofs: multipliers that prove the bound.
-        iterations: of the simplex, in all.
-        ending: in words.
-        finished: whether it ended by itself.
-        compile_seconds, solve_seconds: its cost.
-    """
-
-    matrix: FloatArray | None
-    proofs: list[Multipliers]
-    iterations: int
-    ending: str
-    finished: bool
-    compile_seconds: float
-    solve_seconds: float
-
-
-def search_level(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
-    """Close in on the least level from both ends: a search over the share e^-epsilon.
-
-    Args:
         program: what is asked for.
-        start: a mechanism that meets the demands, or None.
-        options: the time limit, and the gap, in nats, that is good enough: it ends at a hundredth of that.
+        proof: multipliers that prove `upper`.
+        matrix: (N, M) the mechanism that reaches `reached`, or None.
+        reached, upper: a share that a mechanism in hand has, and one that none can exceed.
+        programs: how many were asked.
     """
-    begin = time.perf_counter()
-    task = _LevelTask(program)
-    first = None if start is None else task.witness(start)
-    search = Search(
-        task,
-        [] if first is None else [first],
-        [support_multipliers(program)],
-        SEARCH_TOLERANCE_SHARE * options.tolerance,
-        options.time_limit,
-    )
-    ending = search.run()
-    compiling = 0.0 if task.moving is None else task.moving.seconds
-    return Found(
-        matrix=search.witness,
-        proofs=search.proofs,
-        iterations=0 if task.moving is None else task.moving.iterations,
-        ending=f"{ending} after {search.programs} linear programs",
-        finished=ending != TIME,
-        compile_seconds=compiling,
-        solve_seconds=time.perf_counter() - begin - compiling,
-    )
 
+    program: LeastLeakage
+    proof: Multipliers
+    matrix: FloatArray | None = None
+    reached: float = 0.0
+    upper: float = field(init=False)
+    programs: int = 0
+    masses: FloatArray = field(init=False, repr=False)
 
-class _LevelTask:
-    """The least level as the largest share e^-epsilon that can be reached."""
+    def __post_init__(self) -> None:
+        self.masses = np.unique(self.program.prior.pmf @ self.program.allowed)
+        self.upper = self._proved(self.proof)
 
-    def __init__(self, program: LeastLeakage) -> None:
-        self.program = program
-        self.blur = 0.0 if program.floor is None else 10 * program.floor.rounding
-        self.marks = np.zeros(0)
-        self.moving: MovingProgram | None = None
-        self._masses = program.prior.pmf @ program.allowed
+    @property
+    def gap(self) -> float:
+        """The difference of both levels."""
+        if self.upper <= self.reached:
+            return 0.0
+        return math.log(self.upper) - math.log(self.reached) if self.reached > 0 else math.inf
 
-    def solve(self, number: float, seconds: float | None) -> Answer[Multipliers]:
-        program = self.program
-        if self.moving is None:
-            self.moving = MovingProgram(program.problem, program.share)
-        # an output that only letters of less mass may emit leaks more, and cannot occur
-        peaks = self.moving.columns(program.variables["column_maximum"])
-        self.moving.fix(peaks, self._masses < number * (1 - 1e-12))
-        missing, slope = self.moving.solve(number, seconds)
-        floor = program.constraints.get("expected")
-        return Answer(
-            missing=missing,
-            slope=slope,
-            point=program.matrix(np.asarray(program.variables["entries"].value)),
-            proof=Multipliers(
-                -np.asarray(program.constraints["rows"].dual_value) / program.prior.pmf,
-                0.0 if floor is None else float(floor.dual_value),
-            ),
-        )
+    def take(self, matrix: FloatArray) -> None:
+        """Keep a mechanism where it meets the demands, or can be mended, and leaks less than the last."""
+        clean = cleaned(self.program, self._filled(matrix))
+        if clean is None:
+            return
+        reached = math.exp(-leakage_level(self.program.prior, clean))
+        if reached > self.reached:
+            self.reached, self.matrix = reached, clean
 
-    def witness(self, point: FloatArray) -> tuple[float, FloatArray] | None:
-        clean = cleaned(self.program, self._filled(point))
-        return None if clean is None else (math.exp(-leakage_level(self.program.prior, clean)), clean)
+    def prove(self, proof: Multipliers) -> None:
+        """Keep multipliers that prove more than the last."""
+        upper = self._proved(proof)
+        if upper < self.upper:
+            self.upper, self.proof = upper, proof
 
-    def proved(self, proof: Multipliers) -> float:
+    def close(self, ask: Ask, enough: float, end: float | None, first: float = math.inf) -> str:
+        """Ask programs until the ends are near enough, or a limit is reached; returns how it ended.
+
+        The first is asked at the proved end, each later one by a hair above the root of the last tangent, as
+        in Newton's method: there its multipliers prove nearly all, and so little is missing that its
+        mechanism is mended at next to no cost. Multipliers extrapolated from the last two programs are tried
+        too. Where that is slow, the middle is asked now and then.
+
+        Args:
+            ask: the program.
+            enough: the gap, in nats.
+            end: when the time is over, by `time.perf_counter`.
+            first: the share to ask at first; left out, the proved end.
+        """
+        stalled = slow = failures = 0
+        last: tuple[float, Asked] | None = None
+        hair, root = HAIR, first
+        while self.gap > max(enough, 2 * hair if stalled else 0.0):
+            if stalled >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
+                return STALLED
+            left = None if end is None else end - time.perf_counter()
+            if left is not None and left <= 0:
+                return TIME
+            before, share = self.gap, self._next(root, hair, slow)
+            self.programs += 1
+            try:
+                asked = ask(share, left)
+            except ArithmeticError as cause:
+                failures += 1
+                if failures > MAX_FAILURES or str(cause) == TIME:
+                    return str(cause)
+                stalled, slow, hair = stalled + 1, slow + 1, WIDENING * hair
+                continue
+            root = share - asked.missing / asked.slope if asked.slope > 0 else math.inf
+            self.take(asked.matrix)
+            self.prove(asked.proof)
+            if asked.missing > 0:
+                if last is not None and last[0] != share:
+                    step = (min(max(root, self.reached), self.upper) - share) / (share - last[0])
+                    self.prove(asked.proof.towards(last[1].proof, -step))
+                last = share, asked
+            slow = slow + 1 if self.gap > before / 2 else 0
+            if self.gap > SUFFICIENT_DECREASE * before:
+                stalled, hair = stalled + 1, WIDENING * hair
+            else:
+                stalled, hair = 0, max(HAIR, hair / WIDENING)
+        return MET if self.gap <= enough else STALLED
+
+    def _next(self, root: float, hair: float, slow: int) -> float:
+        """The share to ask at: a hair beside the root, on the side that is not proved, or in the middle."""
+        if slow % 3 == 2:
+            return self._middle()
+        if root >= self.upper and not slow:
+            return self.upper
+        root = min(max(root, self.reached), self.upper)
+        above, below = root * (1 + hair), root * (1 - hair)
+        if above < self.upper * (1 - HAIR / 2):
+            return above
+        return max(below, self.reached * (1 + HAIR / 2))
+
+    def _middle(self) -> float:
+        """Between the ends, below the middle one of the masses of the letters that may emit an output.
+
+        At that mass the output can occur, and not above: no tangent foresees it.
+        """
+        first, last = np.searchsorted(self.masses, [self.reached * (1 + 2 * HAIR), self.upper * (1 - HAIR)])
+        if first < last:
+            middle = (first + last) // 2
+            share = float(self.masses[middle]) * (1 - HAIR)
+            self.masses = np.delete(self.masses, middle)
+            return share
+        return math.sqrt(self.upper * self.reached) if self.reached > 0 else self.upper / 2
+
+    def _proved(self, proof: Multipliers) -> float:
         program = self.program
         return math.exp(-least_level(program.prior, program.allowed, program.floor, proof))
-
-    def beyond(self, now: Multipliers, then: Multipliers, step: float) -> Multipliers:
-        return now.towards(then, -step)
 
     def _filled(self, matrix: FloatArray) -> FloatArray:
         """The matrix with what its rows are short put on the allowed outputs; noise is left short."""
@@ -123,6 +183,93 @@ class _LevelTask:
         program = self.program
         spread = uniform_on(program.allowed).matrix if program.floor is None else best_allowed(program)
         return np.asarray(matrix + short * spread)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The two ends of the search over levels, with what proves each.
+
+    Attributes:
+        matrix: (N, M) the best mechanism, or None.
+        proof: multipliers that prove the bound.
+        iterations: of the simplex, in all.
+        ending: in words.
+        finished: whether it ended by itself.
+        seconds: what it took.
+    """
+
+    matrix: FloatArray | None
+    proof: Multipliers
+    iterations: int
+    ending: str
+    finished: bool
+    seconds: float
+
+
+Search = Callable[[LeastLeakage, FloatArray | None, Options], Found]
+
+
+def search_level(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
+    """Close in on the least level from both ends: a search over the share e^-epsilon.
+
+    First the least level of the allowed pairs alone, then, where there is a floor on the expectation, from
+    there on the least at which the best expected gain reaches it.
+
+    Args:
+        program: what is asked for.
+        start: a mechanism that meets the demands, or None.
+        options: the time limit, and the gap, in nats, that is good enough: it ends at a twentieth of that.
+    """
+    return _searched(program, start, options, _closed)
+
+
+def invert(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
+    """The same by the interior point method of designs, for a floor on the expectation alone."""
+    return _searched(program, start, options, _inverted)
+
+
+def _searched(program: LeastLeakage, start: FloatArray | None, options: Options, close: Closing) -> Found:
+    begin = time.perf_counter()
+    end = None if options.time_limit is None else begin + options.time_limit
+    ends = Ends(program, support_multipliers(program))
+    if start is not None:
+        ends.take(start)
+    ending, iterations = close(ends, SEARCH_TOLERANCE_SHARE * options.tolerance, end)
+    return Found(
+        matrix=ends.matrix,
+        proof=ends.proof,
+        iterations=iterations,
+        ending=f"{ending} after {ends.programs} linear programs",
+        finished=ending != TIME,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _inverted(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
+    """Close in from the middle; returns how it ended, and the iterations of the interior point method."""
+    gains = GainWithin(ends.program)
+    least = max(ends.reached, float(ends.program.prior.pmf.min()))
+    return ends.close(gains.ask, enough, end, math.sqrt(ends.upper * least)), gains.iterations
+
+
+def _closed(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
+    """Close in; returns how it ended, and the iterations of the simplex."""
+    program = ends.program
+    if ends.gap <= enough:
+        return MET, 0
+    if program.floor is None:
+        levels = LevelProgram(program)
+        return ends.close(levels.ask, enough, end), levels.model.iterations
+    pairs = Ends(program.pairs_alone, support_multipliers(program))
+    pairs.take(uniform_on(program.allowed).matrix)
+    ending, iterations = _closed(pairs, enough, end)
+    ends.programs = pairs.programs
+    ends.prove(pairs.proof)
+    if pairs.matrix is None or ending == TIME:
+        return ending, iterations
+    ends.take(pairs.matrix)
+    levels = LevelProgram(program)
+    return ends.close(levels.ask, enough, end), iterations + levels.model.iterations
 
 
 def support_multipliers(program: LeastLeakage) -> Multipliers:

@@ -17,12 +17,16 @@ from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers
 from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level
-from pmlopt.programs.least_leakage.level_search import search_level, support_multipliers
+from pmlopt.programs.least_leakage.level_search import Search, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.result import ClosedForm, Restart, WarmStart, mechanism_of
 
 NEGLIGIBLE_GAP = 1e-9
 """A closed form counts as optimal when its level is above the bound by no more nats than this."""
+
+
+SMALL_ENTRIES = 400
+"""Tables of up to this many entries are solved sooner by linear programs, which end at vertices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +48,15 @@ class LevelSearch(Method[LeastLeakage, LevelStart, LevelCertificate]):
 
     name: str = "level-search"
     reason: str = "linear programs at one level each, from both ends"
+    search: Search = search_level
 
     def run(self, program: LeastLeakage, options: Options, start: LevelStart) -> Found[LevelCertificate]:
         """Search, and certify both ends."""
-        found = search_level(program, start.matrix, options)
+        found = self.search(program, start.matrix, options)
         if found.matrix is None:
             raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
         clock = time.perf_counter()
-        certificate = certify_level(program, found.matrix, found.proofs)
+        certificate = certify_level(program, found.matrix, [found.proof])
         return Found(
             certificate=certificate,
             finished=found.finished,
@@ -59,18 +64,24 @@ class LevelSearch(Method[LeastLeakage, LevelStart, LevelCertificate]):
             detail=found.ending,
             iterations=found.iterations,
             warm_started=start.matrix is not None,
-            compile_seconds=found.compile_seconds,
-            solve_seconds=found.solve_seconds,
+            solve_seconds=found.seconds,
             certify_seconds=time.perf_counter() - clock,
             closed_form=_closed(program, start.form, certificate),
             arrays={"matrix": certificate.mechanism.matrix},
         )
 
 
+INVERSION = LevelSearch(
+    "inversion",
+    "a floor on the expectation alone: the best gain within one level each, by the interior point",
+    invert,
+)
+
+
 class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
     """Least leakages under floors on the utility: the mechanism in hand is returned with its gap."""
 
-    names = (LevelSearch.name,)
+    names = (INVERSION.name, LevelSearch.name)
 
     def start(self, program: LeastLeakage, warm_start: WarmStart) -> LevelStart:
         """The mechanism that was given, where it meets the demands; else that of a formula."""
@@ -90,8 +101,15 @@ class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
         return LevelStart(matrix if better else form, form)
 
     def automatic(self, program: LeastLeakage, start: LevelStart) -> Sequence[LevelSearch]:
-        """The search over levels, the only method."""
-        return [LevelSearch()]
+        """Linear programs; for large tables with a floor on the expectation alone, first the inversion."""
+        found = [LevelSearch()]
+        if _expected_alone(program) and program.allowed.size > SMALL_ENTRIES:
+            found.insert(0, INVERSION)
+        return found
+
+    def others(self, program: LeastLeakage) -> Sequence[LevelSearch]:
+        """The inversion, where there is a floor on the expectation alone."""
+        return [INVERSION] if _expected_alone(program) else []
 
     def certify(
         self, program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
@@ -104,6 +122,10 @@ class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
             proofs.append(Multipliers(multipliers, 0.0))
         certificate = certify_level(program, matrix, proofs)
         return certified(certificate, _closed(program, known_mechanism(program), certificate))
+
+
+def _expected_alone(program: LeastLeakage) -> bool:
+    return program.floor is not None and bool(program.allowed.all())
 
 
 def known_mechanism(program: LeastLeakage) -> FloatArray:

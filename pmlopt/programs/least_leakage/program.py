@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import cvxpy as cp
 import numpy as np
@@ -63,6 +64,11 @@ class LeastLeakage(Program[LevelCertificate]):
     def maximised(self) -> bool:
         """The level is minimised."""
         return False
+
+    @property
+    def pairs_alone(self) -> LeastLeakage:
+        """The same without the floor."""
+        return _declared(self.prior, self.allowed, self.outputs, None)
 
     @property
     def mechanism(self) -> cp.Expression:
@@ -202,6 +208,18 @@ def _labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
 def _declared(
     prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], floor: Floor | None
 ) -> LeastLeakage:
+    share = cp.Parameter(nonneg=True, value=1.0, name="share")
+    return LeastLeakage(
+        declare=partial(_declaration, prior, allowed, floor, share),
+        prior=prior,
+        outputs=outputs,
+        allowed=allowed,
+        floor=floor,
+        share=share,
+    )
+
+
+def _declaration(prior: Prior, allowed: BoolArray, floor: Floor | None, share: cp.Parameter) -> Declaration:
     n, m = allowed.shape
     letter, output = np.nonzero(allowed)
     k, one = len(letter), np.ones(len(letter))
@@ -211,7 +229,6 @@ def _declared(
     entries = cp.Variable(k, nonneg=True, name="entries")
     largest = cp.Variable(m, nonneg=True, name="column_maximum")
     shortfall = cp.Variable(n, nonneg=True, name="shortfall")
-    share = cp.Parameter(nonneg=True, value=1.0, name="share")
     variables = {"entries": entries, "column_maximum": largest, "shortfall": shortfall}
     constraints = {
         "rows": by_letter @ entries + shortfall == 1,
@@ -226,12 +243,4 @@ def _declared(
         margin = min(MARGIN, max(0.0, -floor.least) / 2)
         constraints["expected"] = worth @ entries + lack >= floor.least + margin
         missing = missing + lack
-    problem = problem_of(cp.Minimize(missing), constraints)
-    return LeastLeakage(
-        declare=Declaration(problem, variables, constraints).itself,
-        prior=prior,
-        outputs=outputs,
-        allowed=allowed,
-        floor=floor,
-        share=share,
-    )
+    return Declaration(problem_of(cp.Minimize(missing), constraints), variables, constraints)

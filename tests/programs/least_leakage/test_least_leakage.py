@@ -726,7 +726,7 @@ def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> 
         cold = solve(program, time_limit=seconds, warm_start=False)
         assert cold.certificate.verify()
         assert cold.bound <= cold.value
-    if seconds < 1e-5:
+    if seconds < 1e-5 and not floored:  # with a floor the uniform mechanism, mended, takes no program
         with pytest.raises(SolverError, match="Allow more time"):
             solve(program, time_limit=seconds, warm_start=False)
 
@@ -808,3 +808,71 @@ def test_the_program_is_written_in_the_mps_format(tmp_path: Any) -> None:
     program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
     program.write_mps(tmp_path / "least.mps")
     assert "entries(5)" in (tmp_path / "least.mps").read_text()
+
+
+# ---------------------------------------------------------------- both floors beside a rare letter
+
+
+def two_floors(rare: float, seed: int) -> LeastLeakage | None:
+    """A random problem with both floors and a letter of mass `rare`; None where they are out of reach."""
+    rng = np.random.default_rng([4711, seed])
+    n, m = (int(size) for size in rng.integers(2, 7, 2))
+    prior = Prior([rare, *(rng.dirichlet(np.full(n - 1, (0.3, 1.0, 5.0)[seed % 3])) * (1 - rare))])
+    gains = rng.random((n, m)) if seed % 2 else rng.integers(0, 4, (n, m)).astype(float)
+    worst = float(rng.uniform(gains.min(), gains.max(axis=1).min()))
+    share = (rng.random(), 1 - rng.random() * rare, 1 - 10 ** -rng.uniform(0, 8))[int(rng.integers(3))]
+    with suppress(ProgramError):
+        target = floor_at(prior, gains, share, gains >= worst)
+        return least_leakage(prior, ExpectedGain(gains), expected=target, worst=worst, outputs=m)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("rare", "gap", "seeds"),
+    [(1e-6, 1e-8, [*range(13, 100, 6), 29, 74, 92, 128, 192]), (1e-8, 1e-6, [15, 29, 52, 147, 173]),
+     (1e-10, 2e-5, [18, 29, 36, 52, 249])],
+)  # fmt: skip
+def test_both_floors_beside_a_rare_letter_are_proved(rare: float, gap: float, seeds: list[int]) -> None:
+    for seed in seeds:
+        program = two_floors(rare, seed)
+        assert program is not None
+        assert program.floor is not None
+        result = solve(program)
+        assert result.certificate.verify()
+        assert result.gap <= gap, seed
+        assert program.floor.slack(result.mechanism.matrix) >= -program.floor.rounding
+        assert programs_in(result) <= 80
+
+
+def test_a_floor_a_hair_below_the_best_beside_a_letter_of_1e_8_is_proved() -> None:
+    gains = [
+        [0.579772577562696, 0.8336758001404363, 0.5136981211210256, 0.9907999143968705],
+        [0.7465673131865257, 0.8474228278665922, 0.359113990454371, 0.3819181828958046],
+    ]
+    rare, floors = 1.0465824756583278e-08, {"expected": 0.8474228277612953, "worst": 0.5203055667651927}
+    program = least_leakage([rare, 1 - rare], ExpectedGain(gains), outputs=4, **floors)
+    result = solve(program)
+    assert result.gap <= 1e-7
+    # output 3 is for the rare letter alone, so that it leaks -log(rare) where the floor needs it, as here:
+    # the best without it is the constant output 1, which is 1.1e-10 short
+    assert result.value == pytest.approx(-math.log(rare), abs=1e-7)
+
+
+@pytest.mark.parametrize("n", [24, 40])
+def test_the_inversion_and_the_linear_programs_agree(n: int) -> None:
+    prior = Prior(random_prior(np.random.default_rng([922, n]), n))
+    table = np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(float)
+    least = float((prior.pmf @ table).min())
+    program = least_leakage(prior, ExpectedLoss(table), expected=0.4 * least)
+    result = solve(program)
+    assert result.solver == "inversion"
+    assert result.gap <= 1e-8
+    assert result.certificate.verify()
+    assert result.value == pytest.approx(solve(program, "level-search").value, abs=2e-8)
+    best = design(prior, PML(result.value), ExpectedLoss(table))
+    assert solve(best).value == pytest.approx(0.4 * least, abs=1e-7 * least)
+    stopped = solve(program, time_limit=1e-3)
+    assert stopped.certificate.verify()
+    assert stopped.bound <= result.value <= stopped.value
+    with pytest.raises(SolverUnavailableError, match="inversion"):
+        solve(least_leakage(prior, ExpectedLoss(table), worst=5.0), "inversion")

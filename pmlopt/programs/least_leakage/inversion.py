@@ -1,0 +1,88 @@
+"""The best expected gain within one level after another, by the interior point method of designs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options
+from pmlopt.errors import MechanismError
+from pmlopt.exact.repair import roughly
+from pmlopt.privacy import PML
+from pmlopt.programs.least_leakage.certificate import Multipliers
+from pmlopt.programs.least_leakage.level_program import Asked
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.linear import structured
+from pmlopt.programs.linear.program import LinearDesign, linear_design
+from pmlopt.utility import ExpectedGain
+
+DESIGN_TOLERANCE = 1e-10
+"""The gap of each design, as a share of what the choice of outputs can change: a tenth of what a level that
+is proved to 1e-9 needs, and as fine as the interior point method gets."""
+
+
+class GainWithin:
+    """The best expected gain within one level after another, each from the point that the last one left.
+
+    Args:
+        program: with a floor on the expectation, and all pairs allowed.
+
+    Attributes:
+        iterations: of the interior point method, so far.
+    """
+
+    def __init__(self, program: LeastLeakage) -> None:
+        assert program.floor is not None
+        self.program, self.floor, self.iterations = program, program.floor, 0
+        self.utility = ExpectedGain(program.floor.gains)
+        self._left: Mapping[str, NDArray[Any]] | None = None
+
+    def ask(self, share: float, seconds: float | None) -> Asked:
+        """The best expected gain at a share e^-epsilon.
+
+        Raises:
+            ArithmeticError: there is no inside at this share, or the method has nothing to show.
+        """
+        prior = self.program.prior
+        design = linear_design(prior, PML(-math.log(share)), self.utility, self.program.outputs)
+        task = structured.task_of(design)
+        if task is None:
+            raise ArithmeticError("a level of 0 has no inside")
+        outcome = structured.run(design, task, Options(seconds, DESIGN_TOLERANCE), self._left)
+        self._left = outcome.restart or None
+        self.iterations += outcome.iterations or 0
+        if outcome.found is None or outcome.found.multipliers is None:
+            raise ArithmeticError(outcome.message)
+        try:
+            matrix = roughly(prior, design.privacy, outcome.found.matrix)
+        except MechanismError as cause:
+            raise ArithmeticError(str(cause)) from cause
+        worth = outcome.found.multipliers + design.offsets
+        return Asked(
+            matrix=matrix,
+            proof=Multipliers(-worth, 1.0),
+            missing=self.floor.relaxed - design.utility.value(prior, matrix),
+            slope=_slope(design, matrix, worth, share),
+        )
+
+
+def _slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: float) -> float:
+    """By how much the best expected gain falls with the share.
+
+    With the multipliers w of the rows it is `<p, w>` plus the mean over outputs of the largest mean of g - w
+    over a share s of the letters. The derivative of that in s is what the last letter in it has beyond the
+    mean, over s.
+    """
+    p = design.prior.pmf
+    over = design.table - worth[:, None]
+    order = np.argsort(-over, axis=0, kind="stable")
+    last = (np.cumsum(p[order], axis=0) < share).sum(axis=0)
+    at = order[np.minimum(last, len(p) - 1), np.arange(matrix.shape[1])]
+    law = p @ matrix
+    means = (p[:, None] * over * matrix).sum(axis=0)  # law times the largest mean
+    return float((means - law * over[at, np.arange(len(law))]).sum() / share)

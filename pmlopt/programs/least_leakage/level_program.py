@@ -1,0 +1,135 @@
+"""The linear programs of a least leakage at one level each, in units that keep the digits of rare letters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+from pmlopt.arrays import FloatArray, IntArray
+from pmlopt.backends import highs
+from pmlopt.backends.parametric_program import MovingModel, MovingPart
+from pmlopt.programs.least_leakage.certificate import Multipliers
+from pmlopt.programs.least_leakage.program import LeastLeakage
+
+LEAST_COEFFICIENT = 4e-12
+"""The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the linear program at one level has told.
+
+    Attributes:
+        matrix: (N, M) what it found; rows may be short.
+        proof: its multipliers.
+        missing: what is missing of the demands; negative where there is more than enough.
+        slope: its derivative in the share.
+    """
+
+    matrix: FloatArray
+    proof: Multipliers
+    missing: float
+    slope: float
+
+
+class LevelProgram:
+    """Mechanisms of a level that emit allowed pairs only: those that are least short, or that gain most.
+
+    With `s = e^-epsilon` the entries of P on allowed pairs, the largest entry v of each output and what each
+    row is short of one, all non-negative, are the variables, under
+
+        sum_y P[x,y] + short[x] = 1,    P[x,y] <= v[y],    s v[y] <= sum_x p[x] P[x,y].
+
+    Without a floor on the expectation it minimises the mean of `short`: 0 where there is such a mechanism.
+    With one it maximises the expected gain, and `short` costs more than any output.
+
+    A floor of c on the expected gain (of gains at most 0) leaves no room for entries above
+    `c / (p[x] g[x,y])`, which may be 1e-8 where the floor is about a rare letter. Each entry is in units of
+    this, and each row in units of what it can hold, since a solver's tolerances are absolute.
+
+    Args:
+        program: what is asked for.
+    """
+
+    def __init__(self, program: LeastLeakage) -> None:
+        self.program = program
+        n, m = program.allowed.shape
+        self._letter, self._output = np.nonzero(program.allowed)
+        k = len(self._letter)
+        p = program.prior.pmf[self._letter]
+        self._loss, self._most = self._losses(p)
+        with np.errstate(divide="ignore"):
+            unit = np.clip(self._most / self._loss, LEAST_COEFFICIENT, 1.0)
+        part = LEAST_COEFFICIENT * np.bincount(self._output, p * unit, m)[self._output] / p
+        self._unit = np.minimum(1.0, np.maximum(unit, part))
+        peak = np.zeros(m)
+        np.maximum.at(peak, self._output, self._unit)
+        mass = np.bincount(self._output, p * self._unit, m)
+        mass, peak = np.where(mass > 0, mass, 1.0), np.where(peak > 0, peak, 1.0)
+        self.model = MovingModel(
+            self._model(peak, p * self._unit / mass[self._output]),
+            MovingPart(n + k + np.arange(m), k + np.arange(m), np.zeros(m), peak / mass),
+        )
+        self._peaks = k + np.arange(m)
+        self._masses = program.prior.pmf @ program.allowed
+
+    def _losses(self, p: FloatArray) -> tuple[FloatArray, float]:
+        """(K,) what each pair takes from the expected gain, and how much the floor allows in all."""
+        floor = self.program.floor
+        if floor is None:
+            return np.zeros(len(p)), 1.0
+        return p * np.abs(floor.gains[self._letter, self._output]), -floor.relaxed
+
+    def _model(self, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
+        """Columns: entries, largest entries, shortfalls. Rows: sums, largest entries, the level."""
+        n, m = self.program.allowed.shape
+        k = len(self._letter)
+        short = 1 / n if self.program.floor is None else 2 * max(1.0, self._loss.max() / self._most)
+        entry = np.arange(k)
+        rows = np.concatenate(
+            [
+                np.stack([self._letter, n + entry, n + k + self._output], axis=1).ravel(),
+                np.concatenate([n + entry, n + k + np.arange(m)])[self._by_output()],
+                np.arange(n),
+            ]
+        )
+        largest = np.concatenate([-peak[self._output] / self._unit, np.ones(m)])[self._by_output()]
+        values = np.concatenate(
+            [np.stack([self._unit, np.ones(k), -share], axis=1).ravel(), largest, np.ones(n)]
+        )
+        lengths = np.concatenate([np.full(k, 3), np.bincount(self._output, minlength=m) + 1, np.ones(n)])
+        start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        ends = np.concatenate([np.ones(n), np.zeros(k + m)])
+        return highs.columnwise(
+            np.concatenate([self._loss * self._unit / self._most, np.zeros(m), np.full(n, short)]),
+            (0.0, np.inf),
+            (np.where(np.arange(n + k + m) < n, ends, -np.inf), ends),
+            (start, rows.astype(np.int32), values),
+        )
+
+    def _by_output(self) -> IntArray:
+        """The order that puts each output's entries together, and its own last place behind them."""
+        m = self.program.allowed.shape[1]
+        return np.argsort(np.concatenate([self._output, np.arange(m)]), kind="stable")
+
+    def ask(self, share: float, seconds: float | None) -> Asked:
+        """The optimum at a share e^-epsilon.
+
+        Raises:
+            ArithmeticError: HiGHS does not end at an optimum.
+        """
+        program = self.program
+        # an output that only letters of less mass may emit leaks more, and cannot occur
+        self.model.fix(self._peaks, self._masses < share * (1 - 1e-12))
+        point = self.model.solve(share, seconds)
+        entries = point.values[: len(self._letter)] * self._unit
+        rows = point.duals[: program.prior.size] / program.prior.pmf
+        gaining = program.floor is not None
+        return Asked(
+            matrix=program.matrix(entries),
+            proof=Multipliers(self._most * rows, 1.0) if gaining else Multipliers(rows),
+            missing=point.optimum - 1 if gaining else point.optimum,
+            slope=point.slope,
+        )
