@@ -128,19 +128,15 @@ class Mechanism:
             >>> Mechanism([[0.2, 0.3, 0.5, 0.0], [0.4, 0.6, 0.0, 0.0]]).similar_outputs()
             [[0, 1], [2]]
         """
-        groups: list[list[int]] = []
-        shapes: list[FloatArray] = []
-        for y in np.flatnonzero(self.support):
-            shape = self.matrix[:, y] / self.matrix[:, y].max()
-            close = [
-                k for k, s in enumerate(shapes) if (np.abs(s - shape) <= rtol * np.maximum(s, shape)).all()
-            ]
-            if close:
-                groups[close[0]].append(int(y))
-            else:
-                groups.append([int(y)])
-                shapes.append(shape)
-        return groups
+        occurring = np.flatnonzero(self.support)
+        shapes = self.matrix[:, occurring] / self.matrix[:, occurring].max(axis=0)
+        sums = shapes.sum(axis=0)
+        order = np.argsort(sums, kind="stable")
+        # those of similar columns differ by little: only neighbours in their order need be compared
+        steps = np.diff(sums[order]) > (2 * rtol + 1e-15 * len(shapes)) * sums[order][1:]
+        blocks = np.split(order, np.flatnonzero(steps) + 1)
+        groups = [group for block in blocks for group in _similar(shapes, np.sort(block), rtol)]
+        return sorted([int(occurring[y]) for y in group] for group in groups)
 
     def sample(self, values: Iterable[Label], seed: int | np.random.Generator | None = None) -> list[Label]:
         """One random output for each value, drawn independently from its row.
@@ -250,3 +246,16 @@ def match_labels(
             "number on the other; give both the same"
         )
     raise error(f"{left_name} {one} and {right_name} {other} differ")
+
+
+def _similar(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:
+    """Columns in groups, each with those that are within rtol of its first one and of no earlier group's."""
+    groups: list[list[int]] = []
+    left = columns
+    while len(left):
+        first = shapes[:, left[:1]]
+        near = np.abs(first - shapes[:, left]) <= rtol * np.maximum(first, shapes[:, left])
+        close = near.all(axis=0)
+        groups.append(left[close].tolist())
+        left = left[~close]
+    return groups

@@ -258,3 +258,14 @@ def test_paired_accepts_sides_without_labels() -> None:
     mechanism = Mechanism(np.eye(2), ["a", "b"])
     assert paired([0.5, 0.5], mechanism)[1] is mechanism
     assert paired(labelled, mechanism) == (labelled, mechanism)
+
+
+def test_similar_outputs_are_found_among_many_in_no_time() -> None:
+    rng = np.random.default_rng(31)
+    shapes = rng.random((5, 300))
+    scales, kinds = rng.uniform(0.1, 1, 3000), rng.integers(0, 300, 3000)
+    matrix = shapes[:, kinds] * scales
+    found = Mechanism(matrix / matrix.sum(axis=1, keepdims=True)).similar_outputs()
+    # over the row sums all columns of a kind stay proportional
+    assert found == sorted(np.flatnonzero(kinds == kind).tolist() for kind in np.unique(kinds))
+    assert [group[0] for group in found] == sorted(group[0] for group in found)

@@ -17,9 +17,10 @@ def utility_safe(order: ArrayLike, threshold: int) -> Mechanism:
     """The utility-safe mechanism M*(h): uniform over each letter's outputs of rank h or more.
 
     `P[x,y] = 1 / (M - h + 1)` where `u[x,y] >= h`, and 0 elsewhere (a letter with ties has as many equal
-    entries as it has such outputs). Of all mechanisms that never emit a rank below h and emit every output
-    that is allowed for some letter, none leaks less, for any prior; mechanisms with fewer outputs may
-    (`pmlopt.worst_case_utility` finds them).
+    entries as it has such outputs). Where there are no ties: of all mechanisms that never emit a rank below h
+    and emit every output that is allowed for some letter, none leaks less, for any prior; mechanisms with
+    fewer outputs may (`pmlopt.worst_case_utility` finds them). With ties, letters
+    have different numbers of outputs left, and one with the same outputs may leak less (second example).
 
     Args:
         order: (N, M) ranks from 1 to M, the higher the better.
@@ -35,6 +36,10 @@ def utility_safe(order: ArrayLike, threshold: int) -> Mechanism:
         array([[0.5, 0.5, 0. ],
                [0. , 0.5, 0.5],
                [0.5, 0. , 0.5]])
+        >>> tied, p = utility_safe([[3, 2, 2], [3, 3, 3], [1, 3, 3]], 3).matrix, np.array([0.2, 0.2, 0.6])
+        >>> other = np.array([[1, 0, 0], [0.98, 0.01, 0.01], [0, 0.5, 0.5]])  # the same outputs
+        >>> [float(round((m.max(axis=0) / (p @ m)).max(), 3)) for m in (tied, other)]
+        [3.75, 2.525]
     """
     return uniform_on(allowed_pairs(order, threshold))
 

@@ -19,6 +19,7 @@ from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
 from pmlopt.programs.least_leakage.inversion import GainWithin
 from pmlopt.programs.least_leakage.level_program import Asked, LevelProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.least_leakage.vertex import vertex_near
 
 SEARCH_TOLERANCE_SHARE = 5e-2
 """The share of the tolerance at which the search ends: the last programs cost next to nothing."""
@@ -259,7 +260,12 @@ def _closed(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
         return MET, 0
     if program.floor is None:
         levels = LevelProgram(program)
-        return ends.close(levels.ask, enough, end), levels.model.iterations
+        ending = ends.close(levels.ask, enough, end)
+        if ends.matrix is not None and ending == MET:
+            vertex = vertex_near(program.prior.pmf, ends.matrix, ends.upper)
+            if vertex is not None:
+                ends.take(vertex)
+        return ending, levels.model.iterations
     pairs = Ends(program.pairs_alone, support_multipliers(program))
     pairs.take(uniform_on(program.allowed).matrix)
     ending, iterations = _closed(pairs, enough, end)

@@ -9,9 +9,21 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.exact.rationals import holds_exactly
+from pmlopt.privacy import PML
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
 from pmlopt.result import Certificate, finite
 from pmlopt.utility.orders import highest_threshold
+
+LEVEL_ROUNDING = 2.0**-50
+"""By how many nats a level may be above an epsilon and still be it: a logarithm and the grid of the matrix
+are rounded by as much, so that a mechanism whose likelihood ratios are at most 2 is within log 2."""
+
+
+def keeps(certificate: LevelCertificate, epsilon: float) -> bool:
+    """Whether a mechanism is within epsilon up to the last digits, decided in rational arithmetic."""
+    claim = PML(epsilon + LEVEL_ROUNDING)
+    return holds_exactly(certificate.prior, claim, certificate.mechanism.matrix)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,14 +65,14 @@ class ThresholdCertificate(Certificate):
     def verify(self) -> bool:
         """Whether the claim holds, computed again from the order.
 
-        That the mechanism is `kept`'s, has its level, which is at most epsilon as a float, and emits no rank
-        below `value`; and that with no rank of `bound` or less every mechanism leaks more than epsilon, or
-        there is no higher rank for all letters.
+        That the mechanism is `kept`'s, has its level, which is at most epsilon (as `keeps` decides), and
+        emits no rank below `value`; and that with no rank of `bound` or less every mechanism leaks more than
+        epsilon, or there is no higher rank for all letters.
         """
         matrix = self.mechanism.matrix
         if not (np.array_equal(matrix, self.kept.mechanism.matrix) and self.gap == self.bound - self.value):
             return False
-        kept = self.kept.verify() and self.kept.level <= self.epsilon
+        kept = self.kept.verify() and keeps(self.kept, self.epsilon)
         if not kept or self.order[matrix > 0].min() < self.value:
             return False
         if self.beyond is None:

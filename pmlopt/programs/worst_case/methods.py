@@ -14,7 +14,7 @@ from pmlopt.programs.kind import Found, Kind, Method, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS
 from pmlopt.programs.least_leakage.methods import LeastLeakageKind, LevelSearch
-from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.programs.worst_case.certificate import ThresholdCertificate, keeps
 from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.result import WarmStart, restart_of
 
@@ -59,7 +59,7 @@ class ThresholdSearch(Method[BestWorstCase, None, ThresholdCertificate]):
         while high - low > 1 and not tried.late:
             middle = (low + high) // 2
             level = tried.at(middle)
-            if level.level <= program.epsilon:
+            if keeps(level, program.epsilon):
                 low, kept = middle, level
                 continue
             high = middle
@@ -126,7 +126,7 @@ class WorstCaseKind(Kind[BestWorstCase, None, ThresholdCertificate]):
         low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())
         least = program.at(low)
         kept = LeastLeakageKind().certify(least, matrix, None).certificate
-        if kept.level > program.epsilon:
+        if not keeps(kept, program.epsilon):
             raise ProgramError(f"the matrix leaks {kept.level:g} nats, above {program.epsilon:g}")
         certificate = ThresholdCertificate(
             mechanism=kept.mechanism,
