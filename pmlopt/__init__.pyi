@@ -50,6 +50,7 @@ from .programs.record_leakage.program import record_leakage as record_leakage
 from .programs.tradeoff.program import distortion_leakage as distortion_leakage
 from .programs.tradeoff.program import leakage_distortion as leakage_distortion
 from .programs.worst_case.program import best_worst_case as best_worst_case
+from .programs.worst_case.program import best_worst_value as best_worst_value
 from .result import Result as Result
 from .result import Status as Status
 from .secret import Secret as Secret
@@ -81,6 +82,7 @@ from .utility import ExpectedLoss as ExpectedLoss
 from .utility import FInformation as FInformation
 from .utility import MutualInformation as MutualInformation
 from .utility import SubConvex as SubConvex
+from .utility import kept_threshold as kept_threshold
 from .utility import utility_order as utility_order
 
 __version__: str

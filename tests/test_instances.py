@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from oracles import columns as column_oracles
 from oracles.designs import FloatArray, optimum
+from oracles.envelopes import most_mass
 from oracles.least_leakage import bisected
 from oracles.robust_designs import robust_optimum
 
@@ -34,9 +35,11 @@ from pmlopt.errors import FileFormatError, InstanceError, PmloptError
 from pmlopt.instances import RELATIONS, Instance, find, library, load, load_all
 from pmlopt.instances.closed_values import closed_form
 from pmlopt.privacy import Requirement
+from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import INFORMATIONS
 
@@ -109,7 +112,7 @@ def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: s
     program = instance.program()
     if solver != "auto" and isinstance(program, ColumnDesign) and not program.complete:
         return
-    if solver != "auto" and isinstance(program, LeastLeakage):
+    if solver != "auto" and isinstance(program, LeastLeakage | BestWorstCase | EnvelopeProgram):
         return
     result = solve(program, solver, warm_start=False, tolerance=tolerance)
     assert result.certificate.verify()
@@ -141,6 +144,16 @@ def test_every_instance_agrees_with_an_independent_program(instance: Instance) -
         gains = None if floor is None else floor.gains
         least = 0.0 if floor is None else floor.least
         assert result.value == pytest.approx(bisected(p, program.allowed, gains, least), abs=1e-8)
+        return
+    if isinstance(program, BestWorstCase):
+        levels = [bisected(p, program.order >= rank) for rank in range(1, program.highest + 1)]
+        kept = max(rank for rank, level in enumerate(levels, 1) if level <= program.epsilon + 1e-9)
+        assert result.value == (kept if program.utilities is None else program.utilities[kept - 1])
+        return
+    if isinstance(program, EnvelopeProgram):
+        mass = most_mass(p, program.given.matrix, math.exp(result.value) * (1 - 1e-9))
+        assert mass >= program.delta - 1e-7
+        assert most_mass(p, program.given.matrix, math.exp(result.value) * (1 + 1e-6)) < program.delta
         return
     assert isinstance(program, LinearDesign)
     best = best_gain(p, program.privacy, program.gains)

@@ -26,6 +26,7 @@ from pmlopt.programs.envelope.program import closed_failure, envelope
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
+from pmlopt.programs.worst_case.program import best_worst_case, best_worst_value
 from pmlopt.queries import (
     Explicit,
     ModularSum,
@@ -76,14 +77,27 @@ def _design(params: Table) -> Arguments:
 def _worst_case(params: Table) -> Arguments:
     prior = _prior(params.table("prior"))
     order = float_array(params.take("order", list), 2, "the order", UtilityError)
-    return {"prior": prior, "order": order, "threshold": params.take("threshold", int)}
+    threshold = params.take("threshold", int)
+    return {"prior": prior, "order": order, "threshold": threshold, "outputs": _outputs(params)}
+
+
+def _best_worst_case(params: Table) -> Arguments:
+    prior = _prior(params.table("prior"))
+    order = float_array(params.take("order", list), 2, "the order", UtilityError)
+    epsilon = params.level("epsilon")
+    return {"prior": prior, "order": order, "epsilon": epsilon, "outputs": _outputs(params)}
+
+
+def _best_worst_value(params: Table) -> Arguments:
+    prior = _prior(params.table("prior"))
+    utility = _linear_utility(params.table("utility"), prior)
+    epsilon = params.level("epsilon")
+    return {"prior": prior, "utility": utility, "epsilon": epsilon, "outputs": _outputs(params)}
 
 
 def _least_leakage(params: Table) -> Arguments:
     prior = _prior(params.table("prior"))
-    table = params.table("utility")
-    utility = _linear(table, table.only(("loss", "gain")), prior)
-    table.done()
+    utility = _linear_utility(params.table("utility"), prior)
     floors = {key: params.take(key, _NUMBER, None) for key in ("expected", "worst")}
     return {"prior": prior, "utility": utility, **floors, "outputs": _outputs(params)}
 
@@ -165,6 +179,8 @@ _BUILDERS: Mapping[str, tuple[Callable[..., Program[Any]], Callable[[Table], Arg
     "design": (design, _design),
     "worst_case_utility": (worst_case_utility, _worst_case),
     "least_leakage": (least_leakage, _least_leakage),
+    "best_worst_case": (best_worst_case, _best_worst_case),
+    "best_worst_value": (best_worst_value, _best_worst_value),
     "envelope": (envelope, _envelope),
     "closed_failure": (closed_failure, _closed_failure),
     "record_leakage": (record_leakage, _record_leakage),
@@ -245,6 +261,12 @@ def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility 
         utility = ExpectedGain(information_density(prior, mechanism.matrix))
     else:
         utility = _linear(table, kind, prior)
+    table.done()
+    return utility
+
+
+def _linear_utility(table: Table, prior: Prior) -> LinearUtility:
+    utility = _linear(table, table.only(("loss", "gain")), prior)
     table.done()
     return utility
 

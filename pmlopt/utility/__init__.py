@@ -4,7 +4,7 @@ from pmlopt.utility.by_name import INFORMATIONS
 from pmlopt.utility.f_information import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
 from pmlopt.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility
 from pmlopt.utility.losses import LOSSES, absolute, hamming, squared
-from pmlopt.utility.orders import highest_threshold, utility_order
+from pmlopt.utility.orders import highest_threshold, kept_threshold, utility_order
 from pmlopt.utility.subconvex import GuessingProbability, SubConvex
 from pmlopt.utility.utility import Utility
 
@@ -25,6 +25,7 @@ __all__ = [
     "absolute",
     "hamming",
     "highest_threshold",
+    "kept_threshold",
     "squared",
     "utility_order",
 ]

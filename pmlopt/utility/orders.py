@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from pmlopt.arrays import BoolArray, IntArray, float_array, whole
 from pmlopt.errors import UtilityError
+from pmlopt.mechanism import MechanismLike, as_mechanism
 
 Ties = Literal["first", "grouped"]
 """How equal utilities of a letter are ranked."""
@@ -81,6 +82,30 @@ def allowed_pairs(order: ArrayLike, threshold: int) -> BoolArray:
             "that letter; lower the threshold"
         )
     return allowed
+
+
+def kept_threshold(order: ArrayLike, mechanism: MechanismLike) -> int:
+    """The threshold that a mechanism keeps: the lowest rank u[x,y] of the pairs that can occur, P[x,y] > 0.
+
+    Args:
+        order: (N, M) whole numbers from 1 to M, as from `utility_order`.
+        mechanism: (N, M).
+
+    Raises:
+        UtilityError: the order cannot be meant, or has another shape than the mechanism.
+
+    Source: [song2026worstcase, Section II].
+
+    Examples:
+        >>> order = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
+        >>> kept_threshold(order, np.eye(3)), kept_threshold(order, [[0.5, 0.5, 0], [0, 1, 0], [1, 0, 0]])
+        (3, 2)
+    """
+    allowed_pairs(order, 1)  # checks it
+    ranks, matrix = np.asarray(order), as_mechanism(mechanism).matrix
+    if ranks.shape != matrix.shape:
+        raise UtilityError(f"the order has shape {ranks.shape} and the mechanism {matrix.shape}")
+    return int(ranks[matrix > 0].min())
 
 
 def highest_threshold(order: ArrayLike) -> int:

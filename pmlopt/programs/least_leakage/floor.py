@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -35,27 +36,47 @@ class Floor:
     table: FloatArray
     value: float
 
-    @property
-    def best(self) -> FloatArray:
-        """(N,) each letter's largest allowed gain, in the utility's units, less being better of a loss."""
-        return np.asarray(np.where(self.allowed, self._signed, -np.inf).max(axis=1))
-
     @cached_property
     def gains(self) -> FloatArray:
         """(N, M) what an output gains, 0 at a letter's best and less elsewhere, over `unit`."""
-        return np.asarray((self._signed - self.best[:, None]) / self.unit)
+        return np.asarray((self._signed - self._best[:, None]) / self._room)
 
     @cached_property
     def least(self) -> float:
         """What the expectation of `gains` must reach: 0 is the most. Computed as a rational."""
         weights = self.prior.weights
-        best = sum((w * Fraction(b) for w, b in zip(weights, self.best.tolist(), strict=True)), Fraction(0))
-        return float((Fraction(self._sign * self.value) - best / sum(weights)) / Fraction(self.unit))
+        best = sum((w * Fraction(b) for w, b in zip(weights, self._best.tolist(), strict=True)), Fraction(0))
+        wanted = Fraction(self._sign * self.value) / Fraction(2) ** self._exponent
+        return float((wanted - best / sum(weights)) / Fraction(self._room))
 
-    @cached_property
+    @property
     def unit(self) -> float:
         """What lies between the expectation of the best constant output and the most there is."""
-        p, short = self.prior.pmf, self.best[:, None] - self._signed
+        return math.ldexp(self._room, self._exponent)
+
+    @cached_property
+    def rounding(self) -> float:
+        """What rounding may have taken off the floor that was given, and an expectation of `gains`."""
+        return rounding_of(self.prior.size, 2.0 + abs(self.least)) + self._digits
+
+    @property
+    def relaxed(self) -> float:
+        """What a solver is to reach: `least` but for most of the rounding of what was given."""
+        return self.least - 0.9 * self._digits
+
+    @cached_property
+    def _digits(self) -> float:
+        """Two units in the last place of the terms of an expectation of the table, before they cancel."""
+        table = np.ldexp(np.abs(self.table), -self._exponent)
+        size = float(self.prior.pmf @ table.max(axis=1)) + float(
+            abs(Fraction(self.value)) / Fraction(2) ** self._exponent
+        )
+        return 2 * float(np.finfo(float).eps) * size / self._room
+
+    @cached_property
+    def _room(self) -> float:
+        """`unit` over the power of two by which the largest entry is of size 1: nothing underflows."""
+        p, short = self.prior.pmf, self._best[:, None] - self._signed
         constants = (p @ short)[self.allowed.all(axis=0)]
         room = (
             float(constants.min())
@@ -64,18 +85,6 @@ class Floor:
         )
         return room or 1.0
 
-    @cached_property
-    def rounding(self) -> float:
-        """What rounding may have taken off the floor that was given, and an expectation of `gains`."""
-        size = float(self.prior.pmf @ np.abs(self.table).max(axis=1)) + abs(self.value)
-        digits = 2 * float(np.finfo(float).eps) * size / self.unit  # of the terms, before they cancel
-        return rounding_of(self.prior.size, 2.0 + abs(self.least)) + digits
-
-    @property
-    def relaxed(self) -> float:
-        """What a solver is to reach: `least` less most of `rounding`, within which the floor is met."""
-        return self.least - 0.9 * self.rounding
-
     def slack(self, matrix: FloatArray) -> float:
         """By how much a mechanism is above, in units of `gains`; negative where it is below."""
         return expectation(self.prior, np.where(self.allowed, self.gains, 0.0), matrix) - self.least
@@ -83,12 +92,21 @@ class Floor:
     @property
     def most(self) -> float:
         """The largest expected gain that there is, or the smallest expected loss, in the utility's units."""
-        return float(self._sign * (self.prior.pmf @ self.best)) + 0.0
+        return math.ldexp(float(self._sign * (self.prior.pmf @ self._best)), self._exponent) + 0.0
 
     @property
     def _sign(self) -> float:
         return 1.0 if self.utility.maximised else -1.0
 
-    @property
+    @cached_property
+    def _exponent(self) -> int:
+        return int(np.frexp(np.abs(self.table).max())[1])
+
+    @cached_property
     def _signed(self) -> FloatArray:
-        return self._sign * self.table
+        return np.asarray(self._sign * np.ldexp(self.table, -self._exponent))
+
+    @cached_property
+    def _best(self) -> FloatArray:
+        """(N,) each letter's largest allowed gain."""
+        return np.asarray(np.where(self.allowed, self._signed, -np.inf).max(axis=1))

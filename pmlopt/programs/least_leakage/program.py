@@ -127,7 +127,12 @@ def worst_case_utility(
     allowed = allowed_pairs(order, threshold)
     if len(allowed) != known.size:
         raise UtilityError(f"the order has {len(allowed)} rows for {known.size} letters: give one for each")
-    return _declared(known, allowed, _labels(known, allowed.shape[1], outputs), None)
+    return least_leakage_on(known, allowed, _labels(known, allowed.shape[1], outputs))
+
+
+def least_leakage_on(prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...]) -> LeastLeakage:
+    """The design of least PML on pairs that are allowed, of which each letter has one."""
+    return _declared(prior, allowed, outputs, None)
 
 
 def least_leakage(

@@ -13,7 +13,6 @@ from pmlopt.exact.rationals import holds_exactly
 from pmlopt.privacy import PML
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
 from pmlopt.result import Certificate, finite
-from pmlopt.utility.orders import highest_threshold
 
 LEVEL_ROUNDING = 2.0**-50
 """By how many nats a level may be above an epsilon and still be it: a logarithm and the grid of the matrix
@@ -34,13 +33,30 @@ class ThresholdCertificate(Certificate):
         epsilon: the PML level asked for, in nats.
         kept: the mechanism that keeps the threshold, with its level.
         beyond: the proof that the threshold after `bound` leaks more; None where there is no such one.
-        order: (N, M) the ranks, from 1 to M.
+        order: (N, M) the ranks, from 1.
+        utilities: (K,) the utility of each rank, where `value` and `bound` are utilities; or None.
     """
 
     epsilon: float
     kept: LevelCertificate
     beyond: LevelCertificate | None
     order: FloatArray
+    utilities: FloatArray | None = None
+
+    @property
+    def threshold(self) -> int:
+        """The rank below which the mechanism emits nothing, that of `value`; 0 where it has none."""
+        return self._rank(self.value)
+
+    @property
+    def ceiling(self) -> int:
+        """The highest rank that is not ruled out, that of `bound`; 0 where it has none."""
+        return self._rank(self.bound)
+
+    def _rank(self, value: float) -> int:
+        if self.utilities is None:
+            return int(value) if value == int(value) else 0
+        return int((self.utilities == value).argmax() + 1) if (self.utilities == value).any() else 0
 
     @property
     def level(self) -> float:
@@ -55,7 +71,9 @@ class ThresholdCertificate(Certificate):
     @property
     def statement(self) -> str:
         """The claim in a few words."""
-        return f"no output of a rank below {self.value:.0f}; {self.kept.statement}"
+        if self.utilities is None:
+            return f"no output of a rank below {self.value:.0f}; {self.kept.statement}"
+        return f"no utility worse than {self.value:.9g}; {self.kept.statement}"
 
     @property
     def arithmetic(self) -> str:
@@ -70,18 +88,23 @@ class ThresholdCertificate(Certificate):
         epsilon, or there is no higher rank for all letters.
         """
         matrix = self.mechanism.matrix
-        if not (np.array_equal(matrix, self.kept.mechanism.matrix) and self.gap == self.bound - self.value):
+        if not (
+            np.array_equal(matrix, self.kept.mechanism.matrix) and self.gap == abs(self.bound - self.value)
+        ):
+            return False
+        steps = np.diff(np.zeros(0) if self.utilities is None else self.utilities)
+        if not (1 <= self.threshold <= self.ceiling and ((steps > 0).all() or (steps < 0).all())):
             return False
         kept = self.kept.verify() and keeps(self.kept, self.epsilon)
-        if not kept or self.order[matrix > 0].min() < self.value:
+        if not kept or self.order[matrix > 0].min() < self.threshold:
             return False
         if self.beyond is None:
-            return self.bound >= highest_threshold(self.order)
+            return self.ceiling >= self.order.max(axis=1).min()
         return self._rules_out(self.beyond)
 
     def _rules_out(self, proof: LevelCertificate) -> bool:
         """Whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
-        above = np.array_equal(proof.allowed, self.order > self.bound)
+        above = np.array_equal(proof.allowed, self.order > self.ceiling)
         same = np.array_equal(proof.prior.pmf, self.kept.prior.pmf)
         if proof.multipliers is None or proof.floor is not None or not (above and same):
             return False
@@ -91,8 +114,9 @@ class ThresholdCertificate(Certificate):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file."""
         return {
-            "threshold": int(self.value),
-            "highest_not_ruled_out": int(self.bound),
+            "threshold": self.threshold,
+            "highest_not_ruled_out": self.ceiling,
+            "utilities": None if self.utilities is None else self.utilities.tolist(),
             "epsilon": self.epsilon,
             "next_bound": finite(self.next_bound),
             "kept": self.kept.to_dict(),

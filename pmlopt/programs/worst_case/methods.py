@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import MechanismError, ProgramError
@@ -73,16 +75,7 @@ class ThresholdSearch(Method[BestWorstCase, None, ThresholdCertificate]):
                 beyond, ruled_out = level, middle
             else:
                 high = middle
-        certificate = ThresholdCertificate(
-            mechanism=kept.mechanism,
-            value=float(low),
-            bound=float(ruled_out - 1),
-            gap=float(ruled_out - 1 - low),
-            epsilon=program.epsilon,
-            kept=kept,
-            beyond=beyond,
-            order=program.order,
-        )
+        certificate = _certificate(program, low, ruled_out - 1, kept, beyond)
         searches = tried.found.values()
         return Found(
             certificate=certificate,
@@ -128,14 +121,23 @@ class WorstCaseKind(Kind[BestWorstCase, None, ThresholdCertificate]):
         kept = LeastLeakageKind().certify(least, matrix, None).certificate
         if not keeps(kept, program.epsilon):
             raise ProgramError(f"the matrix leaks {kept.level:g} nats, above {program.epsilon:g}")
-        certificate = ThresholdCertificate(
-            mechanism=kept.mechanism,
-            value=float(low),
-            bound=float(program.highest),
-            gap=float(program.highest - low),
-            epsilon=program.epsilon,
-            kept=kept,
-            beyond=None,
-            order=program.order,
-        )
-        return certified(certificate)
+        return certified(_certificate(program, low, program.highest, kept, None))
+
+
+def _certificate(
+    program: BestWorstCase, low: int, most: int, kept: LevelCertificate, beyond: LevelCertificate | None
+) -> ThresholdCertificate:
+    """What is claimed where the rank `low` is kept, and those up to `most` are not ruled out."""
+    of = np.arange(1.0, low + most + 1) if program.utilities is None else program.utilities
+    value, bound = float(of[low - 1]), float(of[most - 1])
+    return ThresholdCertificate(
+        mechanism=kept.mechanism,
+        value=value,
+        bound=bound,
+        gap=abs(bound - value),
+        epsilon=program.epsilon,
+        kept=kept,
+        beyond=beyond,
+        order=program.order,
+        utilities=program.utilities,
+    )

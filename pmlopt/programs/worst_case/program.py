@@ -1,4 +1,4 @@
-"""The highest worst-case rank within a PML level, as a mixed-integer linear program."""
+"""The best worst case within a PML level, by rank or by utility, as a mixed-integer linear program."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import cvxpy as cp
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, Label, float_array, nonnegative
@@ -13,9 +14,10 @@ from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.privacy import PML
 from pmlopt.program import Declaration, Program, problem_of
-from pmlopt.programs.least_leakage.program import LeastLeakage, worst_case_utility
+from pmlopt.programs.least_leakage.program import LeastLeakage, least_leakage_on
 from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.utility import LinearUtility
 from pmlopt.utility.orders import highest_threshold
 
 
@@ -27,11 +29,15 @@ class BestWorstCase(Program[ThresholdCertificate]):
     `P[x,y] <= 1 - kept[h]` for the rank h - 1 of y for x, `kept` falling from 1 to 0. `solve` searches the
     thresholds instead, with a `worst_case_utility` program at each: the least leakage does not fall with h.
 
+    Where it is about utilities, the ranks are those of all pairs together, from 1 to the number K of
+    utilities that occur, and the utility of the threshold is optimised.
+
     Attributes:
         prior: N letters.
-        order: (N, M) ranks from 1 to M.
+        order: (N, M) ranks from 1 to M, or to K.
         epsilon: the PML level, in nats.
         outputs: the M labels.
+        utilities: (K,) the utility that belongs to each rank, from the worst; None where ranks are meant.
 
     Source: [song2026worstcase, problem (1) and Lemma 1].
     """
@@ -40,6 +46,7 @@ class BestWorstCase(Program[ThresholdCertificate]):
     order: FloatArray
     epsilon: float
     outputs: tuple[Label, ...]
+    utilities: FloatArray | None = None
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
@@ -48,17 +55,24 @@ class BestWorstCase(Program[ThresholdCertificate]):
 
     @property
     def maximised(self) -> bool:
-        """The threshold is maximised."""
-        return True
+        """The threshold is maximised, and a gain; a loss is minimised."""
+        return self.utilities is None or bool(self.utilities[-1] >= self.utilities[0])
+
+    @property
+    def scale(self) -> float:
+        """One rank, or the least difference of two utilities."""
+        if self.utilities is None or len(self.utilities) == 1:
+            return 1.0
+        return float(np.abs(np.diff(self.utilities)).min())
 
     @property
     def highest(self) -> int:
         """The highest rank that every letter has an output of."""
-        return highest_threshold(self.order)
+        return int(self.order.max(axis=1).min())
 
     def at(self, threshold: int) -> LeastLeakage:
         """The least leakage at a threshold."""
-        return worst_case_utility(self.prior, self.order, threshold, self.outputs)
+        return least_leakage_on(self.prior, self.order >= threshold, self.outputs)
 
     def __repr__(self) -> str:
         return f"<BestWorstCase within {self.epsilon:g} nats>"
@@ -97,7 +111,7 @@ def best_worst_case(
         raise UtilityError(f"the order has {len(ranks)} rows for {known.size} letters: give one for each")
     labels = outputs_of(known.labels, ranks.shape[1], outputs)
     return BestWorstCase(
-        declare=partial(_declaration, known, ranks, level),
+        declare=partial(_declaration, known, ranks, level, np.arange(1.0, ranks.shape[1] + 1)),
         prior=known,
         order=ranks,
         epsilon=level,
@@ -105,21 +119,67 @@ def best_worst_case(
     )
 
 
-def _declaration(prior: Prior, order: FloatArray, epsilon: float) -> Declaration:
+def best_worst_value(
+    prior: PriorLike, utility: LinearUtility, epsilon: float, outputs: Outputs = None
+) -> BestWorstCase:
+    """Declare the best utility that every pair which can occur can be promised within a level.
+
+    `max_P min {g[x,y] : P[x,y] > 0}` over the mechanisms of PML level epsilon, or the smallest largest loss.
+    It is a utility of the table, the worst that may occur, where `best_worst_case` has each letter's ranks.
+
+    Args:
+        prior: N letters.
+        utility: `ExpectedGain` or `ExpectedLoss`, of which only the table counts.
+        epsilon: the PML level, in nats.
+        outputs: the M outputs, as in `design`.
+
+    Raises:
+        UtilityError: the utility is not linear, or its matrix does not fit.
+        PrivacyError: epsilon is negative.
+
+    Source: [song2026worstcase, problem (1)], with the utilities themselves for their order.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, solve
+        >>> far = ExpectedLoss(lambda x, y: abs(x - y))
+        >>> [float(solve(best_worst_value([0.25] * 4, far, level)).value) for level in (0, 0.7, 1.4)]
+        [2.0, 1.0, 0.0]
+    """
+    known = as_prior(prior)
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    if not isinstance(utility, LinearUtility):
+        raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
+    labels = outputs_of(known.labels, utility.columns, outputs)
+    signed, ranks = np.unique(utility.gains(known.labels, labels), return_inverse=True)
+    utilities = (signed if utility.maximised else -signed) + 0.0
+    order = np.asarray(ranks.reshape(known.size, len(labels)) + 1, dtype=np.float64)
+    return BestWorstCase(
+        declare=partial(_declaration, known, order, level, utilities),
+        prior=known,
+        order=order,
+        epsilon=level,
+        outputs=labels,
+        utilities=utilities,
+    )
+
+
+def _declaration(prior: Prior, order: FloatArray, epsilon: float, values: FloatArray) -> Declaration:
     n, m = order.shape
+    k = len(values)
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")
     law = cp.Variable((1, m), nonneg=True, name="output_law")
-    kept = cp.Variable(m, boolean=True, name="kept")  # of the thresholds 2 to M, and none above
+    kept = cp.Variable(k, boolean=True, name="kept")  # of the thresholds 2 to K, and none above
     declared = PML(epsilon).constraints(prior, mechanism, law)
     above = kept[order.astype(int).ravel() - 1]  # the threshold just above each pair's rank
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
         "output_law": prior.pmf[None, :] @ mechanism == law,
         "ranks": cp.reshape(mechanism, n * m, order="C") + above <= 1,
-        "falling": cp.diff(kept) <= 0 if m > 1 else kept <= 0,
-        "none_above": kept[m - 1] == 0,
+        "falling": cp.diff(kept) <= 0 if k > 1 else kept <= 0,
+        "none_above": kept[k - 1] == 0,
         **declared.constraints,
     }
     variables = {"mechanism": mechanism, "output_law": law, "kept": kept, **declared.variables}
-    objective = cp.Maximize(1 + cp.sum(kept))
+    sense = cp.Maximize if values[-1] >= values[0] else cp.Minimize
+    objective = sense(values[0] + np.append(np.diff(values), 0.0) @ kept)
     return Declaration(problem_of(objective, constraints), variables, constraints)

@@ -876,3 +876,15 @@ def test_the_inversion_and_the_linear_programs_agree(n: int) -> None:
     assert stopped.bound <= result.value <= stopped.value
     with pytest.raises(SolverUnavailableError, match="inversion"):
         solve(least_leakage(prior, ExpectedLoss(table), worst=5.0), "inversion")
+
+
+@pytest.mark.parametrize("exponent", [-310, -300, 0, 150])
+def test_the_unit_of_the_gains_changes_nothing(exponent: int) -> None:
+    prior, gains = Prior([1e-7, 0.3, 0.7 - 1e-7]), np.array([[1.0, 0.0], [1.0, 0.25], [0.0, 0.5]])
+    scale = 2.0 ** round(exponent / math.log10(2))
+    expected = floor_at(prior, gains, 0.75)
+    result = solve(least_leakage(prior, ExpectedGain(gains * scale), expected=expected * scale, outputs=2))
+    plain = solve(least_leakage(prior, ExpectedGain(gains), expected=expected, outputs=2))
+    assert result.value == pytest.approx(plain.value, abs=1e-9)
+    reached = ExpectedGain(gains).value(prior, result.mechanism.matrix)
+    assert reached >= expected * (1 - 1e-12)

@@ -15,16 +15,22 @@ from oracles.designs import random_prior
 from programs.least_leakage.test_least_leakage import EXAMPLE, assert_proved, counting_order
 
 from pmlopt import (
+    ExpectedGain,
+    ExpectedLoss,
     Mechanism,
     Prior,
     Status,
     best_worst_case,
+    best_worst_value,
     certify,
+    kept_threshold,
+    least_leakage,
     solve,
     sweep,
     utility_order,
     worst_case_utility,
 )
+from pmlopt.closed_forms import utility_safe
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.result import Result
@@ -176,3 +182,83 @@ def test_a_mechanism_is_no_start_and_multipliers_prove_nothing() -> None:
         certify(program, np.eye(3), np.ones(3))
     noisy = CLAIMED.mechanism.matrix + np.where(np.array([[3, 2, 1], [1, 3, 2], [2, 1, 3]]) == 1, 1e-17, 0.0)
     assert certify(program, noisy).value == 2.0
+
+
+# ---------------------------------------------------------------- at the levels themselves
+
+
+ROTATED = [[4, 3, 2, 1], [1, 4, 3, 2], [2, 1, 4, 3], [3, 2, 1, 4]]
+
+
+@pytest.mark.parametrize(
+    ("prior", "order", "ratio", "threshold"),
+    [
+        ([0.6, 0.2, 0.2], EXAMPLE, 2, 2),
+        ([0.98, 0.01, 0.01], EXAMPLE, 2, 2),
+        ([0.1, 0.1, 0.1, 0.7], ROTATED, 1.5, 2),
+        (Prior.uniform(7), counting_order(), 2, 5),
+        (Prior.uniform(7), counting_order(), 3.5, 6),
+        (Prior.uniform(7), counting_order(), 7, 7),
+    ],
+)
+def test_a_threshold_is_kept_at_its_own_level(
+    prior: Any, order: ArrayLike, ratio: float, threshold: int
+) -> None:
+    best = solve(best_worst_case(prior, order, math.log(ratio)))
+    assert (best.value, best.bound, best.status) == (threshold, threshold, Status.OPTIMAL)
+    assert best.level == pytest.approx(math.log(ratio), abs=1e-15)
+    assert best.certificate.verify()
+    just_below = solve(best_worst_case(prior, order, math.log(ratio) - 1e-12))
+    assert just_below.value == threshold - 1
+    assert not replace(best.certificate, epsilon=math.log(ratio) - 1e-14).verify()
+
+
+# ---------------------------------------------------------------- utilities for ranks
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_worst_utility_is_that_of_a_search_over_floors(seed: int) -> None:
+    rng = np.random.default_rng([914, seed])
+    n, m = (int(size) for size in rng.integers(2, 6, 2))
+    prior = Prior(random_prior(rng, n))
+    gains = rng.integers(-3, 4, (n, m)) * 1e-3
+    epsilon = float(rng.uniform(0.1, 0.9) * prior.max_leakage)
+    kept = []
+    for value in np.unique(gains):
+        if (gains.max(axis=1) >= value).all():
+            floor = least_leakage(prior, ExpectedGain(gains), worst=float(value), outputs=m)
+            kept += [value] if solve(floor).value <= epsilon else []
+    best = solve(best_worst_value(prior, ExpectedGain(gains), epsilon, m))
+    least = solve(best_worst_value(prior, ExpectedLoss(-gains), epsilon, m))
+    assert best.value == best.bound == max(kept) == -least.value
+    assert best.status is least.status is Status.OPTIMAL
+    for result in (best, least):
+        assert result.certificate.verify()
+        assert gains[result.mechanism.matrix > 0].min() == max(kept)
+        assert result.level <= epsilon + 1e-12
+    if best.value < gains.max(axis=1).min():
+        claim = best.certificate
+        above = float(np.unique(gains)[claim.threshold])
+        assert not replace(claim, value=above, bound=above).verify()
+        assert not replace(claim, utilities=np.zeros(len(np.unique(gains)))).verify()
+    problem = best_worst_value(prior, ExpectedGain(gains), epsilon, m).problem
+    assert problem.solve(solver="HIGHS") == pytest.approx(best.value, abs=1e-6)
+
+
+def test_utilities_that_cannot_be_meant_are_refused() -> None:
+    with pytest.raises(UtilityError, match="give ExpectedGain"):
+        best_worst_value([0.5, 0.5], np.eye(2), 1.0)  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError):
+        best_worst_value([0.5, 0.5], ExpectedGain(np.eye(2)), -1.0)
+    flat = solve(best_worst_value([0.5, 0.5], ExpectedGain([[2.0, 2.0], [2.0, 2.0]]), 0.0))
+    assert (flat.value, flat.bound, flat.level) == (2, 2, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_threshold_that_a_mechanism_keeps_is_its_lowest_rank(seed: int) -> None:
+    rng = np.random.default_rng([915, seed])
+    order = utility_order(rng.random((4, 6)))
+    for threshold in range(1, 7):
+        assert kept_threshold(order, utility_safe(order, threshold)) == threshold
+    with pytest.raises(UtilityError, match="shape"):
+        kept_threshold(order, np.eye(4))
