@@ -99,7 +99,7 @@ class ThresholdCertificate(Certificate):
         if not kept or self.order[matrix > 0].min() < self.threshold:
             return False
         if self.beyond is None:
-            return self.ceiling >= self.order.max(axis=1).min()
+            return bool(self.ceiling >= self.order.max(axis=1).min())
         return self._rules_out(self.beyond)
 
     def _rules_out(self, proof: LevelCertificate) -> bool:
