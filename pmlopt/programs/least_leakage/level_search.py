@@ -21,7 +21,7 @@ from pmlopt.programs.least_leakage.level_program import Asked, LevelProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.least_leakage.vertex import vertex_near
 
-SEARCH_TOLERANCE_SHARE = 5e-2
+SEARCH_TOLERANCE_SHARE = 1e-2
 """The share of the tolerance at which the search ends: the last programs cost next to nothing."""
 
 HAIR = 1e-10
@@ -219,7 +219,7 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
     Args:
         program: what is asked for.
         start: a mechanism that meets the demands, or None.
-        options: the time limit, and the gap, in nats, that is good enough: it ends at a twentieth of that.
+        options: the time limit, and the gap, in nats, that is good enough: it ends at a hundredth of that.
     """
     return _searched(program, start, options, _closed)
 
