@@ -11,8 +11,8 @@ one program for each binary digit. Their solutions say more than yes or no:
 - the derivative of what is missing comes with them, and the root of the tangent is where to ask next.
 
 Both bounds are computed from the witness and the multipliers alone, so that neither rests on a solver's
-tolerance. An envelope is of this form: the largest likelihood ratio that outcomes of a given mass can have. An
-example stands at `Search`. (It ends by itself: after 200 programs, or 6 that move neither bound.)
+tolerance. An envelope is of this form: the largest likelihood ratio that outcomes of a given mass can have.
+An example stands at `Search`. It ends by itself: after 200 programs, or 6 that hardly move a bound.
 
 What is missing may jump, at values of x that are known beforehand (`marks`), and no tangent foresees that:
 marks between the bounds are asked first, the middle one of them each time.

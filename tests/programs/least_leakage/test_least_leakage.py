@@ -718,6 +718,7 @@ def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> 
     else:
         program = worst_case_utility(prior, utility_order(gains), 9)
     result = solve(program, time_limit=seconds)
+    assert result.timings.total <= seconds + 1
     assert result.status in (Status.OPTIMAL, Status.STOPPED)
     assert result.certificate.verify()
     assert result.bound <= result.value
@@ -858,7 +859,7 @@ def test_a_floor_a_hair_below_the_best_beside_a_letter_of_1e_8_is_proved() -> No
     assert result.value == pytest.approx(-math.log(rare), abs=1e-7)
 
 
-@pytest.mark.parametrize("n", [24, 40])
+@pytest.mark.parametrize("n", [24, 30])
 def test_the_inversion_and_the_linear_programs_agree(n: int) -> None:
     prior = Prior(random_prior(np.random.default_rng([922, n]), n))
     table = np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(float)
