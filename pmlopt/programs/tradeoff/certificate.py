@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from pmlopt.measures.record_information import uniform_alone
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff, TradeoffProof
@@ -14,7 +15,8 @@ from pmlopt.queries import Orbits
 from pmlopt.result import Certificate, finite
 
 RELATIVE_SLACK = 1e-12
-"""A distortion above D by no more than this share of max(1, D) counts as D: the rounding of its sum."""
+"""A distortion above D by no more than this share of max(1, D) counts as D: the rounding of its sum; and a
+leakage of a dataset that is uniform up to rounding as L, with max(1, log |X|)."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,9 +65,15 @@ class TradeoffCertificate(Certificate):
 
     @property
     def violation(self) -> float:
-        """By how much the limit is exceeded, beyond the rounding of an expected distortion."""
+        """By how much the limit is exceeded, beyond rounding.
+
+        That of an expected distortion; of a leakage where b is log |X| as far as a float can say it: such a b
+        leaves room for priors beside the uniform one, under which what is independent leaks about as much.
+        """
         if self.sense == "distortion":
-            return max(0.0, self.leakage - self.limit)
+            over, size = self.leakage - self.limit, self.orbits.query.log_size
+            room = RELATIVE_SLACK * max(1.0, size) if uniform_alone(self.entropy, size) else 0.0
+            return over if over > room else 0.0
         over = self.distortion - self.limit
         return over if over > RELATIVE_SLACK * max(1.0, self.limit) else 0.0
 

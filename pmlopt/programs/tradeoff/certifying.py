@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
+from pmlopt.measures.record_information import record_information, uniform_alone
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.tradeoff.priors import split
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
 from pmlopt.programs.tradeoff.proof import RELATIVE_TOLERANCE, TradeoffProof, only_constants
+from pmlopt.programs.tradeoff.zero_leakage import silent_mechanism
 from pmlopt.queries import record_channel
 
 SHORTEST_AUDIT = 1e-3
 """Seconds that an audit is given when the time is over: its first relaxation, which always runs."""
+
+DOUBT = 1.4
+"""A bound on a mixture is taken to be above its leakage by this times what it was before mixing."""
+
+BISECTIONS = 50
+"""Steps by which the place on a path is found."""
 
 LEAST_AUDIT_TOLERANCE = 1e-7
 """Nats; audits that prove a leakage to be within a limit need not be finer."""
@@ -97,13 +107,16 @@ class ClosedEnd:
 def closed_end(program: TradeoffProgram, seed: int, deadline: float) -> ClosedEnd | None:
     """The end of the curve that a program is at, None where it is at none.
 
-    From the distortion of a constant on nothing need leak; where nothing may leak a constant is left; and
-    where the least distortion leaks no more than is allowed there is nothing better.
+    From the distortion of a constant on nothing need leak; where nothing may leak a constant is left, or of a
+    uniform dataset what a linear program finds; and where the least distortion leaks no more than is allowed
+    there is nothing better.
     """
     if program.sense == "leakage":
         if program.limit < program.trivial * (1 - RELATIVE_TOLERANCE):
             return None
         return _constant_end(program, "a constant leaks nothing", 0.0, seed)
+    if program.limit == 0 and uniform_alone(program.entropy, program.orbits.query.log_size):
+        return _silent_end(program, seed)
     if program.limit == 0 and only_constants(program.orbits.query, program.entropy):
         return _constant_end(program, "only a constant leaks nothing", program.trivial, seed)
     return _cheapest_end(program, seed, deadline)
@@ -113,6 +126,16 @@ def _constant_end(program: TradeoffProgram, reason: str, bound: float, seed: int
     audit = audited(program, program.constant, LEAST_AUDIT_TOLERANCE, seed=seed)
     proof = TradeoffProof((), 0.0)
     return ClosedEnd(certify_tradeoff(program, program.constant, audit, bound, proof), reason)
+
+
+def _silent_end(program: TradeoffProgram, seed: int) -> ClosedEnd | None:
+    """The linear program for a uniform dataset, where it could be solved."""
+    found = silent_mechanism(program)
+    if found is None:
+        return None
+    audit = audited(program, found.matrix, LEAST_AUDIT_TOLERANCE, seed=seed)
+    certificate = certify_tradeoff(program, found.matrix, audit, found.bound, found.proof)
+    return ClosedEnd(certificate, "a linear program: the output is independent of each record")
 
 
 def _cheapest_end(program: TradeoffProgram, seed: int, deadline: float) -> ClosedEnd | None:
@@ -134,3 +157,27 @@ def within_leakage(
     """Convex combination with the constant that leaks at most `aim`: leakage is convex, and 0 there."""
     share = min(1.0, 1 - aim / audit.bound)
     return convex_combination(matrix, program.constant, share)
+
+
+def likely_within(
+    program: TradeoffProgram, path: Callable[[float], FloatArray], audit: RecordCertificate, aim: float
+) -> FloatArray:
+    """The first mechanism on a path, along which leakages fall, whose bound is likely to be at most `aim`.
+
+    The leakage under the worst prior of an audit on the path is computed for each, times the factor by which
+    the audit's bound was above it, and a little more.
+
+    Args:
+        program: what the mechanisms answer.
+        path: from a number between 0 and 1 to a mechanism (K, M).
+        audit: of a mechanism on the path, which leaks something.
+        aim: in nats.
+    """
+    joint = split(audit, program.log_counts[audit.record])
+    factor = 1 + DOUBT * (audit.bound / audit.value - 1)
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        within = record_information(joint, path(middle)) * factor <= aim
+        low, high = (low, middle) if within else (middle, high)
+    return path(high)

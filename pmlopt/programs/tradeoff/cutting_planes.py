@@ -14,137 +14,124 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, FloatArray
-from pmlopt.backends import through_cvxpy
+from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.measures.record_information import uniform_alone
-from pmlopt.programs.record_leakage.branch_and_bound import ACCURACY, SOLVER
+from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.programs.record_leakage.branch_and_bound import ACCURACY
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.local_ascent import climb, starts
-from pmlopt.programs.tradeoff.certifying import audited, within_leakage
+from pmlopt.programs.tradeoff.best_response import BestResponse, Response
+from pmlopt.programs.tradeoff.certifying import likely_within
+from pmlopt.programs.tradeoff.grouped_rows import GroupedRows
+from pmlopt.programs.tradeoff.priors import WorstCasePrior, apart, heaviest, split
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
-from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof, sharpened_tradeoff, tradeoff_bound
-from pmlopt.programs.tradeoff.relaxation import tradeoff_program
-from pmlopt.result import Restart
+from pmlopt.programs.tradeoff.proof import TradeoffProof
+from pmlopt.programs.tradeoff.search_state import SearchState
 
-MAX_ROUNDS = 200
-"""Programs that are solved at most."""
+MAX_ROUNDS = 100
+"""Programs that are solved at most in each phase of a search."""
 
-AUDIT_SHARE = 0.15
-"""The part of the time that is kept for an audit, so that the method ends with a mechanism."""
+AUDIT_SHARE = 0.3
+"""The part of a phase's time that is kept for an audit, so that it ends with a mechanism."""
 
-MAX_CUTS_PER_ROUND = 4
-"""Priors that are added in one round at most, for each kind of records."""
+FIRST_AUDIT_SHARE, MIXTURE_AUDIT_SHARE = 0.3, 0.6
+"""Of the time left: for the audit that says how far to mix, and for that of a mixture, which ends early where
+it proves enough (Problem 3)."""
+
+MAX_MIXTURES = 6
+"""Mixtures with a constant that are audited at most, until one is proved to be within the leakage."""
 
 LARGEST_DISCREPANCY = 1e-2
 """A program whose value is above the bound of its own multipliers by more has not been solved."""
 
-NEGLIGIBLE_WEIGHT = 1e-3
-"""Priors with less than this share of the largest weight are left out of a second program."""
-
-LEAST_DISTANCE = 1e-3
-"""How far two priors are apart that are both added, in total variation."""
-
-NEGLIGIBLE_MULTIPLIER = 1e-12
-"""Multipliers of less than this share of the largest are a solver's noise: they prove nothing."""
-
-NEGLIGIBLE_MASS = 1e-9
-"""Classes of less mass under every prior, and of losses less than this share of the largest, are left out of
-the programs: Clarabel stalls on them (300 records, sum modulo 3). Proofs hold them."""
+CLIMB_ITERATIONS, CLIMBED_AT_ONCE = 300, 50
+"""Of the local method, at most, and between looks at the clock."""
 
 MET = "mechanism and bound meet"
-
-
-@dataclass(frozen=True, eq=False)
-class WorstCasePrior:
-    """A prior within the entropy bound, by the law of (X_i, class).
-
-    Attributes:
-        record: i.
-        joint: (A, K).
-    """
-
-    record: int
-    joint: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class AuditedMechanism:
-    """A mechanism within the limit, with its value and the audit of its leakage."""
-
-    matrix: FloatArray
-    value: float
-    audit: RecordCertificate
+OUT_OF_TIME = "the time or the rounds gave out"
 
 
 @dataclass
-class CuttingPlaneSearch:
-    """The state of the method: priors so far, the best mechanism, the best bound.
+class CuttingPlanePhase:
+    """The search among the mechanisms with some rows.
 
     Attributes:
-        program: what is solved.
-        tolerance: the gap that is good enough, in units of the value.
-        seed: of the oracle's starts.
-        deadline: of `time.perf_counter`.
+        search: what is known, and what is learnt here.
+        rows: which rows may differ.
+        until: of `time.perf_counter`.
+        certain: whether mechanisms are audited; else the phase ends where the local method finds no prior.
         first: (K, M) a mechanism against which the first priors are found; None for one of no account.
-        priors: every one within the entropy bound.
-        lower, proof: the best bound and its multipliers.
-        best: the best mechanism so far.
+        response: what solves the programs.
         last: the mechanism of the last program.
+        aim: its value, as the solver says.
+        price: of the leakage in the last program, in distortion (Problem 3).
         solved_for: how many priors the last program had.
-        reserve: seconds before the deadline that are kept for a first audit.
+        proof: the multipliers of the last program.
+        audited: whether a mechanism of this phase was audited.
         rounds: programs solved.
-        audits: certified oracles called.
     """
 
-    program: TradeoffProgram
-    tolerance: float
-    seed: int
-    deadline: float
+    search: SearchState
+    rows: GroupedRows
+    until: float
+    certain: bool
     first: FloatArray | None = None
-    priors: list[WorstCasePrior] = field(default_factory=list)
-    lower: float = 0.0
-    proof: TradeoffProof = field(default_factory=lambda: TradeoffProof((), 0.0))
-    best: AuditedMechanism | None = None
+    response: BestResponse = field(init=False)
     last: FloatArray | None = None
+    aim: float = 0.0
+    price: float = 0.0
     solved_for: int = 0
-    reserve: float = 0.0
+    proof: TradeoffProof | None = None
+    audited: bool = False
     rounds: int = 0
-    audits: int = 0
-    compile_seconds: float = 0.0
-    solve_seconds: float = 0.0
+    _reserve: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.response = BestResponse(self.rows)
+        left = max(0.0, self.until - time.perf_counter())
+        self._reserve = AUDIT_SHARE * left if self.search.timed and self.certain else 0.0
 
     @property
-    def gap(self) -> float:
-        """Between the best mechanism and the best bound."""
-        return math.inf if self.best is None else max(0.0, self.best.value - self.lower)
+    def program(self) -> TradeoffProgram:
+        """What is solved."""
+        return self.search.program
 
     @property
     def late(self) -> bool:
-        """Whether the time is over, but for a last audit where no mechanism was audited yet."""
-        return time.perf_counter() >= self.deadline - (self.reserve if self.best is None else 0.0)
+        """Whether the time is over, but for an audit where no mechanism was audited yet."""
+        return time.perf_counter() >= self.until - (0.0 if self.audited else self._reserve)
+
+    @property
+    def met(self) -> bool:
+        """Whether nothing better is to be found among these rows."""
+        best = self.search.best
+        return self.search.met or (
+            best is not None
+            and not self.rows.all
+            and self.last is not None
+            and best.value - self.aim <= self.search.tolerance
+        )
+
+    @property
+    def _met(self) -> str:
+        return MET if self.search.met else "no mechanism with equal rows for many classes is better"
 
     def run(self) -> str:
         """Alternate program and oracle until the bounds meet; how it ended, in words."""
         program = self.program
-        if not math.isinf(self.deadline):
-            self.reserve = AUDIT_SHARE * max(0.0, self.deadline - time.perf_counter())
-        first = self.first
-        if first is None:
-            first = program.repaired(convex_combination(program.cheapest, program.constant, 0.5))
-        self._search(first, -math.inf)
+        if not self.search.priors:
+            half = convex_combination(program.cheapest, program.constant, 0.5)
+            first = program.repaired(half) if self.first is None else self.first
+            self._add_priors(self.rows.repeated(first[self.rows.first]), -math.inf)
         ending = None
         while ending is None:
             ending = self._round()
-        if self.best is None and self.last is not None:
+        self.search.compile_seconds += self.response.compile_seconds
+        self.search.solve_seconds += self.response.solve_seconds
+        if self.certain and not self.audited and not self.met and self.last is not None:
             self._audit(self.last, math.inf)
-        if self.best is None and program.sense == "distortion":  # a constant is always within the limit
-            self._audit(program.constant, math.inf)
         return ending
-
-    def consider(self, matrix: FloatArray) -> None:
-        """Audit a mechanism within the limit on the distortion, and keep it where it is the best."""
-        self._audit(matrix, math.inf)
 
     def _round(self) -> str | None:
         """Solve, and add priors: from the local method where it finds any, else from an audit."""
@@ -152,181 +139,156 @@ class CuttingPlaneSearch:
         found = self._solve()
         if found is None:
             return "the solver could not solve a program"
-        self.last, claimed = found
-        if self.gap <= self.tolerance:
-            return MET
+        self.last, self.aim = self._repaired(found.matrix), found.aim
+        if self.met:
+            return self._met
         if self.rounds >= MAX_ROUNDS or self.late:
-            return "the time or the rounds gave out"
-        if self._search(self.last, claimed + self._significant):
+            return OUT_OF_TIME
+        if self._add_priors(self.last, found.leaked + self._significant):
             return None
-        before = len(self.priors)
-        self._audit(self.last, claimed)
-        if self.gap <= self.tolerance:
-            return MET
-        if len(self.priors) == before and self.room >= room / 2:
+        if not self.certain:
+            return "no prior was found that leaks more"
+        news = self._audit(self.last, found.leaked)
+        if self.met:
+            return self._met
+        if not news and self.room >= room / 2:
             return "no prior was found that leaks more, and the audit left a gap: allow it more time"
         return None
 
-    def _solve(self) -> tuple[FloatArray, float] | None:
-        """The best mechanism against the priors so far, and what it is claimed to leak at most."""
+    def _repaired(self, matrix: FloatArray) -> FloatArray:
+        """The mechanism nearest to a solver's matrix, rows that are equal staying so."""
+        return self.rows.repeated(self.program.repaired(matrix)[self.rows.first])
+
+    def _solve(self) -> Response | None:
+        """The best mechanism against the priors so far; None where that failed."""
         self.rounds += 1
+        self.search.rounds += 1
         found = self._solved()
         if found is None:  # the solver lost its way among the priors: the ones that count, and what is new
-            self.priors = heaviest(self.proof) + self.priors[self.solved_for :]
-            found = self._solved()
-        self.solved_for = len(self.priors)
+            self.search.priors = heaviest(self.search.proof) + self.search.priors[self.solved_for :]
+            found = self._solved() if self.search.priors else None
+        self.solved_for = len(self.search.priors)
+        return found
+
+    def _solved(self) -> Response | None:
+        """The answer of the program; None where its own multipliers do not bear it out."""
+        program, search = self.program, self.search
+        limit = program.limit - (0.0 if program.sense == "leakage" else self.room)
+        found = self.response.against(search.priors, limit, self._accuracy)
         if found is None:
             return None
-        return self.program.repaired(found[0]), found[1]
-
-    def _solved(self) -> tuple[FloatArray, float] | None:
-        """The program's mechanism and its claim; None where its own multipliers do not bear it out."""
-        leakage = self.program.sense == "leakage"
-        limit = self.program.limit if leakage else self.program.limit - self.room
-        found = self._against(self.priors, limit)
-        if found is None:
+        if found.aim - max(found.own, program.floor) > max(LARGEST_DISCREPANCY, 10 * search.tolerance):
             return None
-        matrix, proof, claimed = found
-        aim = claimed if leakage else self.program.tradeoff.distortion(matrix)
-        own = tradeoff_bound(self.program.tradeoff, self.program.sense, limit, proof)
-        if aim - max(own, self.program.floor) > max(LARGEST_DISCREPANCY, 10 * self.tolerance):
-            return None
-        self._learn(proof)
-        if aim - self.lower > self.tolerance / 2:
-            self._learn_from(heaviest(proof), limit)
-        return matrix, claimed
-
-    def _against(
-        self, priors: Sequence[WorstCasePrior], limit: float
-    ) -> tuple[FloatArray, TradeoffProof, float] | None:
-        """The best mechanism against some priors, its proof, and what it leaks; None where that failed."""
-        program = self.program
-        kept = self._kept(priors)
-        part = Tradeoff(program.losses[kept], program.tradeoff.allowed[kept])
-        joints = [prior.joint[:, kept] for prior in priors]
-        relaxed = tradeoff_program(part, joints, program.sense, limit)
-        outcome = through_cvxpy.run(relaxed.problem, SOLVER, self._accuracy, {})
-        self.compile_seconds += outcome.compile_seconds
-        self.solve_seconds += outcome.solve_seconds
-        if outcome.state != "point":
-            return None
-        matrix = self._completed(np.asarray(relaxed.variables["mechanism"].value), kept)
-        weights = np.maximum(np.atleast_1d(relaxed.constraints["priors"].dual_value), 0.0)
-        spent = relaxed.constraints.get("distortion")
-        price = 0.0 if spent is None else max(0.0, float(spent.dual_value))
-        claimed = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
-        return matrix, self._proof(matrix, priors, weights, price), claimed
-
-    def _kept(self, priors: Sequence[WorstCasePrior]) -> BoolArray:
-        """(K,) the classes that the program of some priors is about."""
-        losses = self.program.losses
-        kept = np.asarray(losses.max(axis=1) > NEGLIGIBLE_MASS * losses.max())
-        for prior in priors:
-            kept |= prior.joint.max(axis=0) > NEGLIGIBLE_MASS
-        return kept
-
-    def _completed(self, rows: FloatArray, kept: BoolArray) -> FloatArray:
-        """(K, M) a mechanism whose other classes have the mean row of the kept ones of their value."""
-        if kept.all():
-            return rows
-        matrix = self.program.cheapest.copy()
-        matrix[kept] = rows
-        values = self.program.orbits.values
-        for value in np.unique(values[~kept]):
-            alike = matrix[kept & (values == value)]
-            if len(alike):
-                matrix[~kept & (values == value)] = alike.mean(axis=0)
-        return matrix
-
-    @property
-    def _accuracy(self) -> Options:
-        """What the solver is asked for; it stops with the method."""
-        if math.isinf(self.deadline):
-            return ACCURACY
-        return Options(max(self.deadline - time.perf_counter(), 1e-2), ACCURACY.tolerance)
-
-    def _proof(
-        self, matrix: FloatArray, priors: Sequence[WorstCasePrior], weights: FloatArray, price: float
-    ) -> TradeoffProof:
-        """The multipliers of a solved program, with the posteriors of its mechanism."""
-        rows = np.maximum(matrix, 1e-15)
-        rows /= rows.sum(axis=1, keepdims=True)
-        least = NEGLIGIBLE_MULTIPLIER * float(weights.max())
-        cuts = []
-        for prior, weight in zip(priors, weights.tolist(), strict=True):
-            if weight <= least:
-                continue
-            laws = np.maximum(prior.joint @ rows, 1e-300)
-            cuts.append(Cut(prior.record, prior.joint, laws / laws.sum(axis=0), weight))
-        proof = TradeoffProof(tuple(cuts), price)
-        return sharpened_tradeoff(self.program.tradeoff, self.program.sense, self.program.limit, proof)
-
-    def _learn(self, proof: TradeoffProof) -> None:
-        """Keep a proof that bounds more."""
-        bound = self.program.bound(proof)
-        if bound > self.lower or not self.proof.cuts:
-            self.lower, self.proof = max(bound, self.lower), proof
+        search.learn(found.proof)
+        self.proof = found.proof
+        self.price = sum(cut.weight for cut in found.proof.cuts)
+        if self.rows.all and found.aim - search.lower > search.tolerance / 2:
+            self._learn_from(heaviest(found.proof), limit)
+        return found
 
     def _learn_from(self, priors: Sequence[WorstCasePrior], limit: float) -> None:
         """Solve again for the priors that count: among many that are nearly alike multipliers blur."""
-        if 0 < len(priors) < len(self.priors):
-            found = self._against(priors, limit)
+        if 0 < len(priors) < len(self.search.priors):
+            found = self.response.against(priors, limit, self._accuracy)
             if found is not None:
-                self._learn(found[1])
+                self.search.learn(found.proof)
 
-    def _search(self, matrix: FloatArray, floor: float) -> bool:
+    @property
+    def _accuracy(self) -> Options:
+        """What the solver is asked for; it stops with the phase."""
+        if not self.search.timed:
+            return ACCURACY
+        return Options(max(self.until - time.perf_counter(), 1e-2), ACCURACY.tolerance)
+
+    def _add_priors(self, matrix: FloatArray, floor: float) -> bool:
         """Add priors that leak more than a floor, by the local method; whether there were any."""
         found = False
+        known = self.search.priors
         for record in self.program.orbits.query.kinds:
-            adversary = self.program.adversary(matrix, record)
+            adversary = self.rows.adversary(matrix, record)
             if adversary.tight:
-                if not any(prior.record == record for prior in self.priors):
-                    self.priors.append(WorstCasePrior(record, adversary.uniform))
+                if not any(prior.record == record for prior in known):
+                    uniform = self.program.adversary(self.program.constant, record).uniform
+                    known.append(WorstCasePrior(record, uniform))
                     found = True
                 continue
-            warm = [prior.joint for prior in self.priors if prior.record == record]
+            warm = [self.rows.merged(prior.joint) for prior in known if prior.record == record]
             count = int(np.clip(50_000 // adversary.log_counts.size, 2, 12))
-            first = np.stack([*starts(adversary, count, self.seed + self.rounds), *warm[-count:]])
-            joints, values = climb(adversary, first, 300, 1e-11)
-            for joint in _apart(joints, values, floor):
-                allowed = adversary.allowed(joint)
-                if adversary.leaked(allowed) > floor:
-                    self.priors.append(WorstCasePrior(record, allowed))
+            first = np.stack([*starts(adversary, count, self.search.seed + self.rounds), *warm[-count:]])
+            joints, values = self._climbed(adversary, first)
+            for joint in apart(joints, values, floor):
+                if adversary.leaked(adversary.allowed(joint)) > floor:
+                    known.append(WorstCasePrior(record, self.rows.spread(joint, record)))
                     found = True
         return found
 
-    def _audit(self, matrix: FloatArray, claimed: float) -> None:
-        """Prove the leakage of a mechanism, keep it if it is the best, and add its worst prior."""
-        program = self.program
+    def _climbed(self, adversary: Adversary, first: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The local method from some laws, while there is time."""
+        joints, values = climb(adversary, first, CLIMBED_AT_ONCE, 1e-11)
+        for _ in range(CLIMB_ITERATIONS // CLIMBED_AT_ONCE - 1):
+            if self.late:
+                break
+            before = values
+            joints, values = climb(adversary, joints, CLIMBED_AT_ONCE, 1e-11)
+            if float((values - before).max()) <= 1e-11:
+                break
+        return joints, values
+
+    def _audit(self, matrix: FloatArray, claimed: float) -> bool:
+        """Prove the leakage of a mechanism, keep it if it is the best, and add its worst prior.
+
+        Returns whether that prior leaks more than is claimed: in Problem 3 by an amount of account, for
+        there a next audit may cost as much as all before.
+        """
+        program, search = self.program, self.search
         leakage = program.sense == "leakage"
-        audit = self._proved(matrix, self.lower + 0.9 * self.tolerance if leakage else program.limit)
-        tight = uniform_alone(program.entropy, program.orbits.query.log_size)
-        if audit.value > claimed and not tight:  # there the only prior is known
-            self.priors.append(WorstCasePrior(audit.record, self._by_class(audit)))
-        if leakage:
-            self._keep(AuditedMechanism(matrix, audit.bound, audit))
-            return
-        if audit.bound > program.limit:
-            matrix = within_leakage(program, matrix, audit, program.limit - self.room)
-            audit = self._proved(matrix, program.limit)
-        if audit.bound <= program.limit:
-            self._keep(AuditedMechanism(matrix, program.tradeoff.distortion(matrix), audit))
+        self.audited = True
+        lower = search.lower if self.rows.all else max(search.lower, self.aim)
+        enough = lower + 0.9 * search.tolerance if leakage else program.limit
+        audit = search.proved(matrix, enough, self.until if leakage else self._in(FIRST_AUDIT_SHARE))
+        if audit.value > claimed and not uniform_alone(program.entropy, program.orbits.query.log_size):
+            law = split(audit, program.log_counts[audit.record])
+            allowed = program.adversary(program.constant, audit.record).allowed(law)
+            search.priors.append(WorstCasePrior(audit.record, allowed))
+        if leakage or audit.bound <= program.limit:
+            search.keep(matrix, audit)
+        else:
+            self._keep_mixture(matrix, audit)
+        return audit.value > claimed + (0.0 if leakage else self._significant)
 
-    def _keep(self, candidate: AuditedMechanism) -> None:
-        if self.best is None or candidate.value < self.best.value:
-            self.best = candidate
+    def _keep_mixture(self, matrix: FloatArray, audit: RecordCertificate) -> None:
+        """Mix with a constant until the audit proves the leakage to be within the limit (Problem 3).
 
-    def _proved(self, matrix: FloatArray, enough: float) -> RecordCertificate:
-        """The certified leakage, no finer than is needed to prove that it is at most `enough`."""
-        self.audits += 1
-        return audited(
-            self.program, matrix, self.tolerance / 4, enough=enough, seed=self.seed, deadline=self.deadline
-        )
+        An audit of no more effort finds a bound above the leakage by about the same factor, so that the
+        mixture aims below the limit by that factor.
+        """
+        program, search, limit = self.program, self.search, self.program.limit
+
+        def mixed(share: float) -> FloatArray:
+            return convex_combination(matrix, program.constant, share)
+
+        for _ in range(MAX_MIXTURES):
+            if audit.value <= 0:
+                return
+            mixture = likely_within(program, mixed, audit, limit - self.room)
+            if search.best is not None and program.tradeoff.distortion(mixture) >= search.best.value:
+                return
+            audit = search.proved(mixture, limit, self._in(MIXTURE_AUDIT_SHARE))
+            if audit.bound <= limit:
+                search.keep(mixture, audit)
+                return
+            if time.perf_counter() >= self.until:
+                return
+
+    def _in(self, share: float) -> float:
+        """The clock after a share of the time that is left in the phase."""
+        now = time.perf_counter()
+        return now + share * max(0.0, self.until - now)
 
     @property
     def _significant(self) -> float:
         """How much more than claimed a prior must leak to be worth adding."""
-        return self.tolerance / 4 if self.program.sense == "leakage" else self.room / 2
+        return self.search.tolerance / 4 if self.program.sense == "leakage" else self.room / 2
 
     @property
     def room(self) -> float:
@@ -334,63 +296,4 @@ class CuttingPlaneSearch:
 
         As much as costs a fraction of the tolerance in distortion, at the price of the last program.
         """
-        price = sum(cut.weight for cut in self.proof.cuts)
-        return min(self.program.limit / 4, self.tolerance / 4 / max(price, 1e-3))
-
-    def _by_class(self, audit: RecordCertificate) -> FloatArray:
-        """The worst prior of an audit by the program's classes: the audit merges classes of equal rows."""
-        return split(audit, self.program.log_counts[audit.record])
-
-
-def split(audit: RecordCertificate, counts: FloatArray) -> FloatArray:
-    """(A, K) the worst prior of an audit, uniform inside the classes that it merged.
-
-    Args:
-        audit: of a mechanism with a row for each of K classes.
-        counts: (A, K) the logarithms of how many datasets have each letter and class.
-    """
-    channel = audit.channel
-    merged = channel.log_counts(audit.record)
-    known = channel.classes >= 0
-    shares = np.zeros(counts.shape)
-    with np.errstate(invalid="ignore"):
-        inside = np.exp(counts[:, known] - merged[:, channel.classes[known]])
-    shares[:, known] = np.where(np.isfinite(counts[:, known]), inside, 0.0)
-    return np.asarray(shares * audit.joint[:, np.maximum(channel.classes, 0)])
-
-
-def heaviest(proof: TradeoffProof) -> list[WorstCasePrior]:
-    """The priors of a proof whose weights are not negligible."""
-    least = NEGLIGIBLE_WEIGHT * max((cut.weight for cut in proof.cuts), default=0.0)
-    return [WorstCasePrior(cut.record, cut.joint) for cut in proof.cuts if cut.weight > least]
-
-
-def priors_of(program: TradeoffProgram, restart: Restart) -> list[WorstCasePrior]:
-    """The priors that a restart carries, pushed inside the entropy bound of a program.
-
-    Those of another shape, or that no dataset of this query can have, are left out.
-    """
-    found = []
-    for place in range(len(restart.arrays)):
-        record, joint = restart.arrays.get(f"record{place}"), restart.arrays.get(f"joint{place}")
-        if record is None or joint is None or np.size(record) != 1 or int(record) not in program.log_counts:
-            continue
-        law, counts = np.asarray(joint, dtype=np.float64), program.log_counts[int(record)]
-        if law.shape != counts.shape or not (np.isfinite(law) & (law >= 0)).all():
-            continue
-        if law.sum() > 0 and not law[np.isneginf(counts)].any():
-            adversary = program.adversary(program.constant, int(record))
-            found.append(WorstCasePrior(int(record), adversary.allowed(law)))
-    return found
-
-
-def _apart(joints: FloatArray, values: FloatArray, floor: float) -> Sequence[FloatArray]:
-    """A few laws above a floor, the largest first, that differ from each other."""
-    chosen: list[FloatArray] = []
-    for place in np.argsort(-values):
-        if values[place] <= floor or len(chosen) == MAX_CUTS_PER_ROUND:
-            break
-        near = any(np.abs(joints[place] - other).sum() / 2 < LEAST_DISTANCE for other in chosen)
-        if not near:
-            chosen.append(joints[place])
-    return chosen
+        return min(self.program.limit / 4, self.search.tolerance / 4 / max(self.price, 1e-3))

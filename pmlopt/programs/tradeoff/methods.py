@@ -24,25 +24,16 @@ from pmlopt.programs.tradeoff.certifying import (
     closed_end,
     within_leakage,
 )
-from pmlopt.programs.tradeoff.cutting_planes import (
-    CuttingPlaneSearch,
-    WorstCasePrior,
-    heaviest,
-    priors_of,
-)
 from pmlopt.programs.tradeoff.penalty import penalised
-from pmlopt.programs.tradeoff.program import TradeoffProgram, coarsened, symmetric_mechanism
+from pmlopt.programs.tradeoff.phases import search
+from pmlopt.programs.tradeoff.priors import WorstCasePrior, heaviest, priors_of
+from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.tradeoff.proof import TradeoffProof
+from pmlopt.programs.tradeoff.search_state import SearchState
 from pmlopt.result import Restart, WarmStart, mechanism_of, restart_of
 
-COARSE_SHARE = 0.4
-"""The part of the time limit that is kept for mechanisms with a row for each value of the query."""
-
-MANY_CLASSES = 2
-"""From so many classes for each value on that time is kept; with fewer the search itself ends better."""
-
-FINAL_AUDIT_SHARE = 0.4
-"""The part of that time which is kept for the audit of the best of them among all datasets."""
+CLOSED_END_SHARE = 0.3
+"""The part of the time for the question whether the least distortion leaks no more than is allowed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +42,7 @@ class TradeoffStart:
 
     Attributes:
         priors: within the entropy bound, from a program nearby.
-        matrix: (K, M) a mechanism that a person gave: the first priors are those against it.
+        matrix: (K, M) a mechanism: without priors, the first ones are those against it.
     """
 
     priors: tuple[WorstCasePrior, ...] = ()
@@ -67,8 +58,8 @@ class TradeoffStart:
 class CuttingPlanes(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
     """Cutting planes: a convex program against the priors so far, and a certified oracle that adds priors.
 
-    Where the classes of the program are more than the values of the query, and the gap does not close, the
-    mechanisms with a row for each value are searched in what time is left, and the better mechanism is kept.
+    Where the classes of the program are more than the values of the query, the mechanisms with a row for each
+    value come first: no result is worse than the best that was proved of these.
 
     Attributes:
         seed: of the oracle's starts.
@@ -84,44 +75,37 @@ class CuttingPlanes(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate])
         """Search until the bound and the audited mechanism meet."""
         begin = time.perf_counter()
         deadline = _deadline(begin, options)
-        end = closed_end(program, self.seed, deadline)
+        end = closed_end(program, self.seed, _deadline(begin, options, CLOSED_END_SHARE))
         if end is not None:
             return _at_end(end)
-        values, classes = len(program.query.values), len(program.losses)
-        many = classes > MANY_CLASSES * values and options.time_limit is not None
-        reserve = COARSE_SHARE * (deadline - begin) if many else 0.0
-        search = CuttingPlaneSearch(
-            program, options.tolerance * program.scale, self.seed, deadline - reserve, start.matrix,
-            list(start.priors),
-        )  # fmt: skip
-        ending = search.run()
-        left = many or search.best is None or time.perf_counter() < deadline
-        if left and values < classes and search.gap > search.tolerance:
-            ending += _improved(search, deadline)
-        return self._found(search, ending, start, time.perf_counter() < deadline - reserve)
+        state = SearchState(
+            program, options.tolerance * program.scale, self.seed, deadline, list(start.priors)
+        )
+        ending = search(state, start.matrix)
+        return self._found(state, ending, start, not state.late)
 
     def _found(
-        self, search: CuttingPlaneSearch, ending: str, start: TradeoffStart, finished: bool
+        self, state: SearchState, ending: str, start: TradeoffStart, finished: bool
     ) -> Found[TradeoffCertificate]:
         """The best mechanism with the best bound."""
-        if search.best is None:
+        if state.best is None:
             raise MethodError(f"no mechanism within the limit was found: {ending}. Allow more time")
         clock = time.perf_counter()
         certificate = certify_tradeoff(
-            search.program, search.best.matrix, search.best.audit, search.lower, search.proof
+            state.program, state.best.matrix, state.best.audit, state.lower, state.proof
         )
-        counts = f"{len(search.priors)} priors, {search.audits} certified audits, {search.rounds} programs"
+        counts = f"{len(state.priors)} priors, {state.audits} certified audits, {state.rounds} programs"
         return Found(
             certificate=certificate,
             finished=finished,
             message=ending,
             detail=f"{counts}: {ending}",
-            iterations=search.rounds,
+            iterations=state.rounds,
             warm_started=start.warm,
-            compile_seconds=search.compile_seconds,
-            solve_seconds=search.solve_seconds,
+            compile_seconds=state.compile_seconds,
+            solve_seconds=state.solve_seconds,
             certify_seconds=time.perf_counter() - clock,
-            arrays=_arrays(search.best.matrix, heaviest(search.proof)),
+            arrays=_arrays(state.best.matrix, heaviest(state.proof)),
         )
 
 
@@ -143,17 +127,19 @@ class Penalty(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
         self, program: TradeoffProgram, options: Options, start: TradeoffStart
     ) -> Found[TradeoffCertificate]:
         """Alternate priors and mechanisms, and audit the best of the latter."""
-        deadline = _deadline(time.perf_counter(), options)
-        end = closed_end(program, self.seed, deadline)
+        begin = time.perf_counter()
+        deadline = _deadline(begin, options)
+        end = closed_end(program, self.seed, _deadline(begin, options, CLOSED_END_SHARE))
         if end is not None:
             return _at_end(end)
-        found = penalised(program, self.seed, deadline)
+        found = penalised(program, self.seed, deadline, start.matrix)
         return Found(
             certificate=found.certificate,
             finished=found.finished,
             message=found.message,
             detail=found.message,
             iterations=found.rounds,
+            warm_started=start.matrix is not None,
             arrays={"matrix": found.certificate.mechanism.matrix},
         )
 
@@ -169,7 +155,9 @@ class TradeoffKind(Kind[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
             return TradeoffStart()
         restart = restart_of(warm_start)
         if restart is not None:
-            return TradeoffStart(tuple(priors_of(program, restart)))
+            known = restart.arrays.get("matrix")
+            fits = known is not None and np.shape(known) == program.losses.shape
+            return TradeoffStart(tuple(priors_of(program, restart)), known if fits else None)
         assert not isinstance(warm_start, Restart)
         matrix = as_mechanism(mechanism_of(warm_start)).matrix
         if matrix.shape != program.losses.shape:
@@ -208,8 +196,9 @@ class TradeoffKind(Kind[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
         return certified(certificate)
 
 
-def _deadline(begin: float, options: Options) -> float:
-    return math.inf if options.time_limit is None else begin + options.time_limit
+def _deadline(begin: float, options: Options, share: float = 1.0) -> float:
+    """The clock after a share of the time."""
+    return math.inf if options.time_limit is None else begin + share * options.time_limit
 
 
 def _at_end(end: ClosedEnd) -> Found[TradeoffCertificate]:
@@ -222,27 +211,6 @@ def _at_end(end: ClosedEnd) -> Found[TradeoffCertificate]:
         iterations=0,
         arrays={"matrix": end.certificate.mechanism.matrix},
     )
-
-
-def _improved(search: CuttingPlaneSearch, deadline: float) -> str:
-    """Search the mechanisms with a row for each value of the query, and keep the best; in words."""
-    coarse = coarsened(search.program)
-    now = time.perf_counter()
-    first = symmetric_mechanism(coarse) if coarse.sense == "leakage" else None
-    work = CuttingPlaneSearch(
-        coarse, search.tolerance, search.seed, now + max(0.0, deadline - now) * (1 - FINAL_AUDIT_SHARE), first
-    )
-    if first is not None:
-        work.consider(first)
-    work.run()
-    search.compile_seconds += work.compile_seconds
-    search.solve_seconds += work.solve_seconds
-    if work.best is None or (search.best is not None and search.best.value <= work.best.value):
-        return ""
-    before = search.best
-    search.deadline = deadline
-    search.consider(work.best.matrix[search.program.orbits.values])
-    return "" if search.best is before else "; a row for each value of the query was better"
 
 
 def _arrays(matrix: FloatArray, priors: Iterable[WorstCasePrior]) -> dict[str, NDArray[Any]]:

@@ -25,7 +25,8 @@ import numpy as np
 from scipy.special import expit
 
 from pmlopt.arrays import FloatArray
-from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of
+from pmlopt.measures.record_information import record_information
+from pmlopt.programs.record_leakage.alternating import Climb, LocalOptimum, check_listed, joint_of
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, within_leakage
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
@@ -38,6 +39,9 @@ MAX_ROUNDS, MAX_WEIGHTS, MAX_STEPS = 15, 40, 200
 
 WEIGHT_GROWTH, STEP_SHRINKAGE = 1.5, 0.5
 """Factors of the penalty weight in Algorithms 7 and 10, of the step in 8 and 11."""
+
+LEAST_SHARE = 1e-6
+"""Of a positive mechanism in one that was given to start from: a multiplicative step leaves a zero alone."""
 
 STARTS = 2
 """Random starts of Algorithm 1 in each round."""
@@ -102,8 +106,36 @@ class Penalised:
         return float((laws[used] * np.log(laws[used] / alone[used])).sum())
 
 
+@dataclass(frozen=True)
+class TimedClimb(Climb):
+    """Algorithm 1 that ends with the step in hand when the time is over, from a prior where one is given.
+
+    Attributes:
+        deadline: of `time.perf_counter`.
+        first: (k_1, ..., k_n) a prior within the entropy bound; None for a random one.
+    """
+
+    deadline: float = math.inf
+    first: FloatArray | None = None
+
+    def _start(self, random: np.random.Generator) -> FloatArray:
+        return super()._start(random) if self.first is None else self.first
+
+    def _steps(self, prior: FloatArray, record: int) -> LocalOptimum:
+        if time.perf_counter() < self.deadline:
+            return super()._steps(prior, record)
+        members = joint_of(prior, record, self.table)
+        rows = np.zeros((members.shape[1], self.rows.shape[-1]))
+        rows[self.table.ravel()] = self.rows.reshape(self.table.size, -1)
+        return LocalOptimum(record_information(members, rows), prior, record)
+
+
 def exponentiated_gradient(
-    problem: Penalised, matrix: FloatArray, steps: int = MAX_STEPS, tolerance: float = 1e-7
+    problem: Penalised,
+    matrix: FloatArray,
+    steps: int = MAX_STEPS,
+    tolerance: float = 1e-7,
+    deadline: float = math.inf,
 ) -> FloatArray:
     """Algorithms 8 and 11: multiplicative steps along the gradient, backtracking, at falling rates.
 
@@ -112,6 +144,7 @@ def exponentiated_gradient(
         matrix: (K, M) to start from, with positive entries.
         steps: at most so many.
         tolerance: of the change of the mechanism, in l1.
+        deadline: of `time.perf_counter`.
     """
     rate = float(len(matrix))
     value = problem.value(matrix)
@@ -130,24 +163,25 @@ def exponentiated_gradient(
             return matrix
         change = float(np.abs(moved - matrix).sum())
         matrix, value = moved, found
-        if change < tolerance:
+        if change < tolerance or time.perf_counter() >= deadline:
             break
     return matrix
 
 
-def adapted(problem: Penalised, matrix: FloatArray) -> FloatArray:
+def adapted(problem: Penalised, matrix: FloatArray, deadline: float = math.inf) -> FloatArray:
     """Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, falls while there is room.
 
     Args:
         problem: with the first lambda.
         matrix: (K, M) to start from.
+        deadline: of `time.perf_counter`.
     """
     before = math.inf
     margin = min(MARGIN, problem.limit / 10)
     for _ in range(MAX_WEIGHTS):
-        matrix = exponentiated_gradient(problem, matrix)
+        matrix = exponentiated_gradient(problem, matrix, deadline=deadline)
         excess = problem.both(matrix)[1] - problem.limit
-        if abs(excess) <= margin and abs(excess - before) < STATIONARY:
+        if (abs(excess) <= margin and abs(excess - before) < STATIONARY) or time.perf_counter() >= deadline:
             break
         if abs(excess) > margin:
             factor = WEIGHT_GROWTH if excess > 0 else 1 / WEIGHT_GROWTH
@@ -173,13 +207,16 @@ class PenaltyEnd:
     finished: bool
 
 
-def penalised(program: TradeoffProgram, seed: int, deadline: float) -> PenaltyEnd:
+def penalised(
+    program: TradeoffProgram, seed: int, deadline: float, first: FloatArray | None = None
+) -> PenaltyEnd:
     """Algorithms 6 and 9: a prior against the mechanism, a mechanism against the prior, in turn.
 
     Args:
         program: what is solved.
         seed: of the starts of Algorithm 1.
-        deadline: of `time.perf_counter`; two rounds are the fewest.
+        deadline: of `time.perf_counter`; the step in hand is ended, and the best mechanism audited.
+        first: (K, M) a mechanism to start from.
 
     Raises:
         QueryError: there are too many datasets for Algorithm 1.
@@ -187,20 +224,25 @@ def penalised(program: TradeoffProgram, seed: int, deadline: float) -> PenaltyEn
     check_listed(program.orbits.query)
     random = np.random.default_rng(seed)
     table = program.orbits.query.table()
-    matrix = _inside(program)
-    best, last, rounds = (math.inf, matrix), math.inf, 0
-    while rounds < MAX_ROUNDS and (rounds < 2 or time.perf_counter() < deadline):
+    inside = _inside(program)
+    given = inside if first is None else program.repaired(first)
+    matrix = given if first is None else convex_combination(given, inside, LEAST_SHARE)
+    best, last, rounds = (math.inf, given), math.inf, 0
+    priors: list[FloatArray] = []
+    while rounds < MAX_ROUNDS and (rounds == 0 or time.perf_counter() < deadline):
         rounds += 1
-        climb = Climb(table, matrix[table], program.entropy, 1e-6)
-        found = max((climb.run(random) for _ in range(STARTS)), key=lambda one: one.value)
-        if rounds > 1:  # the start is no answer of the method's
+        climb = TimedClimb(table, matrix[table], program.entropy, 1e-6, deadline)
+        climbs = [climb] * STARTS + [replace(climb, first=prior) for prior in priors[-1:]]
+        found = max((each.run(random) for each in climbs), key=lambda one: one.value)
+        priors.append(found.prior)
+        if rounds > 1 or first is not None:  # the method's own start is no answer
             best = min(best, (_merit(program, found.value, matrix), matrix), key=lambda pair: pair[0])
-        if abs(found.value - last) < STATIONARY:
+        if abs(found.value - last) < STATIONARY or time.perf_counter() >= deadline:
             break
         last = found.value
         joints = tuple(joint_of(found.prior, record, table) for record in range(table.ndim))
         problem = Penalised(joints, program.losses, program.sense, program.limit, 1.0)
-        matrix = adapted(problem, matrix)
+        matrix = adapted(problem, matrix, deadline)
     finished = time.perf_counter() < deadline
     certificate, message = _finished(program, best[1], seed, deadline)
     return PenaltyEnd(certificate, f"{rounds} rounds, no bound{message}", rounds, finished)

@@ -104,8 +104,11 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     @cached_property
     def cheapest(self) -> FloatArray:
         """(K, M) the mechanism that gives each class the output of the least loss, the first of equals."""
+        values = np.unique(self.orbits.values, return_inverse=True)[1].ravel()
+        together = np.zeros((int(values.max()) + 1, self.losses.shape[1]))
+        np.add.at(together, values, self.losses)  # a class may be so rare that its own losses are 0
         matrix = np.zeros(self.losses.shape)
-        matrix[np.arange(len(matrix)), self.losses.argmin(axis=1)] = 1.0
+        matrix[np.arange(len(matrix)), together.argmin(axis=1)[values]] = 1.0
         return matrix
 
     @cached_property
@@ -263,47 +266,6 @@ def _program(
         sense=sense,
         limit=limit,
     )
-
-
-def coarsened(program: TradeoffProgram) -> TradeoffProgram:
-    """The program over the mechanisms with a row for each value of the query.
-
-    Its mechanisms, with the rows repeated for the classes of each value, are mechanisms of the program; there
-    are fewer of them, and their audits have fewer classes.
-    """
-    values = program.orbits.values
-    losses = np.zeros((len(program.query.values), program.losses.shape[1]))
-    np.add.at(losses, values, program.losses)
-    masses = np.zeros(len(losses))
-    np.add.at(masses, values, program.orbits.masses)
-    classes = Orbits(program.query, np.arange(len(losses)), masses)
-    tradeoff = tradeoff_of(losses, program.sense, program.limit)
-    return TradeoffProgram(
-        declare=partial(_declared, tradeoff, program.query, program.sense, program.limit),
-        query=program.query,
-        orbits=classes,
-        outputs=program.outputs,
-        tradeoff=tradeoff,
-        entropy=program.entropy,
-        sense=program.sense,
-        limit=program.limit,
-    )
-
-
-def symmetric_mechanism(program: TradeoffProgram) -> FloatArray:
-    """(K, M) the cheapest output with probability 1 - p, else any other alike, of expected distortion D.
-
-    Where that is within D for every p, p is 1 - 1/M: all outputs are alike.
-
-    Source: [wu2026entropy, (33)].
-    """
-    outputs = program.losses.shape[1]
-    uniform = np.full(program.losses.shape, 1 / outputs)
-    spent = program.tradeoff.distortion(uniform)
-    if spent <= program.limit:
-        return uniform
-    share = max(0.0, program.limit - program.least) / (spent - program.least)
-    return program.repaired(convex_combination(program.cheapest, uniform, share))
 
 
 def _declared(tradeoff: Tradeoff, classes: Query, sense: Sense, limit: float) -> Declaration:

@@ -127,14 +127,27 @@ def tradeoff_bound(tradeoff: Tradeoff, sense: Sense, limit: float, proof: Tradeo
     """
     if not proof.nonnegative:
         raise ProgramError("a multiplier of the proof is negative or not finite: give numbers of at least 0")
+    return _bound(tradeoff, sense, limit, proof, gains_of(proof.cuts, tradeoff.losses.shape), 1.0)
+
+
+def _bound(
+    tradeoff: Tradeoff,
+    sense: Sense,
+    limit: float,
+    proof: TradeoffProof,
+    gains_and_sizes: tuple[FloatArray, FloatArray],
+    factor: float,
+) -> float:
+    """`tradeoff_bound` with the price (Problem 2) or the weights (Problem 3) times a factor."""
     total = sum(cut.weight for cut in proof.cuts)
-    if sense == "leakage" and total <= 0:
+    leakage = sense == "leakage"
+    if leakage and total <= 0:
         return 0.0  # a leakage is never less
-    scale = 1 / total if sense == "leakage" else 1.0
-    gains, doubt = (scale * part for part in gains_of(proof.cuts, tradeoff.losses.shape))
-    price = scale * proof.price if sense == "leakage" else 1.0
+    scale = 1 / total if leakage else factor
+    gains, doubt = (scale * part for part in gains_and_sizes)
+    price = scale * proof.price * factor if leakage else 1.0
     worth = np.where(tradeoff.allowed, gains + price * tradeoff.losses, np.inf)
-    offset = price * limit if sense == "leakage" else total * limit
+    offset = price * limit if leakage else total * factor * limit
     size = float((doubt + price * tradeoff.losses).max(axis=1).sum()) + abs(offset)
     found = worth.min(axis=1).sum() - offset
     return max(0.0, float(found) - rounding_of(worth.size, size))
@@ -144,17 +157,18 @@ def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: Tr
     """The proof with the scale of its weights, relative to the distortion, that bounds most."""
     from scipy.optimize import minimize_scalar
 
-    def scaled(place: float) -> TradeoffProof:
-        factor = math.exp(place)
-        if sense == "leakage":
-            return replace(proof, price=proof.price * factor)
-        return replace(proof, cuts=tuple(replace(cut, weight=cut.weight * factor) for cut in proof.cuts))
+    gains = gains_of(proof.cuts, tradeoff.losses.shape)
 
     def loss(place: float) -> float:
-        return -tradeoff_bound(tradeoff, sense, limit, scaled(place))
+        return -_bound(tradeoff, sense, limit, proof, gains, math.exp(place))
 
     found = minimize_scalar(loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12})
-    return scaled(float(found.x)) if loss(float(found.x)) < loss(0.0) else proof
+    if loss(float(found.x)) >= loss(0.0):
+        return proof
+    factor = math.exp(float(found.x))
+    if sense == "leakage":
+        return replace(proof, price=proof.price * factor)
+    return replace(proof, cuts=tuple(replace(cut, weight=cut.weight * factor) for cut in proof.cuts))
 
 
 def gains_of(cuts: Sequence[Cut], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:

@@ -85,7 +85,7 @@ def bound_verified(
         slack = Decimal(0) if sense == "leakage" else _slack(losses)
         if sense == "distortion" and limit == 0 and only_constants(query, entropy):
             return min(total(column) for column in zip(*losses, strict=True)) + slack >= Decimal(bound)
-        return _least(tradeoff, sense, limit, proof) + slack >= Decimal(bound)
+        return proved_least(tradeoff, sense, limit, proof) + slack >= Decimal(bound)
 
 
 def _nonnegative(*arrays: FloatArray) -> bool:
@@ -123,8 +123,8 @@ def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bo
     return has_entropy(cut.joint, log_counts, entropy, query.log_size)
 
 
-def _least(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> Decimal:
-    """`tradeoff_bound` in decimals, or the least distortion of all where that is more."""
+def proved_least(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> Decimal:
+    """`tradeoff_bound` in decimals of the context, or the least distortion of all where that is more."""
     leakage = sense == "leakage"
     losses = table_of(tradeoff.losses)
     floor = Decimal(0) if leakage else total(min(row) for row in losses)

@@ -1,0 +1,93 @@
+"""The search for the best trade-off: mechanisms by formula, a row for each value, then for each class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pmlopt.arrays import FloatArray
+from pmlopt.programs.tradeoff.certifying import likely_within
+from pmlopt.programs.tradeoff.cutting_planes import MET, OUT_OF_TIME, CuttingPlanePhase
+from pmlopt.programs.tradeoff.families import Family, families, within_distortion
+from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, searched_rows
+from pmlopt.programs.tradeoff.priors import heaviest
+from pmlopt.programs.tradeoff.search_state import SearchState
+
+COARSE_SHARE = 0.75
+"""The part of the time for mechanisms with a row for each value of the query, where there are many more
+classes than values: audits of more rows hardly ever end in time."""
+
+MANY_CLASSES = 2
+"""For each value of the query."""
+
+FAMILY_STEPS = 2
+"""Members of a family that are audited to find one that leaks as much as is allowed."""
+
+
+def search(state: SearchState, first: FloatArray | None) -> str:
+    """Search few rows, then all; how it ended, in words.
+
+    Where the time is limited, mechanisms by formula are audited first, so that there is something in hand
+    whatever happens. Where there are also many more classes than values, the best with a row for each value
+    is audited before others are sought. Otherwise it is where these begin, and audited where the gap stays
+    open.
+
+    Args:
+        state: what is known so far, which the search adds to.
+        first: (K, M) a mechanism against which the first priors are found; None for one of no account.
+    """
+    plans = searched_rows(state.program)
+    if state.timed:
+        _consider_families(state, plans[0])
+    ending, coarse = OUT_OF_TIME, None
+    first_certain = state.timed and plans[-1].count > MANY_CLASSES * plans[0].count
+    for rows in plans:
+        last = rows is plans[-1]
+        until = state.begin + (1.0 if last else COARSE_SHARE) * (state.deadline - state.begin)
+        phase = CuttingPlanePhase(
+            state, rows, until if state.timed else math.inf, last or first_certain, first
+        )
+        ending = phase.run()
+        if state.met:
+            return MET
+        if not last:  # among many priors that are nearly alike multipliers blur
+            coarse = phase.last
+            state.priors = state.priors if phase.proof is None else heaviest(phase.proof)
+    if not (state.timed and (first_certain or state.late)):
+        ending = _in_hand(state, plans, coarse, ending)
+    if state.best is None:
+        state.consider(state.program.constant)
+    return ending
+
+
+def _in_hand(state: SearchState, plans: Sequence[GroupedRows], coarse: FloatArray | None, ending: str) -> str:
+    """Audit what has a row for each value, which was only a start so far; how the search ended."""
+    if not state.timed:
+        _consider_families(state, plans[0])
+    if len(plans) > 1 and coarse is not None:
+        state.consider(coarse)
+    return MET if state.met else ending
+
+
+def _consider_families(state: SearchState, rows: GroupedRows) -> None:
+    """The symmetric channel and the exponential mechanism, each by one relaxation."""
+    if state.program.sense == "distortion":
+        state.consider(state.program.constant, 1)
+    for family in families(rows):
+        if state.best is not None and state.late:
+            return
+        if state.program.sense == "leakage":
+            state.consider(within_distortion(rows, family), 1)
+        else:
+            _within_leakage(state, family)
+
+
+def _within_leakage(state: SearchState, family: Family) -> None:
+    """Look for the member of a family that leaks as much as is allowed, and audit it."""
+    matrix = family(0.5)
+    for _ in range(FAMILY_STEPS):
+        audit = state.consider(matrix, 1)
+        if audit.value <= 0 or state.late:
+            return
+        matrix = likely_within(state.program, family, audit, state.program.limit)
+    state.consider(matrix, 1)
