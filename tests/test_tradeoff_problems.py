@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from commands import run, write
 
-from pmlopt import Mechanism, closed_forms, distortion_leakage, leakage_distortion, solve
+from pmlopt import Mechanism, closed_forms, distortion_leakage, leakage_distortion, queries, solve
 from pmlopt.errors import InstanceError, SolverUnavailableError
 from pmlopt.instances import Instance, load, load_all
 from pmlopt.programs.tradeoff.program import TradeoffProgram
@@ -155,3 +156,23 @@ def test_the_penalty_method_from_the_command_line() -> None:
         found[0]["value"] >= closed_forms.parity_distortion(2, 0.2, 0.0) - 1e-9
         or found[0]["status"] == "violated"
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        ("--query", "modular-sum", "--records", 3, "--modulus", 3),
+        ("--query", "modular-sum", "--records", 2, "--modulus", 2, "--letters", 3),
+    ],
+)
+def test_what_is_designed_is_audited(tmp_path: Path, query: tuple[Any, ...]) -> None:
+    """A row for each class of datasets, not for each value: the file goes from one command to the other."""
+    target = tmp_path / "mechanism.csv"
+    design = ("leakage-distortion", *query, "--entropy", 1, "--distortion", 0.25)
+    found = json.loads(run(*design, "--tolerance", 1e-4, "-o", target, "--json"))[0]
+    claim = found["certificate"]["leakage_at_most"]
+    audit = run("record-leakage", target, *query, "--entropy", 1, "--epsilon", claim + 1e-6, "--json")
+    assert json.loads(audit)[0]["bound"] <= claim + 1e-6
+    given = queries.ModularSum(query[3], query[5], query[7] if len(query) > 6 else 2)
+    distortion = queries.expected_distortion(given, Mechanism.load(target))
+    assert distortion == pytest.approx(found["certificate"]["distortion"], abs=1e-12)

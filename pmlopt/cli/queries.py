@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,8 +98,10 @@ def record_leakage_command(
 ) -> None:
     """What MECHANISM tells of one record an adversary who is uncertain of the dataset by an entropy.
 
-    The rows of MECHANISM are the values of the query in rising order, or all datasets in lexicographic order.
-    With --epsilon, exits with 1 when a prior leaks more, and with 3 when neither is proved.
+    The rows of MECHANISM are the values of the query in rising order, the classes of datasets that
+    leakage-distortion writes, or all datasets in lexicographic order. With --epsilon, exits with 1 when a
+    prior leaks more, and with 3 when neither is proved. Without it, exits with 3 where the time limit left a
+    gap or there is no bound, and with 0 otherwise.
     """
     from pmlopt.mechanism import Mechanism
     from pmlopt.programs.record_leakage.program import record_leakage
@@ -108,10 +111,15 @@ def record_leakage_command(
     wanted = read_numbers(entropies, "--entropy")
     query, mechanism = asked.query(), Mechanism.load(mechanism_file)
     programs = [record_leakage(query, mechanism, b) for b in wanted]
-    found = [
-        solve(program, solver, tolerance=tolerance, time_limit=time_limit)
-        for program in progress(programs, len(programs), "bounding")
-    ]
+    results: dict[float, Result[RecordCertificate]] = {}
+    last = None  # a prior of more entropy is allowed at less: from the largest down, each from the one before
+    for program in progress(sorted(programs, key=lambda p: -p.entropy), len(programs), "bounding"):
+        if program.entropy not in results:
+            results[program.entropy] = solve(
+                program, solver, last, tolerance=tolerance, time_limit=time_limit
+            )
+            last = results[program.entropy].restart
+    found = [results[program.entropy] for program in programs]
     if plot is not None:
         ordered = sorted(found, key=lambda result: result.certificate.entropy)
         _draw(
@@ -127,9 +135,10 @@ def record_leakage_command(
         echo_json([{"epsilon": epsilon, "holds": _holds(r, epsilon), **r.to_dict()} for r in found])
     else:
         _print(found, epsilon)
-    verdicts = [_holds(result, epsilon) for result in found] if epsilon is not None else []
-    undecided = None in verdicts or any(map(code_of, found))
-    sys.exit(CLAIM_FAILS if False in verdicts else NOT_SOLVED if undecided else 0)
+    if epsilon is None:
+        sys.exit(NOT_SOLVED if any(map(_open, found)) else 0)
+    verdicts = [_holds(result, epsilon) for result in found]
+    sys.exit(CLAIM_FAILS if False in verdicts else NOT_SOLVED if None in verdicts else 0)
 
 
 @main.command("leakage-distortion")
@@ -223,6 +232,12 @@ def _holds(result: Result[RecordCertificate], epsilon: float | None) -> bool | N
     if result.bound <= epsilon:
         return True
     return False if result.value > epsilon else None
+
+
+def _open(result: Result[RecordCertificate]) -> bool:
+    """Whether the question has no answer: no bound, where a proof was asked for, or one cut short."""
+    proof_wanted = result.solver != "alternating"
+    return bool(code_of(result)) or (proof_wanted and math.isinf(result.bound))
 
 
 def _print(found: Sequence[Result[RecordCertificate]], epsilon: float | None) -> None:

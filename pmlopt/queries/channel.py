@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, IntArray, Label, Positions
-from pmlopt.errors import MechanismError
+from pmlopt.errors import MechanismError, QueryError
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.queries.explicit import Explicit
 from pmlopt.queries.query import Query, check_listable, check_query
+from pmlopt.queries.symmetry import orbits
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,32 +55,63 @@ class RecordChannel:
         return np.asarray(self.classes[self.query.table()])
 
 
-def record_channel(query: Query, mechanism: MechanismLike) -> RecordChannel:
+def record_channel(query: Query, mechanism: MechanismLike, law: ArrayLike | None = None) -> RecordChannel:
     """The channel from a query's records to the output of a mechanism on the same datasets.
 
     Args:
         query: f.
         mechanism: (T, M) q(y|f(x)), a row for each of the query's values in their order; or (|X|, M) q(y|x),
-            a row for each dataset in lexicographic order, the last record's letter running fastest.
+            a row for each dataset in lexicographic order, the last record's letter running fastest; or
+            (K, M), a row for each class of `queries.orbits(query, law)`, as a designed mechanism has. Rows
+            without names that fit several of these are taken for the first.
+        law: the true law of the dataset that the classes belong to; uniform where left out.
 
     Raises:
-        MechanismError: the rows fit neither, or their labels are others.
+        MechanismError: the rows fit none, or their labels are others.
         QueryError: the query is none, or q(y|x) is given for more than 2^20 datasets.
 
     Examples:
-        >>> from pmlopt.queries import ModularSum
+        >>> from pmlopt.queries import ModularSum, Quadratic
         >>> record_channel(ModularSum(2, 2), [[0.9, 0.1], [0.1, 0.9]]).names
         ((0,), (1,))
         >>> record_channel(ModularSum(2, 2), [[1, 0], [0, 1], [0, 1], [0, 1]]).rows.tolist()
         [[1.0, 0.0], [0.0, 1.0]]
+        >>> record_channel(Quadratic(3), [[1, 0], [1, 0], [0, 1], [0, 1]]).names  # a row for each weight
+        ((0, 1), (2, 3))
     """
     check_query(query)
     known = as_mechanism(mechanism)
+    if not _named(known, query.values) and not _by_datasets(query, known):
+        classes = _classes(query, known, law)
+        if classes is not None:
+            return _channel(classes, known, known.matrix)
     if _by_dataset(query, known):
-        rows, classes = _distinct(known.matrix)
-        return _channel(Explicit(classes.reshape(query.alphabets)), known, rows)
+        rows, places = _distinct(known.matrix)
+        return _channel(Explicit(places.reshape(query.alphabets)), known, rows)
     _match(known, query.values, "the query's values")
     return _channel(query, known, known.matrix)
+
+
+def _named(mechanism: Mechanism, names: tuple[Label, ...]) -> bool:
+    """Whether the rows are as many as some names, and have these names or none."""
+    unnamed = isinstance(mechanism.inputs, Positions)
+    return len(mechanism.inputs) == len(names) and (unnamed or mechanism.inputs == names)
+
+
+def _by_datasets(query: Query, mechanism: Mechanism) -> bool:
+    """Whether the rows are as many as the datasets, and have their names or none."""
+    if abs(len(mechanism.inputs) - np.exp(min(query.log_size, 50.0))) >= 0.5:
+        return False
+    return isinstance(mechanism.inputs, Positions) or _named_by_dataset(query, mechanism)
+
+
+def _classes(query: Query, mechanism: Mechanism, law: ArrayLike | None) -> Query | None:
+    """The query of the classes that an optimal mechanism tells apart, where the rows are those."""
+    try:
+        found = orbits(query, law).query
+    except QueryError:  # there are too many datasets to look for classes
+        return None
+    return found if _named(mechanism, found.values) else None
 
 
 def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
@@ -91,8 +124,8 @@ def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
     if not many:
         datasets = math.prod(query.alphabets) if query.log_size < 35 else f"e^{query.log_size:.6g}"
         raise MechanismError(
-            f"the mechanism has {rows} rows; give one for each of the query's {values} values, or one for "
-            f"each of its {datasets} datasets"
+            f"the mechanism has {rows} rows; give one for each of the query's {values} values, one for each "
+            f"class of queries.orbits(query, law), or one for each of its {datasets} datasets"
         )
     check_listable(query)
     _match(mechanism, tuple(product(*map(range, query.alphabets))), "the datasets, as tuples of letters,")

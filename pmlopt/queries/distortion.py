@@ -10,7 +10,7 @@ from pmlopt.errors import UtilityError
 from pmlopt.mechanism import MechanismLike
 from pmlopt.queries.channel import record_channel
 from pmlopt.queries.query import Query, check_query, numbers_of
-from pmlopt.queries.symmetry import orbits
+from pmlopt.queries.symmetry import law_of, orbits
 
 
 def expected_distortion(
@@ -20,7 +20,8 @@ def expected_distortion(
 
     Args:
         query: f.
-        mechanism: (T, M) q(y|f(x)), a row for each value of the query.
+        mechanism: (T, M) q(y|f(x)), a row for each value of the query; or a row for each class of
+            `queries.orbits(query, law)`, or for each dataset: see `record_channel`.
         loss: (T, M) d(f, y); |y - f| over the query's values where left out.
         law: (k_1, ..., k_n) the true law p_0 of the dataset; uniform where left out.
 
@@ -31,21 +32,33 @@ def expected_distortion(
     Source: [wu2026entropy, eqs. (31) and (32)].
 
     Examples:
-        >>> from pmlopt.queries import ModularSum, symmetric_channel
+        >>> from pmlopt.queries import ModularSum, Quadratic, symmetric_channel
         >>> parity = ModularSum(4, 2)
         >>> round(expected_distortion(parity, symmetric_channel(parity, 0.3)), 9)
         0.3
+        >>> expected_distortion(Quadratic(3), [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])  # by weights: f
+        0.0
     """
     table, _ = loss_table(query, loss)
-    channel = record_channel(query, mechanism)
+    channel = record_channel(query, mechanism, law)
     matrix = channel.mechanism.matrix
-    if matrix.shape != table.shape:
+    classes = orbits(query, law)
+    values, masses = classes.values, classes.masses
+    if channel.query is query:
+        matrix = _fitting(matrix, table)[values]
+    elif len(matrix) != len(values):  # a row for each dataset
+        values, masses = query.table().ravel(), law_of(query, law).ravel()
+    return float(masses @ (_fitting(matrix, table) * table[values]).sum(axis=1))
+
+
+def _fitting(matrix: FloatArray, table: FloatArray) -> FloatArray:
+    """The mechanism; a UtilityError where it has not as many outputs as the distortion."""
+    if matrix.shape[1] != table.shape[1]:
         raise UtilityError(
             f"the mechanism has the shape {matrix.shape} and the distortion {table.shape}: give one entry of "
             "the distortion for each value and output"
         )
-    classes = orbits(query, law)
-    return float(classes.masses @ (matrix * table).sum(axis=1)[classes.values])
+    return matrix
 
 
 def loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[Label, ...]]:

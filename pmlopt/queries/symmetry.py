@@ -12,7 +12,9 @@ from pmlopt.arrays import SUM_TOLERANCE, FloatArray, IntArray, float_array
 from pmlopt.errors import PriorError, QueryError
 from pmlopt.queries.explicit import Explicit
 from pmlopt.queries.modular import ModularSum
-from pmlopt.queries.query import LARGEST_TABLE, Query, check_query
+from pmlopt.queries.query import LARGEST_TABLE, Query, check_listable, check_query
+from pmlopt.queries.relabelling import orbits_of, symmetries
+from pmlopt.queries.residues import MOST_CLASSES, ResidueTypes
 from pmlopt.queries.weight import OfWeight, Weight
 
 
@@ -38,9 +40,12 @@ class Orbits:
 def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
     """The orbits of datasets under the symmetries of a query and of the true law of the dataset.
 
-    The values of f themselves for a sum modulo m whose records each have a multiple of m letters, such as the
-    parity; the weight for other sums and functions of the weight of binary records; for any other query the
-    datasets up to permutations of records that the table of f, and the law, do not tell apart.
+    For a sum modulo m how many records have each residue, and of records whose letters come in multiples of m
+    their sum alone, which is the value itself for a parity; the weight for functions of the weight of binary
+    records, w and n - w as one where f is the same for them. For any other query, and with a law, the
+    datasets up to the permutations of two records and the relabellings of letters that the tables of f and of
+    the law do not tell apart: of one record, of two at a time, or of all alike. Where there is one class for
+    each value, the classes are the values in their order.
 
     Args:
         query: f.
@@ -59,15 +64,42 @@ def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
         (0, 1)
     """
     check_query(query)
-    if law is None and isinstance(query, ModularSum):
+    found = _known(query) if law is None else None
+    if found is None:
+        found = _listed(query, law)
+    if len(found.values) == len(query.values) == len(np.unique(found.values)):
+        masses = np.zeros(len(query.values))
+        masses[found.values] = found.masses
+        return Orbits(query, np.arange(len(masses)), masses)
+    return found
+
+
+def _known(query: Query) -> Orbits | None:
+    """The orbits for a uniform dataset where the structure of the query tells them."""
+    if isinstance(query, ModularSum):
         if all(size % query.modulus == 0 for size in query.alphabets):
             return _counted(query, np.arange(query.modulus))
         if set(query.alphabets) == {2}:
             weight = Weight(query.records)
             return _counted(weight, np.arange(query.records + 1) % query.modulus)
-    if law is None and isinstance(query, OfWeight):
-        return _counted(Weight(query.records), query.places())
-    return _listed(query, law)
+        types = ResidueTypes(query)
+        return _counted(types, types.residues) if types.count <= MOST_CLASSES else None
+    if isinstance(query, OfWeight):
+        places, n = query.places(), query.records
+        if n > 1 and (places == places[::-1]).all():  # all letters may be flipped at once
+            return _counted(Weight(n, _Folded(n)), places[: n // 2 + 1])
+        return _counted(Weight(n), places)
+    return None
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """The smaller of a weight and what it lacks of n."""
+
+    records: int
+
+    def __call__(self, weight: int) -> int:
+        return min(weight, self.records - weight)
 
 
 def _counted(query: Query, values: IntArray) -> Orbits:
@@ -77,42 +109,28 @@ def _counted(query: Query, values: IntArray) -> Orbits:
 
 
 def _listed(query: Query, law: ArrayLike | None) -> Orbits:
-    """The orbits under permutations of records, from the table of the query and of the law."""
+    """The orbits under the symmetries that are found in the tables of the query and of the law."""
     table = query.table()
-    masses = np.full(table.shape, 1 / table.size) if law is None else _law(law, table.shape)
-    sets = _exchangeable(table, masses)
-    letters = np.indices(table.shape, dtype=np.int64).reshape(table.ndim, -1)
-    for records in sets:
-        letters[records] = np.sort(letters[records], axis=0)
-    flat = np.ravel_multi_index(tuple(letters), table.shape)
-    first, classes = np.unique(flat, return_inverse=True)
+    masses = law_of(query, law)
+    classes = orbits_of(symmetries(table, masses), table.shape)
+    first = np.unique(classes, return_index=True)[1]
     return Orbits(
         Explicit(classes.reshape(table.shape)),
         table.ravel()[first],
-        np.asarray(np.bincount(classes.ravel(), weights=masses.ravel())),
+        np.asarray(np.bincount(classes, weights=masses.ravel())),
     )
 
 
-def _exchangeable(table: IntArray, masses: FloatArray) -> list[list[int]]:
-    """The sets of records whose permutations leave the table and the law as they are."""
-    sets: list[list[int]] = []
-    for record in range(table.ndim):
-        for records in sets:
-            if _alike(table, masses, records[0], record):
-                records.append(record)
-                break
-        else:
-            sets.append([record])
-    return sets
+def law_of(query: Query, law: ArrayLike | None) -> FloatArray:
+    """(k_1, ..., k_n) the true law of the dataset, checked; uniform where none is given.
 
-
-def _alike(table: IntArray, masses: FloatArray, first: int, second: int) -> bool:
-    if table.shape[first] != table.shape[second]:
-        return False
-    return bool(
-        (table == np.swapaxes(table, first, second)).all()
-        and np.allclose(masses, np.swapaxes(masses, first, second), rtol=1e-12, atol=0)
-    )
+    Raises:
+        PriorError: it is none, or does not fit the query.
+        QueryError: there are more than 2^20 datasets.
+    """
+    check_listable(query)
+    shape = query.alphabets
+    return np.full(shape, 1 / math.prod(shape)) if law is None else _law(law, shape)
 
 
 def _law(law: ArrayLike, shape: tuple[int, ...]) -> FloatArray:

@@ -15,7 +15,16 @@ from strategies import MODEST
 
 from pmlopt import Mechanism
 from pmlopt.errors import InputError, MechanismError, QueryError
-from pmlopt.queries import Explicit, ModularSum, Quadratic, RecordChannel, Weight, laplace, record_channel
+from pmlopt.queries import (
+    Explicit,
+    ModularSum,
+    Quadratic,
+    RecordChannel,
+    Weight,
+    laplace,
+    orbits,
+    record_channel,
+)
 
 Row = tuple[float, ...]
 ROWS: list[Row] = [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.5, 0.5, 0.0), (0.25, 0.25, 0.5), (0.25, 0.5, 0.25)]
@@ -199,8 +208,36 @@ class TestWhatTheRowsAre:
         assert len(str(caught.value)) < 400
 
 
+class TestClasses:
+    """Mechanisms with a row for each class of datasets that a design tells apart."""
+
+    def test_a_row_for_each_weight(self) -> None:
+        query = ModularSum(3, 3)  # the weights 0 and 3 have the same value
+        rows = np.random.default_rng(0).dirichlet(np.ones(2), 4)
+        channel = record_channel(query, Mechanism(rows, range(4)))
+        by_dataset = record_channel(query, rows[np.indices((2, 2, 2)).sum(axis=0).ravel()])
+        assert channel.rows == pytest.approx(by_dataset.rows)
+        assert np.exp(channel.log_counts(0)) == pytest.approx(np.exp(by_dataset.log_counts(0)))
+
+    def test_names_decide_where_classes_are_as_many_as_values(self) -> None:
+        query = ModularSum(3, 10, 3)  # 10 multisets of three letters, and 10 values of which 7 are reached
+        classes = orbits(query)
+        rows = np.random.default_rng(1).dirichlet(np.ones(2), 10)
+        named = record_channel(query, Mechanism(rows, classes.query.values))
+        assert named.query.values == classes.query.values
+        assert record_channel(query, rows).query is query
+
+    def test_classes_of_a_law(self) -> None:
+        query = ModularSum(2, 2)
+        law = [[0.1, 0.2], [0.3, 0.4]]
+        rows = Mechanism([[1, 0], [0, 1], [1, 0], [0, 1]], range(4))
+        assert len(record_channel(query, rows, law).rows) == 2
+        with pytest.raises(MechanismError):
+            record_channel(query, rows)
+
+
 class TestBadInput:
-    @pytest.mark.parametrize("rows", [1, 2, 4, 7, 9])
+    @pytest.mark.parametrize("rows", [1, 2, 5, 7, 9])
     def test_the_number_of_rows(self, rows: int) -> None:
         with pytest.raises(MechanismError, match=rf"has {rows} rows.* 3 values.* 8 datasets"):
             record_channel(ModularSum(3, 3), np.ones((rows, 1)))

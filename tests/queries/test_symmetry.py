@@ -54,6 +54,20 @@ def keeping(table: Any, law: FloatArray) -> list[tuple[int, ...]]:
     return kept
 
 
+def relabellings(table: Any, law: FloatArray) -> list[Any]:
+    """Every permutation of records with a relabelling of the letters of each that leaves both as they are."""
+    places, kept = np.arange(table.size).reshape(table.shape), []
+    for order in permutations(range(table.ndim)):
+        if tuple(table.shape[i] for i in order) != table.shape:
+            continue
+        for letters in product(*(list(permutations(range(size))) for size in table.shape)):
+            moved = places.transpose(order)[np.ix_(*letters)].ravel()
+            same = (table.ravel()[moved] == table.ravel()).all()
+            if same and np.allclose(law.ravel()[moved], law.ravel(), rtol=1e-12, atol=0):
+                kept.append(moved)
+    return kept
+
+
 def symmetrised(law: FloatArray) -> FloatArray:
     """The mean over all permutations of records of equal alphabets."""
     images = [law.transpose(order) for order in permutations(range(law.ndim))]
@@ -123,10 +137,42 @@ class TestOrbits:
         self, drawn: tuple[Explicit, FloatArray]
     ) -> None:
         query, law = drawn
-        kept = keeping(query.table(), law)
-        for members in classes_of(orbits(query, law)).values():
-            images = {tuple(members[0][i] for i in order) for order in kept}
-            assert set(members) <= images
+        kept = relabellings(query.table(), law)
+        flat = orbits(query, law).query.table().ravel()
+        for place in np.unique(flat):
+            members = np.flatnonzero(flat == place).tolist()
+            assert set(members) <= {int(moved[members[0]]) for moved in kept}
+
+    @pytest.mark.parametrize(
+        ("records", "modulus", "letters"),
+        [(3, 2, 3), (3, 3, [2, 3, 2]), (4, 3, [4, 2, 4, 5]), (3, 5, 3), (4, 3, [2, 3, 2, 3]), (2, 4, 4)],
+    )
+    def test_letters_of_one_residue_are_merged(self, records: int, modulus: int, letters: Any) -> None:
+        """As many classes as the table alone tells, with the counts of their definition."""
+        query = ModularSum(records, modulus, letters)
+        assert_orbits(query, None)
+        assert len(orbits(query).values) == len(orbits(Explicit(query.table())).values)
+
+    def test_thirteen_ternary_records(self) -> None:
+        """Their 3^13 datasets are not listed: 14 numbers of odd letters, binomial with 1/3."""
+        found = orbits(ModularSum(13, 2, letters=3))
+        odd = np.arange(14)
+        assert found.values.tolist() == (odd % 2).tolist()
+        law = [math.comb(13, w) * 2 ** (13 - w) / 3**13 for w in range(14)]
+        assert found.masses == pytest.approx(law, rel=1e-12)
+
+    def test_a_function_that_is_the_same_for_w_and_n_minus_w(self) -> None:
+        found = orbits(Weight(7, lambda w: abs(2 * w - 7) > 3))
+        assert found.values.tolist() == [1, 1, 0, 0]
+        assert found.masses == pytest.approx(np.array([1, 7, 21, 35]) / 64)
+
+    @pytest.mark.parametrize("table", [[[0, 1], [1, 0]], np.indices((3, 3)).sum(axis=0) % 3])
+    def test_relabellings_of_two_records_at_a_time(self, table: Any) -> None:
+        """A parity or a sum modulo 3 as a table: the values, in their order."""
+        query = Explicit(table)
+        found = orbits(query)
+        assert found.query is query
+        assert found.values.tolist() == list(range(len(query.values)))
 
     @given(tables())
     @MODEST
@@ -249,7 +295,7 @@ class TestBadInput:
         for query, law in [
             (ModularSum(21, 3, 3), np.full(8, 1 / 8)),
             (ModularSum(30, 2), np.full(8, 1 / 8)),
-            (ModularSum(21, 2, [2] * 20 + [3]), None),
+            (ModularSum(21, 4, range(2, 23)), None),
             (Weight(40), [1.0]),
         ]:
             with pytest.raises(QueryError, match="too many"):
@@ -324,11 +370,25 @@ class TestExpectedDistortion:
         with pytest.raises(UtilityError, match=message):
             expected_distortion(ModularSum(3, 2), np.eye(2), loss)
 
+    @pytest.mark.parametrize("given_law", [False, True])
+    def test_rows_by_value_by_class_and_by_dataset_agree(self, given_law: bool) -> None:
+        query = Quadratic(3)
+        law = None
+        if given_law:
+            law = symmetrised(np.random.default_rng(3).dirichlet(np.ones(8)).reshape(2, 2, 2))
+        rows = np.random.default_rng(4).dirichlet(np.ones(3), 3)
+        classes = orbits(query, law)
+        by_value = expected_distortion(query, rows, law=law)
+        by_class = expected_distortion(query, rows[classes.values], law=law)
+        by_dataset = expected_distortion(query, rows[query.table().ravel()], law=law)
+        assert by_class == pytest.approx(by_value, rel=1e-12)
+        assert by_dataset == pytest.approx(by_value, rel=1e-12)
+
     def test_bad_mechanisms_and_queries(self) -> None:
         with pytest.raises(MechanismError):
             expected_distortion(ModularSum(3, 2), np.eye(3))
         with pytest.raises(UtilityError, match="value"):
-            expected_distortion(ModularSum(3, 2), np.full((8, 2), 0.5))  # a row for each dataset
+            expected_distortion(ModularSum(3, 2), np.full((8, 3), 1 / 3))
         with pytest.raises(QueryError, match="not numbers"):
             expected_distortion(Explicit([["no", "yes"]]), np.eye(2))
         assert expected_distortion(Explicit([["no", "yes"]]), np.eye(2), 1 - np.eye(2)) == 0
