@@ -7,12 +7,14 @@ Figure 5: leakage per record over expected distortion for parity: the designed o
 differential privacy at their certified leakage. Figure 6: parity of three records, b = 1.5; Figure 7: of
 two, b = 0: certified optimum, closed form and the penalty method. Two more rows of panels: the sum modulo 3
 and the quadratic query of three records. Then tables: claims of the paper that a number decides, cutting
-planes beside the penalty method, and the cases that take the exact method longest. Needs the extra `plots`.
+planes beside the penalty method, the cases that take the exact method longest, and many records. Needs the
+extra `plots`.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +33,7 @@ from pmlopt.closed_forms import parity_distortion, parity_leakage
 from pmlopt.plots import save_figure
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.proof import Sense
-from pmlopt.queries import ModularSum, Query, expected_distortion
+from pmlopt.queries import ModularSum, Query, Weight, expected_distortion
 
 Answer = Result[TradeoffCertificate]
 
@@ -67,6 +69,14 @@ HARD: tuple[tuple[str, Sense, float, float], ...] = (
     ("quadratic", "leakage", 0.0, 1.9),
     ("quadratic", "distortion", 0.02, 1.9),
 )
+MANY: tuple[tuple[str, Query, float, float], ...] = (
+    ("sum mod 3, n = 100", ModularSum(100, 3), 0.2, 0.15),
+    ("sum mod 3, n = 1000", ModularSum(1000, 3), 0.2, 0.15),
+    ("more than half, n = 300", Weight(300, lambda weight: int(weight > 150)), 0.1, 0.1),
+    ("more than half, n = 10,000", Weight(10_000, lambda weight: int(weight > 5_000)), 0.1, 0.1),
+)
+"""Queries with D, and the error probability of the symmetric channel of that distortion."""
+
 COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red")
 MARKERS = {"Laplace": "o", "exponential": "x", "symmetric channel": "^"}
 
@@ -125,6 +135,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     compared(arguments.repeats, ways)
     print()
     hard(ways)
+    print()
+    many(ways)
     print(f"\nThe whole run: {time.perf_counter() - begin:.0f} s")
 
 
@@ -360,6 +372,25 @@ def hard(ways: Ways) -> None:
         ])  # fmt: skip
     head = ("query", "limit", "b [nats]", "value", "proved bound", "gap", "programs", "status", "seconds")
     report(ways.folder, "hard", head, rows)
+
+
+def many(ways: Ways) -> None:
+    """Many records at b = (n - 1/2) log 2, beside the symmetric channel audited for as long."""
+    rows = []
+    for name, query, limit, error in progress(MANY, len(MANY), "many records"):
+        entropy = (query.records - 0.5) * math.log(2)
+        found = answer("leakage", query, limit, entropy, time_limit=ways.time_limit)
+        channel = record_leakage(query, queries.symmetric_channel(query, error), entropy)
+        audit = solve(channel, gap=1e-6, time_limit=ways.time_limit)
+        rows.append([
+            name, f"D = {limit:g}", f"{found.value:.4f}", f"{found.bound:.4f}", found.status.value,
+            f"{found.timings.total:.1f}", f"{audit.bound:.4f}", f"{audit.timings.total:.1f}",
+        ])  # fmt: skip
+    head = (
+        "query", "limit", "value", "proved bound", "status", "seconds",
+        "symmetric channel, at most", "seconds",
+    )  # fmt: skip
+    report(ways.folder, "many", head, rows)
 
 
 if __name__ == "__main__":

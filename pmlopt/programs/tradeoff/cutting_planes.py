@@ -32,8 +32,9 @@ from pmlopt.programs.tradeoff.search_state import SearchState
 MAX_ROUNDS = 100
 """Programs that are solved at most in each phase of a search."""
 
-AUDIT_SHARE = 0.3
-"""The part of a phase's time that is kept for an audit, so that it ends with a mechanism."""
+AUDIT_SHARE, LONG_AUDIT_SHARE = 0.3, 0.7
+"""The part of a phase's time that is kept for an audit, so that it ends with a mechanism: as a rule, and
+where audits take long."""
 
 FIRST_AUDIT_SHARE, MIXTURE_AUDIT_SHARE = 0.3, 0.6
 """Of the time left: for the audit that says how far to mix, and for that of a mixture, which ends early where
@@ -61,10 +62,12 @@ class CuttingPlanePhase:
         rows: which rows may differ.
         until: of `time.perf_counter`.
         certain: whether mechanisms are audited; else the phase ends where the local method finds no prior.
+        audit_share: the part of the phase's time that is kept for an audit.
         first: (K, M) a mechanism against which the first priors are found; None for one of no account.
         response: what solves the programs.
         last: the mechanism of the last program.
         aim: its value, as the solver says.
+        leaked: what is known of its leakage: the most under a prior that was found.
         price: of the leakage in the last program, in distortion (Problem 3).
         solved_for: how many priors the last program had.
         proof: the multipliers of the last program.
@@ -76,11 +79,13 @@ class CuttingPlanePhase:
     rows: GroupedRows
     until: float
     certain: bool
+    audit_share: float = AUDIT_SHARE
     first: FloatArray | None = None
     response: BestResponse = field(init=False)
     last: FloatArray | None = None
     aim: float = 0.0
     price: float = 0.0
+    leaked: float = 0.0
     solved_for: int = 0
     proof: TradeoffProof | None = None
     audited: bool = False
@@ -90,7 +95,7 @@ class CuttingPlanePhase:
     def __post_init__(self) -> None:
         self.response = BestResponse(self.rows)
         left = max(0.0, self.until - time.perf_counter())
-        self._reserve = AUDIT_SHARE * left if self.search.timed and self.certain else 0.0
+        self._reserve = self.audit_share * left if self.search.timed and self.certain else 0.0
 
     @property
     def program(self) -> TradeoffProgram:
@@ -129,9 +134,17 @@ class CuttingPlanePhase:
             ending = self._round()
         self.search.compile_seconds += self.response.compile_seconds
         self.search.solve_seconds += self.response.solve_seconds
-        if self.certain and not self.audited and not self.met and self.last is not None:
-            self._audit(self.last, math.inf)
+        late = time.perf_counter() >= self.until and self.search.best is not None
+        if self.certain and not (late or self.audited or self.met) and self.last is not None:
+            self._audit(self._likeliest(self.last), math.inf)
         return ending
+
+    def _likeliest(self, last: FloatArray) -> FloatArray:
+        """The mechanism of the last program, or in Problem 2 one that is known to leak less than it does."""
+        known = self.search.likeliest
+        if self.program.sense == "distortion" or known is None or known.audit.value >= self.leaked:
+            return last
+        return known.matrix
 
     def _round(self) -> str | None:
         """Solve, and add priors: from the local method where it finds any, else from an audit."""
@@ -142,10 +155,13 @@ class CuttingPlanePhase:
         self.last, self.aim = self._repaired(found.matrix), found.aim
         if self.met:
             return self._met
-        if self.rounds >= MAX_ROUNDS or self.late:
+        self.leaked = found.leaked
+        if self.rounds >= MAX_ROUNDS:
             return OUT_OF_TIME
         if self._add_priors(self.last, found.leaked + self._significant):
-            return None
+            return OUT_OF_TIME if self.late else None
+        if self.late:
+            return OUT_OF_TIME
         if not self.certain:
             return "no prior was found that leaks more"
         news = self._audit(self.last, found.leaked)
@@ -216,6 +232,7 @@ class CuttingPlanePhase:
             count = int(np.clip(50_000 // adversary.log_counts.size, 2, 12))
             first = np.stack([*starts(adversary, count, self.search.seed + self.rounds), *warm[-count:]])
             joints, values = self._climbed(adversary, first)
+            self.leaked = max(self.leaked, float(values.max()))
             for joint in apart(joints, values, floor):
                 if adversary.leaked(adversary.allowed(joint)) > floor:
                     known.append(WorstCasePrior(record, self.rows.spread(joint, record)))

@@ -40,6 +40,9 @@ MAX_ROUNDS, MAX_WEIGHTS, MAX_STEPS = 15, 40, 200
 WEIGHT_GROWTH, STEP_SHRINKAGE = 1.5, 0.5
 """Factors of the penalty weight in Algorithms 7 and 10, of the step in 8 and 11."""
 
+AUDIT_SHARE = 0.4
+"""The part of the time that is kept for the audits at the end."""
+
 LEAST_SHARE = 1e-6
 """Of a positive mechanism in one that was given to start from: a multiplicative step leaves a zero alone."""
 
@@ -216,12 +219,14 @@ def penalised(
         program: what is solved.
         seed: of the starts of Algorithm 1.
         deadline: of `time.perf_counter`; the step in hand is ended, and the best mechanism audited.
-        first: (K, M) a mechanism to start from.
+        first: (K, M) a mechanism to start from; no worse one is returned.
 
     Raises:
         QueryError: there are too many datasets for Algorithm 1.
     """
     check_listed(program.orbits.query)
+    end, now = deadline, time.perf_counter()
+    deadline = end if math.isinf(end) else now + (1 - AUDIT_SHARE) * max(0.0, end - now)
     random = np.random.default_rng(seed)
     table = program.orbits.query.table()
     inside = _inside(program)
@@ -235,16 +240,20 @@ def penalised(
         climbs = [climb] * STARTS + [replace(climb, first=prior) for prior in priors[-1:]]
         found = max((each.run(random) for each in climbs), key=lambda one: one.value)
         priors.append(found.prior)
-        if rounds > 1 or first is not None:  # the method's own start is no answer
+        late = time.perf_counter() >= deadline  # then the prior may leak far too little
+        if not late and (rounds > 1 or first is not None):  # the method's own start is no answer
             best = min(best, (_merit(program, found.value, matrix), matrix), key=lambda pair: pair[0])
-        if abs(found.value - last) < STATIONARY or time.perf_counter() >= deadline:
+        if late or abs(found.value - last) < STATIONARY:
             break
         last = found.value
         joints = tuple(joint_of(found.prior, record, table) for record in range(table.ndim))
         problem = Penalised(joints, program.losses, program.sense, program.limit, 1.0)
         matrix = adapted(problem, matrix, deadline)
     finished = time.perf_counter() < deadline
-    certificate, message = _finished(program, best[1], seed, deadline)
+    ends = [_finished(program, best[1], seed, end)]
+    if first is not None:  # the local optima of Algorithm 1 may have made less of it
+        ends.append(_finished(program, given, seed, end))
+    certificate, message = min(ends, key=lambda end: (end[0].violation > 0, end[0].value))
     return PenaltyEnd(certificate, f"{rounds} rounds, no bound{message}", rounds, finished)
 
 

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 from pmlopt.arrays import FloatArray
 from pmlopt.programs.tradeoff.certifying import likely_within
-from pmlopt.programs.tradeoff.cutting_planes import MET, OUT_OF_TIME, CuttingPlanePhase
+from pmlopt.programs.tradeoff.cutting_planes import (
+    AUDIT_SHARE,
+    LONG_AUDIT_SHARE,
+    MET,
+    OUT_OF_TIME,
+    CuttingPlanePhase,
+)
 from pmlopt.programs.tradeoff.families import Family, families, within_distortion
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, searched_rows
 from pmlopt.programs.tradeoff.priors import heaviest
@@ -42,10 +48,18 @@ def search(state: SearchState, first: FloatArray | None) -> str:
     ending, coarse = OUT_OF_TIME, None
     first_certain = state.timed and plans[-1].count > MANY_CLASSES * plans[0].count
     for rows in plans:
+        if state.late and state.best is not None and rows is not plans[0]:
+            break
         last = rows is plans[-1]
         until = state.begin + (1.0 if last else COARSE_SHARE) * (state.deadline - state.begin)
+        long = first_certain and not last
         phase = CuttingPlanePhase(
-            state, rows, until if state.timed else math.inf, last or first_certain, first
+            state,
+            rows,
+            until if state.timed else math.inf,
+            last or first_certain,
+            LONG_AUDIT_SHARE if long else AUDIT_SHARE,
+            first,
         )
         ending = phase.run()
         if state.met:

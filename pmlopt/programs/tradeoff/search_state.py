@@ -36,6 +36,7 @@ class SearchState:
         priors: every one within the entropy bound.
         lower, proof: the best bound and its multipliers.
         best: the best mechanism so far.
+        likeliest: the one of the least leakage under the priors of its audit, whose bound may be far above.
         nodes: relaxations that are left for all audits together.
         rounds: programs solved.
         audits: certified oracles called.
@@ -51,6 +52,7 @@ class SearchState:
     lower: float = 0.0
     proof: TradeoffProof = field(default_factory=lambda: TradeoffProof((), 0.0))
     best: AuditedMechanism | None = None
+    likeliest: AuditedMechanism | None = None
     nodes: int = MAX_RELAXATIONS
     rounds: int = 0
     audits: int = 0
@@ -94,6 +96,8 @@ class SearchState:
         value = audit.bound if leakage else self.program.tradeoff.distortion(matrix)
         if self.best is None or value < self.best.value:
             self.best = AuditedMechanism(matrix, value, audit)
+        if self.likeliest is None or audit.value < self.likeliest.audit.value:
+            self.likeliest = AuditedMechanism(matrix, value, audit)
 
     def learn(self, proof: TradeoffProof) -> None:
         """Keep a proof that bounds more."""

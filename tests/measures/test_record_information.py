@@ -1,0 +1,81 @@
+"""The entropy of a dataset and the information on a record: gradients, curvature and the largest value."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from oracles.designs import FloatArray
+
+from pmlopt import queries, record_leakage, solve
+from pmlopt.measures.record_information import dataset_entropy, record_information
+
+RANDOM = np.random.default_rng(9)
+JOINT: FloatArray = RANDOM.dirichlet(np.ones(8)).reshape(2, 4)  # x_1, and the other two records
+ONE_EACH = np.zeros((2, 4))
+
+
+def slope(function: object, start: FloatArray, place: tuple[int, ...], step: float = 1e-6) -> float:
+    """Central difference of a function of an array in one of its entries."""
+    assert callable(function)
+    up, down = start.copy(), start.copy()
+    up[place] += step
+    down[place] -= step
+    return float((function(up) - function(down)) / (2 * step))
+
+
+class TestGradientsOfTheEntropy:
+    """[wu2026entropy, Theorem 9], all letters being free."""
+
+    def test_in_the_joint_law(self) -> None:
+        for place in np.ndindex(2, 4):
+            found = slope(lambda joint: dataset_entropy(joint, ONE_EACH), JOINT, place)
+            assert found == pytest.approx(-math.log(JOINT[place]) - 1, abs=1e-8)
+
+    def test_in_the_marginal(self) -> None:
+        marginal = JOINT.sum(axis=1)
+        others = JOINT / marginal[:, None]
+        for letter in range(2):
+            found = slope(lambda p: dataset_entropy(p[:, None] * others, ONE_EACH), marginal, (letter,))
+            inner = -float(others[letter] @ np.log(others[letter]))
+            assert found == pytest.approx(inner - math.log(marginal[letter]) - 1, abs=1e-8)
+
+    def test_in_the_conditionals(self) -> None:
+        marginal = JOINT.sum(axis=1)
+        others = JOINT / marginal[:, None]
+        for place in np.ndindex(2, 4):
+            found = slope(lambda rows: dataset_entropy(marginal[:, None] * rows, ONE_EACH), others, place)
+            mass = float(marginal[place[0]])
+            assert found == pytest.approx(-mass * (math.log(mass * others[place]) + 1), abs=1e-8)
+
+
+def leaked(share: float, first: float, second: float) -> float:
+    """Of x_1 by the parity of two records through BSC(0.1): P(x_1 = 0), and P(x_2 = 0) given each letter."""
+    marginal = np.array([share, 1 - share])
+    others = np.array([[first, 1 - first], [second, 1 - second]])
+    parity = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
+    rows = (others[:, :, None] * parity).sum(axis=1)
+    return record_information(np.diag(marginal), rows)
+
+
+def test_the_saddle_of_figure_1() -> None:
+    """Concave in the marginal, convex in the conditionals: where both are flat nothing leaks."""
+    grid = np.linspace(0.0, 1.0, 21)
+    curves = np.array([[[leaked(p, a, b) for p in grid] for a in grid[::4]] for b in grid[::4]])
+    assert (np.diff(curves, 2, axis=2) <= 1e-12).all()
+    for p, a, b, c, d in RANDOM.uniform(size=(50, 5)):
+        middle = leaked(p, (a + c) / 2, (b + d) / 2)
+        assert middle <= (leaked(p, a, b) + leaked(p, c, d)) / 2 + 1e-12
+    capacity = math.log(2) + 0.1 * math.log(0.1) + 0.9 * math.log(0.9)
+    assert leaked(0.5, 0.5, 0.5) == pytest.approx(0, abs=1e-15)
+    assert leaked(0.5, 1.0, 1.0) == pytest.approx(capacity, abs=1e-12)
+    assert curves.max() <= capacity + 1e-12
+
+
+def test_the_line_of_figure_4() -> None:
+    """log 2, the most that is known of a letter of two: the parity itself leaks it up to (n - 1) log 2."""
+    parity = queries.ModularSum(4, 2)
+    for b in (0.0, 1.0, 3 * math.log(2) - 1e-9):
+        assert solve(record_leakage(parity, np.eye(2), b)).value == pytest.approx(math.log(2), abs=1e-6)
+    assert solve(record_leakage(parity, np.eye(2), 2.5)).bound < math.log(2) - 0.1
