@@ -184,9 +184,10 @@ def test_the_command_audits_a_curve(laplace: Path, tmp_path: Path) -> None:
     assert text.count("0.0795415059") >= 2
     assert "optimal" in text
     assert picture.read_bytes().startswith(b"\x89PNG")
-    found = json.loads(audit(laplace, "--entropy", "2.7", "--json"))
-    assert [row["status"] for row in found] == ["optimal"]
-    assert found[0]["value"] == pytest.approx(0.0110038, abs=1e-7)
+    found = json.loads(audit(laplace, "--entropy", "2.7,2,2.7", "--json"))
+    assert [row["status"] for row in found] == ["optimal"] * 3
+    assert [row["warm_started"] for row in found] == [False, True, False]  # from the largest entropy down
+    assert [row["value"] for row in found] == pytest.approx([0.0110038, 0.0795415, 0.0110038], abs=1e-7)
     assert found[0]["holds"] is None
 
 
