@@ -26,7 +26,7 @@ classes than values: audits of more rows hardly ever end in time."""
 MANY_CLASSES = 2
 """For each value of the query."""
 
-FAMILY_STEPS = 2
+FAMILY_STEPS = 3
 """Members of a family that are audited to find one that leaks as much as is allowed."""
 
 
@@ -52,7 +52,7 @@ def search(state: SearchState, first: FloatArray | None) -> str:
             break
         last = rows is plans[-1]
         until = state.begin + (1.0 if last else COARSE_SHARE) * (state.deadline - state.begin)
-        long = first_certain and not last
+        long = state.program.sense == "distortion" or (first_certain and not last)
         phase = CuttingPlanePhase(
             state,
             rows,
