@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from pmlopt.arrays import FloatArray, IntArray
 
@@ -52,6 +50,9 @@ def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
 
 def orbits_of(maps: Sequence[Map], shape: tuple[int, ...]) -> IntArray:
     """(N,) the orbit of each dataset under some maps, numbered by the first dataset of each."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
     places = np.arange(int(np.prod(shape))).reshape(shape)
     size = places.size
     label = np.arange(size)

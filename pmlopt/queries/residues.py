@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import combinations, pairwise, product
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
 from pmlopt.arrays import FloatArray, IntArray, Label
 from pmlopt.queries.modular import ModularSum
@@ -122,6 +121,8 @@ class ResidueTypes(Query):
 
     def _with_letter(self, size: int, letter: int) -> FloatArray:
         """(K,) the logarithms of how many datasets of each class have a letter in a record of some size."""
+        from scipy.special import xlogy
+
         modulus = self.sums.modulus
         types, place = self._types, 0
         found = np.zeros(len(types))
@@ -154,6 +155,8 @@ def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
 
 def _log_multinomials(counts: FloatArray) -> FloatArray:
     """(K,) the logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
+    from scipy.special import gammaln
+
     inside = np.maximum(counts, 0.0)
     logs = gammaln(inside.sum(axis=1) + 1) - gammaln(inside + 1).sum(axis=1)
     return np.where((counts >= 0).all(axis=1), logs, -np.inf)

@@ -109,6 +109,8 @@ class RecordCertificate(Certificate):
                     "record": kind.record,
                     "bound": finite(kind.bound),
                     "regions": len(kind.regions),
+                    "boxes": 0 if kind.boxes is None else len(kind.boxes),
+                    "laws": 0 if kind.laws is None else len(kind.laws),
                     "first_price": kind.regions[0].proof.price if kind.regions else None,
                 }
                 for kind in self.proofs

@@ -77,6 +77,11 @@ class KindProof:
     boxes: PosteriorTree | None = None
     laws: FloatArray | None = None
 
+    @property
+    def relaxations(self) -> int:
+        """How many regions or boxes it has."""
+        return len(self.regions) + (0 if self.boxes is None else len(self.boxes))
+
 
 def leakage_bound(
     rows: FloatArray,

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 from pmlopt.arrays import FloatArray
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.exact_leakage import MAX_RELAXATIONS
 from pmlopt.programs.tradeoff.certifying import audited
 from pmlopt.programs.tradeoff.priors import WorstCasePrior
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.tradeoff.proof import TradeoffProof
+
+MAX_AUDIT_RELAXATIONS = 200_000
+"""Relaxations that all audits of a search solve at most: cells or boxes of their branch and bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class SearchState:
     proof: TradeoffProof = field(default_factory=lambda: TradeoffProof((), 0.0))
     best: AuditedMechanism | None = None
     likeliest: AuditedMechanism | None = None
-    nodes: int = MAX_RELAXATIONS
+    nodes: int = MAX_AUDIT_RELAXATIONS
     rounds: int = 0
     audits: int = 0
     compile_seconds: float = 0.0
@@ -80,7 +82,7 @@ class SearchState:
         """Whether the time is over."""
         return time.perf_counter() >= self.deadline
 
-    def consider(self, matrix: FloatArray, nodes: int = MAX_RELAXATIONS) -> RecordCertificate:
+    def consider(self, matrix: FloatArray, nodes: int = MAX_AUDIT_RELAXATIONS) -> RecordCertificate:
         """Audit a mechanism, and keep it where it is within the limits and the best."""
         program = self.program
         leakage = program.sense == "leakage"
@@ -106,7 +108,7 @@ class SearchState:
             self.lower, self.proof = max(bound, self.lower), proof
 
     def proved(
-        self, matrix: FloatArray, enough: float, until: float, nodes: int = MAX_RELAXATIONS
+        self, matrix: FloatArray, enough: float, until: float, nodes: int = MAX_AUDIT_RELAXATIONS
     ) -> RecordCertificate:
         """The certified leakage, no finer than is needed to prove that it is at most `enough`."""
         self.audits += 1
@@ -114,5 +116,5 @@ class SearchState:
             self.program, matrix, self.tolerance / 4, enough=enough, seed=self.seed, deadline=until,
             nodes=max(1, min(nodes, self.nodes)),
         )  # fmt: skip
-        self.nodes -= sum(len(proof.regions) for proof in audit.proofs)
+        self.nodes -= sum(proof.relaxations for proof in audit.proofs)
         return audit
