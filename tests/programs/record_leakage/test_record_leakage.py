@@ -198,7 +198,6 @@ BY_VALUE: list[tuple[Query, int, float, float]] = [
     (Weight(4), 2, 0.8, 0.5),
     (Quadratic(3), 3, 0.9, 0.5),
     (Quadratic(4), 2, 0.6, 0.2),
-    (Explicit([[0, 1, 2], [1, 2, 0]]), 2, 0.9, 0.5),
     (Explicit([["a", "b"], ["b", "c"], ["c", "c"]]), 2, 0.7, 0.5),
     (Explicit([[[0, 1], [1, 1]], [[1, 0], [2, 2]]]), 3, 0.6, 0.4),
 ]
