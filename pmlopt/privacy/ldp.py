@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, nonnegative
-from pmlopt.backends.structured.band import Band, ratio_band
+from pmlopt.backends.structured.block import Block, ratio_block
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level
 from pmlopt.mechanism import MechanismLike
@@ -73,8 +73,8 @@ class LDP(Requirement):
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         return {"column_minimum": matrix.min(axis=0, keepdims=True)}
 
-    def band(self, prior: Prior) -> Band | None:
-        return ratio_band(below(math.exp(-self.epsilon)))
+    def block(self, prior: Prior) -> Block | None:
+        return ratio_block(below(math.exp(-self.epsilon)))
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         return matrix.max(axis=0) - power(self.epsilon) * matrix.min(axis=0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, nonnegative
-from pmlopt.backends.structured.band import Band
+from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import lip_levels
 from pmlopt.mechanism import MechanismLike
@@ -73,12 +73,12 @@ class LIP(Requirement):
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         return {}
 
-    def band(self, prior: Prior) -> Band | None:
+    def block(self, prior: Prior) -> Block | None:
         lower = below(math.exp(-self.lower))
         upper = 1 / below(math.exp(-min(self.upper, prior.max_leakage)))
         if lower >= 1 or upper <= 1:
             return None
-        return Band(np.array([lower]), np.array([upper]), np.ones(1), prior.pmf, np.ones(1))
+        return Block(np.array([lower]), np.array([upper]), np.ones(1), prior.pmf[None, :], np.ones((1, 1)))
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total, law = weights.sum(), weights @ matrix

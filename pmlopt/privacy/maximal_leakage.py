@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, nonnegative
+from pmlopt.backends.structured.block import Block, peak_block
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import maximal_leakage
 from pmlopt.mechanism import MechanismLike
@@ -66,6 +67,9 @@ class MaximalLeakage(Requirement):
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         return {"column_maximum": matrix.max(axis=0, keepdims=True)}
+
+    def block(self, prior: Prior) -> Block | None:
+        return peak_block(1 / below(math.exp(-min(self.epsilon, math.log(prior.size)))))
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         if self.epsilon > math.log(len(weights)):  # sum_y max_x P[x,y] <= N for every mechanism

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, nonnegative
-from pmlopt.backends.structured.band import Band, mean_band
+from pmlopt.backends.structured.block import Block, mean_block
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
@@ -131,14 +131,11 @@ class PML(Requirement):
             return {}
         return {"column_maximum": matrix.max(axis=0, keepdims=True), **priors.auxiliary(matrix)}
 
-    def band(self, prior: Prior) -> Band | None:
+    def block(self, prior: Prior) -> Block | None:
         priors = self.priors(prior)
         if priors is None:
-            return mean_band(prior.pmf, below(math.exp(-min(self.epsilon, prior.max_leakage))))
-        split = priors.split()
-        return (
-            None if split is None else mean_band(split.weights, below(self._keep), split.least, split.largest)
-        )
+            return mean_block(prior.pmf, below(math.exp(-min(self.epsilon, prior.max_leakage))))
+        return priors.block(below(self._keep))
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         if self.over is not None:

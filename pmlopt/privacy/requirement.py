@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.structured.band import Band
+from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
@@ -88,8 +88,8 @@ class Requirement(ABC):
         """Both requirements at once; see `Conjunction`."""
         return Conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
 
-    def band(self, prior: Prior) -> Band | None:
-        """The bound on one column by itself as a `Band`; None where it is not one, or has no interior."""
+    def block(self, prior: Prior) -> Block | None:
+        """What it asks of one column as a `Block`; None where it has no such form, or no interior."""
         return None
 
     @abstractmethod

@@ -61,7 +61,7 @@ def check_requirement(
 
     On random priors and mechanisms just within and just beyond it: the number (`levels`, `limits`, `holds`),
     the constraint (`constraints` with `auxiliary`), exact arithmetic (`excess`), the support function
-    (`relaxation`, never below what a mechanism within it gains), convexity, the `band` where there is one;
+    (`relaxation`, never below what a mechanism within it gains), convexity, the `block` where there is one;
     and that designs under it are solved with a proof.
 
     Args:
@@ -242,14 +242,14 @@ def _check_support(requirement: Requirement, case: _Case) -> None:
 
 
 def _check_design(requirement: Requirement, case: _Case) -> None:
-    """That a design is solved with a proof, from the constraints and from the band."""
+    """That a design is solved with a proof, from the constraints and from the block."""
     program = design(case.prior, requirement, ExpectedGain(case.gains), case.gains.shape[1])
-    names = ["clarabel"] if requirement.band(case.prior) is None else ["clarabel", "highs"]
+    names = ["clarabel"] if requirement.block(case.prior) is None else ["clarabel", "highs", "structured"]
     for name in names:
         try:
             result = solve(program, name)
         except SolverError as error:
-            form = "constraints" if name == "clarabel" else "band"
+            form = "constraints" if name == "clarabel" else "block"
             raise ConformanceError(f"a design under {requirement!r} by its `{form}`: {error}") from error
         _demand(result.certificate.verify(), f"a design under {requirement!r} does not verify")
 

@@ -20,9 +20,10 @@ from pmlopt.arrays import (
     real,
     whole,
 )
+from pmlopt.backends.structured.block import Block, edge_block, mean_block
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Split, check_possible
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -118,12 +119,12 @@ class Box(ChoquetSet):
             {"edge": edge, "below_edge": below},
         )
 
-    def split(self) -> Split | None:
+    def block(self, keep: float) -> Block | None:
         nu = self.floats
-        if nu.upper is not None:
-            return None
         lower = nu.lower / nu.total
-        return Split(lower, max(0.0, 1 - float(lower.sum())))
+        if nu.upper is None:
+            return mean_block(lower, keep, max(0.0, 1 - float(lower.sum())))
+        return edge_block(lower, (nu.upper - nu.lower) / nu.total, keep)
 
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
         nu = self.floats

@@ -20,11 +20,12 @@ from pmlopt.arrays import (
     probability,
     real,
 )
+from pmlopt.backends.structured.block import Block, mean_block, ratio_block, threshold_block
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
 from pmlopt.uncertainty.column_families import Box, Family, Staircase
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Split, check_possible
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
 from pmlopt.uncertainty.support_functions import top_mean
 
 if TYPE_CHECKING:
@@ -204,10 +205,12 @@ class L1Ball(ChoquetSet):
         best = float(np.where(mass < high, columns, -np.inf).max())
         return max(best, float((p @ gains).max()), float(top_mean(p, gains, min(high, 1.0)).max()))
 
-    def split(self) -> Split | None:
+    def block(self, keep: float) -> Block | None:
         if self.vacuous:
-            return Split(np.zeros(self.size), 1.0)
-        return None if self.empties and self.half > 0 else Split(self.center.pmf, self.half, self.half)
+            return ratio_block(keep)
+        if self.empties and self.half > 0:
+            return threshold_block(self.center.pmf, self.half, keep)
+        return mean_block(self.center.pmf, keep, self.half, self.half)
 
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
         if self.half == 0:

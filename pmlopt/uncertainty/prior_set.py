@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pmlopt.arrays import FloatArray, Label, Positions
+from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import match_labels
 from pmlopt.prior import PriorLike, as_prior
@@ -47,22 +48,6 @@ class LeastMean:
     value: cp.Expression
     constraints: Mapping[str, cp.Constraint] = field(default_factory=dict)
     variables: Mapping[str, cp.Variable] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """A least mean that depends on a column through a mean and its ends.
-
-    It is `weights @ v + least min v - largest max v`.
-
-    Attributes:
-        weights: (N,) non-negative.
-        least, largest: non-negative.
-    """
-
-    weights: FloatArray
-    least: float = 0.0
-    largest: float = 0.0
 
 
 class PriorSet(ABC):
@@ -165,8 +150,12 @@ class PriorSet(ABC):
             largest: (1, M), at least every entry of its column.
         """
 
-    def split(self) -> Split | None:
-        """The least mean as a `Split`; None where it depends on more of a column than its mean and ends."""
+    def block(self, keep: float) -> Block | None:
+        """The columns v >= 0 with `keep max v <= w(v)` as a `Block`; None without such a form or an inside.
+
+        Args:
+            keep: e^-epsilon, in (0, 1].
+        """
         return None
 
     @abstractmethod

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_array
+from pmlopt.backends.structured.block import Block, hull_block, mean_block
 from pmlopt.errors import PrivacyError
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, PriorSet, Split, check_possible
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, PriorSet, check_possible
 from pmlopt.uncertainty.support_functions import Piece, best_mixture, largest_gains
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ class Vertices(PriorSet):
         rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
         return LeastMean(least, {"least_mean": rows}, {"least_mean": least})
 
-    def split(self) -> Split | None:
-        return Split(self.laws[0]) if len(self.laws) == 1 else None
+    def block(self, keep: float) -> Block | None:
+        return mean_block(self.laws[0], keep) if len(self.laws) == 1 else hull_block(self.laws, keep)
 
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
         return {} if len(self.laws) == 1 else {"least_mean": self.least_mean(matrix)[None, :]}

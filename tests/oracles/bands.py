@@ -10,7 +10,7 @@ from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
 from pmlopt import LDP, LIP, PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices
-from pmlopt.backends.structured.band import Band
+from pmlopt.backends.structured.block import Block
 from pmlopt.privacy import Requirement
 from pmlopt.uncertainty import PriorSet
 
@@ -63,10 +63,11 @@ class Bounded:
             return LIP(lower, epsilon)
         return PML(epsilon, self.over)
 
-    def band(self, epsilon: float, lower: float = 1.0) -> Band:
-        """Its band, which must be there."""
-        found = self.at(epsilon, lower).band(self.prior)
+    def block(self, epsilon: float, lower: float = 1.0) -> Block:
+        """Its block, which must be there, and be a band."""
+        found = self.at(epsilon, lower).block(self.prior)
         assert found is not None
+        assert found.banded
         return found
 
 
@@ -148,7 +149,7 @@ def support(shape: Shape, costs: FloatArray, keep: float) -> float:
     raise AssertionError(answer.message)
 
 
-def outside(band: Band, matrix: FloatArray) -> float:
+def outside(band: Block, matrix: FloatArray) -> float:
     """How far the ends of a band must give way so that each column fits: an LP in the scalars."""
     m, k = matrix.shape[1], len(band.lower)
     below, above, means, right = [], [], [], []
@@ -158,8 +159,8 @@ def outside(band: Band, matrix: FloatArray) -> float:
         below.append(np.append(np.kron(place, band.lower), -1.0))  # lower'u <= min v + s
         above.append(np.append(-np.kron(place, band.upper), -1.0))  # max v - s <= upper'u
         if band.weights is not None and band.mean is not None:
-            means.append(np.append(np.kron(place, band.mean), 0.0))
-            right.append(float(band.weights @ matrix[:, y]))
+            means.append(np.append(np.kron(place, band.mean[0]), 0.0))
+            right.append(float(band.weights[0] @ matrix[:, y]))
     limits = np.concatenate([matrix.min(axis=0), -matrix.max(axis=0)])
     rows = [*below, *above]
     if band.floored:

@@ -110,13 +110,13 @@ class LowSupport(Twisted):
         return PML(0.0).relaxation(prior, gains)
 
 
-class OtherBand(Twisted):
-    def band(self, prior: Prior) -> Any:
-        return PML(self.epsilon / 2).band(prior)
+class OtherBlock(Twisted):
+    def block(self, prior: Prior) -> Any:
+        return PML(self.epsilon / 2).block(prior)
 
 
 @pytest.mark.parametrize(
-    "wrong", [LooseNumber, OtherNames, LooseConstraint, StrictConstraint, LooseExcess, LowSupport, OtherBand]
+    "wrong", [LooseNumber, OtherNames, LooseConstraint, StrictConstraint, LooseExcess, LowSupport, OtherBlock]
 )
 def test_a_requirement_that_is_wrong_in_one_form_is_found(wrong: type[Twisted]) -> None:
     with pytest.raises(ConformanceError):

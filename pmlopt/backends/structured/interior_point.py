@@ -1,4 +1,4 @@
-"""Mehrotra's predictor-corrector method with Gondzio's centrality corrections, on a banded design.
+"""Mehrotra's predictor-corrector method with Gondzio's centrality corrections, on a design in column blocks.
 
 Source: S. Mehrotra, SIAM J. Optim. 2 (1992); J. Gondzio, Comput. Optim. Appl. 6 (1996).
 """
@@ -13,8 +13,9 @@ from itertools import count
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.structured.band_program import Task
-from pmlopt.backends.structured.newton import Newton, Point
+from pmlopt.backends.structured.block_program import Task
+from pmlopt.backends.structured.newton import Newton
+from pmlopt.backends.structured.point import Point
 
 MAX_CENTRALITY_CORRECTIONS = 1
 """Centrality corrections tried in an iteration: one more saves fewer iterations than it costs."""
@@ -154,24 +155,22 @@ def _iterate(task: Task, at: Point) -> tuple[Point, float]:
     """The next point, and the shorter one of the two steps."""
     newton = Newton(task, at)
     now = at.products
-    mu = at.gap / task.pairs
-    step = newton.step(*(-product for product in now))
-    primal, dual = _lengths(task, at, step)
-    target = mu * (at.gap_after(step, primal, dual) / (mu * task.pairs)) ** 3
-    wanted = [target - product for product in now]
-    wanted[0] -= step.a * step.above
-    wanted[1] -= step.b * step.below
-    wanted[2] -= step.f * step.low
-    step = newton.step(*wanted)
-    primal, dual = _lengths(task, at, step)
+    pairs = sum(product.size for product in now.values()) - task.unpaired
+    gap = at.gap
+    step = newton.step({name: -product for name, product in now.items()})
+    primal, dual = at.lengths(step)
+    target = gap / pairs * (at.gap_after(step, primal, dual) / gap) ** 3
+    wanted = {name: target - product - step.slacks[name] * step.duals[name] for name, product in now.items()}
+    step = newton.step(wanted)
+    primal, dual = at.lengths(step)
     for _ in range(MAX_CENTRALITY_CORRECTIONS):
         if primal + dual > LONG_STEP_SUM:
             break
         ahead = at.moved(step, min(1.0, 1.3 * primal + 0.1), min(1.0, 1.3 * dual + 0.1))
-        for change, product in zip(wanted, ahead.products, strict=True):
-            change += _centred(product, target)
-        other = newton.step(*wanted)
-        longer = _lengths(task, at, other)
+        for name, product in ahead.products.items():
+            wanted[name] += _centred(product, target)
+        other = newton.step(wanted)
+        longer = at.lengths(other)
         if sum(longer) < primal + dual + LEAST_STEP_GAIN:
             break
         step, (primal, dual) = other, longer
@@ -183,18 +182,3 @@ def _centred(product: FloatArray, target: float) -> FloatArray:
     """What moves outlying products to the nearest central value, but down by no more than that value."""
     lowest, highest = CENTRALITY_FACTOR * target, target / CENTRALITY_FACTOR
     return np.maximum(np.clip(product, lowest, highest) - product, -highest)
-
-
-def _lengths(task: Task, at: Point, step: Point) -> tuple[float, float]:
-    """The longest primal and dual steps inside, at most 1."""
-    primal = [_ratio(step.above, at.above), _ratio(step.below, at.below)]
-    dual = [_ratio(step.a, at.a), _ratio(step.b, at.b)]
-    if task.band.floored:
-        primal.append(_ratio(step.low, at.low))
-        dual.append(_ratio(step.f, at.f))
-    return min(primal), min(dual)
-
-
-def _ratio(step: FloatArray, at: FloatArray) -> float:
-    least = float((step / at).min())
-    return 1.0 if least >= -1 else -1 / least

@@ -1,97 +1,32 @@
-"""Newton's system of a banded design: all but the rows' multipliers eliminated by output.
+"""Newton's system of a design in column blocks: all but the multipliers of the coupling rows is eliminated.
 
-    minimise <C, P>  subject to  P 1 = 1 (y),  weights' P = mean' u (z),
-    P - low = above >= 0 (a),  high - P = below >= 0 (b),  and low >= 0 (f) where it is a scalar of its own,
+    minimise <C, P>  subject to the coupling rows (multipliers y) and, in each column v of P with scalars u,
+    weights'v - costs'r - mean'u = 0 (z),  v - low >= 0,  high - v >= 0,  r >= 0,  r - sign (v - at'u) >= 0,
 
-with `low = lower' u` and `high = upper' u`. With psi = 1 / (a/above + b/below) a step in P is elementwise in
-the steps of y, z and u; z and u are one to three scalars for each output; what is left is an N x N positive
-definite system in y.
+with `low = lower'u >= 0` and `high = upper'u`. The r of an entry goes first: it leaves a third end `at'u`
+that pulls at the entry. With psi the inverse of the sum of what the ends pull, a step in P is elementwise in
+the steps of y, z and u; z and u are few scalars for each output; what is left is a positive definite system
+in y, of N rows but for budgets, a total and a border.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.linalg import lapack
 from scipy.linalg.blas import dsyrk
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.structured.band_program import Task
+from pmlopt.arrays import BoolArray, FloatArray
+from pmlopt.backends.structured.block_program import Task
+from pmlopt.backends.structured.point import Family, Point
+from pmlopt.backends.structured.small_systems import cholesky, factor_of_squares, forward, solved
 
 SHIFTS = (0.0, 1e-13, 1e-11, 1e-9)
 """Added to the unit diagonal of a system that rounding has made indefinite; refinement mends the step."""
 
 SHARP, REFINEMENTS = 1e-11, 4
-"""A step that leaves more than this of the rows' sums or the means is refined, so many times at most."""
-
-
-@dataclass(frozen=True, eq=False)
-class Point:
-    """A point strictly inside, or a step from one.
-
-    Attributes:
-        above, below: (N, M) the distances of P from its ends.
-        scalars: (k, M) u.
-        low: (M,) the lower end.
-        a, b: (N, M) their multipliers.
-        f: (M,) the multipliers of `low >= 0`; zeros of no meaning where the band has no floor.
-        y: (N,) the multipliers of the rows.
-        z: (M,) the multipliers of the means; zeros where the band has no weights.
-    """
-
-    above: FloatArray
-    below: FloatArray
-    scalars: FloatArray
-    low: FloatArray
-    a: FloatArray
-    b: FloatArray
-    f: FloatArray
-    y: FloatArray
-    z: FloatArray
-
-    @property
-    def mechanism(self) -> FloatArray:
-        """(N, M) the matrix P at this point."""
-        return self.above + self.low
-
-    @property
-    def products(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Slacks times multipliers, of lower ends, upper ends and floors: zero at an optimum."""
-        return self.a * self.above, self.b * self.below, self.f * self.low
-
-    @property
-    def gap(self) -> float:
-        """Their sum: the duality gap of a point that meets the equations."""
-        return float(np.vdot(self.a, self.above) + np.vdot(self.b, self.below) + self.f @ self.low)
-
-    def gap_after(self, step: Point, primal: float, dual: float) -> float:
-        """The gap so far along a step."""
-        total = sum(
-            np.vdot(here, size)
-            + dual * np.vdot(there, size)
-            + primal * (np.vdot(here, change) + dual * np.vdot(there, change))
-            for here, there, size, change in (
-                (self.a, step.a, self.above, step.above),
-                (self.b, step.b, self.below, step.below),
-                (self.f, step.f, self.low, step.low),
-            )
-        )
-        return float(total)
-
-    def moved(self, step: Point, primal: float, dual: float) -> Point:
-        """The point so far along a step."""
-        return Point(
-            self.above + primal * step.above,
-            self.below + primal * step.below,
-            self.scalars + primal * step.scalars,
-            self.low + primal * step.low,
-            self.a + dual * step.a,
-            self.b + dual * step.b,
-            self.f + dual * step.f,
-            self.y + dual * step.y,
-            self.z + dual * step.z,
-        )
+"""A step that leaves more than this of the coupling rows or the means is refined, so many times at most."""
 
 
 class Newton:
@@ -106,175 +41,303 @@ class Newton:
     """
 
     def __init__(self, task: Task, at: Point) -> None:
-        self.task, self.at = task, at
-        band, p = task.band, at
-        self.based = bool(band.lower.any())  # else the lower end is zero
-        self.alpha, self.beta = p.a / p.above, p.b / p.below
-        self.psi = 1 / (self.alpha + self.beta)
-        rest = self.psi * self.beta
-        steep = np.einsum("xy,xy->y", rest, self.alpha)
-        self.pull = [self._pull(rest, *ends) for ends in zip(band.lower, band.upper, strict=True)]
-        width = band.upper - band.lower
-        stiff = width[:, None] ** 2 * steep
-        if band.floored:
-            stiff += (band.lower**2)[:, None] * (p.f / p.low)
-        self._blocks(stiff)
+        self.task, self.block, self.hinge, self.at = task, task.block, task.block.hinge, at
+        self.based = bool(self.block.lower.any())  # else the lower end is zero
+        self.theta: Family = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
+        self._eliminate_entries()
+        self._eliminate_columns()
         self._factor()
         self._residuals()
 
-    def _pull(self, rest: FloatArray, low: float, high: float) -> FloatArray:
-        """Psi (low alpha + high beta): how a scalar with these ends moves the entries."""
-        if low == 0:
-            return rest if high == 1 else high * rest
-        return low * (self.psi * self.alpha) + high * rest
+    # ------------------------------------------------------------ elimination
 
-    def _blocks(self, stiff: FloatArray) -> None:
-        """Eliminate z, then u: `spread` (k of N, M) is u's part in the rows, `root` the k x k factor."""
-        band = self.task.band
-        self.spread = self.pull
-        self.lean = np.zeros_like(stiff)
-        if band.weights is not None:
-            assert band.mean is not None
-            w = band.weights
-            self.weighed = w[:, None] * self.psi
-            self.mass = w @ self.weighed
-            self.lean = np.array([w @ part - mean for part, mean in zip(self.pull, band.mean, strict=True)])
-            tilt = self.lean / self.mass
-            self.spread = [part - tilt[j] * self.weighed for j, part in enumerate(self.pull)]
-            first = stiff[0] + tilt[0] * self.lean[0]
-        else:
-            first = stiff[0]
-        if len(stiff) == 1:
-            self.root = np.sqrt(first)[None]
-            return
-        # the determinant as a sum without cancellation
-        square = stiff[0] * stiff[1] + tilt[1] * self.lean[1] * stiff[0] + tilt[0] * self.lean[0] * stiff[1]
-        corner = np.sqrt(first)
-        self.root = np.array([corner, tilt[0] * self.lean[1] / corner, np.sqrt(square / first)])
+    def _eliminate_entries(self) -> None:
+        """Eliminate r, then P: `psi` and `pull` (k of N, M) are how y and u move the entries."""
+        ends = [(self.theta["above"], self.block.lower)]
+        if self.block.capped:
+            ends.append((self.theta["below"], self.block.upper))
+        if self.hinge is not None:
+            self.loss = _kept(1 / (self.theta["excess"] + self.theta["cut"]), self.task.hinged)
+            share = self.loss * self.theta["cut"]
+            self.sway = self.hinge.sign * share
+            ends.append((share * self.theta["excess"], self.hinge.at))
+        total = ends[0][0]
+        for weight, _ in ends[1:]:
+            total = total + weight
+        self.psi = _kept(1 / total, self.task.allowed)
+        none = np.zeros(0)
+        shares = [self.psi * weight if i or self.based else none for i, (weight, _) in enumerate(ends)]
+        self.pull = []
+        for j in range(len(self.block.inside)):
+            parts = [(share, end[j]) for share, (_, end) in zip(shares, ends, strict=True) if share.size]
+            self.pull.append(_combined(parts))
+        self.stiff = []
+        for i, j in combinations(range(len(ends)), 2):
+            steep = np.einsum("xy,xy->y", shares[j], ends[i][0])
+            self.stiff.append(np.sqrt(steep) * (ends[j][1] - ends[i][1])[:, None])
+        if self.block.floored:
+            self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
+
+    def _eliminate_columns(self) -> None:
+        """Eliminate z, then u: `weighed` and `spread` (C, M) are their parts in the coupling rows."""
+        task, costs = self.task, self.task.hinge_costs
+        weighed = [self._weighed(*both) for both in zip(task.weights, costs, strict=True)]
+        mass = np.array([self._in_columns(part) for part in weighed]).reshape(
+            len(costs), len(costs), self.psi.shape[1]
+        )
+        self.lean = (
+            np.array([self._in_columns(part) for part in self.pull]).swapaxes(0, 1) - task.mean[:, :, None]
+        )
+        if self.hinge is not None:
+            mass += np.einsum("ix,jx,xy->ijy", costs, costs, self.loss)
+            self.lean += self.hinge.at[:, None] * (costs @ self.sway)[:, None]
+        if self.block.loose:
+            mass[np.diag_indices(len(mass))] += 1 / self.theta["spare"]
+        rows = [*self.stiff]
+        if task.allowed is not None:  # the scalars of outputs that no letter may have stay
+            void = ~task.allowed.any(axis=0)
+            mass[np.diag_indices(len(mass))] += void
+            rows += [unit[:, None] * void for unit in np.eye(len(self.pull))]
+        self.mass = cholesky(mass)
+        self.weighed = [self._in_rows(part) for part in weighed]
+        self.thrown = forward(self.mass, self.weighed)
+        bent = forward(self.mass, list(self.lean))
+        self.spread = [self._in_rows(part, index) for index, part in enumerate(self.pull)]
+        for back, thrown in zip(bent, self.thrown, strict=True):
+            self.spread = [part - share * thrown for part, share in zip(self.spread, back, strict=True)]
+        self.root = factor_of_squares(np.array([*rows, *bent]))
+
+    def _weighed(self, weights: FloatArray, costs: FloatArray) -> FloatArray:
+        """(N, M) psi times the weights of a row of the columns, less what r moves with the entries."""
+        if self.hinge is None:
+            return weights[:, None] * self.psi
+        return (weights[:, None] - costs[:, None] * self.sway) * self.psi
+
+    def _in_columns(self, part: FloatArray) -> FloatArray:
+        """(K, M) what a change of the entries makes in the rows of the columns, through r too."""
+        out = self.task.weights @ part
+        return out if self.hinge is None else np.asarray(out - self.task.hinge_costs @ (self.sway * part))
+
+    def _in_rows(self, part: FloatArray, scalar: int | None = None) -> FloatArray:
+        """(C, M) what a change of the entries, and of a scalar beside, makes in the coupling rows."""
+        task = self.task
+        if task.places[2] == len(part):
+            return part
+        parts = [part]
+        if self.hinge is not None and task.budget is not None:
+            parts.append(-self.sway * (part if scalar is None else part - self.hinge.at[scalar]))
+        parts.append(np.einsum("bxy,xy->by", task.matrices, part))
+        if self.block.total is not None:
+            parts.append(np.full((1, part.shape[1]), -1.0 if scalar == 0 else 0.0))
+        return np.concatenate(parts)
 
     def _factor(self) -> None:
-        n = len(self.psi)
-        total = np.zeros((n, n), order="F")
-        if self.task.band.weights is not None:
-            total = _add_square(total, self.weighed / np.sqrt(self.mass), -1.0)
-        first = self.spread[0] / self.root[0]
-        total = _add_square(total, first, 1.0)
-        if len(self.root) > 1:
-            total = _add_square(total, (self.spread[1] - self.root[1] * first) / self.root[2], 1.0)
-        total[np.diag_indices(n)] += self.psi.sum(axis=1)
-        self.unit = 1 / np.sqrt(np.diag(total))
+        count = self.task.places[2]
+        total = np.zeros((count, count), order="F")
+        for thrown in self.thrown:
+            total = _add_square(total, thrown, -1.0)
+        for part in forward(self.root, self.spread):
+            total = _add_square(total, part, 1.0)
+        self._add_entries(total)
+        diagonal = np.diag_indices(count)
+        self.rest = np.zeros(count)
+        if "coupled" in self.theta:
+            self.rest[self.task.loose] = 1 / self.theta["coupled"]
+        total[diagonal] += self.rest
+        self.unit = 1 / np.sqrt(total[diagonal])
         total *= self.unit
         total *= self.unit[:, None]
         for shift in SHIFTS:
             if shift:
-                total[np.diag_indices(n)] = 1 + shift
+                total[diagonal] = 1 + shift
             self.factor, info = lapack.dpotrf(total, lower=1)
             if info == 0 and np.isfinite(self.factor[-1, -1]):
                 return
         raise ArithmeticError("the Newton system is not positive definite")
 
+    def _add_entries(self, total: FloatArray) -> None:
+        """What the entries by themselves make in the lower triangle of the system of the coupling rows."""
+        task, letters, (first, last, _) = self.task, np.arange(len(self.psi)), self.task.places
+        total[letters, letters] += self.psi.sum(axis=1)
+        moved = task.matrices * self.psi
+        total[first:last, : len(letters)] += moved.sum(axis=2)
+        total[first:last, first:last] += np.einsum("bxy,cxy->bc", moved, task.matrices, optimize=True)
+        if task.budget is not None:
+            swayed, budgets = self.sway * self.psi, len(letters) + letters
+            total[budgets, letters] -= swayed.sum(axis=1)
+            total[budgets, budgets] += (swayed * self.sway + self.loss).sum(axis=1)
+            total[first:last, len(letters) : first] -= np.einsum("bxy,xy->bx", moved, self.sway)
+
     def _residuals(self) -> None:
         """What is missing of each equation at the point."""
-        band, p = self.task.band, self.at
-        self.stationary = p.a - p.b - self.task.costs
-        self.stationary += p.y[:, None]
-        self.rows = 1 - (p.above.sum(axis=1) + p.low.sum())
-        self.stationary_u = band.upper[:, None] * p.b.sum(axis=0)
+        task, block, p, duals = self.task, self.block, self.at, self.at.duals
+        sums, budgets, border, total = task.split(p.rows)
+        self.stationary = duals["above"] - task.costs
+        self.stationary += self._priced(sums, border, p.means)
+        self.stationary_u = -task.mean.T @ p.means
+        self.stationary_u[0] -= total
         if self.based:
-            self.stationary_u -= band.lower[:, None] * p.a.sum(axis=0)
-        self.means = np.zeros(len(p.z))
-        if band.weights is not None:
-            assert band.mean is not None
-            self.stationary += band.weights[:, None] * p.z
-            self.means = band.mean @ p.scalars - band.weights @ p.above - band.weights.sum() * p.low
-            self.stationary_u -= band.mean[:, None] * p.z
-        if band.floored:
-            self.stationary_u += band.lower[:, None] * p.f
+            self.stationary_u -= np.outer(block.lower, duals["above"].sum(axis=0))
+        if block.capped:
+            self.stationary -= duals["below"]
+            self.stationary_u += np.outer(block.upper, duals["below"].sum(axis=0))
+        if block.floored:
+            self.stationary_u += np.outer(block.lower, duals["low"])
+        if self.hinge is not None:
+            self.stationary -= self.hinge.sign * duals["cut"]
+            self.stationary_u += self.hinge.sign * np.outer(self.hinge.at, duals["cut"].sum(axis=0))
+            self.stationary_r = duals["excess"] + duals["cut"] + self._priced_r(budgets, p.means)
+        matrix, excess = p.parts(task.allowed, task.hinged)
+        self.rows = task.bounds - task.coupled(matrix, excess, p.scalars)
+        self.means = -task.column_rows(matrix, excess, p.scalars)
+        if "coupled" in p.slacks:
+            self.rows[task.loose] += task.signs[task.loose] * p.slacks["coupled"]
+        if block.loose:
+            self.means += p.slacks["spare"]
 
-    def step(self, want_a: FloatArray, want_b: FloatArray, want_f: FloatArray) -> Point:
-        """The step that mends the equations, and changes the products by what is wanted, to first order.
+    def _priced(self, sums: FloatArray, border: FloatArray, means: FloatArray) -> FloatArray:
+        """(N, M) what the entries have in the rows, at these multipliers."""
+        out = self.task.weights.T @ means
+        out += sums[:, None]
+        return out if not len(border) else np.asarray(out + np.tensordot(border, self.task.matrices, 1))
 
-        Args:
-            want_a: (N, M) of the products a above.
-            want_b: (N, M) of the products b below.
-            want_f: (M,) of the products f low.
-        """
-        band, p = self.task.band, self.at
-        to_a, to_b = want_a / p.above, want_b / p.below
-        push = to_a - to_b
-        push += self.stationary
-        scalars = self.stationary_u + band.upper[:, None] * to_b.sum(axis=0)
+    def _priced_r(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
+        """(N, M) what the r have in the rows, at these multipliers."""
+        out = -self.task.hinge_costs.T @ means
+        return out if not len(budgets) else out - budgets[:, None]
+
+    # ------------------------------------------------------------ steps
+
+    def step(self, want: Family) -> Point:
+        """The step that mends the equations, and changes the products by what is wanted, to first order."""
+        task = self.task
+        to = {name: part / self.at.slacks[name] for name, part in want.items()}
+        for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinged),
+                            ("cut", task.hinged)):  # fmt: skip
+            if name in to:
+                _kept(to[name], where)
+        rows, means = self.rows.copy(), self.means.copy()
+        if "coupled" in to:
+            rows[task.loose] += task.signs[task.loose] * to["coupled"] / self.theta["coupled"]
+        if "spare" in to:
+            means += to["spare"] / self.theta["spare"]
+        dv, dr, scalars = self._pushes(to)
+        dy, dz, du = np.zeros_like(rows), np.zeros_like(means), np.zeros_like(scalars)
+        for attempt in range(REFINEMENTS + 1):
+            left = rows - task.coupled(dv, dr, du) - self.rest * dy
+            left_z = means - task.column_rows(dv, dr, du)
+            if "spare" in to:
+                left_z -= dz / self.theta["spare"]
+            if attempt and max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= SHARP:
+                break
+            cy, cz, cu = self._solve(left, left_z, scalars)
+            cv, cr = self._moves(cy, cz, cu)
+            dv += cv
+            dr = cr if dr is None or cr is None else dr + cr
+            dy, dz, du, scalars = dy + cy, dz + cz, du + cu, np.zeros_like(du)
+        return self._step(to, dv, dr, du, dz, dy)
+
+    def _pushes(self, to: Family) -> tuple[FloatArray, FloatArray | None, FloatArray]:
+        """How far the wanted products and what is missing move P and r; and what they ask of u."""
+        block, push = self.block, to["above"] + self.stationary
+        scalars = self.stationary_u.copy()
         if self.based:
-            scalars -= band.lower[:, None] * to_a.sum(axis=0)
-        if band.floored:
-            to_f = want_f / p.low
-            scalars += band.lower[:, None] * to_f
+            scalars -= np.outer(block.lower, to["above"].sum(axis=0))
+        if block.capped:
+            push -= to["below"]
+            scalars += np.outer(block.upper, to["below"].sum(axis=0))
+        if block.floored:
+            scalars += np.outer(block.lower, to["low"])
+        own = None
+        if self.hinge is not None:
+            own = to["excess"] + to["cut"] + self.stationary_r
+            at_cut = self.hinge.sign * to["cut"] - self.sway * own
+            push -= at_cut
+            scalars += np.outer(self.hinge.at, at_cut.sum(axis=0))
         scalars += [np.einsum("xy,xy->y", part, push) for part in self.pull]
         push *= self.psi
-        dy, dz, du = self._solve(self.rows - push.sum(axis=1), self._weigh(self.means, push), scalars)
-        dp = self._spread(dy, dz, du)
-        dp += push
-        for _ in range(REFINEMENTS):
-            rows, means = self._left(dp, du)
-            if max(np.abs(rows).max(), np.abs(means).max()) <= SHARP:
-                break
-            cy, cz, cu = self._solve(rows, means, np.zeros_like(du))
-            dp += self._spread(cy, cz, cu)
-            dy, dz, du = dy + cy, dz + cz, du + cu
-        low, high = band.lower @ du, band.upper @ du
-        above, below = dp - low if self.based else dp, high - dp
-        f = to_f - p.f / p.low * low if band.floored else np.zeros(len(low))
-        to_a -= self.alpha * above
-        to_b -= self.beta * below
-        return Point(above, below, du, low, to_a, to_b, f, dy, dz)
+        return push, None if own is None else self.loss * own + self.sway * push, scalars
 
-    def _left(self, dp: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What a step leaves of the rows' sums and the means."""
-        means = self._weigh(self.means, dp)
-        if self.task.band.mean is not None:
-            means += self.task.band.mean @ du
-        return self.rows - dp.sum(axis=1), means
-
-    def _weigh(self, means: FloatArray, part: FloatArray) -> FloatArray:
-        weights = self.task.band.weights
-        return means.copy() if weights is None else means - weights @ part
+    def _moves(self, dy: FloatArray, dz: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """The steps of P and r that belong to steps of y, z and u."""
+        sums, budgets, border, _ = self.task.split(dy)
+        out = self._priced(sums, border, dz)
+        own = None
+        if self.hinge is not None:
+            own = self._priced_r(budgets, dz)
+            out += self.sway * own
+        out *= self.psi
+        for part, u in zip(self.pull, du, strict=True):
+            out += part * u
+        if self.hinge is None or own is None:
+            return out, None
+        return out, self.loss * own + self.sway * (out - self.hinge.at @ du)
 
     def _solve(
         self, rows: FloatArray, means: FloatArray, scalars: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The eliminated system: y by its factor, then u and z of each output."""
-        weights = self.task.band.weights
-        if weights is not None:
-            lift = means / self.mass
-            rows = rows - weights * (self.psi @ lift)
-            scalars = scalars + self.lean * lift
-        rows = rows - sum(part @ u for part, u in zip(self.spread, self._scalars(scalars), strict=True))
-        solved, _ = lapack.dpotrs(self.factor, rows * self.unit, lower=1)
-        dy = solved * self.unit
-        du = self._scalars(scalars + [dy @ part for part in self.spread])
-        dz = np.zeros(len(means))
-        if weights is not None:
-            dz = lift - ((dy * weights) @ self.psi + (self.lean * du).sum(axis=0)) / self.mass
-        return dy, dz, du
+        lift = solved(self.mass, means)
+        right = scalars + np.einsum("zuy,zy->uy", self.lean, lift)
+        for part, amount in zip(self.weighed, lift, strict=True):
+            rows = rows - part @ amount
+        for part, amount in zip(self.spread, solved(self.root, right), strict=True):
+            rows = rows - part @ amount
+        found, _ = lapack.dpotrs(self.factor, rows * self.unit, lower=1)
+        dy = found * self.unit
+        du = solved(self.root, right + [dy @ part for part in self.spread])
+        if not len(means):
+            return dy, means, du
+        back = np.einsum("zuy,uy->zy", self.lean, du) + [dy @ part for part in self.weighed]
+        return dy, lift - solved(self.mass, back), du
 
-    def _scalars(self, right: FloatArray) -> FloatArray:
-        """Solve the k x k system of each output, by its factor."""
-        root = self.root
-        first = right[0] / root[0]
-        if len(root) == 1:
-            return np.asarray(first / root[0])[None]
-        second = (right[1] - root[1] * first) / root[2] ** 2
-        return np.array([(first - root[1] * second) / root[0], second])
+    def _step(
+        self,
+        to: Family,
+        dv: FloatArray,
+        dr: FloatArray | None,
+        du: FloatArray,
+        dz: FloatArray,
+        dy: FloatArray,
+    ) -> Point:
+        """The step of all slacks and multipliers from that of P, r, u and the multipliers of the rows."""
+        task, block = self.task, self.block
+        low = block.lower @ du
+        slacks: Family = {"above": dv - low if self.based else dv}
+        if block.capped:
+            slacks["below"] = _kept(block.upper @ du - dv, task.allowed)
+        if self.hinge is not None and dr is not None:
+            slacks["excess"] = dr
+            slacks["cut"] = _kept(dr - self.hinge.sign * (dv - self.hinge.at @ du), task.hinged)
+        if block.floored:
+            slacks["low"] = low
+        for name, slack in slacks.items():
+            to[name] -= self.theta[name] * slack
+        if "spare" in to:
+            slacks["spare"], to["spare"] = (to["spare"] - dz) / self.theta["spare"], dz
+        if "coupled" in to:
+            change = task.signs[task.loose] * dy[task.loose]
+            slacks["coupled"], to["coupled"] = (to["coupled"] - change) / self.theta["coupled"], change
+        return Point(slacks, to, low, du, dz, dy)
 
-    def _spread(self, dy: FloatArray, dz: FloatArray, du: FloatArray) -> FloatArray:
-        """The step of P that belongs to steps of y, z and u."""
-        weights = self.task.band.weights
-        out = np.outer(weights, dz) if weights is not None else np.zeros_like(self.psi)
-        out += dy[:, None]
-        out *= self.psi
-        for part, u in zip(self.pull, du, strict=True):
-            out += part * u
-        return out
+
+def _kept(part: FloatArray, where: BoolArray | None) -> FloatArray:
+    """What is left where some entries are zero, in place."""
+    if where is not None:
+        part *= where
+    return part
+
+
+def _combined(parts: list[tuple[FloatArray, float]]) -> FloatArray:
+    """The sum of matrices times numbers, without a copy where one of them is all there is."""
+    terms = [(part, factor) for part, factor in parts if factor]
+    if not terms:
+        return np.zeros_like(parts[0][0])
+    (first, number), *others = terms
+    out = first if number == 1 else number * first
+    for part, factor in others:
+        out = out + factor * part
+    return out
 
 
 def _add_square(total: FloatArray, part: FloatArray, sign: float) -> FloatArray:

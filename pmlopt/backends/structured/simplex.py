@@ -1,4 +1,4 @@
-"""A banded design in HiGHS without cvxpy: the same sparse program, built by index arithmetic."""
+"""A design in bands in HiGHS without cvxpy: the same sparse program, built by index arithmetic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import highs
 from pmlopt.backends.outcome import Options, Outcome, Point
-from pmlopt.backends.structured.band_program import Task, have
+from pmlopt.backends.structured.block_program import Task, have
 
 ENTRIES_WITHOUT_PRESOLVE = 900
 """Matrices of up to this many entries are solved sooner without presolve."""
@@ -52,19 +52,19 @@ def model_of(task: Task) -> highspy.HighsLp:
     The lower end is no row: it is in the sums and in the means.
     """
     n, m = task.costs.shape
-    band, cells = task.band, task.costs.size
+    block, cells = task.block, task.costs.size
     letter, output = np.divmod(np.arange(cells), m)
-    ends = n if band.weights is None else n + m
+    ends = n if block.weights is None else n + m
     entry_rows, entry_values = [letter, ends + np.arange(cells)], [np.ones(cells), np.ones(cells)]
-    if band.weights is not None:
+    if block.weights is not None:
         entry_rows.insert(1, n + output)
-        entry_values.insert(1, band.weights[letter])
+        entry_values.insert(1, block.weights[0, letter])
     rows, values = [np.stack(entry_rows, axis=1).ravel()], [np.stack(entry_values, axis=1).ravel()]
     lengths = [np.full(cells, len(entry_rows))]
-    for index, (low, high) in enumerate(zip(band.lower, band.upper, strict=True)):
+    for index, (low, high) in enumerate(zip(block.lower, block.upper, strict=True)):
         parts = [(np.arange(n), low)] if low else []
-        if band.weights is not None and band.mean is not None:
-            parts.append((np.array([n]), low * band.weights.sum() - band.mean[index]))
+        if block.weights is not None and block.mean is not None:
+            parts.append((np.array([n]), low * block.weights.sum() - block.mean[0, index]))
         if high > low:
             parts.append((ends + m * np.arange(n), low - high))
         # of the first output; for the others the sums stay, and the rest moves on
@@ -74,7 +74,7 @@ def model_of(task: Task) -> highspy.HighsLp:
         values.append(np.tile(np.concatenate([np.full(len(place), value) for place, value in parts]), m))
         lengths.append(np.full(m, len(first)))
 
-    low_cost = band.lower[:, None] * task.costs.sum(axis=0)
+    low_cost = block.lower[:, None] * task.costs.sum(axis=0)
     return highs.columnwise(
         np.concatenate([task.costs.ravel(), low_cost.ravel()]),
         (0.0, np.inf),
@@ -101,7 +101,7 @@ def _start(
         return False
     start = highspy.HighsSolution()
     scalars = _scalars(task, matrix)
-    above = matrix - task.band.lower @ scalars
+    above = matrix - task.block.lower @ scalars
     start.col_value = np.concatenate([above.ravel(), scalars.ravel()]).tolist()
     start.value_valid = True
     solver.setSolution(start)
@@ -128,19 +128,19 @@ _STATUSES = [int(status) for status in highspy.HighsBasisStatus.__members__.valu
 def _scalars(task: Task, matrix: FloatArray) -> FloatArray:
     """(k, M) the scalars of each column of a mechanism."""
     least, largest = matrix.min(axis=0), matrix.max(axis=0)
-    band = task.band
-    if band.floored:
+    block = task.block
+    if block.floored:
         return np.array([largest - least, least])
-    if band.weights is None or band.mean is None:
-        return np.array([largest / band.upper[0]])
-    return np.array([band.weights @ matrix / band.mean[0]])
+    if block.weights is None or block.mean is None:
+        return np.array([largest / block.upper[0]])
+    return np.array(block.weights @ matrix / block.mean[0])
 
 
 def _found(solver: highspy.Highs, task: Task) -> Point:
     n, m = task.costs.shape
     solution = solver.getSolution()
     above = np.array(solution.col_value[: n * m]).reshape(n, m)
-    matrix = above + task.band.lower @ np.array(solution.col_value[n * m :]).reshape(-1, m)
+    matrix = above + task.block.lower @ np.array(solution.col_value[n * m :]).reshape(-1, m)
     return Point(matrix, task.multipliers(np.array(solution.row_dual[:n])))
 
 

@@ -113,7 +113,8 @@ class LinearMethod(Method[LinearDesign, Start, LinearCertificate]):
             arrays = near.arrays if near is not None and near.solver == self.name else None
             if self.name == structured.NAME:
                 return structured.run(program, task, options, arrays)
-            return simplex.run(task, options, start.useful, arrays)
+            if task.block.banded:
+                return simplex.run(task, options, start.useful, arrays)
         if self.name in highs.METHODS:
             warm = start.useful
             if warm is not None:
@@ -142,6 +143,7 @@ class Facts:
     Attributes:
         linear: whether it is a linear program.
         banded: whether it is one whose columns are in bands, without constraints of a person's own.
+        blocked: whether it is one in column blocks, of which bands are the simplest.
         entries: N M.
         known: whether a closed form is known to be optimal.
         vertex: whether it is a vertex from which the simplex gains.
@@ -150,6 +152,7 @@ class Facts:
 
     linear: bool
     banded: bool
+    blocked: bool
     entries: int
     known: bool
     vertex: bool
@@ -183,7 +186,7 @@ DECISIONS: tuple[Rule, ...] = (
         lambda facts: (
             facts.linear
             and facts.given
-            and facts.entries <= (SIMPLEX_ENTRIES if facts.banded else SLOW_ENTRIES)
+            and facts.entries <= (SIMPLEX_ENTRIES if facts.blocked else SLOW_ENTRIES)
         ),
         LinearMethod("highs", "LP with a mechanism to start from: HiGHS simplex, warm"),
     ),
@@ -192,14 +195,14 @@ DECISIONS: tuple[Rule, ...] = (
         LinearMethod("highs", "small LP: HiGHS dual simplex ends at a vertex"),
     ),
     Rule(
-        lambda facts: facts.banded,
-        LinearMethod("structured", "the bound is on each column by itself: structured interior point"),
+        lambda facts: facts.blocked,
+        LinearMethod("structured", "few numbers couple the columns: structured interior point"),
     ),
     Rule(
         lambda facts: facts.linear,
         LinearMethod(
             "clarabel",
-            "LP, without a band for each column or not solved by them: Clarabel's interior point, without "
+            "LP, without blocks or not solved by them: Clarabel's interior point, without "
             "refinement, which the certificate makes up for",
             {"iterative_refinement_enable": False},
         ),
@@ -273,13 +276,13 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
                     f"no closed form is known to be optimal for {program!r}: use auto"
                 )
         elif name == structured.NAME:
-            if program.band is None:
+            if program.block is None:
                 raise SolverUnavailableError(
-                    f"{name} solves designs with an expected gain or loss, under a bound above 0 nats on "
-                    "each column by itself and without constraints of your own: use auto"
+                    f"{name} solves designs with an expected gain or loss, under a bound above 0 nats and "
+                    "without constraints of your own: use auto"
                 )
         elif name in highs.METHODS:
-            if program.band is None and not program.problem.is_lp():
+            if not _banded(program) and not program.problem.is_lp():
                 raise SolverUnavailableError(
                     f"{name} solves linear programs, and this one is not: use clarabel"
                 )
@@ -310,12 +313,17 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
 
 
 def _facts(program: LinearDesign, start: Start) -> Facts:
-    banded = program.band is not None
+    banded = _banded(program)
     return Facts(
         linear=banded or program.problem.is_lp(),
         banded=banded,
+        blocked=program.block is not None,
         entries=program.table.size,
         known=start.from_formula,
         vertex=start.from_formula and start.useful is not None,
         given=start.matrix is not None and not start.from_formula,
     )
+
+
+def _banded(program: LinearDesign) -> bool:
+    return program.block is not None and program.block.banded

@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray, Label
-from pmlopt.backends.structured.band import Band
+from pmlopt.backends.structured.block import Block
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.mechanism import MechanismLike, as_mechanism
 from pmlopt.prior import Prior
@@ -71,9 +71,9 @@ class LinearDesign(Design[LinearCertificate]):
         return centred
 
     @cached_property
-    def band(self) -> Band | None:
-        """The bound on each column by itself; None where it is none, or constraints were added."""
-        return None if self.added else self.privacy.band(self.prior)
+    def block(self) -> Block | None:
+        """What is asked of each column; None where there is no such form, or constraints were added."""
+        return None if self.added else self.privacy.block(self.prior)
 
     @property
     def constant(self) -> float:
@@ -182,8 +182,8 @@ def linear_design(
 
     declare = partial(_declaration, prior, privacy, utility, table)
     return LinearDesign(
-        # where there is no band solvers ask for the cvxpy side anyway, and its complaints come early
-        declare=declare if privacy.band(prior) is not None else declare().itself,
+        # where there is no band, solvers ask for the cvxpy side anyway, and its complaints come early
+        declare=declare if (block := privacy.block(prior)) is not None and block.banded else declare().itself,
         prior=prior,
         privacy=privacy,
         utility=utility,

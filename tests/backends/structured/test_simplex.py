@@ -13,7 +13,7 @@ from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.backends import highs
 from pmlopt.backends.outcome import Options, Outcome
 from pmlopt.backends.structured import simplex as direct
-from pmlopt.backends.structured.band_program import Task
+from pmlopt.backends.structured.block_program import Task
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.linear.structured import task_of
 from pmlopt.result import Restart

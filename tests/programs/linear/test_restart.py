@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt import LDP, LIP, PML, ExpectedGain, L1Ball, MinimumMass, Prior, design, solve
+from pmlopt import LDP, LIP, PML, ExpectedGain, L1Ball, MaximalLeakage, MinimumMass, Prior, design, solve
+from pmlopt.backends.structured.starts import pushed
 from pmlopt.privacy import Requirement
-from pmlopt.programs.linear.structured import pushed, task_of
+from pmlopt.programs.linear.structured import task_of
 from pmlopt.result import Restart
 
 PRIOR = Prior(np.random.default_rng(3).dirichlet(np.full(30, 2.0)))
@@ -24,10 +25,12 @@ def kinds(epsilon: float) -> list[Requirement]:
         LIP(epsilon, 2 * epsilon),
         PML(epsilon, over=L1Ball(PRIOR, SMALL)),
         PML(epsilon, over=MinimumMass(30, 0.5 / 30)),
+        PML(epsilon, over=L1Ball(PRIOR, 0.1)),
+        MaximalLeakage(epsilon),
     ]
 
 
-@pytest.mark.parametrize("kind", range(5))
+@pytest.mark.parametrize("kind", range(7))
 @pytest.mark.parametrize("ahead", [1.1, 0.9])
 def test_a_neighbours_point_is_pushed_strictly_inside(kind: int, ahead: float) -> None:
     before = solve(design(PRIOR, kinds(1.0)[kind], ExpectedGain(GAINS)), "structured")
@@ -35,16 +38,18 @@ def test_a_neighbours_point_is_pushed_strictly_inside(kind: int, ahead: float) -
     assert task is not None
     start = pushed(task, before.restart.arrays)
     assert start is not None
-    assert min(part.min() for part in (start.above, start.below, start.a, start.b)) > 0
+    assert min(part.min() for part in (*start.slacks.values(), *start.duals.values())) > 0
     np.testing.assert_allclose(start.mechanism.sum(axis=1), 1, atol=1e-12)
-    width = task.band.upper @ start.scalars - start.low
-    np.testing.assert_allclose(start.above + start.below, np.tile(width, (30, 1)), atol=1e-12)
-    if task.band.weights is not None and task.band.mean is not None:
-        means = task.band.weights @ start.mechanism
-        np.testing.assert_allclose(means, task.band.mean @ start.scalars, atol=1e-12)
+    matrix, excess = start.parts(None, None)
+    if task.block.capped:
+        np.testing.assert_allclose(
+            matrix + start.slacks["below"], np.tile(task.block.upper @ start.scalars, (30, 1))
+        )
+    left = task.column_rows(matrix, excess, start.scalars)
+    np.testing.assert_allclose(left, start.slacks.get("spare", np.zeros_like(left)), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", range(5))
+@pytest.mark.parametrize("kind", range(7))
 def test_a_start_changes_nothing_but_the_way(kind: int) -> None:
     before = solve(design(PRIOR, kinds(1.0)[kind], ExpectedGain(GAINS)), "structured")
     program = design(PRIOR, kinds(1.05)[kind], ExpectedGain(GAINS))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
@@ -13,7 +11,7 @@ from oracles.bands import FLOORED, KINDS, Shape, bounded, outside, support
 from strategies import MODEST, priors
 
 from pmlopt import LDP, LIP, PML, AllPriors, Box, L1Ball, MaximalLeakage, MinimumMass, Prior, Vertices
-from pmlopt.backends.structured.band import mean_band, ratio_band
+from pmlopt.backends.structured.block import mean_block, ratio_block
 from pmlopt.privacy import Requirement
 
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -35,7 +33,7 @@ def test_what_meets_the_requirement_fits_the_band(kind: str, case: oracles.Case)
     for epsilon, fits in ((level * (1 + STEP), True), (level * (1 - STEP), False)):
         privacy = bound.at(epsilon, lower + 1)
         assert privacy.holds(case.prior, case.matrix) is fits
-        assert (outside(bound.band(epsilon, lower + 1), case.matrix) <= ROUNDING) is fits
+        assert (outside(bound.block(epsilon, lower + 1), case.matrix) <= ROUNDING) is fits
 
 
 @settings(max_examples=25, deadline=None)
@@ -46,7 +44,7 @@ def test_the_lower_side_of_information_privacy_is_in_the_band(case: oracles.Case
     assume(lower > 0.01)
     for factor, fits in ((1 + STEP, True), (1 - STEP, False)):
         assert LIP(lower * factor, level + 1).holds(case.prior, case.matrix) is fits
-        assert (outside(bound.band(level + 1, lower * factor), case.matrix) <= ROUNDING) is fits
+        assert (outside(bound.block(level + 1, lower * factor), case.matrix) <= ROUNDING) is fits
 
 
 @kinds
@@ -59,13 +57,13 @@ def test_the_column_of_ones_is_strictly_inside(
 ) -> None:
     rng = np.random.default_rng(seed)
     share = float(rng.choice([1e-9, 0.5, 1 - 1e-9]))
-    band = bounded(kind, Prior(p), rng, share).band(epsilon, epsilon)
+    band = bounded(kind, Prior(p), rng, share).block(epsilon, epsilon)
     assert (band.inside > 0).all()
     assert band.lower @ band.inside < 1 < band.upper @ band.inside
     assert (band.weights is None) is (band.mean is None)
     if band.weights is not None and band.mean is not None:
         assert (band.weights >= 0).all()
-        assert band.mean @ band.inside == pytest.approx(float(band.weights.sum()), rel=1e-14)
+        assert band.mean[0] @ band.inside == pytest.approx(float(band.weights.sum()), rel=1e-14)
     assert len(band.lower) == len(band.upper) == len(band.inside)
     assert band.floored is (kind in FLOORED)
 
@@ -74,79 +72,53 @@ def test_the_column_of_ones_is_strictly_inside(
 @pytest.mark.parametrize("epsilon", [0.0, 1e-18])
 def test_at_a_level_of_zero_nothing_is_strictly_inside(kind: str, epsilon: float) -> None:
     prior = Prior([0.5, 0.3, 0.2])
-    assert bounded(kind, prior, np.random.default_rng(0)).at(epsilon).band(prior) is None
+    assert bounded(kind, prior, np.random.default_rng(0)).at(epsilon).block(prior) is None
 
 
 @pytest.mark.parametrize(
-    "privacy",
+    ("privacy", "scalars"),
     [
-        LIP(0, 1),
-        LIP(1, 0),
-        MaximalLeakage(1.0),
-        PML(1.0, L1Ball([0.5, 0.3, 0.2], 0.4)),  # empties the rarest letter
-        PML(1.0, L1Ball([0.5, 0.3, 0.2], 1.0)),
-        PML(1.0, Box([0.1, 0.1, 0.1], [0.5, 0.5, 0.5])),
-        PML(1.0, Vertices([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])),
+        (LIP(0, 1), None),
+        (LIP(1, 0), None),
+        (MaximalLeakage(1.0), 1),
+        (PML(1.0, L1Ball([0.5, 0.3, 0.2], 0.4)), 3),  # empties the rarest letter
+        (PML(1.0, L1Ball([0.5, 0.3, 0.2], 1.0)), 3),
+        (PML(1.0, Box([0.1, 0.1, 0.1], [0.5, 0.5, 0.5])), 2),
+        (PML(1.0, Vertices([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])), 1),
     ],
 )
-def test_what_is_no_band_is_not_called_one(privacy: Requirement) -> None:
-    assert privacy.band(Prior([0.5, 0.3, 0.2])) is None
+def test_what_is_no_band_is_not_called_one(privacy: Requirement, scalars: int | None) -> None:
+    block = privacy.block(Prior([0.5, 0.3, 0.2]))
+    assert (None if block is None else len(block.inside)) == scalars
+    assert block is None or not block.banded
 
 
 def test_one_letter_alone_leaks_nothing() -> None:
-    assert PML(1.0).band(Prior([1.0])) is None
-    assert LIP(1.0, 1.0).band(Prior([1.0])) is None
-    assert LDP(1.0).band(Prior([1.0])) is not None
+    assert PML(1.0).block(Prior([1.0])) is None
+    assert LIP(1.0, 1.0).block(Prior([1.0])) is None
+    assert LDP(1.0).block(Prior([1.0])) is not None
 
 
 @pytest.mark.parametrize("keep", [1.0, 1 + 1e-15])
 def test_bands_end_where_the_column_of_ones_just_meets_the_bound(keep: float) -> None:
-    assert ratio_band(keep) is None
-    assert mean_band(np.array([0.25, 0.75]), keep) is None
-    assert mean_band(np.array([0.25, 0.75]), keep, 0.125, 0.125) is None
-    assert mean_band(np.zeros(2), keep, 1.0) is None
+    assert ratio_block(keep) is None
+    assert mean_block(np.array([0.25, 0.75]), keep) is None
+    assert mean_block(np.array([0.25, 0.75]), keep, 0.125, 0.125) is None
+    assert mean_block(np.zeros(2), keep, 1.0) is None
 
 
 # ---------------------------------------------------------------- sets
 
 
-@pytest.mark.parametrize("kind", ["ball", "other centre", "all by ball", "mass", "all", "one law", "box"])
-@settings(max_examples=25, deadline=None)
-@given(case=oracles.cases(5))
-def test_a_split_is_the_least_mean(kind: str, case: oracles.Case) -> None:
-    bound = bounded(kind, case.prior, case.rng)
-    assert bound.over is not None
-    split = bound.over.split()
-    assert split is not None
-    matrix = case.matrix
-    means = split.weights @ matrix + split.least * matrix.min(axis=0) - split.largest * matrix.max(axis=0)
-    assert means == pytest.approx((bound.shape.laws @ matrix).min(axis=0), abs=1e-14)
-    assert (split.weights >= 0).all()
-    assert min(split.least, split.largest) >= 0
-
-
-@pytest.mark.parametrize(
-    "over",
-    [
-        L1Ball([0.5, 0.3, 0.2], 0.4),
-        L1Ball([0.5, 0.3, 0.2], 1.0),
-        Box([0.1, 0.1, 0.1], [0.5, 0.5, 0.5]),
-        Vertices([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
-    ],
-)
-def test_other_sets_do_not_split(over: Any) -> None:
-    assert over.split() is None
-
-
-def test_sets_that_are_one_law_or_all_split_as_such() -> None:
-    one = MinimumMass(4, 0.25).split()
-    every = AllPriors(4).split()
+def test_sets_that_are_one_law_or_all_are_such() -> None:
+    one, every = MinimumMass(4, 0.25).block(0.5), AllPriors(4).block(0.5)
     assert one is not None
     assert every is not None
-    assert one.weights == pytest.approx(0.25)
-    assert one.least == pytest.approx(0.0, abs=1e-15)
-    assert (every.weights == 0).all()
-    assert (every.least, every.largest) == (1.0, 0.0)
+    assert one.weights == pytest.approx(np.full((1, 4), 0.25))
+    assert one.mean is not None
+    assert one.mean[0, 0] == pytest.approx(0.5)
+    assert every.weights is None
+    assert every.lower == pytest.approx(0.5)
 
 
 # ---------------------------------------------------------------- the support function of a small ball

@@ -1,0 +1,157 @@
+"""Where the interior-point method starts: the uniform mechanism, or a neighbour's point pushed inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.arrays import BoolArray, FloatArray
+from pmlopt.backends.structured.block_program import Task, have
+from pmlopt.backends.structured.point import Family, Point
+
+CONSTANT_SHARE = 0.3
+"""The share of constant columns with which a neighbour's point is pushed inside."""
+
+VOID = 1e-300
+"""The multipliers of entries that are not there: their products vanish."""
+
+
+def centre(task: Task) -> Point:
+    """The uniform mechanism, strictly inside, with multipliers for which each entry's cost is met."""
+    n, m = task.costs.shape
+    scalars = np.repeat(task.block.inside[:, None] / m, m, axis=1)
+    hinge = task.block.hinge
+    excess = None if hinge is None else np.full((n, m), hinge.inside / m)
+    slacks = _slacks(task, np.full((n, m), 1 / m), excess, scalars)
+    y = task.costs.mean(axis=1)
+    size = max(float(np.abs(task.costs - y[:, None]).max()) / 2, 1e-3)
+    rows = np.where(task.signs == 0, 0.0, task.signs * size)
+    rows[:n] += y
+    means = np.full((len(task.mean), m), size if task.block.loose else 0.0)
+    return _point(task, slacks, scalars, means, rows, size * np.ones((n, m)))
+
+
+def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
+    """A neighbour's point pushed inside the blocks of this task; None where it is too far or does not fit.
+
+    It is mixed with its own law. The multipliers of the entries are those that its rows and means
+    leave, and enough more for products of one size.
+    """
+    if not _fits(task, arrays):
+        return None
+    n, m = task.costs.shape
+    block, share = task.block, CONSTANT_SHARE
+    matrix = np.maximum(arrays["halfway"], 1e-3 / m)
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    law = task.prior.pmf @ matrix
+    inside = (1 - share) * matrix + share * law
+    scalars = (1 - share) * arrays["scalars"] + share * np.outer(block.inside, law)
+    excess = None
+    if block.hinge is not None:
+        excess = (1 - share) * arrays["excess"] + share * block.hinge.inside * law
+    if len(task.mean) and not block.loose:  # the first scalar is what the mean leaves
+        scalars[0] += task.column_rows(inside, excess, scalars)[0] / task.mean[0, 0]
+    elif block.capped and block.lower.all():
+        scalars[0] = np.sqrt(inside.min(axis=0) * inside.max(axis=0) / (block.lower[0] * block.upper[0]))
+    slacks = _slacks(task, inside, excess, scalars)
+    if not min(slack.min() for slack in slacks.values()) > 0:
+        return None
+    rows, means = arrays["rows"] / task.scale, arrays["means"] / task.scale
+    reduced = task.costs - rows[:n, None] - task.weights.T @ means
+    up, down = np.maximum(reduced, 0.0), np.maximum(-reduced, 0.0)
+    mu = float(np.vdot(up, slacks["above"]))
+    if block.capped:
+        mu += float(np.vdot(down, slacks["below"]))
+    mu = max(mu, 1e-12) / (task.costs.size * (2 if block.capped else 1))
+    return _point(
+        task, slacks, scalars, means, rows, np.full((n, m), max(float(np.abs(reduced).max()), 1e-3)), mu
+    )
+
+
+def kept(task: Task, point: Point | None) -> Mapping[str, NDArray[Any]]:
+    """What `pushed` starts from, in units of the costs as they were."""
+    if point is None:
+        return {}
+    matrix, excess = point.parts(task.allowed, task.hinged)
+    found = {"halfway": matrix, "scalars": point.scalars, "rows": task.scale * point.rows,
+             "means": task.scale * point.means}  # fmt: skip
+    return found if excess is None else {**found, "excess": excess}
+
+
+def _fits(task: Task, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether this is what `kept` has kept of a task of this shape: it may come from a file."""
+    if task.border is not None or task.short or task.allowed is not None:
+        return False
+    n, m = task.costs.shape
+    shapes = {"halfway": (n, m), "scalars": (len(task.block.inside), m), "rows": (task.places[2],),
+              "means": (len(task.mean), m)}  # fmt: skip
+    if task.block.hinge is not None:
+        shapes["excess"] = (n, m)
+    return have(arrays, shapes) and all(
+        arrays[name].dtype.kind == "f" and np.isfinite(arrays[name]).all() for name in shapes
+    )
+
+
+def _slacks(task: Task, matrix: FloatArray, excess: FloatArray | None, scalars: FloatArray) -> Family:
+    """The slacks at a matrix, scalars and r; those of rows that leave none are those of the centre."""
+    block = task.block
+    low = block.lower @ scalars
+    slacks: Family = {"above": _stood_in(matrix - low, task.allowed)}
+    if block.capped:
+        slacks["below"] = _stood_in(block.upper @ scalars - matrix, task.allowed)
+    if block.hinge is not None and excess is not None:
+        cut = excess - block.hinge.sign * (matrix - block.hinge.at @ scalars)
+        slacks["excess"], slacks["cut"] = _stood_in(excess.copy(), task.hinged), _stood_in(cut, task.hinged)
+    if block.floored:
+        slacks["low"] = low
+    if block.loose:
+        slacks["spare"] = task.column_rows(matrix, excess, scalars)
+    if task.loose.any():
+        left = task.signs * (task.coupled(matrix, excess, scalars) - task.bounds)
+        slacks["coupled"] = np.maximum(left, 0.1)[task.loose]
+    return slacks
+
+
+def _point(
+    task: Task,
+    slacks: Family,
+    scalars: FloatArray,
+    means: FloatArray,
+    rows: FloatArray,
+    most: FloatArray,
+    mu: float | None = None,
+) -> Point:
+    """A point with multipliers that meet the equations of P and more: `most`, or mu / slack if less."""
+    n = len(task.costs)
+
+    def more(name: str) -> FloatArray:
+        return most if mu is None else np.minimum(mu / slacks[name], most)
+
+    reduced = task.costs - rows[:n, None] - task.weights.T @ means
+    if task.border is not None:
+        reduced -= np.tensordot(rows[task.places[0] : task.places[1]], task.matrices, 1)
+    duals: Family = {"above": np.maximum(reduced, 0.0) + more("above")}
+    if task.block.capped:
+        duals["below"] = np.maximum(-reduced, 0.0) + more("below")
+    if task.block.hinge is not None:
+        duals["excess"], duals["cut"] = more("excess").copy(), more("cut").copy()
+    if "low" in slacks:
+        duals["low"] = most.sum(axis=0) if mu is None else mu / slacks["low"]
+    if task.block.loose:
+        duals["spare"] = means.copy()
+    if task.loose.any():
+        duals["coupled"] = (task.signs * rows)[task.loose]
+    for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinged),
+                        ("cut", task.hinged)):  # fmt: skip
+        if where is not None and name in duals:
+            duals[name][~where] = VOID
+    low = task.block.lower @ scalars
+    return Point(slacks, duals, low, scalars, means, rows)
+
+
+def _stood_in(part: FloatArray, where: BoolArray | None) -> FloatArray:
+    """Distances with one in the place of those that are not there."""
+    return part if where is None else np.where(where, part, 1.0)
