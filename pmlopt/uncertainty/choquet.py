@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.uncertainty.prior_set import PriorSet
-from pmlopt.uncertainty.support_functions import Piece, largest_gains, two_values
+from pmlopt.uncertainty.support_functions import Piece, largest_gain, two_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class ChoquetSet(PriorSet):
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
         if self.vacuous:
             return two_values(p, gains, keep)
-        return float(largest_gains(self.pieces, p, gains, keep).max())
+        return largest_gain(self.pieces, p, gains, keep)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:

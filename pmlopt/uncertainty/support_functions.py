@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.backends.structured.small_systems import cholesky, solved
 
 _MAX_ITERATIONS = 200
 """Iterations after which a search ends with the bound in hand, which is valid; a dozen are usual."""
@@ -40,61 +42,71 @@ class Piece:
         return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
 
 
-def largest_gains(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-    """(M,) the support function of the columns that PML over a set allows, at each column g of gains.
+def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> float:
+    """Support function of the columns that PML over a set allows: the largest value, over columns g of gains, of
 
     `max <p g, v>` over v >= 0 with `<p, v> = 1` and `keep max v <= min_Q <Q, v>`.
 
-    It is the least tau for which `<p (g - tau), v> <= 0` on all such v, and by duality
+    It is the least tau for which `<p (g - tau), v> <= 0` on all such v and for all g, and by duality
     `max_v <a, v> <= min_{theta >= 0} max_i piece_i(a, theta) - theta keep` for v with entries up to one.
     Every tau at which the right side is at most 0 is a bound: nothing rests on how the searches ended.
 
     Args:
         pieces: convex functions of theta whose largest is `min_Q sum_x (a[x] + theta Q[x])^+`.
         p: (N,).
-        gains: (N, M).
+        gains: (N, M) the columns g.
         keep: in (0, 1].
 
     Examples:
         >>> uniform = (Piece(np.full(4, 0.25), 1.0),)  # one prior: the mean over the largest half
-        >>> largest_gains(uniform, np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5).round(9)
-        array([3.])
+        >>> round(largest_gain(uniform, np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
+        3.0
     """
     means, tops = p @ gains, gains.max(axis=0)
     if keep >= 1:
-        return means
+        return float(means.max())
 
-    def excess(tau: FloatArray) -> FloatArray:
-        costs = p[:, None] * (gains - tau)
+    def excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
+        costs = p[:, None] * (gains[:, columns] - tau)
         value, theta = _least(pieces, costs, keep)
         return value + _rounding(costs, theta)
 
-    return _root(excess, means, tops)
+    return _largest_root(excess, np.arange(gains.shape[1]), float(means.max()), float(tops.max()))
 
 
-def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float, known: FloatArray) -> float:
-    """The largest entry of `largest_gains` over columns g, for the convex hull of the (K, N) laws.
+def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float) -> float:
+    """The same as `largest_gain` for the convex hull of the (K, N) laws.
 
-    Here theta has a coordinate for each law, and a linear program finds it: `min tau` subject to
-    `sum_x (p (g - tau) + theta laws)^+ <= keep sum(theta)`. Columns whose `known` (M,) bound is below what
-    others reach are left out. Nothing rests on the program: only its theta is used, and any would do.
+    Here theta has a coordinate for each law: that of `min sum_x (p (g - tau) + theta laws)^+ - keep sum(theta)`,
+    whose multipliers are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on how
+    well: only theta is used, and any would do.
     """
-    if len(laws) == 1:
-        return float(known.max())
-    reached = -np.inf
-    for column in np.argsort(-known, kind="stable"):
-        if known[column] <= reached:
+    weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
+    if keep >= 1:
+        return float(low.max())
+    columns = np.arange(gains.shape[1])
+    for _ in range(_MIXTURES):
+        gain = gains[:, columns]
+        theta, column = _mixtures(laws, weights * (gain - low[columns]), keep)
+        fixed = _Fixed(theta, laws, weights, gain, keep)
+        high[columns] = np.minimum(high[columns], _root(fixed.excess, low[columns], high[columns]))
+        low[columns] = np.maximum(low[columns], (weights * gain * column).sum(axis=0) / (p @ column))
+        columns = np.flatnonzero((high > low.max()) & (high - low > _SHARP * (np.abs(high) + np.abs(low))))
+        if not len(columns):
             break
-        gain = gains[:, [column]]
-        fixed = _Fixed(_mixture(laws, p, gain[:, 0], keep), laws, p[:, None], gain, keep)
-        bound = _root(fixed.excess, p @ gain, known[[column]])
-        reached = max(reached, float(bound[0]))
-    return reached
+    return float(high.max())
+
+
+_MIXTURES, _SHARP = 8, 1e-13
+"""How often theta follows tau at most, four times are usual; and the relative width at which it ends."""
+
+_CENTRALITY, _BOUNDARY_FRACTION, _LEAST_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
+"""Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Fixed:
-    """The dual problem of one column of gains, at fixed multipliers theta of the laws."""
+    """The dual problems of columns of gains, at fixed multipliers theta of the laws."""
 
     theta: FloatArray
     laws: FloatArray
@@ -103,27 +115,82 @@ class _Fixed:
     keep: float
 
     def excess(self, tau: FloatArray) -> FloatArray:
-        costs, total = self.weights * (self.gain - tau), float(self.theta.sum())
-        value = np.maximum(costs + (self.theta @ self.laws)[:, None], 0.0).sum(axis=0) - total * self.keep
-        return np.asarray(value + _rounding(costs, np.array([total])))
+        costs, total = self.weights * (self.gain - tau), self.theta.sum(axis=0)
+        value = np.maximum(costs + self.laws.T @ self.theta, 0.0).sum(axis=0) - total * self.keep
+        return np.asarray(value + _rounding(costs, total))
 
 
-def _mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-    """(K,) the theta that minimises tau, by a linear program in (tau, theta, the positive parts)."""
-    from scipy.optimize import linprog
+def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+    """About the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - keep sum(theta)`, by column.
 
-    k, n = laws.shape
-    costs = np.concatenate([[1.0], np.zeros(k + n)])
-    parts = np.hstack([-p[:, None], laws.T, -np.eye(n)])
-    total = np.concatenate([[0.0], np.full(k, -keep), np.ones(n)])
-    answer = linprog(
-        costs,
-        A_ub=np.vstack([parts, total]),
-        b_ub=np.append(-p * gains, 0.0),
-        bounds=[(None, None)] + [(0, None)] * (k + n),
-        method="highs",
-    )
-    return np.zeros(k) if answer.x is None else np.asarray(np.maximum(answer.x[1 : 1 + k], 0.0))
+    They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= keep`: by a primal-dual path
+    from a point inside, for all columns at once, with a step length for each. The v (N, M) come with them.
+    """
+    units = np.abs(costs).max(axis=0) + np.finfo(float).tiny
+    v, rest = np.full(costs.shape, (1 + keep) / 2), np.full(costs.shape, (1 - keep) / 2)
+    theta = np.ones((len(laws), len(units)))
+    spare = (1 - keep) / 2 * theta
+    reduced = costs / units + laws.T @ theta
+    low, high = np.maximum(-reduced, 0.0) + 1, np.maximum(reduced, 0.0) + 1
+    able = np.ones(len(units), dtype=bool)
+    for _ in range(_MAX_STEPS):
+        gap = (low * v + high * rest).sum(axis=0) + (theta * spare).sum(axis=0)
+        if not able.any():
+            break
+        target = _CENTRALITY * gap / (2 * len(v) + len(laws))
+        psi = 1 / (low / v + high / rest)
+        push = psi * (target / v - target / rest + high - low)
+        system = np.einsum("ix,jx,xy->ijy", laws, laws, psi, optimize=True)
+        system[np.diag_indices(len(laws))] += spare / theta
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            dtheta = solved(cholesky(system), target / theta - spare - laws @ push)
+        able = np.isfinite(dtheta).all(axis=0) & (gap > _LEAST_GAP)
+        dtheta, push = np.where(able, dtheta, 0.0), np.where(able, push, 0.0)
+        dv = push + psi * (laws.T @ dtheta)
+        steps = (
+            (v, dv),
+            (rest, -dv),
+            (spare, laws @ dv),
+            (low, (target - low * dv) / v - low),
+            (high, (target + high * dv) / rest - high),
+            (theta, dtheta),
+        )
+        shortest = np.min([(step / at).min(axis=0) for at, step in steps], axis=0)
+        length = -_BOUNDARY_FRACTION / np.minimum(shortest, -_BOUNDARY_FRACTION) * able
+        v, rest, spare, low, high, theta = (at + length * step for at, step in steps)
+    return theta * units, v
+
+
+def _largest_root(
+    function: Callable[[float, NDArray[np.intp]], FloatArray],
+    columns: NDArray[np.intp],
+    low: float,
+    high: float,
+) -> float:
+    """The largest zero of decreasing functions, approached from the right: as `_root`, for the largest of them.
+
+    Columns whose function is not positive at the left end are left out.
+    """
+    values = function(low, columns)
+    columns = columns[values > 0]
+    if not len(columns):
+        return low
+    at_low, at_high, side = float(values.max()), float(function(high, columns).max()), 0.0
+    for _ in range(_MAX_ITERATIONS):
+        if not (high - low > 4e-16 * (abs(low) + abs(high)) and at_high < 0):
+            break
+        middle = low + (high - low) * at_low / (at_low - at_high)
+        if not low < middle < high:
+            middle = (low + high) / 2
+        values = function(middle, columns)
+        value = float(values.max())
+        if value > 0:
+            columns, at_high = columns[values > 0], at_high / 2 if side > 0 else at_high
+            low, at_low, side = middle, value, 1.0
+        else:
+            at_low = at_low / 2 if side < 0 else at_low
+            high, at_high, side = middle, value, -1.0
+    return high
 
 
 def _rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from pmlopt.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_arra
 from pmlopt.backends.structured.block import Block, hull_block, mean_block
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, PriorSet, check_possible
-from pmlopt.uncertainty.support_functions import Piece, best_mixture, largest_gains
+from pmlopt.uncertainty.support_functions import Piece, best_mixture, largest_gain
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -104,8 +104,9 @@ class Vertices(PriorSet):
         return {} if len(self.laws) == 1 else {"least_mean": self.least_mean(matrix)[None, :]}
 
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        alone = [largest_gains((Piece(law, 1.0),), p, gains, keep) for law in self.laws]
-        return best_mixture(self.laws, p, gains, keep, np.min(alone, axis=0))
+        if len(self.laws) == 1:
+            return largest_gain((Piece(self.laws[0], 1.0),), p, gains, keep)
+        return best_mixture(self.laws, p, gains, keep)
 
     def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
         high, room = inner @ self.laws.T, outer @ self.laws.T

@@ -1,14 +1,16 @@
-"""Requirements in column blocks that are no bands, and dense linear programs with masks, short rows and borders."""
+"""Requirements in column blocks that are no bands, and dense linear programs with what goes beside them."""
 
 from __future__ import annotations
 
 import numpy as np
-from oracles.designs import FloatArray
+from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from pmlopt import PML, Box, L1Ball, MaximalLeakage, Prior, Vertices
 from pmlopt.backends.structured.block_program import Task
 from pmlopt.privacy import Requirement
+
+BoolArray = NDArray[np.bool_]
 
 WIDE = ("maximal leakage", "wide ball", "bounds on both sides", "hull", "unseen letter", "known letter")
 """The kinds, by name."""
@@ -70,8 +72,8 @@ def least_cost_within(task: Task) -> float:
     return float(answer.fun)
 
 
-def random_mask(rng: np.random.Generator, n: int, m: int) -> FloatArray:
+def random_mask(rng: np.random.Generator, n: int, m: int) -> BoolArray:
     """(N, M) about a third of the entries, none of the first output."""
     mask = rng.random((n, m)) < 0.7
     mask[:, 0] = True
-    return np.asarray(mask)
+    return mask

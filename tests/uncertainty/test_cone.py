@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from pmlopt import LDP, PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices, design, solve
 from pmlopt.programs.subconvex.allowed_columns import column_space
 from pmlopt.uncertainty import ChoquetSet, Cone
-from pmlopt.uncertainty.support_functions import Piece, largest_gains
+from pmlopt.uncertainty.support_functions import Piece, largest_gain
 from pmlopt.utility import TotalVariation
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -105,8 +105,8 @@ def test_for_one_prior_it_is_the_mean_over_the_largest_mass(seed: int, keep: flo
     case = oracles.random_case(rng, int(rng.integers(2, 8)), 3)
     p = case.prior.pmf
     expected = PML(-math.log(keep)).relaxation(case.prior, case.gains)
-    found = largest_gains((Piece(p, 1.0),), p, case.gains, keep)
-    assert found.max() == pytest.approx(expected, abs=1e-9)
+    found = largest_gain((Piece(p, 1.0),), p, case.gains, keep)
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])

@@ -1,4 +1,4 @@
-"""Designs in column blocks with entries that must be zero, rows that may stay short, and constraints beside."""
+"""Designs in column blocks with entries kept at zero, rows that may stay short, and constraints beside."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_entries_that_must_be_zero(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_how_much_of_the_rows_can_be_filled(seed: int) -> None:
-    """Minus the largest mass of rows that may stay short: all of it iff there is a mechanism with these zeros."""
+    """The largest mass of rows that may stay short is all of it iff a mechanism has these zeros."""
     rng = np.random.default_rng([91, seed])
     task = some_task(rng)
     allowed = random_mask(rng, *task.costs.shape)

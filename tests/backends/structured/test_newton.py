@@ -146,7 +146,9 @@ class Conditions:
                 means = means - part["spare"]
         return np.asarray(left, dtype=np.longdouble), np.asarray(means, dtype=np.longdouble)
 
-    def left(self, vector: Long) -> Long:
+    def left(  # noqa: C901
+        self, vector: Long
+    ) -> Long:
         """What is left of the equations, and the slopes of the Lagrangian in what is no multiplier."""
         task, block, part = self.task, self.task.block, self.parts(vector)
         dual = {name: part[f"dual {name}"] for name in self.at.duals}
