@@ -43,9 +43,9 @@ class Piece:
 
 
 def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> float:
-    """Support function of the columns that PML over a set allows: the largest value, over columns g of gains, of
+    """The support function of the columns that PML over a set allows, at the best column g of gains.
 
-    `max <p g, v>` over v >= 0 with `<p, v> = 1` and `keep max v <= min_Q <Q, v>`.
+    `max <p g, v>` over g, and over v >= 0 with `<p, v> = 1` and `keep max v <= min_Q <Q, v>`.
 
     It is the least tau for which `<p (g - tau), v> <= 0` on all such v and for all g, and by duality
     `max_v <a, v> <= min_{theta >= 0} max_i piece_i(a, theta) - theta keep` for v with entries up to one.
@@ -77,9 +77,9 @@ def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep
 def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float) -> float:
     """The same as `largest_gain` for the convex hull of the (K, N) laws.
 
-    Here theta has a coordinate for each law: that of `min sum_x (p (g - tau) + theta laws)^+ - keep sum(theta)`,
-    whose multipliers are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on how
-    well: only theta is used, and any would do.
+    Here theta has a coordinate for each law, and minimises `sum_x (p (g - tau) + theta laws)^+ - keep theta`;
+    the multipliers of that are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on
+    how well: only theta is used, and any would do.
     """
     weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
     if keep >= 1:
@@ -121,10 +121,10 @@ class _Fixed:
 
 
 def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
-    """About the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - keep sum(theta)`, by column.
+    """About the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - keep theta`, by column.
 
-    They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= keep`: by a primal-dual path
-    from a point inside, for all columns at once, with a step length for each. The v (N, M) come with them.
+    They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= keep`: by a primal-dual
+    path from a point inside, for all columns at once, with a step length for each. The v (N, M) come too.
     """
     units = np.abs(costs).max(axis=0) + np.finfo(float).tiny
     v, rest = np.full(costs.shape, (1 + keep) / 2), np.full(costs.shape, (1 - keep) / 2)
@@ -167,7 +167,7 @@ def _largest_root(
     low: float,
     high: float,
 ) -> float:
-    """The largest zero of decreasing functions, approached from the right: as `_root`, for the largest of them.
+    """The largest zero of decreasing functions, approached from the right: `_root` for the largest of them.
 
     Columns whose function is not positive at the left end are left out.
     """

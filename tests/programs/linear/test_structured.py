@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from oracles import designs as oracles
 from oracles.bands import FLOORED, KINDS, Bounded, bounded, least_cost
+from oracles.blocks import WIDE, wide
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
 from pmlopt.backends.outcome import Options
@@ -127,6 +128,21 @@ def assert_certified(case: Instance, result: Result[Any]) -> None:
 def test_random_instances_reach_the_reference_optimum(kind: str, seed: int) -> None:
     case = instance(kind, seed)
     assert_proved(case, solve(case.program, "structured"))
+
+
+@pytest.mark.parametrize("kind", WIDE)
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_that_are_no_bands_reach_what_the_declared_program_does(kind: str, seed: int) -> None:
+    rng = np.random.default_rng([77, WIDE.index(kind), seed])
+    n, m = int(rng.integers(3, 9)), int(rng.integers(2, 9))
+    prior = Prior(oracles.random_prior(rng, n))
+    privacy = wide(kind, prior, rng, float(rng.uniform(0.05, 2.0)))
+    program = design(prior, privacy, ExpectedGain(rng.normal(size=(n, m))))
+    found = solve(program, "structured")
+    program.problem.solve(solver="HIGHS")
+    assert found.value == pytest.approx(float(program.problem.value), abs=1e-7 * program.scale)
+    assert found.gap <= 1e-7 * program.scale
+    assert found.certificate.verify()
 
 
 def test_the_random_instances_are_of_all_kinds() -> None:
