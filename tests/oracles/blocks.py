@@ -52,7 +52,7 @@ def least_cost_within(task: Task) -> float:
         equal.append(sums)
         right.append(np.ones(n))
     if task.border is not None:
-        flat, least = task.border.matrices.reshape(-1, n * m), task.border.least
+        flat, least = task.border.rows.toarray(), task.border.least
         rows.append(-flat[~task.border.equal])
         limits.append(-least[~task.border.equal])
         equal.append(flat[task.border.equal])

@@ -12,22 +12,8 @@ from numpy.typing import NDArray
 
 from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.backends.structured.block import Block
+from pmlopt.backends.structured.border import Border
 from pmlopt.prior import Prior
-
-
-@dataclass(frozen=True, eq=False)
-class Border:
-    """Linear constraints on the whole matrix: `<matrices[b], P> >= least[b]`, or equal to it.
-
-    Attributes:
-        matrices: (B, N, M).
-        least: (B,).
-        equal: (B,) where it is an equality.
-    """
-
-    matrices: FloatArray
-    least: FloatArray
-    equal: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,14 +82,14 @@ class Task:
         """The most that the r of a letter may add up to, if there is such a bound."""
         return None if self.block.hinge is None else self.block.hinge.budget
 
-    @cached_property
-    def matrices(self) -> FloatArray:
-        """(B, N, M) those of the border."""
-        return np.zeros((0, *self.costs.shape)) if self.border is None else self.border.matrices
-
     def multipliers(self, rows: FloatArray) -> FloatArray:
         """(N,) those of the certificate, from those of the coupling rows in this program."""
         return np.asarray(-self.scale * rows[: self.prior.size] / self.prior.pmf)
+
+    def reduced(self, rows: FloatArray, means: FloatArray) -> FloatArray:
+        """(N, M) the costs less what the rows are worth, at these multipliers."""
+        out = self.costs - rows[: self.prior.size, None] - self.weights.T @ means
+        return out if self.border is None else out - self.border.priced(self.split(rows)[2])
 
     def column_rows(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
         """(K, M) `weights'v - costs'r - mean'u`, of each column."""
@@ -117,7 +103,7 @@ class Task:
     def places(self) -> tuple[int, int, int]:
         """Where the border begins and ends among the coupling rows, and how many rows there are."""
         first = self.prior.size * (1 if self.budget is None else 2)
-        last = first + len(self.matrices)
+        last = first + (0 if self.border is None else len(self.border))
         return first, last, last + (self.block.total is not None)
 
     @cached_property
@@ -153,7 +139,8 @@ class Task:
             return np.asarray(sums)
         budgets = [] if self.budget is None or r is None else -r.sum(axis=1)
         total = [] if self.block.total is None else [-u[0].sum()]
-        return np.concatenate([sums, budgets, np.einsum("bxy,xy->b", self.matrices, v), total])
+        border = np.zeros(0) if self.border is None else self.border.at(v)
+        return np.concatenate([sums, budgets, border, total])
 
     def split(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Numbers for the coupling rows apart: sums of the rows, budgets, the border, the total."""

@@ -126,7 +126,8 @@ class Newton:
         parts = [part]
         if self.hinge is not None and task.budget is not None:
             parts.append(-self.sway * (part if scalar is None else part - self.hinge.at[scalar]))
-        parts.append(np.einsum("bxy,xy->by", task.matrices, part))
+        if task.border is not None:
+            parts.append(task.border.by_output(part))
         if self.block.total is not None:
             parts.append(np.full((1, part.shape[1]), -1.0 if scalar == 0 else 0.0))
         return np.concatenate(parts)
@@ -159,14 +160,15 @@ class Newton:
         """What the entries by themselves make in the lower triangle of the system of the coupling rows."""
         task, letters, (first, last, _) = self.task, np.arange(len(self.psi)), self.task.places
         total[letters, letters] += self.psi.sum(axis=1)
-        moved = task.matrices * self.psi
-        total[first:last, : len(letters)] += moved.sum(axis=2)
-        total[first:last, first:last] += np.einsum("bxy,cxy->bc", moved, task.matrices, optimize=True)
+        if task.border is not None:
+            total[first:last, : len(letters)] += task.border.by_letter(self.psi)
+            total[first:last, first:last] += task.border.square(self.psi)
         if task.budget is not None:
             swayed, budgets = self.sway * self.psi, len(letters) + letters
             total[budgets, letters] -= swayed.sum(axis=1)
             total[budgets, budgets] += (swayed * self.sway + self.loss).sum(axis=1)
-            total[first:last, len(letters) : first] -= np.einsum("bxy,xy->bx", moved, self.sway)
+            if task.border is not None:
+                total[first:last, len(letters) : first] -= task.border.by_letter(swayed)
 
     def _residuals(self) -> None:
         """What is missing of each equation at the point."""
@@ -199,7 +201,7 @@ class Newton:
         """(N, M) what the entries have in the rows, at these multipliers."""
         out = self.task.weights.T @ means
         out += sums[:, None]
-        return out if not len(border) else np.asarray(out + np.tensordot(border, self.task.matrices, 1))
+        return out if self.task.border is None else np.asarray(out + self.task.border.priced(border))
 
     def _priced_r(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
         """(N, M) what the r have in the rows, at these multipliers."""

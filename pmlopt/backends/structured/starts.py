@@ -60,7 +60,7 @@ def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
     if not min(slack.min() for slack in slacks.values()) > 0:
         return None
     rows, means = arrays["rows"] / task.scale, arrays["means"] / task.scale
-    reduced = task.costs - rows[:n, None] - task.weights.T @ means
+    reduced = task.reduced(rows, means)
     up, down = np.maximum(reduced, 0.0), np.maximum(-reduced, 0.0)
     mu = float(np.vdot(up, slacks["above"]))
     if block.capped:
@@ -125,14 +125,11 @@ def _point(
     mu: float | None = None,
 ) -> Point:
     """A point with multipliers that meet the equations of P and more: `most`, or mu / slack if less."""
-    n = len(task.costs)
 
     def more(name: str) -> FloatArray:
         return most if mu is None else np.minimum(mu / slacks[name], most)
 
-    reduced = task.costs - rows[:n, None] - task.weights.T @ means
-    if task.border is not None:
-        reduced -= np.tensordot(rows[task.places[0] : task.places[1]], task.matrices, 1)
+    reduced = task.reduced(rows, means)
     duals: Family = {"above": np.maximum(reduced, 0.0) + more("above")}
     if task.block.capped:
         duals["below"] = np.maximum(-reduced, 0.0) + more("below")

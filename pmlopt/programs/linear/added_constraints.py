@@ -11,7 +11,8 @@ from scipy import sparse
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.programs.linear.program import LinearDesign
 
-_CONVEX = (cp.constraints.Equality, cp.constraints.Inequality)
+CONVEX = (cp.constraints.Equality, cp.constraints.Inequality)
+"""Constraints with an expression: `expr == 0` and `expr <= 0`."""
 
 
 def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
@@ -31,7 +32,7 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     variables: dict[int, cp.Variable] = {}
     constant = size = 0.0
     for constraint in program.added.values():
-        if not isinstance(constraint, _CONVEX):
+        if not isinstance(constraint, CONVEX):
             return program.centred, math.inf
         equality = isinstance(constraint, cp.constraints.Equality)
         if constraint.dual_value is None:
@@ -40,7 +41,7 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
         multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
         constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
         size += float(np.abs(multiplier).sum()) * _largest(constraint.expr)
-        gradients = _gradients(constraint)
+        gradients = gradients_of(constraint)
         if gradients is None:
             return program.centred, math.inf
         for variable, gradient in gradients.items():
@@ -69,12 +70,12 @@ def unit(constraint: cp.Constraint) -> float:
 
     A violation of 1e-14 is small in a constraint of size one and everything in one of size 1e-13.
     """
-    gradients = _gradients(constraint) if isinstance(constraint, _CONVEX) else None
+    gradients = gradients_of(constraint) if isinstance(constraint, CONVEX) else None
     largest = max((abs(gradient).max() for gradient in (gradients or {}).values()), default=1.0)
     return float(min(1.0, largest)) or 1.0
 
 
-def _gradients(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
+def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
     """A constraint's slopes by variable, (entries of the variable, rows); None where cvxpy has none."""
     try:
         gradients = constraint.expr.grad

@@ -113,7 +113,7 @@ class LinearMethod(Method[LinearDesign, Start, LinearCertificate]):
             arrays = near.arrays if near is not None and near.solver == self.name else None
             if self.name == structured.NAME:
                 return structured.run(program, task, options, arrays)
-            if task.block.banded:
+            if _banded(program):
                 return simplex.run(task, options, start.useful, arrays)
         if self.name in highs.METHODS:
             warm = start.useful
@@ -143,7 +143,8 @@ class Facts:
     Attributes:
         linear: whether it is a linear program.
         banded: whether it is one whose columns are in bands, without constraints of a person's own.
-        blocked: whether it is one in column blocks, of which bands are the simplest.
+        blocked: whether it is one in column blocks, of which bands are the simplest, with at most N linear
+            constraints beside.
         entries: N M.
         known: whether a closed form is known to be optimal.
         vertex: whether it is a vertex from which the simplex gains.
@@ -276,10 +277,10 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
                     f"no closed form is known to be optimal for {program!r}: use auto"
                 )
         elif name == structured.NAME:
-            if program.block is None:
+            if task_of(program) is None:
                 raise SolverUnavailableError(
                     f"{name} solves designs with an expected gain or loss, under a bound above 0 nats and "
-                    "without constraints of your own: use auto"
+                    f"with at most {program.prior.size} linear constraints of your own: use auto"
                 )
         elif name in highs.METHODS:
             if not _banded(program) and not program.problem.is_lp():
@@ -317,7 +318,7 @@ def _facts(program: LinearDesign, start: Start) -> Facts:
     return Facts(
         linear=banded or program.problem.is_lp(),
         banded=banded,
-        blocked=program.block is not None,
+        blocked=task_of(program) is not None,
         entries=program.table.size,
         known=start.from_formula,
         vertex=start.from_formula and start.useful is not None,
@@ -326,4 +327,4 @@ def _facts(program: LinearDesign, start: Start) -> Facts:
 
 
 def _banded(program: LinearDesign) -> bool:
-    return program.block is not None and program.block.banded
+    return not program.added and program.block is not None and program.block.banded

@@ -72,8 +72,8 @@ class LinearDesign(Design[LinearCertificate]):
 
     @cached_property
     def block(self) -> Block | None:
-        """What is asked of each column; None where there is no such form, or constraints were added."""
-        return None if self.added else self.privacy.block(self.prior)
+        """What the requirement asks of each column; None where there is no such form."""
+        return self.privacy.block(self.prior)
 
     @property
     def constant(self) -> float:

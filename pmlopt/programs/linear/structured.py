@@ -20,6 +20,7 @@ from pmlopt.backends.threads import one_thread
 from pmlopt.closed_forms import constant
 from pmlopt.errors import MechanismError
 from pmlopt.exact.repair import roughly
+from pmlopt.programs.linear.added_rows import added_rows
 from pmlopt.programs.linear.dual_bound import raw_bound
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.utility.linear import expectation
@@ -36,7 +37,7 @@ def run(
     """Solve a design in column blocks to the certified gap that was asked for.
 
     Args:
-        program: the design.
+        program: the design; constraints that were added get their multipliers.
         task: the same as numbers.
         options: what was asked.
         arrays: what `kept` has kept of a neighbour's solve.
@@ -45,28 +46,46 @@ def run(
     near = None if arrays is None else pushed(task, arrays)
     start = centre(task) if near is None else near
 
+    added = added_rows(program) if program.added else None
+
+    def gap(matrix: FloatArray, rho: FloatArray, point: Point) -> float:
+        """What the multipliers leave open of a mechanism's value, in units of the task's costs.
+
+        But for rounding: to steer by, not to claim.
+        """
+        gains, more = program.centred, 0.0
+        if added is not None:
+            gains, more = added.bound_of(gains, program.prior, added.multipliers(task, point))
+        bound = raw_bound(program.prior, program.privacy, gains, rho) + more
+        return abs(bound - expectation(program.prior, program.centred, matrix)) / task.scale
+
     def gap_of(point: Point) -> float:
         try:
-            matrix = roughly(program.prior, program.privacy, point.mechanism)
+            matrix = roughly(program.prior, program.privacy, point.parts(task.allowed, task.hinged)[0])
         except MechanismError:  # far from any mechanism
             return np.inf
-        return _gap(program, matrix, task.multipliers(point.rows)) / task.scale
+        return gap(matrix, task.multipliers(point.rows), point)
 
     allowed = program.allowed_gap(options.tolerance) / task.scale
     halfway = START_GAP_SHARE * program.scale / task.scale
     ready = time.perf_counter()
     with one_thread():
         ending = minimise(task, start, gap_of, allowed / 2, halfway, options.time_limit)
-    found, message = Found(ending.point.mechanism, task.multipliers(ending.point.rows)), ending.message
+    found, message = (
+        Found(ending.point.parts(task.allowed, task.hinged)[0], task.multipliers(ending.point.rows)),
+        ending.message,
+    )
     proved = ending.gap <= allowed
-    if not proved:  # at a level of next to nothing there is hardly an inside to move in
+    if added is not None:
+        added.save(added.multipliers(task, ending.point))
+    elif not proved:  # at a level of next to nothing there is hardly an inside to move in
         still = constant(program.prior, program.centred).matrix
         worth = (still * program.centred).sum(axis=1)
-        if _gap(program, still, worth) / task.scale <= allowed:
+        if gap(still, worth, ending.point) <= allowed:
             found, message, proved = Found(still, worth), "a constant is within the tolerance", True
     return Outcome(
         state="point",
-        finished=proved,
+        finished=proved and added is None,  # with rows of one's own the certificate has the last word
         message=message,
         iterations=ending.iterations,
         warm_started=near is not None,
@@ -77,17 +96,15 @@ def run(
     )
 
 
-def _gap(program: LinearDesign, matrix: FloatArray, rho: FloatArray) -> float:
-    """What the multipliers leave open of a mechanism's value, but for rounding: to steer by, not to claim."""
-    prior, gains = program.prior, program.centred
-    return raw_bound(prior, program.privacy, gains, rho) - expectation(prior, gains, matrix)
-
-
 def task_of(program: object) -> Task | None:
-    """The program as numbers; None where constraints were added, or the requirement has no blocks."""
+    """The program as numbers; None where the requirement has no blocks, or what was added is no few rows."""
     if not isinstance(program, LinearDesign) or program.block is None:
         return None
     costs = -program.prior.pmf[:, None] * program.centred
     largest = float(np.abs(costs).max())
     scale = largest if largest > 0 else 1.0
-    return Task(program.prior, costs / scale, scale, program.block)
+    task = Task(program.prior, costs / scale, scale, program.block)
+    if not program.added:
+        return task
+    added = added_rows(program)
+    return None if added is None else added.beside(task)

@@ -10,7 +10,8 @@ from oracles.blocks import least_cost_within, random_mask
 from oracles.designs import random_prior
 
 from pmlopt import LDP, PML, ExpectedGain, Prior, design
-from pmlopt.backends.structured.block_program import Border, Task, attainable
+from pmlopt.backends.structured.block_program import Task, attainable
+from pmlopt.backends.structured.border import Border
 from pmlopt.backends.structured.interior_point import minimise
 from pmlopt.backends.structured.starts import centre
 from pmlopt.programs.linear.structured import task_of
@@ -36,7 +37,7 @@ def least(task: Task) -> float:
     if task.allowed is not None:
         assert (matrix[~task.allowed] == 0).all()
     if task.border is not None:
-        reached = (task.border.matrices * matrix).sum(axis=(1, 2)) - task.border.least
+        reached = task.border.rows @ matrix.ravel() - task.border.least
         assert (reached > -1e-7).all()
         assert reached[task.border.equal] == pytest.approx(0.0, abs=1e-7)
     return float((task.costs * matrix).sum())
@@ -71,7 +72,7 @@ def test_constraints_on_the_matrix(seed: int) -> None:
     uniform = matrices.mean(axis=2).sum(axis=1)  # what the uniform mechanism reaches
     equal = np.arange(len(matrices)) == 2
     task = replace(
-        task, border=Border(matrices, uniform - np.where(equal, 0.0, 0.05), equal), short=seed % 4 == 3
+        task, border=Border.of(matrices, uniform - np.where(equal, 0.0, 0.05), equal), short=seed % 4 == 3
     )
     assert least(task) == pytest.approx(least_cost_within(task), abs=1e-7)
 

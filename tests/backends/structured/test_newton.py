@@ -14,7 +14,8 @@ from oracles.blocks import WIDE, wide
 from oracles.designs import FloatArray, random_prior
 
 from pmlopt import ExpectedGain, Prior, design
-from pmlopt.backends.structured.block_program import Border, Task
+from pmlopt.backends.structured.block_program import Task
+from pmlopt.backends.structured.border import Border
 from pmlopt.backends.structured.interior_point import _iterate
 from pmlopt.backends.structured.newton import Newton
 from pmlopt.backends.structured.point import Family, Point
@@ -35,7 +36,7 @@ def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> Task:
     task = task_of(design(prior, privacy, ExpectedGain(rng.normal(size=(n, m)))))
     assert task is not None
     if kind in ("border", "short"):
-        border = Border(rng.normal(size=(3, n, m)), rng.normal(size=3), np.array([True, False, False]))
+        border = Border.of(rng.normal(size=(3, n, m)), rng.normal(size=3), np.array([True, False, False]))
         task = replace(task, border=border, short=kind == "short")
     return task
 
@@ -131,7 +132,7 @@ class Conditions:
         if block.hinge is not None and block.hinge.budget is not None:
             rows.append(-part["r"].sum(axis=1))
         if task.border is not None:
-            rows.append((task.border.matrices * matrix).sum(axis=(1, 2)))
+            rows.append(task.border.rows @ matrix.ravel())
         if block.total is not None:
             rows.append(-part["u"][:1].sum(axis=1))
         left = np.concatenate(rows) - task.bounds
@@ -173,7 +174,7 @@ class Conditions:
                 in_r = in_r + block.hinge.costs.T @ part["z"]
             slopes.append(in_r + np.array(budgets)[:, None] if budgets else in_r)
         if task.border is not None:
-            for matrix in task.border.matrices:
+            for matrix in task.border.rows.toarray().reshape(-1, *task.costs.shape):
                 in_p = in_p - rest.pop(0) * matrix
         if block.total is not None:
             in_u[0] += rest.pop(0)

@@ -110,9 +110,10 @@ def test_the_very_largest_are_not_left_to_the_simplex(start: str | None) -> None
     assert "highs" not in tried
 
 
-def test_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> None:
+def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> None:
     program = linear(LARGE)
-    assert "structured" not in names(program.with_constraints(cap=program.mechanism[0, 0] <= 0.5))
+    assert names(program.with_constraints(cap=program.mechanism[0, 0] <= 0.5))[0] == "structured"
+    assert "structured" not in names(program.with_constraints(caps=program.mechanism <= 0.5))
     still = design(Prior.uniform(LARGE), PML(0.0), ExpectedGain(np.eye(LARGE)))
     assert "structured" not in names(still)
     with pytest.raises(SolverUnavailableError, match="above 0 nats"):
