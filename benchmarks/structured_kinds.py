@@ -5,8 +5,8 @@
 
 First random designs of 2 to 12 letters, `--instances` for each kind: whether the structured method proves
 its answer, and how far its value is from that of HiGHS on the program in cvxpy, as a share of the utility's
-range. Then the time of each kind over that of PML at the same size, random gains, epsilon = 1, N = M, from the
-declaration to the certificate; medians, in turn in one run.
+range. Then the time of each kind over that of PML at the same size, random gains, epsilon = 1, N = M, from
+the declaration to the certificate; medians, in turn in one run.
 """
 
 from __future__ import annotations

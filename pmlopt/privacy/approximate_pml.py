@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, nonnegative, probability
+from pmlopt.backends.structured.block import Block, slack_block
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
 from pmlopt.mechanism import MechanismLike
@@ -86,6 +87,10 @@ class ApproximatePML(Requirement):
         factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
         return {"excess": np.maximum(matrix - law / factor, 0.0)}
 
+    def block(self, prior: Prior) -> Block | None:
+        factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
+        return slack_block(prior.pmf, factor, self.delta * (1 - MARGIN))
+
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total, row = weights.sum(), matrix[0].sum()
         # P[x,y] <= q[y] / p[x] always: past max_leakage nothing is above
@@ -96,8 +101,8 @@ class ApproximatePML(Requirement):
         return (over * (over > 0)).sum(axis=1).max() * denominator - numerator * total * row
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        # with prices m >= 0 of the slack: columns apart again, see _priced; the prices of a linear program
-        return min(_priced(prior, gains, self, prices) for prices in _prices(prior, gains, self))
+        # with prices m >= 0 of the slack columns are apart again; any prices prove a bound
+        return _priced(prior, gains, self, _prices(prior, gains, self))
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
         raise PrivacyError(
@@ -125,32 +130,50 @@ def _priced(prior: Prior, gains: FloatArray, privacy: ApproximatePML, prices: Fl
     return privacy.delta * float(prices.sum()) + float(worth.max())
 
 
-def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> list[FloatArray]:
-    """Multipliers of the slack constraints: so large that no slack pays, and those of the linear program."""
-    import cvxpy as cp
+_MAX_ITERATIONS = 100
+"""Iterations after which the search of prices ends; ten to thirty are usual."""
 
-    n, m = gains.shape
-    p = prior.pmf
-    scale = float(np.abs(gains).max(initial=0.0)) or 1.0
-    none = 2 * scale * np.ones(n)
-    matrix = cp.Variable((n, m), nonneg=True)
-    law = cp.Variable((1, m), nonneg=True)
-    over = cp.Variable((n, m), nonneg=True)
-    down = math.exp(-min(privacy.epsilon, prior.max_leakage))
-    budget = cp.sum(over, axis=1) <= privacy.delta
-    problem = cp.Problem(
-        cp.Maximize(cp.sum(cp.multiply(p[:, None] * gains / scale, matrix))),
-        [
-            down * (matrix - over) <= np.ones((n, 1)) @ law,
-            p[None, :] @ matrix == law,
-            cp.sum(law) == 1,
-            budget,
-        ],
-    )
-    try:
-        problem.solve(solver=cp.HIGHS)
-    except cp.SolverError:
-        return [none]
-    if budget.dual_value is None:
-        return [none]
-    return [none, np.maximum(np.asarray(budget.dual_value), 0.0) * scale]
+
+def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
+    """(N,) the multipliers m >= 0 of the slack constraints with the least bound by `_priced`, but for rounding.
+
+    A column y is worth at most tau iff `g[x,y] - m[x] / p[x] <= c_y(tau)` for all letters x, where c_y(tau) is
+    the largest c with `c + e^eps <p, (g - c)^+> <= tau`. So the least m is `p[x] max_y (g[x,y] - c_y(tau))^+`,
+    and the bound is convex in tau alone: cutting planes on an interval, the next tau being where the lines at
+    its ends cross.
+    """
+    p, up = prior.pmf, math.exp(min(privacy.epsilon, prior.max_leakage))
+    order = np.argsort(-gains, axis=0, kind="stable")
+    values, weights = np.take_along_axis(gains, order, axis=0), p[order]
+    mass = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights, axis=0)])
+    worth = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights * values, axis=0)])
+    rising = mass[:-1] * up < 1
+    levels = np.where(rising, values * (1 - up * mass[:-1]) + up * worth[:-1], -np.inf)
+    lowest = np.where(rising, levels, np.inf).min(axis=0)
+    columns = np.arange(gains.shape[1])
+
+    def at(tau: float) -> tuple[FloatArray, float, float]:
+        """The multipliers at tau, the bound, and its slope."""
+        above = np.minimum((levels > tau).sum(axis=0), rising.sum(axis=0) - 1)
+        rate = 1 / (1 - up * mass[above, columns])
+        over = gains - rate * (tau - up * worth[above, columns])
+        best = over.argmax(axis=1)
+        largest = over[np.arange(len(p)), best]
+        paid = np.where(largest > 0, p, 0.0)
+        bound = tau + privacy.delta * float(paid @ largest)
+        return paid * largest, bound, 1 - privacy.delta * float(paid @ rate[best])
+
+    low, high = float(lowest.max()), float(gains.max())
+    (m_low, f_low, d_low), (m_high, f_high, d_high) = at(low), at(high)
+    for _ in range(_MAX_ITERATIONS):
+        if d_low >= 0 or d_high <= 0:
+            break
+        tau = (f_low - f_high + d_high * high - d_low * low) / (d_high - d_low)
+        if not low < tau < high:
+            break
+        found, value, slope = at(tau)
+        if slope < 0:
+            low, m_low, f_low, d_low = tau, found, value, slope
+        else:
+            high, m_high, f_high, d_high = tau, found, value, slope
+    return m_low if f_low < f_high else m_high

@@ -6,13 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from pmlopt import PML, Box, L1Ball, MaximalLeakage, Prior, Vertices
+from pmlopt import PML, ApproximatePML, Box, L1Ball, MaximalLeakage, Prior, Vertices
 from pmlopt.backends.structured.block_program import Task
 from pmlopt.privacy import Requirement
 
 BoolArray = NDArray[np.bool_]
 
-WIDE = ("maximal leakage", "wide ball", "bounds on both sides", "hull", "unseen letter", "known letter")
+WIDE = (
+    "maximal leakage",
+    "wide ball",
+    "bounds on both sides",
+    "hull",
+    "approximate",
+    "unseen letter",
+    "known letter",
+)
 """The kinds, by name."""
 
 
@@ -22,6 +30,8 @@ def wide(kind: str, prior: Prior, rng: np.random.Generator, epsilon: float) -> R
     law = np.asarray(rng.dirichlet(np.ones(n)))
     if kind == "maximal leakage":
         return MaximalLeakage(epsilon)
+    if kind == "approximate":
+        return ApproximatePML(epsilon, float(10 ** rng.uniform(-3, -0.5)))
     if kind == "wide ball":
         return PML(epsilon, L1Ball(prior, float(2 * p.min() + rng.uniform(0.01, 0.5) * (1 - 2 * p.min()))))
     if kind == "unseen letter":

@@ -24,7 +24,7 @@ from pmlopt.programs.linear.structured import task_of
 
 Long = NDArray[np.longdouble]
 
-ALL_KINDS = (*KINDS, *WIDE[:4], "border", "short")
+ALL_KINDS = (*KINDS, *WIDE[:5], "border", "short")
 """Those whose unknowns are all there."""
 
 
