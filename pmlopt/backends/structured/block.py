@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -58,17 +59,17 @@ class Block:
     hinge: Hinge | None = None
     total: float | None = None
 
-    @property
+    @cached_property
     def floored(self) -> bool:
         """Whether `lower'u >= 0` must be said: the lower end is a scalar of its own."""
         return len(self.lower) > 1 and bool(self.lower.any())
 
-    @property
+    @cached_property
     def capped(self) -> bool:
         """Whether there is an upper end."""
         return bool(np.isfinite(self.upper).all())
 
-    @property
+    @cached_property
     def banded(self) -> bool:
         """Whether there is nothing but two ends and one mean: a program of few nonzeros an entry."""
         rows = 0 if self.weights is None else len(self.weights)

@@ -15,7 +15,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.structured.block_program import Task
 from pmlopt.backends.structured.newton import Newton
-from pmlopt.backends.structured.point import Point
+from pmlopt.backends.structured.point import Family, Point
 
 MAX_CENTRALITY_CORRECTIONS = 1
 """Centrality corrections tried in an iteration: one more saves fewer iterations than it costs."""
@@ -157,10 +157,14 @@ def _iterate(task: Task, at: Point) -> tuple[Point, float]:
     now = at.products
     pairs = sum(product.size for product in now.values()) - task.unpaired
     gap = at.gap
-    step = newton.step({name: -product for name, product in now.items()})
+    step = newton.step()
     primal, dual = at.lengths(step)
     target = gap / pairs * (at.gap_after(step, primal, dual) / gap) ** 3
-    wanted = {name: target - product - step.slacks[name] * step.duals[name] for name, product in now.items()}
+    wanted: Family = {}
+    for name, product in now.items():
+        change = step.slacks[name] * step.duals[name]
+        change += product
+        wanted[name] = np.subtract(target, change, out=change)
     step = newton.step(wanted)
     primal, dual = at.lengths(step)
     for _ in range(MAX_CENTRALITY_CORRECTIONS):
@@ -181,4 +185,6 @@ def _iterate(task: Task, at: Point) -> tuple[Point, float]:
 def _centred(product: FloatArray, target: float) -> FloatArray:
     """What moves outlying products to the nearest central value, but down by no more than that value."""
     lowest, highest = CENTRALITY_FACTOR * target, target / CENTRALITY_FACTOR
-    return np.maximum(np.clip(product, lowest, highest) - product, -highest)
+    change = np.clip(product, lowest, highest)
+    change -= product
+    return np.maximum(change, -highest, out=change)

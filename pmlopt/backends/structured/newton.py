@@ -199,7 +199,7 @@ class Newton:
 
     def _priced(self, sums: FloatArray, border: FloatArray, means: FloatArray) -> FloatArray:
         """(N, M) what the entries have in the rows, at these multipliers."""
-        out = self.task.weights.T @ means
+        out = np.multiply(self.task.weights.T, means) if len(means) == 1 else self.task.weights.T @ means
         out += sums[:, None]
         return out if self.task.border is None else np.asarray(out + self.task.border.priced(border))
 
@@ -210,10 +210,17 @@ class Newton:
 
     # ------------------------------------------------------------ steps
 
-    def step(self, want: Family) -> Point:
-        """The step that mends the equations, and changes the products by what is wanted, to first order."""
+    def step(self, want: Family | None = None) -> Point:
+        """The step that mends the equations, and changes the products by what is wanted, to first order.
+
+        Args:
+            want: by name, of the shape of the slacks; left out, what makes the products zero.
+        """
         task = self.task
-        to = {name: part / self.at.slacks[name] for name, part in want.items()}
+        if want is None:
+            to = {name: -part for name, part in self.at.duals.items()}
+        else:
+            to = {name: part / self.at.slacks[name] for name, part in want.items()}
         for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinged),
                             ("cut", task.hinged)):  # fmt: skip
             if name in to:
@@ -224,19 +231,24 @@ class Newton:
         if "spare" in to:
             means += to["spare"] / self.theta["spare"]
         dv, dr, scalars = self._pushes(to)
-        dy, dz, du = np.zeros_like(rows), np.zeros_like(means), np.zeros_like(scalars)
-        for attempt in range(REFINEMENTS + 1):
+        nothing = np.zeros_like(scalars)
+        left, left_z = rows - task.coupled(dv, dr, nothing), means - task.column_rows(dv, dr, nothing)
+        dy, dz, du = self._solve(left, left_z, scalars)
+        cv, cr = self._moves(dy, dz, du)
+        for _ in range(REFINEMENTS):
+            dv += cv
+            dr = cr if dr is None or cr is None else dr + cr
             left = rows - task.coupled(dv, dr, du) - self.rest * dy
             left_z = means - task.column_rows(dv, dr, du)
             if "spare" in to:
                 left_z -= dz / self.theta["spare"]
-            if attempt and max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= SHARP:
-                break
-            cy, cz, cu = self._solve(left, left_z, scalars)
+            if max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= SHARP:
+                return self._step(to, dv, dr, du, dz, dy)
+            cy, cz, cu = self._solve(left, left_z, nothing)
             cv, cr = self._moves(cy, cz, cu)
-            dv += cv
-            dr = cr if dr is None or cr is None else dr + cr
-            dy, dz, du, scalars = dy + cy, dz + cz, du + cu, np.zeros_like(du)
+            dy, dz, du = dy + cy, dz + cz, du + cu
+        dv += cv
+        dr = cr if dr is None or cr is None else dr + cr
         return self._step(to, dv, dr, du, dz, dy)
 
     def _pushes(self, to: Family) -> tuple[FloatArray, FloatArray | None, FloatArray]:
@@ -307,14 +319,15 @@ class Newton:
         low = block.lower @ du
         slacks: Family = {"above": dv - low if self.based else dv}
         if block.capped:
-            slacks["below"] = _kept(block.upper @ du - dv, task.allowed)
+            slacks["below"] = _kept(np.subtract(block.upper @ du, dv), task.allowed)
         if self.hinge is not None and dr is not None:
             slacks["excess"] = dr
             slacks["cut"] = _kept(dr - self.hinge.sign * (dv - self.hinge.at @ du), task.hinged)
         if block.floored:
             slacks["low"] = low
         for name, slack in slacks.items():
-            to[name] -= self.theta[name] * slack
+            change = self.theta[name] * slack
+            to[name] = np.subtract(to[name], change, out=change)
         if "spare" in to:
             slacks["spare"], to["spare"] = (to["spare"] - dz) / self.theta["spare"], dz
         if "coupled" in to:

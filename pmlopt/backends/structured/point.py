@@ -73,8 +73,8 @@ class Point:
     def moved(self, step: Point, primal: float, dual: float) -> Point:
         """The point so far along a step."""
         return Point(
-            {name: slack + primal * step.slacks[name] for name, slack in self.slacks.items()},
-            {name: multiplier + dual * step.duals[name] for name, multiplier in self.duals.items()},
+            {name: _along(slack, step.slacks[name], primal) for name, slack in self.slacks.items()},
+            {name: _along(multiplier, step.duals[name], dual) for name, multiplier in self.duals.items()},
             self.low + primal * step.low,
             self.scalars + primal * step.scalars,
             self.means + dual * step.means,
@@ -86,6 +86,12 @@ class Point:
         primal = [_ratio(step.slacks[name], slack) for name, slack in self.slacks.items()]
         dual = [_ratio(step.duals[name], multiplier) for name, multiplier in self.duals.items()]
         return min(primal), min(dual)
+
+
+def _along(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
+    out = length * step
+    out += at
+    return out
 
 
 def _ratio(step: FloatArray, at: FloatArray) -> float:

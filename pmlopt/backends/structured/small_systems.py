@@ -41,6 +41,8 @@ def forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]
 
 def solved(factor: FloatArray, right: FloatArray) -> FloatArray:
     """(K, M) the solutions of `factor factor' x = right`."""
+    if len(right) == 1:
+        return np.asarray(right / factor[0] / factor[0])
     found = forward(factor, list(right))
     for i in reversed(range(len(found))):
         for j in range(i + 1, len(found)):
