@@ -135,12 +135,12 @@ _MAX_ITERATIONS = 100
 
 
 def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
-    """(N,) the multipliers m >= 0 of the slack constraints with the least bound by `_priced`, but for rounding.
+    """(N,) the multipliers m >= 0 of the slack constraints with the least bound by `_priced`.
 
     A column y is worth at most tau iff `g[x,y] - m[x] / p[x] <= c_y(tau)` for all letters x, where c_y(tau)
     is the largest c with `c + e^eps <p, (g - c)^+> <= tau`. So the least m is `p[x] max_y (g[x,y] -
-    c_y(tau))^+`, and the bound is convex in tau alone: cutting planes on an interval, the next tau being where
-    the lines at its ends cross.
+    c_y(tau))^+`, and the bound is convex in tau alone: cutting planes on an interval, the next tau being
+    where the lines at its ends cross.
     """
     p, up = prior.pmf, math.exp(min(privacy.epsilon, prior.max_leakage))
     order = np.argsort(-gains, axis=0, kind="stable")

@@ -1,1 +1,1 @@
-"""Linear programs whose columns lie in bands, by an interior point that uses the structure, or by HiGHS."""
+"""Linear programs in blocks of columns, by an interior point that uses the structure, or by HiGHS."""

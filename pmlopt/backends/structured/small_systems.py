@@ -20,12 +20,21 @@ def cholesky(systems: FloatArray) -> FloatArray:
 
 
 def factor_of_squares(rows: FloatArray) -> FloatArray:
-    """(k, k, M) lower factors of `sum_i rows_i rows_i'`, from the rows (n, k, M) without forming it."""
-    if rows.shape[1] == 1:
-        return np.asarray(np.sqrt((rows**2).sum(axis=0))[None])
-    order = np.argsort(-np.abs(rows).max(axis=1), axis=0)[:, None]
-    stacked = np.moveaxis(np.take_along_axis(rows, order, axis=0), 2, 0)
-    return np.asarray(np.linalg.qr(stacked, mode="r")).transpose(2, 1, 0)
+    """(k, k, M) lower factors of `sum_i rows_i rows_i'`, from the rows (n, k, M) without forming it.
+
+    The modified Gram-Schmidt process on the columns of the rows, which is backward stable for the factor.
+    """
+    size = rows.shape[1]
+    columns = [rows[:, j] for j in range(size)]
+    factor = np.zeros((size, size, rows.shape[2]))
+    for j in range(size):
+        factor[j, j] = np.sqrt((columns[j] * columns[j]).sum(axis=0))
+        if j + 1 < size:
+            unit = columns[j] / factor[j, j]
+        for i in range(j + 1, size):
+            factor[i, j] = (unit * columns[i]).sum(axis=0)
+            columns[i] = columns[i] - factor[i, j] * unit
+    return factor
 
 
 def forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]:
