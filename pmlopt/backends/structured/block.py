@@ -19,7 +19,7 @@ class Hinge:
         at: (k,) the threshold, linear in the scalars u.
         inside: the r of the column of ones.
         costs: (K, N) what r takes from the rows of the column, or None. Letters that cost nothing have no r.
-        budget: the most that the r of a letter may add up to over all columns, or None.
+        budget: the most that the r of a letter may add up to over all columns, or None where there are costs.
     """
 
     sign: float
