@@ -6,6 +6,7 @@ Where a mechanism is in hand, `leakage_capacity` and `leakage_sensitivity` are e
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
@@ -219,8 +220,11 @@ def robust_level(epsilon: float, radius: float) -> float:
 
 
 def _less(share: float) -> float:
-    """The growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left."""
-    return -math.log1p(-share) + 0.0 if share < 1 else math.inf
+    """The growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left.
+
+    What may be nothing but for the rounding of the share is nothing: a bound errs upwards.
+    """
+    return -math.log1p(-share) + 0.0 if share < 1 - 8 * sys.float_info.epsilon else math.inf
 
 
 def least_mass(least: float | None) -> float | None:
