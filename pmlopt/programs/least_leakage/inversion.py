@@ -1,4 +1,4 @@
-"""The best expected gain within one level after another, by the interior point method of designs."""
+"""The best that one level after another allows, by the interior point method of designs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
+from pmlopt.backends.structured.block import mean_block
+from pmlopt.backends.structured.block_program import Task, attainable
+from pmlopt.backends.structured.interior_point import minimise
+from pmlopt.backends.structured.starts import centre
+from pmlopt.backends.threads import one_thread
 from pmlopt.errors import MechanismError
 from pmlopt.exact.repair import roughly
 from pmlopt.privacy import PML
@@ -24,6 +29,9 @@ from pmlopt.utility import ExpectedGain
 DESIGN_TOLERANCE = 1e-10
 """The gap of each design, as a share of what the choice of outputs can change: a tenth of what a level that
 is proved to 1e-9 needs, and as fine as the interior point method gets."""
+
+MASS_TOLERANCE = 1e-11
+"""The gap of each largest mass, which is 1 where a level suffices."""
 
 
 class GainWithin:
@@ -86,3 +94,45 @@ def _slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: f
     law = p @ matrix
     means = (p[:, None] * over * matrix).sum(axis=0)  # law times the largest mean
     return float((means - law * over[at, np.arange(len(law))]).sum() / share)
+
+
+class MassWithin:
+    """How much of the rows allowed pairs can fill within one level after another.
+
+    Args:
+        program: without a floor.
+
+    Attributes:
+        iterations: of the interior point method, so far.
+    """
+
+    def __init__(self, program: LeastLeakage) -> None:
+        self.program, self.iterations = program, 0
+
+    def ask(self, share: float, seconds: float | None) -> Asked:
+        """The largest mass `sum_xy p[x] P[x,y]` at a share e^-epsilon, where rows may stay short.
+
+        Raises:
+            ArithmeticError: there is no inside at this share, or the method has nothing to show.
+        """
+        prior = self.program.prior
+        block = mean_block(prior.pmf, share)
+        if block is None:
+            raise ArithmeticError("a level of 0 has no inside")
+        allowed = attainable(block, self.program.allowed)
+        scale = float(prior.pmf.max())
+        costs = np.repeat(-prior.pmf[:, None] / scale, allowed.shape[1], axis=1)
+        task = Task(prior, costs, scale, block, allowed, short=True)
+        with one_thread():
+            ending = minimise(
+                task, centre(task), lambda point: point.gap, MASS_TOLERANCE / scale, seconds=seconds
+            )
+        self.iterations += ending.iterations
+        point = ending.point
+        matrix, _ = point.parts(task.allowed, task.hinged)
+        return Asked(
+            matrix=matrix,
+            proof=Multipliers(1 - task.multipliers(point.rows)),
+            missing=max(0.0, 1 - float((prior.pmf @ matrix).sum())),
+            slope=scale * abs(float((point.means * point.scalars).sum())),
+        )

@@ -16,13 +16,16 @@ from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.measures import leakage_level
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
-from pmlopt.programs.least_leakage.inversion import GainWithin
+from pmlopt.programs.least_leakage.inversion import GainWithin, MassWithin
 from pmlopt.programs.least_leakage.level_program import Asked, LevelProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.least_leakage.vertex import vertex_near
 
 SEARCH_TOLERANCE_SHARE = 1e-2
 """The share of the tolerance at which the search ends: the last programs cost next to nothing."""
+
+MASS_SEARCH_SHARE = 50.0
+"""By how much more a search over masses may leave, half the tolerance: its last digits cost many programs."""
 
 HAIR = 1e-10
 """The relative distance to a share e^-level at which the next program is asked: at the share itself nothing
@@ -225,7 +228,7 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
 
 
 def invert(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
-    """The same by the interior point method of designs, for a floor on the expectation alone."""
+    """The same by the interior point method, for a floor on the expectation alone or for pairs alone."""
     return _searched(program, start, options, _inverted)
 
 
@@ -248,6 +251,9 @@ def _searched(program: LeastLeakage, start: FloatArray | None, options: Options,
 
 def _inverted(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
     """Close in from the middle; returns how it ended, and the iterations of the interior point method."""
+    if ends.program.floor is None:
+        masses = MassWithin(ends.program)
+        return ends.close(masses.ask, MASS_SEARCH_SHARE * enough, end), masses.iterations
     gains = GainWithin(ends.program)
     least = max(ends.reached, float(ends.program.prior.pmf.min()))
     return ends.close(gains.ask, enough, end, math.sqrt(ends.upper * least)), gains.iterations

@@ -71,9 +71,12 @@ class LevelSearch(Method[LeastLeakage, LevelStart, LevelCertificate]):
         )
 
 
+SMALL_MASKS = 9_000
+"""The same where pairs alone are asked for: the interior point then needs three times as many programs."""
+
 INVERSION = LevelSearch(
     "inversion",
-    "a floor on the expectation alone: the best gain within one level each, by the interior point",
+    "a floor on the expectation alone, or pairs alone: the best within one level each, by the interior point",
     invert,
 )
 
@@ -101,15 +104,16 @@ class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
         return LevelStart(matrix if better else form, form)
 
     def automatic(self, program: LeastLeakage, start: LevelStart) -> Sequence[LevelSearch]:
-        """Linear programs; for large tables with a floor on the expectation alone, first the inversion."""
+        """Linear programs; for large tables with one demand alone, first the inversion."""
         found = [LevelSearch()]
-        if _expected_alone(program) and program.allowed.size > SMALL_ENTRIES:
+        small = SMALL_MASKS if program.floor is None else SMALL_ENTRIES
+        if _one_demand(program) and program.allowed.size > small:
             found.insert(0, INVERSION)
         return found
 
     def others(self, program: LeastLeakage) -> Sequence[LevelSearch]:
-        """The inversion, where there is a floor on the expectation alone."""
-        return [INVERSION] if _expected_alone(program) else []
+        """The inversion, where there is one demand alone."""
+        return [INVERSION] if _one_demand(program) else []
 
     def certify(
         self, program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
@@ -124,8 +128,9 @@ class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
         return certified(certificate, _closed(program, known_mechanism(program), certificate))
 
 
-def _expected_alone(program: LeastLeakage) -> bool:
-    return program.floor is not None and bool(program.allowed.all())
+def _one_demand(program: LeastLeakage) -> bool:
+    """Whether there is a floor on the expectation alone, or pairs alone."""
+    return program.floor is None or bool(program.allowed.all())
 
 
 def known_mechanism(program: LeastLeakage) -> FloatArray:

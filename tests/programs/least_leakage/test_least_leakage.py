@@ -876,7 +876,20 @@ def test_the_inversion_and_the_linear_programs_agree(n: int) -> None:
     assert stopped.certificate.verify()
     assert stopped.bound <= result.value <= stopped.value
     with pytest.raises(SolverUnavailableError, match="inversion"):
-        solve(least_leakage(prior, ExpectedLoss(table), worst=5.0), "inversion")
+        solve(least_leakage(prior, ExpectedLoss(table), worst=5.0, expected=2.0 * least), "inversion")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_ranks_by_the_interior_point(seed: int) -> None:
+    rng = np.random.default_rng([923, seed])
+    order = utility_order(rng.random((24, 24)))
+    program = worst_case_utility(random_prior(rng, 24, 5.0), order, 13)
+    result, by_simplex = solve(program, "inversion"), solve(program, "level-search")
+    assert result.certificate.verify()
+    assert result.certificate.mechanism.matrix[~program.allowed].max() == 0
+    assert result.value == pytest.approx(by_simplex.value, abs=1e-6)
+    assert result.bound == pytest.approx(by_simplex.value, abs=1e-8)
+    assert result.bound <= by_simplex.value
 
 
 @pytest.mark.parametrize("exponent", [-310, -300, 0, 150])
