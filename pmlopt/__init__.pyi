@@ -5,6 +5,7 @@ from . import noise as noise
 from . import plots as plots
 from . import privacy as privacy
 from . import queries as queries
+from . import releases as releases
 from . import testing as testing
 from . import uncertainty as uncertainty
 from . import utility as utility
@@ -51,6 +52,10 @@ from .programs.tradeoff.program import distortion_leakage as distortion_leakage
 from .programs.tradeoff.program import leakage_distortion as leakage_distortion
 from .programs.worst_case.program import best_worst_case as best_worst_case
 from .programs.worst_case.program import best_worst_value as best_worst_value
+from .releases import attribute_levels as attribute_levels
+from .releases import compose as compose
+from .releases import compose_attributes as compose_attributes
+from .releases import joint_level as joint_level
 from .result import Result as Result
 from .result import Status as Status
 from .secret import Secret as Secret

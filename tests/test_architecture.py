@@ -32,6 +32,7 @@ LAYERS = (
     "utility",
     "closed_forms",
     "noise",
+    "releases",
     "result",
     "program",
     "exact",
@@ -211,6 +212,7 @@ PUBLIC_PACKAGES = (
     "plots",
     "privacy",
     "queries",
+    "releases",
     "uncertainty",
     "utility",
 )

@@ -1,0 +1,24 @@
+"""What releases leak together: of one secret, of attributes, of many people, beside columns in clear."""
+
+from pmlopt.releases.attributes import AttributeLevels, attribute_levels
+from pmlopt.releases.joint import (
+    JointOutcome,
+    chained_level,
+    compose,
+    compose_attributes,
+    joint_level,
+    joint_outcomes,
+    worst_outcome,
+)
+
+__all__ = [
+    "AttributeLevels",
+    "JointOutcome",
+    "attribute_levels",
+    "chained_level",
+    "compose",
+    "compose_attributes",
+    "joint_level",
+    "joint_outcomes",
+    "worst_outcome",
+]

@@ -1,0 +1,158 @@
+"""Several attributes of one person, each released through a mechanism of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label
+from pmlopt.errors import MechanismError, PriorError
+from pmlopt.mechanism import Mechanism, MechanismLike
+from pmlopt.releases.joint import LARGEST_PRODUCT, listed
+
+
+@dataclass(frozen=True)
+class AttributeLevels:
+    """What the releases of several attributes leak together.
+
+    Attributes:
+        together: the level about all attributes at once, in nats.
+        each: (k,) the level of all releases about each attribute, in nats.
+        alone: (k,) the level of the release of each attribute by itself, about that attribute, in nats.
+        outcome: the outputs that leak most about the tuple.
+        witness: the tuple of letters that they point at.
+    """
+
+    together: float
+    each: tuple[float, ...]
+    alone: tuple[float, ...]
+    outcome: tuple[Label, ...]
+    witness: tuple[Label, ...]
+
+
+def attribute_levels(
+    joint: ArrayLike | Mapping[tuple[Label, ...], int], mechanisms: Iterable[MechanismLike]
+) -> AttributeLevels:
+    """The level of releases of several dependent attributes: about their tuple, and about each of them.
+
+    About the tuple `max log prod_i P_i[x_i, y_i] / P(y)` over the tuples x of positive probability, and about
+    attribute i `max log P(y | x_i) / P(y)`, with `P(y) = sum_x p(x) prod_i P_i[x_i, y_i]`.
+
+    Args:
+        joint: the joint law, an array with an axis for each attribute, of counts or of probabilities; or a
+            mapping from the tuple of letters to its count, by the labels of the mechanisms.
+        mechanisms: one for each attribute, (N_i, M_i).
+
+    Raises:
+        PriorError: the joint law is not one, or a letter never occurs.
+        MechanismError: a mechanism is on other letters, or there are too many outcomes to list
+            (`pmlopt.releases.joint.LARGEST_PRODUCT`).
+
+    Examples:
+        >>> response = [[0.75, 0.25], [0.25, 0.75]]
+        >>> levels = attribute_levels([[4, 1], [1, 4]], [response, response])
+        >>> [round(math.exp(level), 12) for level in (levels.together, *levels.each, *levels.alone)]
+        [2.647058823529, 1.695652173913, 1.695652173913, 1.5, 1.5]
+    """
+    parts = listed(mechanisms)
+    law = _joint_law(joint, parts)
+    shape = tuple(len(part.inputs) for part in parts)
+    if law.shape != shape:
+        raise MechanismError(
+            f"the joint law has the shape {law.shape}, and the mechanisms have {shape} inputs: give an axis "
+            "for each mechanism, in their order"
+        )
+    outcomes = math.prod(len(part.outputs) for part in parts)
+    if outcomes * max(law.shape) > LARGEST_PRODUCT:
+        raise MechanismError(f"there are {outcomes} outcomes: give fewer attributes or outputs")
+    matrices = [part.matrix for part in parts]
+    everything = _through(law, matrices, range(len(parts)))
+    each = [_level_about(law, matrices, axis, everything) for axis in range(len(parts))]
+    alone = [
+        _level_about(law.sum(axis=tuple({*range(law.ndim)} - {axis})), [matrix], 0)
+        for axis, matrix in enumerate(matrices)
+    ]
+    level, outcome, witness = _about_tuple(law, matrices, everything)
+    return AttributeLevels(
+        level,
+        tuple(each),
+        tuple(alone),
+        tuple(part.outputs[y] for part, y in zip(parts, outcome, strict=True)),
+        tuple(part.inputs[x] for part, x in zip(parts, witness, strict=True)),
+    )
+
+
+def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
+    """The joint law as an array that sums to one."""
+    if isinstance(joint, Mapping):
+        table = np.zeros([len(part.inputs) for part in parts])
+        places = [{label: x for x, label in enumerate(part.inputs)} for part in parts]
+        for letters, count in joint.items():
+            if len(letters) != len(parts) or any(a not in at for a, at in zip(letters, places, strict=True)):
+                raise MechanismError(f"the tuple {letters!r} is none of the mechanisms' inputs")
+            table[tuple(at[a] for a, at in zip(letters, places, strict=True))] = count
+    else:
+        try:
+            table = np.array(joint, dtype=float)
+        except (TypeError, ValueError) as cause:
+            raise PriorError(f"the joint law must be numbers in a regular array: {cause}") from None
+    if table.ndim == 0 or not np.isfinite(table).all() or (table < 0).any() or not table.sum() > 0:
+        raise PriorError("the joint law must have finite entries of at least 0, and one above it")
+    total = table.sum()
+    if abs(total - 1) > SUM_TOLERANCE and (table != np.floor(table)).any():
+        raise PriorError(f"the joint law sums to {total:.12g}, not to 1: divide it by that, or give counts")
+    for axis in range(table.ndim):
+        others = tuple(other for other in range(table.ndim) if other != axis)
+        empty = np.flatnonzero(table.sum(axis=others) == 0)
+        if empty.size:
+            raise PriorError(f"letter {int(empty[0])} of attribute {axis} never occurs: leave it out")
+    return np.asarray(table / total)
+
+
+def _through(law: FloatArray, matrices: list[FloatArray], axes: Iterable[int]) -> FloatArray:
+    """The law with the letters of some attributes replaced by their outputs."""
+    for axis in axes:
+        law = np.moveaxis(np.tensordot(law, matrices[axis], axes=(axis, 0)), -1, axis)
+    return law
+
+
+def _level_about(
+    law: FloatArray, matrices: list[FloatArray], axis: int, everything: FloatArray | None = None
+) -> float:
+    """The level of all releases about one attribute."""
+    if everything is None:
+        everything = _through(law, matrices, range(law.ndim))
+    others = [other for other in range(law.ndim) if other != axis]
+    marginal = law.sum(axis=tuple(others))
+    given = np.moveaxis(_through(law, matrices, others), axis, 0)
+    given = given / marginal.reshape(-1, *[1] * len(others))
+    below = np.moveaxis(everything, axis, 0)
+    best = 0.0
+    for y in range(below.shape[0]):
+        column = matrices[axis][:, y].reshape(-1, *[1] * len(others))
+        occurring = below[y] > 0
+        ratios = (given * column).max(axis=0)[occurring] / below[y][occurring]
+        best = max(best, float(np.log(ratios.max(initial=1.0))))
+    return best
+
+
+def _about_tuple(
+    law: FloatArray, matrices: list[FloatArray], everything: FloatArray
+) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
+    """The level about the tuple, with the outcome and the letters that it points at."""
+    best, where, witness = -1.0, np.zeros(law.ndim, dtype=int), np.zeros(law.ndim, dtype=int)
+    occurring = everything > 0
+    for letters in np.argwhere(law > 0):
+        product = np.ones(())
+        for matrix, letter in zip(matrices, letters, strict=True):
+            product = np.multiply.outer(product, matrix[letter])
+        ratios = np.divide(product, everything, out=np.zeros_like(product), where=occurring)
+        if ratios.max() > best:
+            best, witness = float(ratios.max()), letters
+            where = np.array(np.unravel_index(int(ratios.argmax()), ratios.shape))
+    return max(0.0, math.log(best)), tuple(where.tolist()), tuple(witness.tolist())

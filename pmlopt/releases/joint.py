@@ -1,0 +1,260 @@
+"""Several releases of one secret: the product mechanism, and what its outcomes leak together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, Label
+from pmlopt.errors import MechanismError
+from pmlopt.measures import information_density, leakage_level, pointwise_leakage
+from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
+from pmlopt.prior import Prior, PriorLike
+from pmlopt.releases.outcome_search import OutcomeSearch
+
+LARGEST_PRODUCT = 10_000_000
+"""Entries of the largest product mechanism that is listed: 80 MB of floats."""
+
+
+def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
+    """The mechanism that releases one secret through several, independently given the secret.
+
+    `P[x, (y_1, ..., y_k)] = prod_i P_i[x, y_i]`: columns multiply entry by entry.
+
+    Args:
+        mechanisms: k of them, (N, M_i), on the same letters.
+
+    Returns:
+        (N, M_1 ... M_k), whose outputs are the tuples of the outputs; the last one changes fastest.
+
+    Raises:
+        MechanismError: there is none, their letters differ, or the product has more than `LARGEST_PRODUCT`
+            entries.
+
+    Examples:
+        >>> twice = compose([[[0.75, 0.25], [0.25, 0.75]]] * 2)
+        >>> twice.outputs, twice.matrix[0]
+        (((0, 0), (0, 1), (1, 0), (1, 1)), array([0.5625, 0.1875, 0.1875, 0.0625]))
+    """
+    parts = same_secret(mechanisms)
+    check_size(len(parts[0].inputs) * math.prod(len(part.outputs) for part in parts))
+    matrix = np.ones((len(parts[0].inputs), 1))
+    for part in parts:
+        matrix = (matrix[:, :, None] * part.matrix[:, None, :]).reshape(len(matrix), -1)
+    return Mechanism(matrix, common_inputs(parts), product_labels([part.outputs for part in parts]))
+
+
+def compose_attributes(mechanisms: Iterable[MechanismLike]) -> Mechanism:
+    """The mechanism that releases several attributes, each through one of its own.
+
+    `P[(x_1, ..., x_k), (y_1, ..., y_k)] = prod_i P_i[x_i, y_i]`, the Kronecker product.
+
+    Args:
+        mechanisms: one for each attribute, (N_i, M_i).
+
+    Returns:
+        (N_1 ... N_k, M_1 ... M_k) on tuples of letters and of outputs; the last one changes fastest.
+
+    Raises:
+        MechanismError: there is none, or the product has more than `LARGEST_PRODUCT` entries.
+
+    Examples:
+        >>> both = compose_attributes([[[0.75, 0.25], [0.25, 0.75]], [[1.0], [1.0]]])
+        >>> both.inputs, both.matrix[1]
+        (((0, 0), (0, 1), (1, 0), (1, 1)), array([0.75, 0.25]))
+    """
+    parts = listed(mechanisms)
+    check_size(math.prod(part.matrix.size for part in parts))
+    matrix: FloatArray = np.ones((1, 1))
+    for part in parts:
+        matrix = np.asarray(np.kron(matrix, part.matrix), dtype=float)
+    inputs, outputs = ([getattr(part, side) for part in parts] for side in ("inputs", "outputs"))
+    return Mechanism(matrix, product_labels(inputs), product_labels(outputs))
+
+
+@dataclass(frozen=True)
+class JointOutcome:
+    """What one outcome of several releases leaks.
+
+    Attributes:
+        outputs: the label that each mechanism released.
+        witness: the letter that it is the most evidence for.
+        leakage: the pointwise maximal leakage in nats.
+    """
+
+    outputs: tuple[Label, ...]
+    witness: Label
+    leakage: float
+
+
+def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> list[JointOutcome]:
+    """The leakage of each outcome of several releases of one secret, with the letter that it points at.
+
+    Args:
+        prior: N letters.
+        mechanisms: k of them, (N, M_i).
+
+    Returns:
+        The outcomes that occur, those that leak most first.
+
+    Raises:
+        MechanismError: letters differ, or the product has more than `LARGEST_PRODUCT` entries.
+
+    Examples:
+        >>> worst = joint_outcomes([0.5, 0.5], [[[0.75, 0.25], [0.25, 0.75]]] * 2)[0]
+        >>> worst.outputs, worst.witness, round(math.exp(worst.leakage), 12)
+        ((0, 0), 0, 1.8)
+    """
+    p, whole = paired(prior, compose(mechanisms))
+    leakages = pointwise_leakage(p, whole)
+    letters = information_density(p, whole).argmax(axis=0)
+    return [
+        JointOutcome(_tuple_of(whole.outputs[y]), p.labels[letters[y]], float(leakages[y]))
+        for y in np.argsort(-leakages, kind="stable")
+        if whole.support[y]
+    ]
+
+
+def joint_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
+    """The PML level of several releases of one secret, independent given the secret, in nats.
+
+    `max log prod_i P_i[x, y_i] / sum_x' p[x'] prod_i P_i[x', y_i]` over letters and outcomes. It may be more
+    than the sum of the levels of the mechanisms under the prior: outcomes that each exclude another letter
+    leave one. What adds is the level of each one under the posterior that those before it leave.
+
+    Args:
+        prior: N letters.
+        mechanisms: k of them, (N, M_i).
+
+    Raises:
+        MechanismError: letters differ, or the search for the worst outcome keeps too many candidates.
+
+    Examples:
+        >>> first, second = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+        >>> round(math.exp(joint_level([0.4, 0.4, 0.2], [first, second])), 12)  # 5, by the outcome (1, 0)
+        5.0
+        >>> even = [1 / 3, 1 / 3, 1 / 3]
+        >>> blur = [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]
+        >>> round(math.exp(leakage_level(even, blur)), 12), round(math.exp(joint_level(even, [blur] * 2)), 12)
+        (1.5, 3.0)
+    """
+    return worst_outcome(prior, mechanisms).leakage
+
+
+def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> JointOutcome:
+    """The outcome of several releases of one secret that leaks most, with the letter that it points at.
+
+    Few outcomes are all looked at. Many are searched by branch and bound, in logarithms: a choice of the
+    first outputs is dropped where no choice of the others, made for each pair of letters apart, leaks more
+    than the best outcome in hand; the maximum is exact but for rounding.
+
+    Raises:
+        MechanismError: letters differ, or the search for the worst outcome keeps more than
+            `pmlopt.releases.outcome_search.MOST_CANDIDATES` choices.
+
+    Examples:
+        >>> worst_outcome([0.5, 0.5], [[[0.75, 0.25], [0.25, 0.75]]] * 40).outputs[:3]
+        (0, 0, 0)
+    """
+    parts = same_secret(mechanisms)
+    p = paired(prior, parts[0])[0]
+    for part in parts[1:]:
+        paired(p, part)
+    # outputs with proportional columns tell the same: one of each group is enough
+    groups = [[group[0] for group in part.similar_outputs()] for part in parts]
+    search = OutcomeSearch(p.pmf, [part.matrix[:, group] for part, group in zip(parts, groups, strict=True)])
+    leakage, letter, places = search.run()
+    outputs = tuple(
+        part.outputs[group[place]] for part, group, place in zip(parts, groups, places, strict=True)
+    )
+    return JointOutcome(outputs, p.labels[letter], leakage)
+
+
+def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
+    """An upper bound on `joint_level`: the largest level of each mechanism under a posterior, added.
+
+    The posteriors are those that the outcomes of the mechanisms before it leave. The level of the first
+    is under the prior; levels under the prior alone do not add up to a bound. In nats.
+
+    Raises:
+        MechanismError: letters differ, or the product of all but the last one has more than
+            `LARGEST_PRODUCT` entries.
+
+    Examples:
+        >>> response = [[0.75, 0.25], [0.25, 0.75]]
+        >>> round(math.exp(chained_level([0.5, 0.5], [response, response])), 12)  # 1.5, then 2
+        3.0
+    """
+    parts = same_secret(mechanisms)
+    p = paired(prior, parts[0])[0]
+    levels = [leakage_level(p, parts[0])]
+    for count, part in enumerate(parts[1:], start=1):
+        before = compose(parts[:count])
+        levels.append(max(_level_after(p, before.matrix[:, y], part) for y in np.flatnonzero(before.support)))
+    return math.fsum(levels)
+
+
+def _level_after(prior: Prior, column: FloatArray, mechanism: Mechanism) -> float:
+    """The level of a mechanism under the posterior of an outcome with this column."""
+    left = column > 0
+    weights = prior.pmf[left] * (column[left] / column.max())
+    joint = weights[:, None] * mechanism.matrix[left]
+    joint = joint[:, joint.max(axis=0) > 0]
+    peaks = mechanism.matrix[left].max(axis=0)
+    ratios = peaks[peaks > 0] / joint.sum(axis=0)
+    return float(np.log(ratios.max() * weights.sum()))
+
+
+def listed(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
+    """Mechanisms as a list, at least one."""
+    if isinstance(mechanisms, Mechanism) or not isinstance(mechanisms, Iterable):
+        raise MechanismError("give a list of mechanisms, of one where there is one")
+    parts = [as_mechanism(mechanism) for mechanism in mechanisms]
+    if not parts:
+        raise MechanismError("there are no mechanisms: give at least one")
+    return parts
+
+
+def same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
+    """Mechanisms as a list, all on the same letters."""
+    parts = listed(mechanisms)
+    named = common_inputs(parts)
+    for place, part in enumerate(parts):
+        if len(part.inputs) != len(named):
+            raise MechanismError(
+                f"mechanism {place} has {len(part.inputs)} inputs, and mechanism 0 has {len(named)}: for "
+                "attributes with letters of their own use compose_attributes and attribute_levels"
+            )
+        match_labels(part.inputs, named, f"the inputs of mechanism {place}", "those of the others")
+    return parts
+
+
+def common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
+    """The inputs of the first mechanism that has labels for them, or positions where none has."""
+    from_person = [part.inputs for part in parts if type(part.inputs) is tuple]
+    return from_person[0] if from_person else parts[0].inputs
+
+
+def product_labels(sides: Sequence[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
+    """All tuples with a label from each side; the last one changes fastest."""
+    found: list[tuple[Label, ...]] = [()]
+    for side in sides:
+        found = [(*before, label) for before in found for label in side]
+    return found
+
+
+def check_size(entries: int) -> None:
+    """Raise where a product would fill the memory."""
+    if entries > LARGEST_PRODUCT:
+        raise MechanismError(
+            f"the product has {entries} entries, more than {LARGEST_PRODUCT}: compose fewer mechanisms, or "
+            "ask for `joint_level`, which lists no products"
+        )
+
+
+def _tuple_of(label: Label) -> tuple[Label, ...]:
+    assert isinstance(label, tuple)
+    return label

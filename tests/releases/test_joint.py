@@ -1,0 +1,153 @@
+"""The level of several releases, against lists of all sequences of outcomes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.releases import Letters, level_about, level_of_sequences, sequences
+from strategies import mechanisms, priors
+
+from pmlopt import Mechanism, Prior, joint_level, leakage_level
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import MechanismError, PriorError
+from pmlopt.releases import (
+    attribute_levels,
+    chained_level,
+    compose,
+    compose_attributes,
+    joint_outcomes,
+    outcome_search,
+    worst_outcome,
+)
+
+RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> tuple[FloatArray, list[FloatArray]]:
+    prior = draw(priors(2, 4))
+    return prior, draw(st.lists(mechanisms(len(prior), 3), min_size=1, max_size=3))
+
+
+def possible(prior: FloatArray, matrices: list[FloatArray]) -> bool:
+    """Whether a sequence of outcomes is far from underflow, where the oracle has no digits."""
+    return all(max(lifts) < 1e100 for _, lifts in sequences(prior, matrices))
+
+
+@settings(max_examples=60, deadline=None)
+@given(releases())
+def test_the_level_is_that_of_the_worst_sequence(case: tuple[FloatArray, list[FloatArray]]) -> None:
+    prior, matrices = case
+    level = joint_level(prior, matrices)
+    assert level == pytest.approx(level_of_sequences(prior, matrices), abs=1e-12)
+    assert level == pytest.approx(leakage_level(prior, compose(matrices)), abs=1e-12)
+    assert level <= chained_level(prior, matrices) + 1e-12
+    worst = joint_outcomes(prior, matrices)[0]
+    assert worst.leakage == pytest.approx(level, abs=1e-12)
+    found = worst_outcome(prior, matrices)
+    lifts = dict(sequences(prior, matrices))[tuple(int(str(y)) for y in found.outputs)]
+    assert math.log(lifts[int(str(found.witness))]) == pytest.approx(level, abs=1e-12)
+
+
+def test_many_releases_are_searched_and_not_listed() -> None:
+    rng = np.random.default_rng(3)
+    prior = rng.dirichlet(np.ones(3))
+    matrices = [rng.dirichlet(np.ones(3), 3) for _ in range(8)]
+    assert joint_level(prior, matrices) == pytest.approx(level_of_sequences(prior, matrices), abs=1e-12)
+    # 3^200 outcomes: all evidence for the rarer letter
+    assert joint_level([0.75, 0.25], [RESPONSE] * 200) == pytest.approx(math.log(4), abs=1e-12)
+    assert joint_level([0.75, 0.25], [RESPONSE] * 2) == pytest.approx(math.log(9 / (9 * 0.25 + 0.75)))
+
+
+def test_a_search_that_grows_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(outcome_search, "MOST_CANDIDATES", 1)
+    with pytest.raises(MechanismError, match="more than 1"):
+        joint_level(rng.dirichlet(np.ones(5)), [rng.dirichlet(np.full(6, 9.0), 5) for _ in range(6)])
+
+
+def test_levels_under_the_prior_do_not_add() -> None:
+    blur = [[0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]]  # each outcome excludes a letter
+    even = Prior.uniform(3)
+    assert joint_level(even, [blur, blur]) == pytest.approx(math.log(3))
+    assert 2 * leakage_level(even, blur) == pytest.approx(math.log(2.25))
+    assert chained_level(even, [blur, blur]) >= math.log(3) - 1e-12
+
+
+def test_labels_of_a_product_are_tuples() -> None:
+    first = Mechanism(RESPONSE, ["no", "yes"], ["n", "y"])
+    both = compose([first, RESPONSE])
+    assert both.inputs == ("no", "yes")
+    assert both.outputs == (("n", 0), ("n", 1), ("y", 0), ("y", 1))
+    pair = compose_attributes([first, RESPONSE])
+    assert pair.inputs == (("no", 0), ("no", 1), ("yes", 0), ("yes", 1))
+    assert (pair.matrix == np.kron(RESPONSE, RESPONSE)).all()
+
+
+@pytest.mark.parametrize(
+    ("matrices", "message"),
+    [
+        ([], "there are no mechanisms"),
+        ([RESPONSE, np.eye(3)], "attributes"),
+        (Mechanism(RESPONSE), "list of mechanisms"),
+        ([Mechanism(RESPONSE, ["a", "b"]), Mechanism(RESPONSE, ["a", "c"])], "differ"),
+        ([np.eye(40)] * 5, "more than"),
+    ],
+)
+def test_what_cannot_be_composed_is_refused(matrices: list[FloatArray], message: str) -> None:
+    with pytest.raises(MechanismError, match=message):
+        compose(matrices)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_attributes_leak_what_the_channel_of_their_tuple_leaks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 4, (2, 3, 2))
+    counts[0, 0, 0] = counts[1, 1, 1] = counts[0, 2, 0] = 1
+    matrices = [rng.dirichlet(np.ones(2), size) for size in counts.shape]
+    levels = attribute_levels(counts, matrices)
+    joint = counts / counts.sum()
+    channel: dict[Letters, dict[Letters, float]] = {
+        letters: {
+            y: math.prod(m[x, j] for m, x, j in zip(matrices, letters, y, strict=True))
+            for y in itertools.product(range(2), repeat=3)
+        }
+        for letters in itertools.product(range(2), range(3), range(2))
+        if counts[letters]
+    }
+    assert levels.together == pytest.approx(level_about(joint, channel, range(3)), abs=1e-12)
+    for axis in range(3):
+        assert levels.each[axis] == pytest.approx(level_about(joint, channel, [axis]), abs=1e-12)
+        others = tuple(other for other in range(3) if other != axis)
+        alone = leakage_level(joint.sum(axis=others), matrices[axis])
+        assert levels.alone[axis] == pytest.approx(alone, abs=1e-12)
+
+
+def test_independent_attributes_add_and_tell_nothing_of_each_other() -> None:
+    levels = attribute_levels(np.outer([3, 1], [1, 1]), [RESPONSE, RESPONSE])
+    assert levels.together == pytest.approx(sum(levels.alone))
+    assert levels.each == pytest.approx(levels.alone)
+    named = attribute_levels({("a", 0): 3, ("b", 1): 1}, [Mechanism(RESPONSE, ["a", "b"]), RESPONSE])
+    assert named.witness == ("b", 1)
+    assert named.outcome == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("joint", "error", "message"),
+    [
+        ([[1, 0], [1, 0]], PriorError, "never occurs"),
+        ([[0.5, 0.6], [0.1, 0.1]], PriorError, "sums to"),
+        ([[1, -1], [1, 1]], PriorError, "at least 0"),
+        ([1, 1], MechanismError, "shape"),
+        ({("x", 0): 1}, MechanismError, "none of the mechanisms' inputs"),
+    ],
+)
+def test_a_joint_law_that_is_none_is_refused(joint: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        attribute_levels(joint, [RESPONSE, RESPONSE])  # type: ignore[arg-type]
