@@ -52,6 +52,7 @@ from .programs.tradeoff.program import distortion_leakage as distortion_leakage
 from .programs.tradeoff.program import leakage_distortion as leakage_distortion
 from .programs.worst_case.program import best_worst_case as best_worst_case
 from .programs.worst_case.program import best_worst_value as best_worst_value
+from .releases import Ledger as Ledger
 from .releases import attribute_levels as attribute_levels
 from .releases import compose as compose
 from .releases import compose_attributes as compose_attributes

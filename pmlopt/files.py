@@ -375,7 +375,7 @@ def _to_npz(stored: MatrixFile) -> bytes:
 
 def _from_npz(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     try:
-        _check_expansion(path, content)
+        check_expansion(path, content)
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             matrix, about = arrays["matrix"], arrays["about"].tobytes()
     except FileFormatError:
@@ -386,7 +386,7 @@ def _from_npz(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     return MatrixFile(matrix, labels.inputs, labels.outputs, labels.metadata)
 
 
-def _check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
+def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
     """Complain of a compressed file before its arrays fill the memory."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         expanded = sum(entry.file_size for entry in archive.infolist())

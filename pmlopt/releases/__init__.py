@@ -10,10 +10,12 @@ from pmlopt.releases.joint import (
     joint_outcomes,
     worst_outcome,
 )
+from pmlopt.releases.ledger import Ledger
 
 __all__ = [
     "AttributeLevels",
     "JointOutcome",
+    "Ledger",
     "attribute_levels",
     "chained_level",
     "compose",

@@ -1,0 +1,87 @@
+"""Likelihoods of the letters after what was released, in logarithms, for many histories at once.
+
+A history y_1, ..., y_t has the likelihoods `L[x] = sum_i log P_i[x, y_i]`, kept with the largest at 0, so
+that nothing underflows. The lift of a letter is `e^L[x] / sum_x' p[x'] e^L[x']`, and its logarithm the
+information density of all that was released.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.measures.logarithms import log_quotient, log_sum
+
+CHUNK = 1000
+"""Histories that are looked at at once: the numbers of 16 letters stay in the cache of a core."""
+SMALLEST_MASS = 1e-280
+"""Below, the mass of an outcome is summed in logarithms: it may have lost digits to underflow."""
+
+
+def log_lifts(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
+    """The (K, N) logarithms of the lifts; -inf for letters that are excluded.
+
+    Examples:
+        >>> np.exp(log_lifts(np.array([0.5, 0.5]), np.log([[1.0, 1 / 3]]))).round(12)
+        array([[1.5, 0.5]])
+    """
+    return likelihoods + levels_of(law, likelihoods)[:, None]
+
+
+def levels_of(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
+    """The (K,) leakages of histories, in nats; law is the prior, and likelihoods (K, N)."""
+    return log_quotient(np.exp(likelihoods) @ law, -np.expm1(likelihoods) @ law)
+
+
+def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -> FloatArray:
+    """The largest leakage of each history with one more release, over the outcomes that may come.
+
+    Args:
+        law: (N,) the prior.
+        likelihoods: (K, N).
+        matrix: (N, M) the mechanism.
+
+    Returns:
+        (K,) in nats.
+
+    Examples:
+        >>> response = np.array([[0.75, 0.25], [0.25, 0.75]])
+        >>> np.exp(levels_after(np.array([0.5, 0.5]), np.log([[1.0, 1.0], [1.0, 1 / 3]]), response)).round(12)
+        array([1.5, 1.8])
+    """
+    found = np.empty(len(likelihoods))
+    with np.errstate(divide="ignore"):
+        log_matrix = np.log(matrix)
+    for start in range(0, len(likelihoods), CHUNK):
+        block = likelihoods[start : start + CHUNK]
+        found[start : start + CHUNK] = _block_after(law, block, matrix, log_matrix)
+    return found
+
+
+def _block_after(
+    law: FloatArray, block: FloatArray, matrix: FloatArray, log_matrix: FloatArray
+) -> FloatArray:
+    shares = np.exp(block)
+    masses = (shares * law) @ matrix  # (K, M)
+    by_letter = np.ascontiguousarray(shares.T)
+    best = np.zeros(len(block))
+    scratch = np.empty(len(block))
+    for y in range(matrix.shape[1]):
+        peaks = np.zeros(len(block))
+        for x in np.flatnonzero(matrix[:, y]):
+            np.maximum(peaks, np.multiply(by_letter[x], matrix[x, y], out=scratch), out=peaks)
+        mass = masses[:, y]
+        rare = mass < SMALLEST_MASS
+        np.maximum(best, np.divide(peaks, mass, out=scratch, where=~rare), out=best, where=~rare)
+        if rare.any():
+            best[rare] = np.maximum(best[rare], _rare_lifts(law, block[rare] + log_matrix[:, y]))
+    return np.asarray(np.log(best))
+
+
+def _rare_lifts(law: FloatArray, grown: FloatArray) -> FloatArray:
+    """The largest lift after an outcome, in logarithms up to the end; 0 where it cannot come."""
+    found = np.zeros(len(grown))
+    possible = grown.max(axis=1) > -np.inf
+    terms = grown[possible]
+    found[possible] = np.exp(terms.max(axis=1) - log_sum(terms + np.log(law), axis=1)[:, 0])
+    return found
