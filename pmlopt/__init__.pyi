@@ -54,9 +54,11 @@ from .programs.worst_case.program import best_worst_case as best_worst_case
 from .programs.worst_case.program import best_worst_value as best_worst_value
 from .releases import Ledger as Ledger
 from .releases import attribute_levels as attribute_levels
+from .releases import calibrate_shuffled as calibrate_shuffled
 from .releases import compose as compose
 from .releases import compose_attributes as compose_attributes
 from .releases import joint_level as joint_level
+from .releases import shuffled_level as shuffled_level
 from .result import Result as Result
 from .result import Status as Status
 from .secret import Secret as Secret

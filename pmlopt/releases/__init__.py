@@ -11,16 +11,26 @@ from pmlopt.releases.joint import (
     worst_outcome,
 )
 from pmlopt.releases.ledger import Ledger
+from pmlopt.releases.shuffled import (
+    calibrate_shuffled,
+    shuffled_failure,
+    shuffled_level,
+    shuffled_slack,
+)
 
 __all__ = [
     "AttributeLevels",
     "JointOutcome",
     "Ledger",
     "attribute_levels",
+    "calibrate_shuffled",
     "chained_level",
     "compose",
     "compose_attributes",
     "joint_level",
     "joint_outcomes",
+    "shuffled_failure",
+    "shuffled_level",
+    "shuffled_slack",
     "worst_outcome",
 ]

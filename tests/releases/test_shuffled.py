@@ -1,0 +1,112 @@
+"""The histogram of many people's outputs, against all histograms, and the grid from above."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.releases import histogram_laws
+from strategies import pairs
+
+from pmlopt import PML, ExpectedLoss, calibrate_shuffled, design, leakage_level, shuffled_level, solve
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import PrivacyError
+from pmlopt.instances import find
+from pmlopt.releases import shuffled, shuffled_failure, shuffled_slack
+from pmlopt.releases.means_of_lifts import chernoff_excess, mean_near
+
+RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
+
+
+@settings(max_examples=40, deadline=None)
+@given(pairs(2, 3, tiny=False), st.integers(1, 6), st.floats(0, 1.5), st.floats(1e-6, 0.5))
+def test_slack_and_level_are_those_of_all_histograms(
+    case: tuple[FloatArray, FloatArray], people: int, epsilon: float, delta: float
+) -> None:
+    prior, matrix = case
+    if matrix.shape[1] > 3:  # fewer histograms
+        matrix = np.column_stack([matrix[:, :2], matrix[:, 2:].sum(axis=1)])
+    laws = histogram_laws(prior, matrix, people)
+
+    def slack(level: float) -> float:
+        over = [[max(0.0, g - math.exp(level) * mass) for g in given] for mass, given in laws]
+        return max(map(math.fsum, zip(*over, strict=True)))
+
+    assert shuffled_slack(prior, matrix, people, epsilon) == pytest.approx(slack(epsilon), abs=1e-12)
+    level = shuffled_level(prior, matrix, people, delta)
+    assert slack(level) <= delta + 1e-12
+    assert level == 0 or slack(level * (1 - 1e-6) - 1e-9 if level > 1e-6 else 0.0) >= delta - 1e-12
+    leaking = math.fsum(mass for mass, given in laws if max(given) > math.exp(epsilon) * mass * (1 + 1e-9))
+    assert leaking - 1e-12 <= shuffled_failure(prior, matrix, people, epsilon) <= len(prior) * leaking + 1e-9
+
+
+@pytest.mark.parametrize("people", [7, 60, 400])
+def test_the_grid_is_above_the_list_and_close(people: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(people)
+    prior, matrix = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(2), 3)
+    deltas, epsilons = (0.01, 1e-6, 1e-12), (0.02, 0.2)
+    monkeypatch.setattr(shuffled, "MOST_HISTOGRAMS", 10**6)
+    levels = [shuffled_level(prior, matrix, people, delta) for delta in deltas]
+    slacks = [shuffled_slack(prior, matrix, people, epsilon) for epsilon in epsilons]
+    tails = [shuffled_failure(prior, matrix, people, epsilon) for epsilon in epsilons]
+    monkeypatch.setattr(shuffled, "MOST_HISTOGRAMS", 0)
+    for delta, level in zip(deltas, levels, strict=True):
+        found = shuffled_level(prior, matrix, people, delta)
+        assert level - 1e-14 <= found <= level + 1e-4
+    for epsilon, slack, tail in zip(epsilons, slacks, tails, strict=True):
+        assert slack <= shuffled_slack(prior, matrix, people, epsilon) <= slack * 1.001 + 1e-15
+        assert tail <= shuffled_failure(prior, matrix, people, epsilon) <= tail * 1.05 + 1e-15
+
+
+def test_one_person_has_the_level_of_the_mechanism() -> None:
+    assert shuffled_level([0.5, 0.5], RESPONSE, 1, 1e-9) == pytest.approx(math.log(1.5), abs=1e-8)
+    assert shuffled_level([0.25, 0.75], [[1.0], [1.0]], 50, 0.1) == 0
+
+
+def test_two_outputs_have_a_binomial_histogram() -> None:
+    people, t = 32_561, 1 + 0.012
+    counts = np.arange(people + 1)
+    falling = np.log((people - counts[:-1]) / counts[1:])  # of neighbouring binomial coefficients
+    logs = np.append(0.0, np.cumsum(falling))
+    masses = np.exp(logs - logs.max())
+    masses /= masses.sum()
+    means = (1.5 * counts + 0.5 * (people - counts)) / people
+    exact = float(masses @ np.maximum(means - t, 0))
+    found = mean_near(np.array([0.5, 1.5]), np.array([0.5, 0.5]), people, t)
+    assert exact * (1 - 1e-10) <= found.excess(t) <= exact * (1 + 1e-4)
+    tail = float(masses[means > t].sum())
+    assert tail * (1 - 1e-10) <= found.tail(t) <= tail * 1.02
+    assert exact <= chernoff_excess(np.array([0.5, 1.5]), np.array([0.5, 0.5]), people, t) <= 40 * exact
+
+
+@pytest.mark.parametrize(("epsilon", "level", "failing"), [(1.0, 0.0236, 0.0369), (2.0, 0.0475, 0.0713)])
+def test_the_histogram_of_adult(epsilon: float, level: float, failing: float) -> None:
+    prior = find("adult-education-absolute").prior
+    assert prior is not None
+    loss = ExpectedLoss(np.abs(np.subtract.outer(np.arange(16.0), np.arange(16.0))))
+    mechanism = solve(design(prior, PML(epsilon), loss)).mechanism
+    assert shuffled_level(prior, mechanism, 32_561, 1e-6) == pytest.approx(level, abs=1e-4)
+    assert shuffled_failure(prior, mechanism, 32_561, failing + 1e-4) <= 1e-6
+
+
+def test_the_local_level_is_calibrated_to_the_histogram() -> None:
+    def response(level: float) -> list[list[float]]:
+        half = math.exp(level) / 2
+        return [[half, 1 - half], [1 - half, half]]
+
+    local, mechanism = calibrate_shuffled([0.5, 0.5], response, 500, 0.05, 1e-4)
+    assert shuffled_level([0.5, 0.5], mechanism, 500, 1e-4) <= 0.05
+    assert shuffled_level([0.5, 0.5], response(local * 1.003), 500, 1e-4) > 0.05
+    assert leakage_level([0.5, 0.5], mechanism) == pytest.approx(local)
+    assert calibrate_shuffled([0.5, 0.5], response, 500, 1.0, 1e-4)[0] == pytest.approx(math.log(2))
+    with pytest.raises(PrivacyError, match="more people"):
+        calibrate_shuffled([0.5, 0.5], response, 2, 0.0, 1e-9)
+
+
+@pytest.mark.parametrize(("people", "delta"), [(0, 0.1), (1.5, 0.1), (3, 0.0), (3, 1.0)])
+def test_bad_numbers_are_refused(people: int, delta: float) -> None:
+    with pytest.raises(PrivacyError):
+        shuffled_level([0.5, 0.5], RESPONSE, people, delta)
