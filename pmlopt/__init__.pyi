@@ -58,6 +58,7 @@ from .releases import calibrate_shuffled as calibrate_shuffled
 from .releases import compose as compose
 from .releases import compose_attributes as compose_attributes
 from .releases import joint_level as joint_level
+from .releases import level_beside as level_beside
 from .releases import shuffled_level as shuffled_level
 from .result import Result as Result
 from .result import Status as Status

@@ -5,6 +5,7 @@ from pmlopt.cli import histogram as histogram
 from pmlopt.cli import least_leakage as least_leakage
 from pmlopt.cli import library as library
 from pmlopt.cli import queries as queries
+from pmlopt.cli import releases as releases
 from pmlopt.cli import sweep as sweep
 from pmlopt.cli.options import main
 

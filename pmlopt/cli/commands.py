@@ -21,7 +21,6 @@ from pmlopt.cli.options import (
     Asked,
     Run,
     asks,
-    check_apart,
     code_of,
     exits,
     json_option,
@@ -36,7 +35,6 @@ from pmlopt.cli.printing import (
     print_audit,
     print_envelopes,
     print_verdict,
-    say,
 )
 from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
 from pmlopt.errors import InputError
@@ -185,36 +183,6 @@ def audit(
         if claim is not None:
             print_verdict(claim, claim.levels(prior, mechanism), bool(holds), exact)
     sys.exit(CLAIM_FAILS if holds is False else 0)
-
-
-@main.command()
-@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
-@click.argument("data", type=PATH)
-@click.option("--column", required=True, help="The column of DATA that holds the secret.")
-@click.option("-o", "--output", type=PATH, required=True, help="The CSV file to write.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), help="For a result that can be repeated; leave out for a release."
-)
-@exits
-def apply(mechanism_file: Path, data: Path, column: str, output: Path, seed: int | None) -> None:
-    """Replace a column of the CSV file DATA by the outputs of MECHANISM, row by row."""
-    from pmlopt.mechanism import Mechanism
-
-    if files.is_same_file(output, data):
-        raise InputError(f"{output}: is the data itself: write the release to another file")
-    check_apart([output], [mechanism_file])
-    files.check_target(output)
-    mechanism = Mechanism.load(mechanism_file)
-    rows = files.read_rows(data)
-    if rows[0].count(column) != 1:
-        raise InputError(f"{data}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")
-    place = rows[0].index(column)
-    as_text = Mechanism(mechanism.matrix, map(str, mechanism.inputs), mechanism.outputs)
-    released = as_text.sample((row[place] for row in rows[1:]), seed)
-    for row, letter in zip(rows[1:], released, strict=True):
-        row[place] = str(letter)
-    files.write_whole(output, files.csv_bytes(rows))
-    say(f"{len(released)} rows written to {output}")
 
 
 def _envelopes(

@@ -1,6 +1,7 @@
 """What releases leak together: of one secret, of attributes, of many people, beside columns in clear."""
 
 from pmlopt.releases.attributes import AttributeLevels, attribute_levels
+from pmlopt.releases.beside import level_beside, level_in_clear
 from pmlopt.releases.joint import (
     JointOutcome,
     chained_level,
@@ -29,6 +30,8 @@ __all__ = [
     "compose_attributes",
     "joint_level",
     "joint_outcomes",
+    "level_beside",
+    "level_in_clear",
     "shuffled_failure",
     "shuffled_level",
     "shuffled_slack",

@@ -104,18 +104,34 @@ def mean_rarer(values: FloatArray, law: FloatArray, people: int, delta: float) -
     return _mean(values, law, people, _tilt(values, rarer))
 
 
-def chernoff_excess(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
-    """A bound on `E max(0, mean - t)` without a convolution: `e^(n (log E e^(s V) - s t) - 1) / (n s)`.
+def chernoff_tail(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
+    """A bound on `P(mean > t)` without a convolution: `e^(n (log E e^(s V) - s t))` by tilts s."""
+    if t >= values.max():
+        return 0.0
+    return min(1.0, *(math.exp(exponent) for _, exponent in _chernoff_exponents(values, law, people, t)))
 
-    For `max(0, x) <= e^(u x - 1) / u`, by the best of some tilts s around that of t.
+
+def chernoff_excess(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
+    """A bound on `E max(0, mean - t)` without a convolution, `e^(n (log E e^(s V) - s t) - 1) / (n s)`.
+
+    For `max(0, x) <= e^(u x - 1) / u` with u = n s.
     """
     if t >= values.max():
         return 0.0
-    s = _tilt(values, lambda s: _slope(values, law, s) >= t)
-    return min(
-        math.exp(min(700.0, people * (_log_moment(values, law, u) - u * t) - 1)) / (people * u)
-        for u in (0.9 * s, s, 1.1 * s)
-    )
+    exponents = _chernoff_exponents(values, law, people, t)
+    return min(math.exp(exponent - 1) / (people * s) for s, exponent in exponents)
+
+
+def _chernoff_exponents(
+    values: FloatArray, law: FloatArray, people: int, t: float
+) -> list[tuple[float, float]]:
+    """Tilts s around that of t, each with `n (log E e^(s V) - s t)`, raised by what rounding takes."""
+    best = _tilt(values, lambda s: _slope(values, law, s) >= t)
+    found = []
+    for s in (0.9 * best, best, 1.1 * best):
+        rounding = 64 * UNIT * people * (1 + s * float(values.max()))
+        found.append((s, min(700.0, people * (_log_moment(values, law, s) - s * t) + rounding)))
+    return found
 
 
 def _tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:

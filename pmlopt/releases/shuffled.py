@@ -12,7 +12,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.prior import Prior, PriorLike, as_prior
-from pmlopt.releases.means_of_lifts import chernoff_excess, mean_near, mean_rarer
+from pmlopt.releases.means_of_lifts import chernoff_excess, chernoff_tail, mean_near, mean_rarer
 
 MOST_HISTOGRAMS = 20_000
 """Histograms that are listed; with more of them the law of a mean of lifts is convolved on a grid."""
@@ -91,8 +91,9 @@ def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsi
 def shuffled_failure(prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float) -> float:
     """The probability that the histogram of n people's outputs leaks more than epsilon about one of them.
 
-    The sum over the letters of `P(mean of n lifts > e^epsilon)`, an upper bound on the probability that
-    the PML of the histogram about a person is above epsilon, and at most N times as large. Post-processing
+    The sum over the letters of `P(mean of n lifts > e^epsilon)`, letters with the same lifts once: an upper
+    bound on the probability that the PML of the histogram about a person is above epsilon, and at most N
+    times as large. Post-processing
     may raise that probability; `shuffled_slack` is what it cannot.
 
     Raises:
@@ -100,7 +101,7 @@ def shuffled_failure(prior: PriorLike, mechanism: MechanismLike, people: int, ep
 
     Examples:
         >>> response = [[0.75, 0.25], [0.25, 0.75]]
-        >>> round(shuffled_failure([0.5, 0.5], response, 2, math.log(1.25)), 12)  # (2, 0) or (0, 2)
+        >>> round(shuffled_failure([0.5, 0.5], response, 2, math.log(1.25)), 12)  # all alike
         0.5
     """
     count = whole(people, "the number of people", PrivacyError)
@@ -110,8 +111,10 @@ def shuffled_failure(prior: PriorLike, mechanism: MechanismLike, people: int, ep
         if _listed(values, count):
             means, masses = _means(values, law, count)
             found.append(float(masses[means > t * (1 + SAME)].sum()))
-        elif t < values.max():
-            found.append(mean_near(values, law, count, t).tail(t))
+        else:  # a bound by formula where a letter adds next to nothing
+            bound = chernoff_tail(values, law, count, t)
+            small = bound <= 1e-3 * math.fsum(found)
+            found.append(bound if small else mean_near(values, law, count, t).tail(t))
     return min(1.0, math.fsum(found))
 
 
@@ -179,11 +182,18 @@ def calibrate_shuffled(
 
 
 def _lifts(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """For each letter the distinct lifts `P[a,y] / q[y]` and their law; those that vary most first."""
+    """For each letter the distinct lifts `P[a,y] / q[y]` and their law; those that vary most first.
+
+    Letters whose lifts differ by rounding alone have the same events, and come once, with the larger lifts.
+    """
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
     lifts, law = columns / law, law / law.sum()
-    for row in lifts[np.argsort(-((lifts - 1) ** 2 @ law), kind="stable")]:
+    groups: dict[bytes, FloatArray] = {}
+    for row in lifts:
+        key = row.round(9).tobytes()
+        groups[key] = np.maximum(groups.get(key, row), row)
+    for row in sorted(groups.values(), key=lambda row: -float((row - 1) ** 2 @ law)):
         order = np.argsort(row)
         ascending = row[order]
         starts = np.flatnonzero(np.append(True, np.diff(ascending) > SAME * ascending[1:]))
