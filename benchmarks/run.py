@@ -93,6 +93,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         *drawn("record_dimensions", "--quick"),
     ),
     "distortion": Benchmark("wu2026entropy, Figures 5 to 7", *drawn("distortion", "--quick")),
+    "releases": Benchmark("a ledger of many people, and what releases leak together"),
 }
 HELPERS = ("common", "limited", "run", "distortion_claims", "records_claims")
 """Modules that are no benchmarks."""

@@ -15,6 +15,7 @@ from strategies import mechanisms, priors
 from pmlopt import Mechanism, Prior, joint_level, leakage_level
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import MechanismError, PriorError
+from pmlopt.measures import slack
 from pmlopt.releases import (
     attribute_levels,
     chained_level,
@@ -77,6 +78,16 @@ def test_levels_under_the_prior_do_not_add() -> None:
     assert joint_level(even, [blur, blur]) == pytest.approx(math.log(3))
     assert 2 * leakage_level(even, blur) == pytest.approx(math.log(2.25))
     assert chained_level(even, [blur, blur]) >= math.log(3) - 1e-12
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_levels_and_slacks_of_approximate_pml_add(seed: int, first: float, second: float) -> None:
+    rng = np.random.default_rng(seed)
+    prior, one, two = rng.dirichlet(np.ones(3)), *(rng.dirichlet(np.full(3, 0.5), 3) for _ in range(2))
+    law = prior @ one
+    after = max(slack(prior * one[:, y] / law[y], two, second) for y in range(3))
+    assert slack(prior, compose([one, two]), first + second) <= slack(prior, one, first) + after + 1e-12
 
 
 def test_labels_of_a_product_are_tuples() -> None:
