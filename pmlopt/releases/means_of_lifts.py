@@ -25,6 +25,8 @@ LENGTH = 2**18
 """Points of the transform: 30 ms, and a step of 1/10,000 of the sum's standard deviation."""
 DEVIATIONS = 12.0
 """Standard deviations of the tilted sum on each side of the window; a normal law has 1e-33 outside."""
+NEAR = 1e-9
+"""Steps by which a value on the grid may be off it, and by which all are raised: rounding is 1e-10."""
 UNIT = 2.0**-53
 
 
@@ -129,7 +131,7 @@ def _chernoff_exponents(
     best = _tilt(values, lambda s: _slope(values, law, s) >= t)
     found = []
     for s in (0.9 * best, best, 1.1 * best):
-        rounding = 64 * UNIT * people * (1 + s * float(values.max()))
+        rounding = _exponent_rounding(people, s, float(values.max()))
         found.append((s, min(700.0, people * (_log_moment(values, law, s) - s * t) + rounding)))
     return found
 
@@ -167,7 +169,7 @@ def _mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfL
     steps = max(1, math.floor((high - low) * LENGTH / width), (LENGTH - 1) // people)
     steps = min(steps, LENGTH - 1)
     step = (high - low) / steps
-    places, masses = _on_grid((values - low) / step, law, steps)
+    places, masses, moves = _on_grid((values - low) / step, law, steps)
     points = low + places * step
     log_moment = _log_moment(points, masses, s)
     tilted = masses * np.exp(s * points - log_moment)
@@ -182,37 +184,37 @@ def _mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfL
     mass = np.maximum(sums[window % LENGTH], 0.0) + rounding
     total = people * low + window * step
     # an exponent is off by units for each person
-    slack = 64 * UNIT * people * (1 + s * high + abs(log_moment))
+    slack = _exponent_rounding(people, s, high)
     with np.errstate(over="ignore"):
         mass *= np.exp(people * log_moment - s * total + slack)
         tails = np.cumsum(mass[::-1])[::-1]
         after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
     last = float(total[-1])
-    above = 0.0 if start + count > people * steps else _chernoff(points, masses, people, last + step, s)
+    above = 0.0 if start + count > people * steps else _chernoff(points, masses, people, last, s)
     grown = 1 + 4 * UNIT * count  # the sums' own rounding
     return MeanOfLifts(
-        low + start * step / people,
+        low + start * step / people + NEAR * step,
         step / people,
         tails * grown,
         after * grown + above * high,
         above,
         high,
-        0.0 if len(points) == len(values) else step,
+        step if moves else 0.0,
         people,
     )
 
 
-def _on_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-    """The law on whole places, each value's mass on its two neighbours with the same mean."""
+def _on_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArray, FloatArray, bool]:
+    """The law on whole places, each value's mass on its two neighbours with the same mean; if any moved."""
     near = np.rint(places)
-    on = np.abs(places - near) < 1e-9  # the rounding of the places, which the slack allows for
+    on = np.abs(places - near) < NEAR / 2
     floor = np.where(on, near, np.floor(places))
     part = np.where(on, 0.0, places - floor)
     at = np.concatenate([floor, floor + 1]).astype(np.int64)
     masses = np.concatenate([law * (1 - part), law * part])
     found, where = np.unique(at[masses > 0], return_inverse=True)
     weights = np.bincount(where, masses[masses > 0]).astype(float)
-    return np.minimum(found, steps).astype(float), weights
+    return np.minimum(found, steps).astype(float), weights, not bool(on.all())
 
 
 def _convolved(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, float]:
@@ -226,8 +228,9 @@ def _convolved(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatA
     size = np.abs(transform)
     power = np.exp(people * np.log(np.maximum(size, 1e-300))) * np.exp(1j * people * np.angle(transform))
     units = 8 * UNIT * math.log2(LENGTH)
-    spread = float(np.mean(np.minimum(size * (1 + units), 1.0) ** (people - 1)))
-    first = units * math.sqrt(LENGTH) * float(np.linalg.norm(law)) * people * spread
+    off = units * math.sqrt(LENGTH) * float(np.linalg.norm(law))
+    spread = float(np.mean(np.minimum(size + off, 1.0) ** (people - 1)))
+    first = off * people * spread
     turned = 8 * UNIT * people * spread  # of the angle, times the number of people
     sums = np.fft.irfft(power, LENGTH)
     return sums, 2 * (first + turned + units * float(np.linalg.norm(sums)))
@@ -236,4 +239,13 @@ def _convolved(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatA
 def _chernoff(points: FloatArray, law: FloatArray, people: int, total: float, s: float) -> float:
     """`P(sum >= total) <= e^(n log E e^(s v) - s total)`, by the best of some s."""
     tilts = [s * factor for factor in (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0)]
-    return math.exp(min(0.0, *(people * _log_moment(points, law, u) - u * total for u in tilts)))
+    high = float(points.max())
+    exponents = [
+        people * _log_moment(points, law, u) - u * total + _exponent_rounding(people, u, high) for u in tilts
+    ]
+    return math.exp(min(0.0, *exponents))
+
+
+def _exponent_rounding(people: int, s: float, high: float) -> float:
+    """What rounding takes off `n log E e^(s V) - s n t`: some units of the largest term for each person."""
+    return 64 * UNIT * people * (1 + 2 * s * high)
