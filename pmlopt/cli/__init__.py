@@ -3,6 +3,7 @@
 from pmlopt.cli import commands as commands
 from pmlopt.cli import histogram as histogram
 from pmlopt.cli import least_leakage as least_leakage
+from pmlopt.cli import ledger as ledger
 from pmlopt.cli import library as library
 from pmlopt.cli import queries as queries
 from pmlopt.cli import releases as releases

@@ -1,0 +1,107 @@
+"""The ledger from the shell: begin one, record a release in it, and see what is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import numpy as np
+
+from pmlopt import files
+from pmlopt.cli.options import PATH, check_apart, exits, json_option, main
+from pmlopt.cli.printing import echo_json, nats, number, print_table, say
+from pmlopt.cli.reading import read_prior
+from pmlopt.errors import InputError
+from pmlopt.result import finite
+
+
+@main.group()
+def ledger() -> None:
+    """What was released on each of some people, and what is left of a total, in a file."""
+
+
+@ledger.command("new")
+@click.argument("ledger_file", metavar="LEDGER", type=PATH)
+@click.option("--prior", "prior_file", type=PATH, required=True, help="CSV: letter, count or probability.")
+@click.option("--people", type=click.IntRange(min=1), required=True, help="How many people.")
+@click.option("--total", type=float, help="The level in nats that nobody may exceed in all.")
+@exits
+def new_ledger(ledger_file: Path, prior_file: Path, people: int, total: float | None) -> None:
+    """Begin the ledger LEDGER (.npz) for so many people."""
+    from pmlopt.releases import Ledger
+
+    if ledger_file.exists():
+        raise InputError(f"{ledger_file}: is there already: a ledger is not begun again")
+    check_apart([ledger_file], [prior_file])
+    Ledger(read_prior(prior_file), people, total).save(ledger_file)
+    say(f"{ledger_file}: {people} people, nothing released")
+
+
+@ledger.command("record")
+@click.argument("ledger_file", metavar="LEDGER", type=PATH)
+@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
+@click.argument("data", type=PATH)
+@click.option("--column", required=True, help="The column of DATA with what was released, a row a person.")
+@click.option("--who", help="The column of DATA with the numbers of the people, from 0; else all, in order.")
+@exits
+def record_release(ledger_file: Path, mechanism_file: Path, data: Path, column: str, who: str | None) -> None:
+    """Record in LEDGER what MECHANISM released, a column of the CSV file DATA.
+
+    A release that might break the total is refused, and the file stays as it is.
+    """
+    from pmlopt.mechanism import Mechanism
+    from pmlopt.releases import Ledger
+
+    book, mechanism = Ledger.load(ledger_file), Mechanism.load(mechanism_file)
+    rows = files.read_rows(data)
+    for name in [column] if who is None else [column, who]:
+        if rows[0].count(name) != 1:
+            raise InputError(f"{data}: has {rows[0].count(name)} columns named {name!r}; it has {rows[0]}")
+    place = rows[0].index(column)
+    as_text = Mechanism(mechanism.matrix, mechanism.inputs, map(str, mechanism.outputs))
+    people = None if who is None else _numbers([row[rows[0].index(who)] for row in rows[1:]], who)
+    book.record(as_text, [row[place] for row in rows[1:]], people)
+    book.save(ledger_file)
+    say(f"{len(rows) - 1} outcomes recorded in {ledger_file}: the largest leakage is {nats(book.level)}")
+
+
+@ledger.command("show")
+@click.argument("ledger_file", metavar="LEDGER", type=PATH)
+@click.option("--person", type=click.IntRange(min=0), help="Show the letters of one person.")
+@json_option
+@exits
+def show_ledger(ledger_file: Path, person: int | None, as_json: bool) -> None:
+    """Print what LEDGER says: how much has leaked, or of one person the posterior and what is left."""
+    from pmlopt.releases import Ledger
+
+    book = Ledger.load(ledger_file)
+    left = None if person is None or book.total is None else book.remaining(person=person).tolist()
+    posterior = None if person is None else book.initial.pmf * np.exp(book.density(person))
+    if as_json:
+        echo_json({
+            "people": book.people,
+            "releases": book.releases,
+            "total": book.total,
+            "level": book.level,
+            "labels": list(book.initial.labels),
+            "posterior": None if posterior is None else posterior.tolist(),
+            "remaining": None if left is None else [finite(value) for value in left],
+        })  # fmt: skip
+        return
+    total = "no total" if book.total is None else f"a total of {nats(book.total)}"
+    say(f"{book.people} people, {book.releases} releases, {len(book.groups())} histories, {total}")
+    say(f"the largest leakage is {nats(book.level)}")
+    if posterior is not None:
+        shown = [number(value) for value in left] if left is not None else [""] * len(posterior)
+        print_table(
+            ["letter", "posterior", "left"],
+            [(str(label), number(share), rest)
+             for label, share, rest in zip(book.initial.labels, posterior.tolist(), shown, strict=True)],
+        )  # fmt: skip
+
+
+def _numbers(texts: list[str], who: str) -> list[int]:
+    for text in texts:
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise InputError(f"--who {who}: {text!r} is no number of a person")
+    return [int(text) for text in texts]
