@@ -12,8 +12,8 @@ from pmlopt.measures.logarithms import log_quotient, log_sum
 
 MOST_CANDIDATES = 100_000
 """Choices of the first outputs that are kept at once: with 16 letters 13 MB."""
-BLOCK = 4096
-"""Choices that are bounded at once: N^2 numbers for each."""
+BLOCK = 2**20
+"""Numbers that the bounds of some choices take at once, N^2 for each: 8 MB."""
 
 
 class OutcomeSearch:
@@ -81,14 +81,15 @@ class OutcomeSearch:
         """What no outcome with these first outputs exceeds."""
         bounds = np.empty(len(columns))
         log_law = np.log(self.law)
-        for start in range(0, len(columns), BLOCK):
-            block = columns[start : start + BLOCK]
+        size = max(1, BLOCK // len(log_law) ** 2)
+        for start in range(0, len(columns), size):
+            block = columns[start : start + size]
             possible = np.isfinite(block)
             with np.errstate(invalid="ignore"):
                 terms = block[:, None, :] - block[:, :, None] + (ahead + log_law)  # (block, x, x')
             terms[~possible] = 0.0
             sums = np.where(possible, log_sum(terms, axis=2)[:, :, 0], np.inf)
-            bounds[start : start + BLOCK] = -sums.min(axis=1)
+            bounds[start : start + size] = -sums.min(axis=1)
         return bounds
 
     def _leakages(self, columns: FloatArray) -> FloatArray:
@@ -128,6 +129,4 @@ class OutcomeSearch:
 
 def _least_ratios(logs: FloatArray) -> FloatArray:
     """(x, x') the least `log P[x',y] / P[x,y]` over the outputs y that x can emit."""
-    with np.errstate(invalid="ignore"):
-        ratios = logs[None, :, :] - logs[:, None, :]  # (x, x', y)
-    return np.asarray(np.where(np.isfinite(logs)[:, None, :], ratios, np.inf).min(axis=2))
+    return np.array([(logs[:, own > -np.inf] - own[own > -np.inf]).min(axis=1) for own in logs])
