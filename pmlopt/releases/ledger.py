@@ -154,7 +154,7 @@ class Ledger:
         """
         left = self.remaining(epsilon, person)
         left = left[np.isfinite(left)]
-        lowered = left - 4 * self._rounding(max(1.0, self._total(epsilon)))
+        lowered = left - 4 * self._rounding(self._total(epsilon))
         return PML(np.maximum(lowered, 0.0).tolist())
 
     def level_after(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> float:
@@ -256,7 +256,7 @@ class Ledger:
 
     def _rounding(self, level: float) -> float:
         """How far the level of a history may be off by rounding: a unit for each letter and each release."""
-        return level_rounding(level, self.initial.size + self.releases)
+        return level_rounding(max(1.0, level), self.initial.size + self.releases)
 
     def _place(self, person: int) -> int:
         place = int(person)

@@ -52,21 +52,23 @@ def test_levels_are_those_of_all_sequences(case: tuple[FloatArray, list[FloatArr
 @pytest.mark.parametrize("seed", range(3))
 def test_releases_for_the_requirement_never_exceed_the_total(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    prior = Prior(rng.dirichlet(np.ones(3)))
+    prior = Prior(rng.dirichlet(np.ones(4)))
     total = 0.8
-    people = 40
-    ledger = Ledger(prior, people, total)
+    ledger = Ledger(prior, people=27, total=total)  # three outputs, three releases: every sequence
     for epsilon in (0.5, total, total):
         for group in ledger.groups():
             person = int(group[0])
             posterior = ledger.prior(person)
             needed = ledger.requirement(epsilon, person)
-            result = solve(design(posterior, needed, ExpectedLoss(rng.random((posterior.size, 3)))))
+            # every letter counts alike, or one output would do for a frequent one
+            loss = ExpectedLoss(rng.random((posterior.size, 3)) / posterior.pmf[:, None])
+            result = solve(design(posterior, needed, loss))
             assert ledger.level_after(result.mechanism, group) <= epsilon
-            columns = np.flatnonzero(result.mechanism.support)  # any outcome, not only the likely ones
-            drawn = [result.mechanism.outputs[y] for y in rng.choice(columns, len(group))]
-            ledger.record(result.mechanism, drawn, group)
-    assert 0.5 < ledger.level <= total
+            occurring = np.flatnonzero(result.mechanism.support)  # any outcome, not only the likely ones
+            outcomes = occurring[np.arange(len(group)) * len(occurring) // len(group)]
+            ledger.record(result.mechanism, [result.mechanism.outputs[y] for y in outcomes], group)
+    assert ledger.level <= total
+    assert ledger.level == pytest.approx(total, abs=1e-6)  # all that was left is used
 
 
 def two_waves(first: FloatArray, prior: Prior, adding: bool) -> float:
@@ -154,6 +156,14 @@ def test_what_is_refused_leaves_the_ledger_as_it_was(
         ledger.record(mechanism, outcomes, people)
     assert ledger.releases == 1
     assert (ledger.levels == before).all()
+
+
+def test_a_total_of_nothing_allows_what_tells_nothing() -> None:
+    ledger = Ledger([0.1, 0.2, 0.7], total=0.0)
+    ledger.record([[0.3, 0.7]] * 3, [1])
+    assert ledger.level == 0
+    with pytest.raises(PrivacyError, match="over the total of 0"):
+        ledger.record([[0.3, 0.7], [0.3, 0.7], [0.31, 0.69]], [1])
 
 
 def test_an_epsilon_that_is_spent_is_refused() -> None:
