@@ -132,7 +132,8 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
     """Check that a set of priors is the same as a worst case and as a robust counterpart.
 
     On random columns: the least mean over the set equals the largest value that the declared constraints
-    allow, the auxiliary values attain it, integers give the same, and the worst prior has that mean.
+    allow, and the least on its polytope; the auxiliary values attain it, integers give the same, the worst
+    prior has that mean, and the rationals near that prior are near it and in the set.
 
     Args:
         priors: the set.
@@ -177,11 +178,32 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
             f"`least_sum` in integers says {exact} of {matrix.tolist()}, and in floats {least}",
         )
         for y, mean in enumerate(least):
+            _check_members(priors, matrix[:, y], float(mean))
             worst_mean = float(priors.worst_prior(matrix[:, y]) @ matrix[:, y])
             _demand(
                 abs(worst_mean - mean) <= ROUNDING,
                 f"the worst prior of {matrix[:, y].tolist()} has the mean {worst_mean}, the least is {mean}",
             )
+
+
+def _check_members(priors: PriorSet, column: FloatArray, mean: float) -> None:
+    polytope, equal = priors.polytope, priors.polytope.equal
+    z = cp.Variable(polytope.parts.shape[1], nonneg=True)
+    rows, right = polytope.rows @ z, polytope.right
+    held = [rows[equal] == right[equal], rows[~equal] <= right[~equal]]
+    problem = cp.Problem(cp.Minimize(column @ polytope.parts @ z), held)
+    problem.solve(solver=cp.CLARABEL)
+    _demand(
+        problem.value is not None and abs(float(problem.value) - mean) <= SOLVER_TOLERANCE,
+        f"the least mean of {column.tolist()} is {mean}, and on the polytope {problem.value}",
+    )
+    worst = priors.worst_prior(column)
+    near = priors.nearby(worst)
+    off = float(np.abs(near.astype(np.float64) - worst).max())
+    _demand(
+        sum(near) == 1 and min(near) >= 0 and off <= ROUNDING and priors.holds(near.astype(np.float64)),
+        f"the rationals near {worst.tolist()} are {near.tolist()}, off by {off}",
+    )
 
 
 def _check_names(requirement: Requirement, prior: Prior) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.uncertainty.prior_set import PriorSet
+from pmlopt.uncertainty.prior_set import Polytope, PriorSet
 from pmlopt.uncertainty.support_functions import Piece, largest_gain, two_values
 
 
@@ -94,6 +95,53 @@ class ChoquetSet(PriorSet):
         worst = np.empty(len(column))
         worst[order] = np.diff(self.floats.of_first(order[:, None])[:, 0], prepend=0.0)
         return np.asarray(worst / self.floats.total)
+
+    def nearby(self, law: FloatArray) -> Any:
+        # Q is in the set iff `sum_x max(lower - Q, 0) <= shift` and Q <= upper: these are nu, set by set
+        lower, shift, upper = self._rationals
+        q = np.array([Fraction(max(mass, 0.0)) for mass in law.tolist()], dtype=object)
+        missing = np.maximum(lower - q, 0)
+        if missing.sum() > shift:
+            q = q + (1 - shift / missing.sum()) * missing
+        q = np.minimum(q, upper)
+        for surplus in (np.maximum(q - lower, 0), None):  # what is above `lower` goes first
+            if q.sum() > 1:
+                surplus = q if surplus is None else surplus
+                q = q - min((q.sum() - 1) / (surplus.sum() or 1), 1) * surplus
+        if q.sum() < 1:
+            q = q + (1 - q.sum()) / (upper - q).sum() * (upper - q)
+        return q
+
+    @cached_property
+    def _rationals(self) -> tuple[Any, Fraction, Any]:
+        """The lower probability's `lower`, `shift` and `upper` over its total, as rationals."""
+        nu, n = self.integers, self.size
+        total = int(nu.total)
+        ends = [nu.lower, np.full(n, total, dtype=object) if nu.upper is None else nu.upper]
+        lower, upper = (np.array([Fraction(int(v), total) for v in end], dtype=object) for end in ends)
+        return lower, Fraction(int(nu.shift), total), upper
+
+    @property
+    def polytope(self) -> Polytope:
+        """Q with what it is short of `lower`, which is at most `shift`, within `upper`."""
+        nu, n = self.floats, self.size
+        eye, lower, shift = np.eye(n), nu.lower / nu.total, float(nu.shift / nu.total)
+        below = np.flatnonzero(lower > 0)
+        rows, right = [np.ones((1, n))], [np.ones(1)]
+        rows.append(-eye[below])
+        right.append(-lower[below])
+        if nu.upper is not None:
+            rows.append(eye)
+            right.append(nu.upper / nu.total)
+        system, parts = np.vstack(rows), eye
+        if shift > 0:
+            short = np.zeros((len(system), len(below)))
+            short[1 + np.arange(len(below)), np.arange(len(below))] = -1.0
+            total = np.concatenate([np.zeros(n), np.ones(len(below))])
+            system = np.vstack([np.hstack([system, short]), total])
+            right.append(np.array([shift]))
+            parts = np.hstack([eye, np.zeros((n, len(below)))])
+        return Polytope(parts, system, np.concatenate(right), np.arange(len(system)) == 0)
 
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
         if self.vacuous:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pmlopt.arrays import FloatArray, Label, Positions
+from pmlopt.arrays import BoolArray, FloatArray, Label, Positions
 from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import match_labels
@@ -48,6 +48,23 @@ class LeastMean:
     value: cp.Expression
     constraints: Mapping[str, cp.Constraint] = field(default_factory=dict)
     variables: Mapping[str, cp.Variable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """A set of priors as the image of a polyhedron: `Q = parts z` over z >= 0 with `rows z <= right`.
+
+    Attributes:
+        parts: (N, Z).
+        rows: (R, Z).
+        right: (R,).
+        equal: (R,) the rows that are equations.
+    """
+
+    parts: FloatArray
+    rows: FloatArray
+    right: FloatArray
+    equal: BoolArray
 
 
 class PriorSet(ABC):
@@ -140,6 +157,19 @@ class PriorSet(ABC):
     @abstractmethod
     def holds(self, p: FloatArray) -> bool:
         """Whether the (N,) probabilities are in the set, up to rounding (`MEMBER`)."""
+
+    @abstractmethod
+    def nearby(self, law: FloatArray) -> Any:
+        """(N,) rationals: a prior of the set, for certain, that is near a law where the law is near the set.
+
+        Args:
+            law: (N,) finite; negative entries count as zero, and it need not sum to one.
+        """
+
+    @property
+    @abstractmethod
+    def polytope(self) -> Polytope:
+        """The set by linear rows, in floats."""
 
     @abstractmethod
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from pmlopt.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_array
 from pmlopt.backends.structured.block import Block, hull_block, mean_block
 from pmlopt.errors import PrivacyError
-from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, PriorSet, check_possible
+from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
 from pmlopt.uncertainty.support_functions import Piece, best_mixture, largest_gain
 
 if TYPE_CHECKING:
@@ -83,10 +84,26 @@ class Vertices(PriorSet):
         return np.asarray(self.laws[(self.laws @ column).argmin()])
 
     def holds(self, p: FloatArray) -> bool:
+        return self._mixture(p)[1] <= MEMBER
+
+    def nearby(self, law: FloatArray) -> Any:
+        weights, total = self._integers
+        shares = np.array([Fraction(share) for share in self._mixture(law)[0].tolist()], dtype=object)
+        return shares @ weights / (shares.sum() * total)
+
+    def _mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
+        """(K,) the shares of the vertices in the mixture nearest to a law, and its distance from it."""
         from scipy.optimize import nnls
 
         system = np.vstack([self.laws.T, np.ones(len(self.laws))])
-        return bool(nnls(system, np.append(p, 1.0))[1] <= MEMBER)
+        shares, distance = nnls(system, np.append(law, 1.0))
+        return shares, float(distance)
+
+    @property
+    def polytope(self) -> Polytope:
+        """Mixtures of the vertices by their shares."""
+        sums = np.ones((1, len(self.laws)))
+        return Polytope(self.laws.T, sums, np.ones(1), np.array([True]))
 
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
         import cvxpy as cp

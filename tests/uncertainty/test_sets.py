@@ -53,6 +53,25 @@ def test_the_least_mean_is_that_of_the_linear_program(problem: tuple[Case, Float
     assert case.priors.least_mean(matrix) == pytest.approx(expected, abs=1e-9)
 
 
+@settings(max_examples=80, deadline=None)
+@given(problems(), SEEDS)
+def test_rationals_near_any_numbers_are_a_prior_of_the_set(
+    problem: tuple[Case, FloatArray], seed: int
+) -> None:
+    case, matrix = problem
+    rng = np.random.default_rng(seed)
+    member = case.priors.worst_prior(matrix[:, 0])
+    assert np.abs(case.priors.nearby(member).astype(float) - member).max() <= 1e-14
+    for law in (member, rng.dirichlet(np.ones(len(member))), rng.normal(size=len(member)), 0 * member):
+        near = case.priors.nearby(law)
+        assert sum(near) == 1
+        assert min(near) >= 0
+        assert case.defined.outside(near.astype(float)) <= 1e-9  # of a hull by a linear program
+        whole = np.array([[int(v * 2**40)] for v in matrix[:, 0]], dtype=object)
+        least, total = case.priors.least_sum(whole)  # no prior of the set is below it
+        assert total * (near @ whole[:, 0]) >= least[0]
+
+
 @settings(max_examples=50, deadline=None)
 @given(problems())
 def test_the_worst_prior_is_in_the_set_and_attains_it(problem: tuple[Case, FloatArray]) -> None:
