@@ -12,8 +12,11 @@ import numpy as np
 from pmlopt.arrays import BoolArray, FloatArray, rounding_of
 from pmlopt.exact.rationals import holds_exactly, rows_are_exact
 from pmlopt.prior import Prior
+from pmlopt.privacy import PML
 from pmlopt.programs.design_certificate import DesignCertificate
 from pmlopt.programs.least_leakage.floor import Floor
+from pmlopt.programs.least_leakage.over_set import largest_share
+from pmlopt.uncertainty import PriorSet
 
 EXACT_ENTRIES = 100
 """Tables of up to this many entries are computed as rationals, which takes a millisecond."""
@@ -26,18 +29,27 @@ class Multipliers:
     Attributes:
         rows: (N,) one for each letter.
         floor: of the floor on the expected gain; at least 0.
+        laws: over a set of priors, (N, M) one of it for each output, times a positive number, or nearly so;
+            zeros where an output needs none. None where there is no set, or none of its priors is named.
     """
 
     rows: FloatArray
     floor: float = 0.0
+    laws: FloatArray | None = None
 
     def towards(self, other: Multipliers, share: float) -> Multipliers:
-        """A share of the way to others; negative shares go away from them."""
+        """A share of the way to others; negative shares go away from them. The laws stay, within the set."""
         floor = self.floor + share * (other.floor - self.floor)
-        return Multipliers(self.rows + share * (other.rows - self.rows), max(0.0, floor))
+        return Multipliers(self.rows + share * (other.rows - self.rows), max(0.0, floor), self.laws)
 
 
-def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers) -> float:
+def least_level(
+    prior: Prior,
+    allowed: BoolArray,
+    floor: Floor | None,
+    multipliers: Multipliers,
+    over: PriorSet | None = None,
+) -> float:
     """A PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
 
     For any y in R^N and k >= 0 with `C = <p, y> + k c`: a mechanism with `E[g] >= c` has a column of mean
@@ -47,11 +59,14 @@ def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multiplie
     largest s. Small tables are computed as rationals; of others, what rounding may have taken off the sums is
     allowed for.
 
+    Over a set of priors the largest share is that of `largest_share`, always as a rational.
+
     Args:
         prior: N letters.
         allowed: (N, M) pairs that may occur.
         floor: g and c, or None.
-        multipliers: y and k; those that are not finite prove nothing.
+        multipliers: y and k, and priors of the set; those that are not finite prove nothing.
+        over: the set of priors that the level is over, where there is no floor; else None.
 
     Source: [song2026worstcase, eq. (10)], by Farkas' lemma.
 
@@ -63,6 +78,9 @@ def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multiplie
     """
     if not (np.isfinite(multipliers.rows).all() and math.isfinite(multipliers.floor)):
         return 0.0
+    if over is not None:
+        assert floor is None  # the builders refuse both
+        return _level_of(largest_share(over, prior, allowed, multipliers.rows, multipliers.laws))
     if allowed.size <= EXACT_ENTRIES:
         return _exact_level(prior, allowed, floor, multipliers)
     p, y = prior.pmf, multipliers.rows[:, None]
@@ -77,8 +95,8 @@ def least_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multiplie
     masses = np.where(np.take_along_axis(allowed, order, axis=0), p[order], 0.0)
     # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
     share = rounding_of(prior.size, 1.0)
-    over = np.take_along_axis(worth + share * (sizes + size), order, axis=0) - least
-    return max(0.0, -math.log(min(1.0, float(_roots(masses, over).max()) * (1 + share))))
+    above = np.take_along_axis(worth + share * (sizes + size), order, axis=0) - least
+    return max(0.0, -math.log(min(1.0, float(_roots(masses, above).max()) * (1 + share))))
 
 
 def _exact_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers) -> float:
@@ -99,8 +117,13 @@ def _exact_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multipli
             if may
         )
         most = max(most, _root(sorted(over, reverse=True)))
-    share = float(most / total)
-    return max(0.0, -math.log(min(1.0, share * (1 + 2.0**-50)))) if share > 0 else math.inf
+    return _level_of(most / total)
+
+
+def _level_of(share: Fraction) -> float:
+    """-log of a share, or a little less; inf where nothing is left."""
+    above = float(share) * (1 + 2.0**-50)
+    return max(0.0, -math.log(min(1.0, above))) if above > 0 else math.inf
 
 
 def _root(over: list[tuple[Fraction, int]]) -> Fraction:
@@ -131,18 +154,23 @@ def _roots(masses: FloatArray, over: FloatArray) -> FloatArray:
 class LevelCertificate(DesignCertificate):
     """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
 
-    The bound is `least_level(prior, allowed, floor, multipliers)`. `verify` is about the level and the
+    The bound is `least_level(prior, allowed, floor, proof, over)`. `verify` is about the level and the
     pairs that never occur.
 
     Attributes:
+        privacy: PML at the level, with the set of priors that it is over.
         allowed: (N, M) the pairs that may occur.
         floor: on the expected utility, or None; it is met up to the rounding of the sum.
         weight: the multiplier of the floor.
+        laws: (N, M) of a set of priors one for each output, times a number, from which the bound follows with
+            `multipliers`; or None.
     """
 
+    privacy: PML
     allowed: BoolArray
     floor: Floor | None
     weight: float
+    laws: FloatArray | None = None
 
     @property
     def flat(self) -> bool:
@@ -154,6 +182,13 @@ class LevelCertificate(DesignCertificate):
         clean = bool((matrix[~self.allowed] == 0).all())
         return clean and rows_are_exact(matrix) and holds_exactly(self.prior, self.privacy, matrix)
 
+    def proved_again(self) -> float:
+        """The level that the multipliers prove none to be below, computed again; 0 without any."""
+        if self.multipliers is None:
+            return 0.0
+        proof = Multipliers(self.multipliers, self.weight, self.laws)
+        return least_level(self.prior, self.allowed, self.floor, proof, self.privacy.over)
+
     def utility_record(self) -> dict[str, Any]:
         record: dict[str, Any] = {"kind": "least leakage", "allowed": self.allowed.tolist()}
         if self.floor is not None:
@@ -162,4 +197,4 @@ class LevelCertificate(DesignCertificate):
         return record
 
     def bound_record(self) -> dict[str, Any]:
-        return {"floor": self.weight}
+        return {"floor": self.weight, **({} if self.laws is None else {"laws": self.laws.tolist()})}

@@ -10,13 +10,13 @@ from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.exact.rationals import holds_exactly, snap
 from pmlopt.exact.repair import Repair
-from pmlopt.measures import leakage_level
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.roots import raised
+from pmlopt.uncertainty import PriorSet
 
 NOISE_THRESHOLDS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Entries of at most one of these become zero: of the one with which least leaks."""
@@ -40,9 +40,10 @@ def certify_level(
     if exact is None:
         raise MechanismError("the matrix does not meet the demands, not even roughly")
     mechanism = Mechanism(exact, prior.labels, program.outputs)
-    privacy = _claim(prior, exact)
+    privacy = _claim(prior, program.over, exact)
+    known = (prior, program.allowed, program.floor)
     bound, best = max(
-        ((least_level(prior, program.allowed, program.floor, proof), proof) for proof in proofs),
+        ((least_level(*known, proof, program.over), proof) for proof in proofs),
         key=lambda found: found[0],
     )
     value = privacy.epsilon
@@ -65,6 +66,7 @@ def certify_level(
         allowed=program.allowed,
         floor=program.floor,
         weight=best.floor,
+        laws=best.laws,
     )
 
 
@@ -74,7 +76,7 @@ def cleaned(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
     None where none does.
     """
     found = list(_versions(program, matrix))
-    return min(found, key=lambda clean: leakage_level(program.prior, clean)) if found else None
+    return min(found, key=program.level) if found else None
 
 
 def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
@@ -118,11 +120,12 @@ def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> Float
     return matrix
 
 
-def _claim(prior: Prior, matrix: FloatArray) -> PML:
+def _claim(prior: Prior, over: PriorSet | None, matrix: FloatArray) -> PML:
     """The PML level of a matrix on the grid, as the least float found that holds in exact arithmetic."""
+    labelled = Mechanism(matrix, prior.labels)
 
     def holds(level: float) -> bool:
-        claim = PML(level)
-        return holds_exactly(prior, claim, matrix) and claim.holds(prior, Mechanism(matrix))
+        claim = PML(level, over)
+        return holds_exactly(prior, claim, matrix) and claim.holds(prior, labelled)
 
-    return PML(raised(holds, leakage_level(prior, matrix)))
+    return PML(raised(holds, PML(0.0, over).levels(prior, labelled)["pml"]), over)

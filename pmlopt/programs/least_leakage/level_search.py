@@ -12,13 +12,13 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.backends.two_sided_search import TIME
-from pmlopt.closed_forms.worst_case import uniform_on
-from pmlopt.measures import leakage_level
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
 from pmlopt.programs.least_leakage.inversion import GainWithin, MassWithin
 from pmlopt.programs.least_leakage.level_program import Asked, LevelProgram
+from pmlopt.programs.least_leakage.over_set import largest_share
 from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.least_leakage.robust_program import RobustLevelProgram
 from pmlopt.programs.least_leakage.vertex import vertex_near
 
 SEARCH_TOLERANCE_SHARE = 1e-2
@@ -77,7 +77,7 @@ class Ends:
     masses: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.masses = np.unique(self.program.prior.pmf @ self.program.allowed)
+        self.masses = np.unique(self.program.masses)
         self.upper = self._proved(self.proof)
 
     @property
@@ -92,7 +92,7 @@ class Ends:
         clean = cleaned(self.program, self._filled(matrix))
         if clean is None:
             return
-        reached = math.exp(-leakage_level(self.program.prior, clean))
+        reached = math.exp(-self.program.level(clean))
         if reached > self.reached:
             self.reached, self.matrix = reached, clean
 
@@ -177,6 +177,9 @@ class Ends:
 
     def _proved(self, proof: Multipliers) -> float:
         program = self.program
+        if program.over is not None:  # in floats: the certificate has it in rationals
+            known = (program.over, program.prior, program.allowed)
+            return float(largest_share(*known, proof.rows, proof.laws, exact=False))
         return math.exp(-least_level(program.prior, program.allowed, program.floor, proof))
 
     def _filled(self, matrix: FloatArray) -> FloatArray:
@@ -185,7 +188,7 @@ class Ends:
         if short.max() <= 1e-9:
             return matrix
         program = self.program
-        spread = uniform_on(program.allowed).matrix if program.floor is None else best_allowed(program)
+        spread = program.spread if program.floor is None else best_allowed(program)
         return np.asarray(matrix + short * spread)
 
 
@@ -265,15 +268,15 @@ def _closed(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
     if ends.gap <= enough:
         return MET, 0
     if program.floor is None:
-        levels = LevelProgram(program)
+        levels = LevelProgram(program) if program.over is None else RobustLevelProgram(program)
         ending = ends.close(levels.ask, enough, end)
         if ends.matrix is not None and ending == MET:
-            vertex = vertex_near(program.prior.pmf, ends.matrix, ends.upper)
+            vertex = vertex_near(program.worst_priors(ends.matrix), ends.matrix, ends.upper)
             if vertex is not None:
                 ends.take(vertex)
         return ending, levels.model.iterations
     pairs = Ends(program.pairs_alone, support_multipliers(program))
-    pairs.take(uniform_on(program.allowed).matrix)
+    pairs.take(program.spread)
     ending, iterations = _closed(pairs, enough, end)
     ends.programs = pairs.programs
     ends.prove(pairs.proof)
@@ -285,9 +288,11 @@ def _closed(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
 
 
 def support_multipliers(program: LeastLeakage) -> Multipliers:
-    """A one for the letter whose likeliest output is least likely: proves `closed_forms.support_bound`."""
-    masses = program.prior.pmf @ program.allowed
-    best = np.where(program.allowed, masses, 0.0).max(axis=1)
+    """A one for the letter whose likeliest output is least likely: proves `closed_forms.support_bound`.
+
+    Over a set of priors it is the output with the largest of its letters' least probabilities.
+    """
+    best = np.where(program.allowed, program.masses, 0.0).max(axis=1)
     rows = np.zeros(len(best))
     rows[int(best.argmin())] = 1.0
     return Multipliers(rows)

@@ -10,9 +10,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
-from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import InputError, ProgramError
-from pmlopt.measures import leakage_level
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers
@@ -100,7 +98,7 @@ class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
             matrix = _checked(program, given)
         except InputError:
             return LevelStart(form, form)
-        better = leakage_level(program.prior, matrix) < leakage_level(program.prior, form)
+        better = program.level(matrix) < program.level(form)
         return LevelStart(matrix if better else form, form)
 
     def automatic(self, program: LeastLeakage, start: LevelStart) -> Sequence[LevelSearch]:
@@ -135,7 +133,7 @@ def _one_demand(program: LeastLeakage) -> bool:
 
 def known_mechanism(program: LeastLeakage) -> FloatArray:
     """A mechanism that meets the demands: uniform on what is allowed, mixed with the best as needed."""
-    spread = uniform_on(program.allowed).matrix
+    spread = program.spread
     if program.short(spread) == 0 or program.floor is None:
         return spread
     everywhere = np.flatnonzero(program.allowed.all(axis=0))
@@ -172,7 +170,7 @@ def _closed(program: LeastLeakage, form: FloatArray, certificate: LevelCertifica
     """M*(h), where it is optimal."""
     if program.floor is not None:
         return None
-    level = leakage_level(program.prior, form)
+    level = program.level(form)
     if level > certificate.bound + NEGLIGIBLE_GAP:
         return None
     return ClosedForm("utility_safe", level, certificate.value - level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import cvxpy as cp
 import numpy as np
@@ -11,12 +11,18 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from pmlopt.arrays import BoolArray, FloatArray, Label, real
+from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import ProgramError, UtilityError
+from pmlopt.measures import leakage_level
+from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.privacy import PML
 from pmlopt.program import Declaration, Program, problem_of
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.floor import Floor
+from pmlopt.programs.least_leakage.over_set import usable_pairs
 from pmlopt.programs.outputs import Outputs, outputs_of
+from pmlopt.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.utility import LinearUtility
 from pmlopt.utility.orders import allowed_pairs
 
@@ -38,6 +44,7 @@ class LeastLeakage(Program[LevelCertificate]):
         allowed: (N, M) which letters may emit which outputs.
         floor: on the expected utility, or None.
         share: e^-epsilon, a parameter of `problem`, 1 at first.
+        over: the set of priors that the level is over; None where it is the prior's.
 
     Source: [song2026worstcase, problem (2) and eq. (10)].
 
@@ -54,6 +61,7 @@ class LeastLeakage(Program[LevelCertificate]):
     allowed: BoolArray
     floor: Floor | None
     share: cp.Parameter
+    over: PriorSet | None = None
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
@@ -68,17 +76,41 @@ class LeastLeakage(Program[LevelCertificate]):
     @property
     def pairs_alone(self) -> LeastLeakage:
         """The same without the floor."""
-        return _declared(self.prior, self.allowed, self.outputs, None)
+        return _declared(self.prior, self.allowed, self.outputs, None, self.over)
+
+    @cached_property
+    def usable(self) -> BoolArray:
+        """(N, M) the allowed pairs of the outputs that can occur at a finite level."""
+        return self.allowed if self.over is None else usable_pairs(self.allowed, self.over)
+
+    @cached_property
+    def masses(self) -> FloatArray:
+        """(M,) the least probability of the letters that may emit each output: its largest share."""
+        if self.over is None:
+            return np.asarray(self.prior.pmf @ self.allowed)
+        return np.where(self.usable.any(axis=0), self.over.least_mean(self.allowed.astype(np.float64)), 0.0)
+
+    @property
+    def spread(self) -> FloatArray:
+        """(N, M) the mechanism that is uniform on the usable pairs of each letter."""
+        return uniform_on(self.usable).matrix
+
+    def worst_priors(self, matrix: FloatArray) -> FloatArray:
+        """(N, M) for each output the prior under which it leaks most; there is one where there is no set."""
+        if self.over is None:
+            return np.repeat(self.prior.pmf[:, None], matrix.shape[1], axis=1)
+        return np.stack([self.over.worst_prior(column) for column in matrix.T], axis=1)
+
+    def level(self, matrix: FloatArray) -> float:
+        """The PML level of a matrix, over the set where there is one, in nats."""
+        if self.over is None:
+            return leakage_level(self.prior, matrix)
+        return float(pointwise_capacity(self.over, Mechanism(matrix, self.prior.labels)).max())
 
     @property
     def mechanism(self) -> cp.Expression:
         """(N, M) the matrix; zero where a pair is not allowed."""
-        entries = self.variables["entries"]
-        place = sparse.csc_array(
-            (np.ones(entries.size), (np.flatnonzero(self.allowed), np.arange(entries.size))),
-            shape=(self.allowed.size, entries.size),
-        )
-        return cp.reshape(place @ entries, self.allowed.shape, order="C")
+        return _placed(self.allowed, self.variables["entries"])
 
     def matrix(self, entries: FloatArray) -> FloatArray:
         """(N, M) the matrix with these values of `variables["entries"]`."""
@@ -95,7 +127,11 @@ class LeastLeakage(Program[LevelCertificate]):
 
 
 def worst_case_utility(
-    prior: PriorLike, order: ArrayLike, threshold: int, outputs: Outputs = None
+    prior: PriorLike,
+    order: ArrayLike,
+    threshold: int,
+    outputs: Outputs = None,
+    over: PriorSet | None = None,
 ) -> LeastLeakage:
     """Declare the worst-case design: never an output of a rank below the threshold, at the least PML.
 
@@ -105,10 +141,12 @@ def worst_case_utility(
             `utility_order` makes it from utilities.
         threshold: h, from 1 to M; at 1 all is allowed and nothing leaks.
         outputs: the M labels; left out, the prior's letters where M = N.
+        over: a set of priors: the level is the largest under one of them. Of `prior` only the letters count.
 
     Raises:
         UtilityError: the order or the threshold cannot be meant, or a letter has no output of rank h.
-        ProgramError: the outputs are not M.
+        PrivacyError: `over` is no set of priors on these letters.
+        ProgramError: the outputs are not M, or no mechanism has a finite level over the set.
 
     Source: [song2026worstcase, problem (2)].
 
@@ -122,17 +160,37 @@ def worst_case_utility(
         array([[0.5, 0.5, 0. ],
                [0. , 1. , 0. ],
                [1. , 0. , 0. ]])
+        >>> from pmlopt import L1Ball
+        >>> near = solve(worst_case_utility([0.6, 0.2, 0.2], order, 2, over=L1Ball([0.6, 0.2, 0.2], 0.1)))
+        >>> round(np.exp(near.value).item(), 9), round(np.exp(near.bound).item(), 9)
+        (2.222222222, 2.222222222)
     """
     known = as_prior(prior)
     allowed = allowed_pairs(order, threshold)
     if len(allowed) != known.size:
         raise UtilityError(f"the order has {len(allowed)} rows for {known.size} letters: give one for each")
-    return least_leakage_on(known, allowed, _labels(known, allowed.shape[1], outputs))
+    return least_leakage_on(known, allowed, _labels(known, allowed.shape[1], outputs), over)
 
 
-def least_leakage_on(prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...]) -> LeastLeakage:
-    """The design of least PML on pairs that are allowed, of which each letter has one."""
-    return _declared(prior, allowed, outputs, None)
+def least_leakage_on(
+    prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], over: PriorSet | None = None
+) -> LeastLeakage:
+    """The design of least PML on pairs that are allowed, of which each letter has one.
+
+    Raises:
+        PrivacyError: `over` is no set of priors on these letters.
+        ProgramError: a letter has no output that can occur at a finite level over the set.
+    """
+    if over is not None:
+        PML(0.0, over).priors(prior)  # checks that it is a set on these letters
+        closed = np.flatnonzero(~usable_pairs(allowed, over).any(axis=1))
+        if len(closed):
+            raise ProgramError(
+                f"no mechanism has a finite level over {over!r}: the letter {prior.labels[closed[0]]!r} has "
+                "no output whose letters have a positive probability under each of its priors. Allow more "
+                "pairs, or take a set in which every letter has some"
+            )
+    return _declared(prior, allowed, outputs, None, over)
 
 
 def least_leakage(
@@ -142,6 +200,7 @@ def least_leakage(
     expected: float | None = None,
     worst: float | None = None,
     outputs: Outputs = None,
+    over: PriorSet | None = None,
 ) -> LeastLeakage:
     """Declare the design of least PML under a floor on the expected utility, on the worst case, or on both.
 
@@ -151,9 +210,12 @@ def least_leakage(
         expected: what the expected gain must reach; the expected loss must not exceed it.
         worst: what the gain of every pair that can occur must reach; the loss must not exceed it.
         outputs: the M outputs, as in `design`.
+        over: a set of priors, as in `worst_case_utility`; with a floor on the worst case alone.
 
     Raises:
         ProgramError: neither floor is given, or no mechanism reaches them; the message says how far one gets.
+            Or `over` is given with a floor on the expected utility, or leaves no finite level.
+        PrivacyError: `over` is no set of priors on these letters.
         UtilityError: the utility is not linear, or its matrix does not fit.
 
     Source: [song2026worstcase, Section II], with the utilities themselves for their order; the floor on the
@@ -170,6 +232,11 @@ def least_leakage(
         raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
     if expected is None and worst is None:
         raise ProgramError("no floor is given, and without one nothing leaks: give `expected` or `worst`")
+    if expected is not None and over is not None:
+        raise ProgramError(
+            "a floor on the expected utility and `over` cannot be given together: give `worst` alone, or "
+            "`design` with PML(epsilon, over=...) for the best expected utility within a level"
+        )
     letters = outputs_of(known.labels, utility.columns, outputs)
     table = utility.table(known.labels, letters)
     allowed = np.ones(table.shape, dtype=bool)
@@ -178,7 +245,7 @@ def least_leakage(
         allowed = table >= limit if utility.maximised else table <= limit
         _check_letters(known, utility, table, allowed, limit)
     if expected is None:
-        return _declared(known, allowed, letters, None)
+        return least_leakage_on(known, allowed, letters, over)
     floor = Floor(known, allowed, utility, table, real(expected, "the expected utility", ProgramError))
     if floor.least > floor.rounding:
         raise ProgramError(
@@ -187,7 +254,7 @@ def least_leakage(
         )
     if floor.least >= -floor.rounding:  # the most there is: each letter has its best outputs only
         allowed = allowed & (floor.gains == 0)
-    return _declared(known, allowed, letters, floor)
+    return _declared(known, allowed, letters, floor, None)
 
 
 def _check_letters(
@@ -211,26 +278,39 @@ def _labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
 
 
 def _declared(
-    prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], floor: Floor | None
+    prior: Prior,
+    allowed: BoolArray,
+    outputs: tuple[Label, ...],
+    floor: Floor | None,
+    over: PriorSet | None,
 ) -> LeastLeakage:
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
     return LeastLeakage(
-        declare=partial(_declaration, prior, allowed, floor, share),
+        declare=partial(_declaration, prior, allowed, floor, over, share),
         prior=prior,
         outputs=outputs,
         allowed=allowed,
         floor=floor,
         share=share,
+        over=over,
     )
 
 
-def _declaration(prior: Prior, allowed: BoolArray, floor: Floor | None, share: cp.Parameter) -> Declaration:
+def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
+    """(N, M) the matrix with these entries on allowed pairs, and zeros elsewhere."""
+    k = entries.size
+    place = sparse.csc_array((np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k))
+    return cp.reshape(place @ entries, allowed.shape, order="C")
+
+
+def _declaration(
+    prior: Prior, allowed: BoolArray, floor: Floor | None, over: PriorSet | None, share: cp.Parameter
+) -> Declaration:
     n, m = allowed.shape
     letter, output = np.nonzero(allowed)
     k, one = len(letter), np.ones(len(letter))
     by_letter = sparse.csr_array((one, (letter, np.arange(k))), shape=(n, k))
     by_entry = sparse.csr_array((one, (np.arange(k), output)), shape=(k, m))
-    by_output = sparse.csr_array((prior.pmf[letter], (output, np.arange(k))), shape=(m, k))
     entries = cp.Variable(k, nonneg=True, name="entries")
     largest = cp.Variable(m, nonneg=True, name="column_maximum")
     shortfall = cp.Variable(n, nonneg=True, name="shortfall")
@@ -238,8 +318,16 @@ def _declaration(prior: Prior, allowed: BoolArray, floor: Floor | None, share: c
     constraints = {
         "rows": by_letter @ entries + shortfall == 1,
         "column_maximum": entries <= by_entry @ largest,
-        "pml": share * largest <= by_output @ entries,
     }
+    if over is None:
+        by_output = sparse.csr_array((prior.pmf[letter], (output, np.arange(k))), shape=(m, k))
+        constraints["pml"] = share * largest <= by_output @ entries
+    else:
+        row = cp.reshape(largest, (1, m), order="C")
+        least = over.declare(_placed(allowed, entries), row)
+        constraints |= {**{f"set_{name}": rows for name, rows in least.constraints.items()}}
+        constraints["pml"] = share * row <= least.value
+        variables |= {f"set_{name}": variable for name, variable in least.variables.items()}
     missing = cp.sum(shortfall) / n
     if floor is not None:
         lack = cp.Variable(nonneg=True, name="lack")

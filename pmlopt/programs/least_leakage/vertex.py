@@ -16,15 +16,15 @@ STEPS = 4
 """Steps of Newton's method, from an error of 1e-9 to that of rounding."""
 
 
-def vertex_near(prior: FloatArray, matrix: FloatArray, share: float) -> FloatArray | None:
+def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArray | None:
     """The mechanism near a matrix whose outputs all have the same leakage, where the matrix's almost have it.
 
     With v[y] the largest entry of output y and s the share e^-level, the unknowns are v, s and the entries
-    that are neither 0 nor v[y]. The equations are that rows sum to one, and `sum_x p[x] P[x,y] = s v[y]` for
-    the outputs that leak as much as any.
+    that are neither 0 nor v[y]. The equations are that rows sum to one, and `sum_x Q[x,y] P[x,y] = s v[y]`
+    for the outputs that leak as much as any.
 
     Args:
-        prior: (N,) probabilities.
+        laws: (N, M) for each output the probabilities Q: the prior's, or over a set those of the worst prior.
         matrix: (N, M) near a vertex of the mechanisms of a least level.
         share: near e^-level, the best that is known of it.
 
@@ -34,7 +34,8 @@ def vertex_near(prior: FloatArray, matrix: FloatArray, share: float) -> FloatArr
 
     Examples:
         >>> near = np.array([[0.5 - 1e-9, 0.5 + 1e-9, 0], [0, 1, 0], [1, 0, 0]])
-        >>> vertex_near(np.array([0.6, 0.2, 0.2]), near, 0.5).round(14) + 0.0
+        >>> prior = np.array([[0.6], [0.2], [0.2]])
+        >>> vertex_near(np.repeat(prior, 3, axis=1), near, 0.5).round(14) + 0.0
         array([[0.5, 0.5, 0. ],
                [0. , 1. , 0. ],
                [1. , 0. , 0. ]])
@@ -45,23 +46,24 @@ def vertex_near(prior: FloatArray, matrix: FloatArray, share: float) -> FloatArr
     at_most = (matrix >= largest * (1 - NEAR))[:, used]
     between = ~at_most & (matrix[:, used] > NEAR * largest[used])
     letter, output = np.nonzero(between)
-    tight = np.flatnonzero(prior @ matrix[:, used] <= share * largest[used] * (1 + NEAR))
+    laws = laws[:, used]
+    tight = np.flatnonzero((laws * matrix[:, used]).sum(axis=0) <= share * largest[used] * (1 + NEAR))
     k = len(used)
     if k + len(letter) + 1 > MAX_UNKNOWNS:
         return None
     sums = np.zeros((n, k + len(letter)))
     sums[:, :k] = at_most
     sums[letter, k + np.arange(len(letter))] = 1.0
-    laws = np.zeros((k, k + len(letter)))
-    laws[np.arange(k), np.arange(k)] = prior @ at_most
-    laws[output, k + np.arange(len(letter))] = prior[letter]
+    means = np.zeros((k, k + len(letter)))
+    means[np.arange(k), np.arange(k)] = (laws * at_most).sum(axis=0)
+    means[output, k + np.arange(len(letter))] = laws[letter, output]
     point = np.concatenate([largest[used], matrix[:, used][between], [share]])
     for _ in range(STEPS):
         values, at = point[:-1], point[-1]
-        left = np.concatenate([sums @ values - 1, (laws @ values)[tight] - at * values[tight]])
+        left = np.concatenate([sums @ values - 1, (means @ values)[tight] - at * values[tight]])
         slopes = np.zeros((len(left), len(point)))
         slopes[:n, :-1] = sums
-        slopes[n:, :-1] = laws[tight]
+        slopes[n:, :-1] = means[tight]
         slopes[n + np.arange(len(tight)), tight] -= at
         slopes[n:, -1] = -values[tight]
         point = point - np.linalg.lstsq(slopes, left, rcond=1e-12)[0]

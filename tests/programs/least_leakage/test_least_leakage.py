@@ -850,8 +850,8 @@ def test_a_floor_a_hair_below_the_best_beside_a_letter_of_1e_8_is_proved() -> No
         [0.579772577562696, 0.8336758001404363, 0.5136981211210256, 0.9907999143968705],
         [0.7465673131865257, 0.8474228278665922, 0.359113990454371, 0.3819181828958046],
     ]
-    rare, floors = 1.0465824756583278e-08, {"expected": 0.8474228277612953, "worst": 0.5203055667651927}
-    program = least_leakage([rare, 1 - rare], ExpectedGain(gains), outputs=4, **floors)
+    rare, most, least = 1.0465824756583278e-08, 0.8474228277612953, 0.5203055667651927
+    program = least_leakage([rare, 1 - rare], ExpectedGain(gains), expected=most, worst=least, outputs=4)
     result = solve(program)
     assert result.gap <= 1e-7
     # output 3 is for the rare letter alone, so that it leaks -log(rare) where the floor needs it, as here:

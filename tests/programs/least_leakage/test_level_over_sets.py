@@ -1,0 +1,278 @@
+"""The least leakage over a set of priors: against bisection over its corners, one prior, and LDP."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.designs import is_stochastic, random_prior
+from oracles.least_leakage import bisected
+from oracles.prior_sets import KINDS, Case, random_set
+
+from pmlopt import (
+    PML,
+    AllPriors,
+    Box,
+    ExpectedLoss,
+    L1Ball,
+    MinimumMass,
+    Prior,
+    Status,
+    Vertices,
+    certify,
+    leakage_capacity,
+    least_leakage,
+    solve,
+    utility_order,
+    worst_case_utility,
+)
+from pmlopt.arrays import IntArray
+from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.exact.rationals import holds_exactly
+from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.utility import absolute
+
+EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
+"""[song2026worstcase, eq. (8)]."""
+
+P = [0.6, 0.2, 0.2]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A set with its definition, an order, a threshold, and the letters' least probability by output."""
+
+    case: Case
+    order: IntArray
+    threshold: int
+
+    @property
+    def program(self) -> LeastLeakage:
+        outputs = self.order.shape[1]
+        return worst_case_utility(
+            Prior(self.case.p), self.order, self.threshold, outputs, over=self.case.priors
+        )
+
+    @property
+    def closed(self) -> bool:
+        """Whether a letter has only outputs whose letters a corner of the set leaves out."""
+        allowed = self.order >= self.threshold
+        masses = (self.case.defined.corners() @ allowed).min(axis=0)
+        return bool((np.where(allowed, masses, 0.0).max(axis=1) <= 1e-12).any())
+
+
+def instance(kind: str, seed: int) -> Instance:
+    rng = np.random.default_rng([81, KINDS.index(kind), seed])
+    n, m = int(rng.integers(1, 5)), int(rng.integers(2, 5))
+    order = utility_order(np.round(2 * rng.normal(size=(n, m))), "grouped")
+    threshold = int(rng.integers(1, order.max(axis=1).min() + 1))
+    return Instance(random_set(kind, rng, n), order, threshold)
+
+
+INSTANCES = [instance(kind, seed) for kind in KINDS for seed in range(8)]
+OPEN = [place for place, one in enumerate(INSTANCES) if not one.closed]
+
+
+# ---------------------------------------------------------------- against bisection over the corners
+
+
+@pytest.mark.parametrize("place", range(len(INSTANCES)))
+def test_it_is_the_least_level_over_the_corners(place: int) -> None:
+    given_ = INSTANCES[place]
+    if given_.closed:
+        with pytest.raises(ProgramError, match="finite level"):
+            _ = given_.program
+        return
+    program = given_.program
+    result = solve(program)
+    least = bisected(given_.case.defined.corners(), program.allowed)
+    assert result.status is Status.OPTIMAL
+    # its linear programs are feasible to 1e-10, which costs e^level times that
+    assert result.value == pytest.approx(least, abs=1e-8 + 4e-10 * math.exp(result.value))
+    matrix = result.mechanism.matrix
+    assert result.certificate.verify()
+    assert is_stochastic(matrix)
+    assert holds_exactly(program.prior, PML(result.value, over=given_.case.priors), matrix)
+    assert (matrix[~program.allowed] == 0).all()
+    assert leakage_capacity(given_.case.priors, matrix) == pytest.approx(result.level, abs=1e-12)
+    assert result.certificate.proved_again() >= result.bound
+
+
+def test_most_random_instances_have_a_finite_level() -> None:
+    assert 25 <= len(OPEN) < len(INSTANCES)
+
+
+# ---------------------------------------------------------------- any multipliers
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(OPEN), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-9, 1.0, 1e9]))
+def test_any_multipliers_prove_no_more_than_a_mechanism_has(place: int, seed: int, size: float) -> None:
+    given_, rng = INSTANCES[place], np.random.default_rng(seed)
+    program, over = given_.program, given_.case.priors
+    matrix = np.where(program.usable, rng.gamma(0.5, size=program.allowed.shape) + 1e-6, 0.0)
+    level = program.level(matrix / matrix.sum(axis=1, keepdims=True))
+    rows = size * rng.normal(size=program.prior.size)
+    some = np.stack([over.worst_prior(rng.normal(size=len(rows))) for _ in program.outputs], axis=1)
+    for laws in (None, some, 1e-9 * some, rng.normal(size=some.shape), np.full(some.shape, np.nan), 0 * some):
+        multipliers = Multipliers(rows, laws=laws)
+        assert 0 <= least_level(program.prior, program.allowed, None, multipliers, over) <= level + 1e-12
+
+
+@pytest.mark.parametrize("place", OPEN[::3])
+def test_the_proof_is_about_the_set_and_not_the_prior(place: int) -> None:
+    given_ = INSTANCES[place]
+    proof = solve(given_.program).certificate
+    assert proof.multipliers is not None
+    p, other = proof.prior.pmf, Prior.uniform(given_.case.priors.size)
+    costs = p * (proof.multipliers - float(p @ proof.multipliers))  # sums to zero under either prior
+    rows = Multipliers(costs / other.pmf, laws=proof.laws)
+    again = least_level(other, proof.allowed, None, rows, given_.case.priors)
+    assert again == pytest.approx(proof.proved_again(), abs=1e-9)
+
+
+def test_a_share_by_hand() -> None:
+    # the letters 1 and 2 have the mass 2/5 in the worst corner: with y = (0, 1, 0) and p uniform,
+    # c = (-1, 2, -1) / 9, and a column on the letters 0 and 1 may be one on both
+    over = Vertices([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
+    allowed = np.array([[True, False], [True, True], [False, True]])
+    rows = Multipliers(np.array([0.0, 1.0, 0.0]))
+    assert math.exp(least_level(Prior.uniform(3), allowed, None, rows, over)) == pytest.approx(2.5, abs=1e-12)
+    named = Multipliers(rows.rows, laws=np.array([[0.4, 0.4], [0.2, 0.2], [0.4, 0.4]]))  # in the middle
+    weaker = least_level(Prior.uniform(3), allowed, None, named, over)
+    assert math.exp(weaker) == pytest.approx(1 / 0.6, abs=1e-12)
+
+
+# ---------------------------------------------------------------- sets that are known
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_over_the_prior_alone_it_is_the_least_level(seed: int) -> None:
+    rng = np.random.default_rng([82, seed])
+    n, m = int(rng.integers(2, 7)), int(rng.integers(2, 7))
+    p, order = random_prior(rng, n, 2.0), utility_order(rng.normal(size=(n, m)))
+    h = int(rng.integers(1, m + 1))
+    plain = solve(worst_case_utility(p, order, h, m))
+    for alone in (Vertices([p]), L1Ball(p, 0.0), Box(p, p)):
+        over = solve(worst_case_utility(p, order, h, m, over=alone))
+        assert (over.value, over.bound) == pytest.approx((plain.value, plain.bound), abs=2e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_over_all_priors_it_is_ldp_on_outputs_that_all_may_emit(seed: int) -> None:
+    """A letter that may emit an output only some can emit tells those apart: the least level is 0 or inf."""
+    rng = np.random.default_rng([83, seed])
+    order = utility_order(rng.normal(size=(4, 5)))
+    for h in range(1, 6):
+        if (order >= h).all(axis=0).any():
+            result = solve(worst_case_utility([0.25] * 4, order, h, 5, over=AllPriors(4)))
+            assert (result.value, result.bound) == (0.0, 0.0)
+        else:
+            with pytest.raises(ProgramError, match="finite level"):
+                worst_case_utility([0.25] * 4, order, h, 5, over=AllPriors(4))
+
+
+@pytest.mark.parametrize("mass", [0.02, 0.1, 0.2])
+def test_with_a_minimum_mass_each_letter_alone_costs_that(mass: float) -> None:
+    # at the highest rank each letter tells itself: every output has the least probability `mass`
+    result = solve(worst_case_utility(P, EXAMPLE, 3, over=MinimumMass(3, mass)))
+    assert result.value == pytest.approx(-math.log(mass), abs=1e-9)
+    assert result.bound == pytest.approx(-math.log(mass), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_rises_with_the_set(seed: int) -> None:
+    rng = np.random.default_rng([84, seed])
+    p, order = random_prior(rng, 6, 3.0), utility_order(rng.normal(size=(6, 6)))
+    radii = sorted([0.0, float(p.min()), 2 * float(p.min()), 0.2])
+    balls = [solve(worst_case_utility(p, order, 4, over=L1Ball(p, radius))) for radius in radii]
+    for smaller, larger in pairwise(balls):
+        assert smaller.bound <= larger.value + 1e-12
+        assert smaller.status is Status.OPTIMAL
+    points = np.vstack([p, rng.dirichlet(np.full(6, 3.0), 3)])
+    hulls = [solve(worst_case_utility(p, order, 4, over=Vertices(points[:k]))) for k in (1, 2, 4)]
+    for smaller, larger in pairwise(hulls):
+        assert smaller.bound <= larger.value + 1e-12
+
+
+def test_twenty_letters_take_few_linear_programs() -> None:
+    rng = np.random.default_rng(85)
+    p, order = rng.dirichlet(np.full(20, 3.0)), utility_order(rng.normal(size=(20, 20)))
+    hull = Vertices(np.vstack([p, rng.dirichlet(np.full(20, 3.0), 4)]))
+    for over in (L1Ball(p, 0.2), Box(0.8 * p, 1.3 * p), MinimumMass(20, 0.01), hull):
+        result = solve(worst_case_utility(p, order, 11, over=over))
+        assert result.status is Status.OPTIMAL
+        assert result.gap <= 1e-8
+        assert int(result.reason.split(" linear programs")[-2].split()[-1]) <= 40
+
+
+# ---------------------------------------------------------------- the declared problem, and what travels
+
+
+@pytest.mark.parametrize("place", [place for place in OPEN if INSTANCES[place].threshold > 1][::2])
+def test_the_declared_problem_is_zero_where_the_level_can_be_reached(place: int) -> None:
+    program = INSTANCES[place].program
+    level = solve(program).value
+    for shift, reached in ((0.05, True), (-0.05, False)):
+        if level + shift < 0:
+            continue
+        program.share.value = math.exp(-level - shift)
+        program.problem.solve(solver="HIGHS")
+        assert (float(program.problem.value) <= 1e-9) == reached
+
+
+def test_a_worst_loss_over_a_ball() -> None:
+    p = [0.35, 0.25, 0.2, 0.12, 0.08]
+    ball = L1Ball(p, 0.1)
+    result = solve(least_leakage(p, ExpectedLoss(absolute), worst=1, over=ball))
+    far = np.abs(np.subtract.outer(range(5), range(5))) > 1
+    assert (result.mechanism.matrix[far] == 0).all()
+    assert result.certificate.verify()
+    assert ball.scope in result.certificate.privacy.scope
+    assert result.value > solve(least_leakage(p, ExpectedLoss(absolute), worst=1)).value
+
+
+def test_the_record_has_the_set_and_proves_the_bound(tmp_path: Any) -> None:
+    ball = L1Ball(P, 0.5)
+    result = solve(worst_case_utility(P, EXAMPLE, 2, over=ball))
+    result.save(tmp_path / "least.json")
+    record = json.loads((tmp_path / "least.json").read_text())["metadata"]["certificate"]
+    source = record["bound_from"]
+    again = least_level(
+        Prior(record["prior"]["probabilities"]),
+        np.array(record["utility"]["allowed"]),
+        None,
+        Multipliers(np.array(source["multipliers"]), source["floor"], np.array(source["laws"])),
+        ball,
+    )
+    assert min(again, record["value"]) == record["bound"]
+    assert record["privacy"]["l1_ball"] == ball.record["l1_ball"]
+    # without the third output the others are (1/2, 1, 0) and the like: 0.5 less the top mass's 0.225 is 11/40
+    assert record["bound"] == pytest.approx(math.log(40 / 11), abs=1e-14)
+    assert Fraction(record["value"]) >= Fraction(record["bound"])
+
+
+def test_a_matrix_from_elsewhere_is_certified_over_the_set() -> None:
+    program = worst_case_utility(P, EXAMPLE, 2, over=L1Ball(P, 0.5))
+    best = solve(program)
+    again = certify(program, best.mechanism.matrix, best.certificate.multipliers)
+    assert again.value == best.value
+    assert again.bound <= best.bound + 1e-12  # without the priors of the proof
+
+
+def test_demands_that_cannot_be_meant_are_refused() -> None:
+    with pytest.raises(ProgramError, match="cannot be given together"):
+        least_leakage(P, ExpectedLoss(absolute), expected=0.5, worst=1, over=AllPriors(3))
+    with pytest.raises(PrivacyError, match="give a set of priors"):
+        worst_case_utility(P, EXAMPLE, 2, over=0.1)  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="letters"):
+        worst_case_utility(P, EXAMPLE, 2, over=AllPriors(4))
