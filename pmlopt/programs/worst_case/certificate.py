@@ -11,7 +11,8 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.exact.rationals import holds_exactly
 from pmlopt.privacy import PML
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.over_set import highest_rank
 from pmlopt.result import Certificate, finite
 
 LEVEL_ROUNDING = 2.0**-50
@@ -21,7 +22,7 @@ are rounded by as much, so that a mechanism whose likelihood ratios are at most 
 
 def keeps(certificate: LevelCertificate, epsilon: float) -> bool:
     """Whether a mechanism is within epsilon up to the last digits, decided in rational arithmetic."""
-    claim = PML(epsilon + LEVEL_ROUNDING)
+    claim = PML(epsilon + LEVEL_ROUNDING, certificate.privacy.over)
     return holds_exactly(certificate.prior, claim, certificate.mechanism.matrix)
 
 
@@ -85,7 +86,7 @@ class ThresholdCertificate(Certificate):
 
         That the mechanism is `kept`'s, has its level, which is at most epsilon (as `keeps` decides), and
         emits no rank below `value`; and that with no rank of `bound` or less every mechanism leaks more than
-        epsilon, or there is no higher rank for all letters.
+        epsilon, or there is no higher rank for all letters. Over a set of priors, all that for the same set.
         """
         matrix = self.mechanism.matrix
         if not (
@@ -99,17 +100,17 @@ class ThresholdCertificate(Certificate):
         if not kept or self.order[matrix > 0].min() < self.threshold:
             return False
         if self.beyond is None:
-            return bool(self.ceiling >= self.order.max(axis=1).min())
+            return self.ceiling >= highest_rank(self.order, self.kept.privacy.over)
         return self._rules_out(self.beyond)
 
     def _rules_out(self, proof: LevelCertificate) -> bool:
         """Whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
         above = np.array_equal(proof.allowed, self.order > self.ceiling)
         same = np.array_equal(proof.prior.pmf, self.kept.prior.pmf)
-        if proof.multipliers is None or proof.floor is not None or not (above and same):
+        same_set = proof.privacy.over == self.kept.privacy.over
+        if proof.floor is not None or not (above and same and same_set):
             return False
-        multipliers = Multipliers(proof.multipliers, proof.weight)
-        return least_level(proof.prior, proof.allowed, None, multipliers) > self.epsilon
+        return proof.proved_again() > self.epsilon
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file."""

@@ -14,9 +14,11 @@ from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.privacy import PML
 from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.programs.least_leakage.over_set import highest_rank
 from pmlopt.programs.least_leakage.program import LeastLeakage, least_leakage_on
 from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import LinearUtility
 from pmlopt.utility.orders import highest_threshold
 
@@ -38,6 +40,7 @@ class BestWorstCase(Program[ThresholdCertificate]):
         epsilon: the PML level, in nats.
         outputs: the M labels.
         utilities: (K,) the utility that belongs to each rank, from the worst; None where ranks are meant.
+        over: the set of priors that the level is over; None where it is the prior's.
 
     Source: [song2026worstcase, problem (1) and Lemma 1].
     """
@@ -47,6 +50,7 @@ class BestWorstCase(Program[ThresholdCertificate]):
     epsilon: float
     outputs: tuple[Label, ...]
     utilities: FloatArray | None = None
+    over: PriorSet | None = None
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
@@ -67,19 +71,23 @@ class BestWorstCase(Program[ThresholdCertificate]):
 
     @property
     def highest(self) -> int:
-        """The highest rank that every letter has an output of."""
-        return int(self.order.max(axis=1).min())
+        """The highest rank that every letter has an output of, at a finite level."""
+        return highest_rank(self.order, self.over)
 
     def at(self, threshold: int) -> LeastLeakage:
         """The least leakage at a threshold."""
-        return least_leakage_on(self.prior, self.order >= threshold, self.outputs)
+        return least_leakage_on(self.prior, self.order >= threshold, self.outputs, self.over)
 
     def __repr__(self) -> str:
         return f"<BestWorstCase within {self.epsilon:g} nats>"
 
 
 def best_worst_case(
-    prior: PriorLike, order: ArrayLike, epsilon: float, outputs: Outputs = None
+    prior: PriorLike,
+    order: ArrayLike,
+    epsilon: float,
+    outputs: Outputs = None,
+    over: PriorSet | None = None,
 ) -> BestWorstCase:
     """Declare the highest threshold that a mechanism of level epsilon can keep.
 
@@ -88,10 +96,11 @@ def best_worst_case(
         order: (N, M) the rank of each output for each letter, from 1 to M; see `worst_case_utility`.
         epsilon: the PML level, in nats.
         outputs: the M labels; left out, the prior's letters where M = N.
+        over: a set of priors: the level is the largest under one of them. Of `prior` only the letters count.
 
     Raises:
         UtilityError: the order cannot be meant.
-        PrivacyError: epsilon is negative.
+        PrivacyError: epsilon is negative, or `over` is no set of priors on these letters.
 
     Source: [song2026worstcase, problem (1) and Lemma 1].
 
@@ -102,25 +111,34 @@ def best_worst_case(
         >>> best = solve(best_worst_case([0.6, 0.2, 0.2], order, 1.0))
         >>> best.value, best.status.value, round(math.exp(best.level), 9)
         (2.0, 'optimal', 2.0)
+        >>> from pmlopt import L1Ball
+        >>> wide = L1Ball([0.6, 0.2, 0.2], 0.5)
+        >>> solve(best_worst_case([0.6, 0.2, 0.2], order, 1.0, over=wide)).value
+        1.0
     """
     known = as_prior(prior)
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    claim = _claim(known, epsilon, over)
     highest_threshold(order)  # checks the order
     ranks = float_array(order, 2, "the order", UtilityError)
     if len(ranks) != known.size:
         raise UtilityError(f"the order has {len(ranks)} rows for {known.size} letters: give one for each")
     labels = outputs_of(known.labels, ranks.shape[1], outputs)
     return BestWorstCase(
-        declare=partial(_declaration, known, ranks, level, np.arange(1.0, ranks.shape[1] + 1)),
+        declare=partial(_declaration, known, ranks, claim, np.arange(1.0, ranks.shape[1] + 1)),
         prior=known,
         order=ranks,
-        epsilon=level,
+        epsilon=claim.epsilon,
         outputs=labels,
+        over=over,
     )
 
 
 def best_worst_value(
-    prior: PriorLike, utility: LinearUtility, epsilon: float, outputs: Outputs = None
+    prior: PriorLike,
+    utility: LinearUtility,
+    epsilon: float,
+    outputs: Outputs = None,
+    over: PriorSet | None = None,
 ) -> BestWorstCase:
     """Declare the best utility that every pair which can occur can be promised within a level.
 
@@ -132,10 +150,11 @@ def best_worst_value(
         utility: `ExpectedGain` or `ExpectedLoss`, of which only the table counts.
         epsilon: the PML level, in nats.
         outputs: the M outputs, as in `design`.
+        over: a set of priors, as in `best_worst_case`.
 
     Raises:
         UtilityError: the utility is not linear, or its matrix does not fit.
-        PrivacyError: epsilon is negative.
+        PrivacyError: epsilon is negative, or `over` is no set of priors on these letters.
 
     Source: [song2026worstcase, problem (1)], with the utilities themselves for their order.
 
@@ -146,7 +165,7 @@ def best_worst_value(
         [2.0, 1.0, 0.0]
     """
     known = as_prior(prior)
-    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    claim = _claim(known, epsilon, over)
     if not isinstance(utility, LinearUtility):
         raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
     labels = outputs_of(known.labels, utility.columns, outputs)
@@ -154,22 +173,30 @@ def best_worst_value(
     utilities = (signed if utility.maximised else -signed) + 0.0
     order = np.asarray(ranks.reshape(known.size, len(labels)) + 1, dtype=np.float64)
     return BestWorstCase(
-        declare=partial(_declaration, known, order, level, utilities),
+        declare=partial(_declaration, known, order, claim, utilities),
         prior=known,
         order=order,
-        epsilon=level,
+        epsilon=claim.epsilon,
         outputs=labels,
         utilities=utilities,
+        over=over,
     )
 
 
-def _declaration(prior: Prior, order: FloatArray, epsilon: float, values: FloatArray) -> Declaration:
+def _claim(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
+    """The requirement, checked against the letters of the prior."""
+    claim = PML(nonnegative(epsilon, "epsilon", PrivacyError), over)
+    claim.priors(prior)
+    return claim
+
+
+def _declaration(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> Declaration:
     n, m = order.shape
     k = len(values)
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")
     law = cp.Variable((1, m), nonneg=True, name="output_law")
     kept = cp.Variable(k, boolean=True, name="kept")  # of the thresholds 2 to K, and none above
-    declared = PML(epsilon).constraints(prior, mechanism, law)
+    declared = claim.constraints(prior, mechanism, law)
     above = kept[order.astype(int).ravel() - 1]  # the threshold just above each pair's rank
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,

@@ -15,15 +15,21 @@ from oracles.designs import random_prior
 from programs.least_leakage.test_least_leakage import EXAMPLE, assert_proved, counting_order
 
 from pmlopt import (
+    AllPriors,
+    Box,
     ExpectedGain,
     ExpectedLoss,
+    L1Ball,
     Mechanism,
+    MinimumMass,
     Prior,
     Status,
+    Vertices,
     best_worst_case,
     best_worst_value,
     certify,
     kept_threshold,
+    leakage_capacity,
     least_leakage,
     solve,
     sweep,
@@ -34,6 +40,7 @@ from pmlopt.closed_forms import utility_safe
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.result import Result
+from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import highest_threshold
 
 
@@ -262,3 +269,62 @@ def test_the_threshold_that_a_mechanism_keeps_is_its_lowest_rank(seed: int) -> N
         assert kept_threshold(order, utility_safe(order, threshold)) == threshold
     with pytest.raises(UtilityError, match="shape"):
         kept_threshold(order, np.eye(4))
+
+
+# ---------------------------------------------------------------- over a set of priors
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_over_a_set_it_is_the_highest_threshold_of_the_least_levels(seed: int) -> None:
+    rng = np.random.default_rng([91, seed])
+    p, order = random_prior(rng, 4, 3.0), utility_order(rng.normal(size=(4, 5)))
+    point = rng.dirichlet(np.full(4, 3.0))
+    for over in (L1Ball(p, float(p.min())), Vertices([p, point]), MinimumMass(4, 0.05)):
+        levels = [solve(worst_case_utility(p, order, h, 5, over=over)).value for h in range(1, 6)]
+        assert (np.diff(levels) >= -1e-9).all()
+        for epsilon in (0.3, 0.9, 1.7, 4.0):
+            program = best_worst_case(p, order, epsilon, 5, over=over)
+            result = solve(program)
+            assert result.value == result.bound == sum(level <= epsilon for level in levels)
+            assert result.certificate.verify()
+            assert leakage_capacity(over, result.mechanism) <= epsilon + 1e-12
+    program.problem.solve(solver="HIGHS")
+    assert float(program.problem.value) == pytest.approx(result.value)
+
+
+@pytest.mark.parametrize(
+    ("over", "ratio", "threshold"),
+    [(L1Ball([0.6, 0.2, 0.2], 0.1), 20 / 9, 2), (Box([0.5, 0.1, 0.1], [0.7, 0.3, 0.3]), 2.5, 2)],
+)
+def test_over_a_set_a_threshold_is_kept_at_its_own_level(
+    over: PriorSet, ratio: float, threshold: int
+) -> None:
+    p = [0.6, 0.2, 0.2]
+    assert solve(best_worst_case(p, EXAMPLE, math.log(ratio), over=over)).value == threshold
+    below = solve(best_worst_case(p, EXAMPLE, math.log(ratio) - 1e-6, over=over))
+    assert (below.value, below.bound) == (threshold - 1, threshold - 1)
+
+
+def test_over_all_priors_a_rank_needs_an_output_for_all_letters() -> None:
+    order = [[3, 2, 1], [1, 3, 2], [1, 2, 3]]  # output 1 has rank 2 and more for each letter
+    free, every = Prior.uniform(3), AllPriors(3)
+    result = solve(best_worst_case(free, order, 50.0, over=every))
+    assert (result.value, result.bound, result.level) == (2, 2, 0)
+    assert result.certificate.verify()
+    assert not replace(result.certificate, bound=1.0, gap=1.0).verify()
+    gain = ExpectedGain([[5.0, 3.0, 0.0], [0.0, 5.0, 3.0], [0.0, 3.0, 5.0]])
+    assert solve(best_worst_value(free, gain, 50.0, over=every)).value == 3.0
+    with pytest.raises(PrivacyError, match="letters"):
+        best_worst_case(free, order, 1.0, over=AllPriors(2))
+
+
+def test_a_proof_for_another_set_is_none() -> None:
+    p = [0.6, 0.2, 0.2]
+    small, large = (
+        solve(best_worst_case(p, EXAMPLE, 0.7, over=L1Ball(p, radius))).certificate for radius in (0.1, 0.5)
+    )
+    assert small.verify()
+    assert small.beyond is not None
+    assert large.beyond is not None
+    assert not replace(small, beyond=large.beyond).verify()
+    assert not replace(small, beyond=replace(small.beyond, multipliers=np.ones(3))).verify()
