@@ -74,7 +74,19 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "worst_case": Benchmark(
         "song2026worstcase, Figures 1 to 3, and what the optimum costs",
         *drawn(
-            "worst_case", "--draws", "50", "--sizes", "10", "--large", "50", "--repeats", "1", "--study", "5"
+            "worst_case",
+            "--draws",
+            "50",
+            "--sizes",
+            "10",
+            "--large",
+            "50",
+            "--sets",
+            "6",
+            "--repeats",
+            "1",
+            "--study",
+            "5",
         ),
     ),
     "estimation": Benchmark("grosse2025empirical, Figures 2 and 3", *drawn("estimation", "--priors", "200")),

@@ -1,13 +1,14 @@
 """[song2026worstcase, Figures 1 to 3], and what the optimal worst case costs beside M*(h) and beside DQCP.
 
     python benchmarks/worst_case.py [--output docs/worst_case.png] [--csv FOLDER] [--draws 1000] [--seed 0]
-        [--sizes 20 50 100 150 200] [--large 500 1000 2000 5000] [--time-limit 120]
+        [--sizes 20 50 100 150 200] [--large 500 1000 2000 5000] [--sets 20 40 60] [--time-limit 120]
 
 Figure 1: the least utility among 1,000 draws of the counting query of Section IV-A, for the utility-safe,
 exponential and randomized-response mechanisms at the same PML level, and for the optimal mechanism. Figures
 2 and 3: the least leakage of M*(h) and of the optimum, for both patterns of priors. Then tables: random
-priors and orders with h = M/2 + 1 as N grows, M*(h) beyond that, how many linear programs random problems
-take, and cvxpy's own quasiconvex bisection on the same problem. Needs the extra `plots`.
+priors and orders with h = M/2 + 1 as N grows, M*(h) beyond that, the same over sets of priors, how many
+linear programs random problems take, and cvxpy's own quasiconvex bisection on the same problem. Needs the
+extra `plots`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pmlopt import (
+    Box,
     ExpectedGain,
+    L1Ball,
     Mechanism,
+    MinimumMass,
     Prior,
     Result,
+    Vertices,
     closed_forms,
     leakage_level,
     least_leakage,
@@ -67,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sizes", type=int, nargs="*", default=[20, 50, 100, 150, 200])
     parser.add_argument("--large", type=int, nargs="*", default=[500, 1000, 2000, 5000])
+    parser.add_argument("--sets", type=int, nargs="*", default=[20, 40, 60])
     parser.add_argument("--time-limit", type=float, default=120.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--study", type=int, default=200, help="Random problems of each kind.")
@@ -91,6 +97,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     table(head, [grow(size, arguments.time_limit) for size in arguments.sizes])
     print()
     table(("N", "M*(h) [nats]", "least by support [nats]", "M*(h) [s]"), [large(n) for n in arguments.large])
+    print()
+    head = ("N", "set", "level [nats]", "gap", "linear programs", "seconds", "certificate [s]")
+    table(head, [row for size in arguments.sets for row in over_sets(size, arguments.time_limit)])
     print()
     head = ("demands", "problems", "programs, mean", "most", "gap to 1e-9", "largest gap")
     table(head, [study(kind, arguments.study) for kind in ("ranks", "expected gain", "both floors")])
@@ -209,6 +218,33 @@ def large(size: int) -> list[Any]:
     seconds = time.perf_counter() - start
     bound = closed_forms.support_bound(prior, order, threshold)
     return [size, f"{level:.6f}", f"{bound:.6f}", f"{seconds:.2f}"]
+
+
+def over_sets(size: int, time_limit: float) -> list[list[Any]]:
+    """Rows: the least level over sets around one prior, with h = M/2 + 1."""
+    rng = np.random.default_rng(size)
+    p, order = rng.dirichlet(np.full(size, 3.0)), utility_order(rng.random((size, size)))
+    points = np.vstack([p, rng.dirichlet(np.full(size, 3.0), 4)])
+    sets = {
+        "the prior alone": None,
+        "l1 ball, half of 2 min p": L1Ball(p, float(p.min())),
+        "l1 ball, 0.2": L1Ball(p, 0.2),
+        "box, 0.8 to 1.3 times p": Box(0.8 * p, np.minimum(1.3 * p, 1.0)),
+        "minimum mass, 0.2 / N": MinimumMass(size, 0.2 / size),
+        "5 vertices": Vertices(points),
+    }
+    rows = []
+    for name, over in sets.items():
+        start = time.perf_counter()
+        result = solve(worst_case_utility(p, order, size // 2 + 1, over=over), time_limit=time_limit)
+        seconds = time.perf_counter() - start
+        rows.append(
+            [
+                size, name, f"{result.value:.6f}", f"{result.gap:.1e}", counted(result), f"{seconds:.2f}",
+                f"{result.timings.certify:.3f}",
+            ]
+        )  # fmt: skip
+    return rows
 
 
 def study(kind: str, count: int) -> list[Any]:
