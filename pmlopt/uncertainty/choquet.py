@@ -123,25 +123,28 @@ class ChoquetSet(PriorSet):
 
     @property
     def polytope(self) -> Polytope:
-        """Q with what it is short of `lower`, which is at most `shift`, within `upper`."""
+        """`Q = lower - taken + given`: at most `shift` is taken in all, and Q stays within 0 and `upper`.
+
+        The first part of z is one; what is taken and given follows. A letter that has more than `shift` can
+        give all that is taken.
+        """
         nu, n = self.floats, self.size
-        eye, lower, shift = np.eye(n), nu.lower / nu.total, float(nu.shift / nu.total)
-        below = np.flatnonzero(lower > 0)
-        rows, right = [np.ones((1, n))], [np.ones(1)]
-        rows.append(-eye[below])
-        right.append(-lower[below])
+        lower, shift, eye = nu.lower / nu.total, float(nu.shift / nu.total), np.eye(n)
+        taken = eye[lower > 0] if shift > 0 else eye[:0]
+        poor = np.flatnonzero(taken @ lower < shift)
+        k = len(taken)
+        one, balance = np.zeros((1, 1 + k + n)), np.ones((1, 1 + k + n))
+        one[0, 0], balance[0, 0], balance[0, 1 : 1 + k] = 1.0, lower.sum() - 1, -1.0
+        rows = [one, balance]
+        if k:
+            rows.append(np.hstack([[-shift], np.ones(k), np.zeros(n)])[None, :])
+            rows.append(np.hstack([-(taken @ lower)[poor, None], np.eye(k)[poor], np.zeros((len(poor), n))]))
         if nu.upper is not None:
-            rows.append(eye)
-            right.append(nu.upper / nu.total)
-        system, parts = np.vstack(rows), eye
-        if shift > 0:
-            short = np.zeros((len(system), len(below)))
-            short[1 + np.arange(len(below)), np.arange(len(below))] = -1.0
-            total = np.concatenate([np.zeros(n), np.ones(len(below))])
-            system = np.vstack([np.hstack([system, short]), total])
-            right.append(np.array([shift]))
-            parts = np.hstack([eye, np.zeros((n, len(below)))])
-        return Polytope(parts, system, np.concatenate(right), np.arange(len(system)) == 0)
+            rows.append(np.hstack([lower[:, None] - nu.upper[:, None] / nu.total, np.zeros((n, k)), eye]))
+        system = np.vstack(rows)
+        place = np.arange(len(system))
+        parts = np.hstack([lower[:, None], -taken.T, eye])
+        return Polytope(parts, system, (place == 0).astype(np.float64), place < 2)
 
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
         if self.vacuous:

@@ -88,7 +88,8 @@ class Vertices(PriorSet):
 
     def nearby(self, law: FloatArray) -> Any:
         weights, total = self._integers
-        shares = np.array([Fraction(share) for share in self._mixture(law)[0].tolist()], dtype=object)
+        mixture = self._mixture(np.maximum(law, 0.0))[0]  # not all zero: each share would be nearer
+        shares = np.array([Fraction(share) for share in mixture.tolist()], dtype=object)
         return shares @ weights / (shares.sum() * total)
 
     def _mixture(self, law: FloatArray) -> tuple[FloatArray, float]:

@@ -62,7 +62,8 @@ def test_rationals_near_any_numbers_are_a_prior_of_the_set(
     rng = np.random.default_rng(seed)
     member = case.priors.worst_prior(matrix[:, 0])
     assert np.abs(case.priors.nearby(member).astype(float) - member).max() <= 1e-14
-    for law in (member, rng.dirichlet(np.ones(len(member))), rng.normal(size=len(member)), 0 * member):
+    far = 1e3 * rng.normal(size=len(member))
+    for law in (member, rng.dirichlet(np.ones(len(member))), far, -np.abs(far), 0 * member):
         near = case.priors.nearby(law)
         assert sum(near) == 1
         assert min(near) >= 0
