@@ -737,6 +737,26 @@ class TestLeast:
         CliRunner().invoke(main, [str(a) for a in (*asked, "--time-limit", "1e-6", "-o", out)])
         run("audit", out, "--prior", prior, "--epsilon", "1.2")
 
+    def test_a_radius_is_for_every_prior_within_it(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--radius")
+        curve = run_json(*asked, 0.1)[
+            "curve"
+        ]  # the least mean of (1/2, 1, 0) is 9/20, that of (1, 0, 0) 3/20
+        assert [math.exp(point["value"]) for point in curve] == pytest.approx([1, 20 / 9, 20 / 3], abs=1e-8)
+        said = run(*asked, 0.1, "--threshold", 2).output
+        assert "for every prior within l1 distance 0.1 of the centre" in said
+        assert [run_json(*asked, 0.1, "--epsilon", level)["threshold"] for level in (0.79, 0.8)] == [1, 2]
+        assert "none is finite" in run(*asked, 0.5).output
+        assert "no mechanism has a finite level" in run(*asked, 0.5, "--threshold", 3, code=2).output
+
+    @pytest.mark.parametrize("region", [[], ["--region", "clopper-pearson"]])
+    def test_a_sample_is_for_the_true_distribution(self, counts: Path, region: list[str]) -> None:
+        asked = ("worst-case", "--prior", counts, "--utility", "absolute", "--threshold", 3)
+        robust = run_json(*asked, "--delta", 0.01, *region)
+        assert robust["value"] > run_json(*asked)["value"]
+        assert robust["certificate"]["privacy"]["delta"] == 0.01
+        assert robust["certificate"]["verified_exactly"] is True
+
     @pytest.mark.parametrize("mode", [[], ["--threshold", "2"], ["--epsilon", "1"]])
     @pytest.mark.parametrize("option", [("--solver", "magic"), ("--time-limit", "-5")])
     def test_options_are_checked_in_every_mode(
@@ -773,6 +793,10 @@ class TestLeast:
             (["--epsilon", "-1"], "at least 0"),
             (["--epsilon", "nan"], "nan"),
             (["--ties", "last"], "last"),
+            (["--radius", "0.1", "--delta", "0.1"], "give one"),
+            (["--radius", "3"], "[0, 2]"),
+            (["--region", "l1-ball"], "give --delta too"),
+            (["--delta", "0.1"], "sample"),
             (["--threshold", "2", "--solver", "highs"], "level-search"),
             (["--threshold", "2", "--tolerance", "0"], "tolerance"),
             (["--tolerance", "0"], "tolerance"),

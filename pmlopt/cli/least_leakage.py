@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pmlopt.cli.options import NOT_SOLVED, PATH, Run, code_of, exits, main, runs
+from pmlopt.cli.options import NOT_SOLVED, PATH, AskedSet, Run, code_of, exits, main, over_sets, runs
 from pmlopt.cli.printing import echo_json, nats, print_table, status
 from pmlopt.cli.reading import read_linear, read_outputs, read_prior
 from pmlopt.errors import InputError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pmlopt.program import Program
     from pmlopt.programs.worst_case.certificate import ThresholdCertificate
     from pmlopt.result import Restart, Result
+    from pmlopt.uncertainty import PriorSet
 
 _prior_option = click.option(
     "--prior", "prior_file", type=PATH, required=True,
@@ -74,6 +75,7 @@ def least_leakage(
 )  # fmt: skip
 @click.option("--threshold", type=int, help="No output below this rank; left out, a table of all.")
 @click.option("--epsilon", type=float, help="The highest threshold within this PML level, in nats.")
+@over_sets
 @runs
 @exits
 def worst_case(
@@ -83,6 +85,7 @@ def worst_case(
     ties: Any,
     threshold: int | None,
     epsilon: float | None,
+    around: AskedSet,
     run: Run,
 ) -> None:
     """Release no output of a low rank: 1 is each letter's worst output, and the most its best."""
@@ -90,14 +93,16 @@ def worst_case(
 
     if threshold is not None and epsilon is not None:
         raise InputError("--threshold and --epsilon both say which rank to keep: give one")
+    around.check()
     run.check([prior_file, Path(utility_name)])
     prior = read_prior(prior_file)
+    over = around.priors(prior, prior)
     utility, columns = read_linear(utility_name, minimise, prior)
     outputs = prior.labels if columns is None else tuple(columns)
     order = utility_order(utility.gains(prior.labels, outputs), ties)
 
     if threshold is None and epsilon is None:
-        _print_thresholds(prior, order, run)
+        _print_thresholds(prior, order, over, run)
         return
 
     def declare() -> Program[Any]:
@@ -105,9 +110,9 @@ def worst_case(
         from pmlopt.programs.worst_case.program import best_worst_case
 
         if epsilon is not None:
-            return best_worst_case(prior, order, epsilon, outputs)
+            return best_worst_case(prior, order, epsilon, outputs, over)
         assert threshold is not None
-        return worst_case_utility(prior, order, threshold, outputs)
+        return worst_case_utility(prior, order, threshold, outputs, over)
 
     result = run.solve(declare)
     kept = threshold if threshold is not None else int(result.value)
@@ -128,29 +133,30 @@ def _next(result: Result[ThresholdCertificate], epsilon: float) -> str:
     return "none" if math.isinf(beyond) else f"leaks at least {nats(beyond)}"
 
 
-def _print_thresholds(prior: Any, order: Any, run: Run) -> None:
+def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: Run) -> None:
     """The least leakage for every threshold, from the highest down: what it allows is allowed below."""
+    from pmlopt.programs.least_leakage.over_set import highest_rank
     from pmlopt.programs.least_leakage.program import worst_case_utility
     from pmlopt.solving import solve
-    from pmlopt.utility import highest_threshold
 
     if run.output is not None or run.mps is not None or run.plot is not None:
         raise InputError("a table of all thresholds has no one mechanism to write: give --threshold")
     found: dict[int, Result[Any]] = {}
     start: Restart | None = None
     with status("solving", run.as_json):
-        for threshold in range(highest_threshold(order), 0, -1):
-            program = worst_case_utility(prior, order, threshold)
+        for threshold in range(highest_rank(order, over), 0, -1):
+            program = worst_case_utility(prior, order, threshold, order.shape[1], over)
             found[threshold] = solve(program, warm_start=start, **run.options)
             start = found[threshold].restart
     rows = sorted(found.items())
+    closed = range(len(rows) + 1, highest_rank(order) + 1)
     if run.as_json:
         echo_json({"curve": [_record(threshold, result) for threshold, result in rows]})
     else:
         print_table(["threshold", "least leakage", "gap", "status"], [
             (str(threshold), nats(result.value), f"{result.gap:.1e}", result.status.value)
             for threshold, result in rows
-        ])  # fmt: skip
+        ] + [(str(threshold), "none is finite", "", "") for threshold in closed])  # fmt: skip
     sys.exit(max((code_of(result) for _, result in rows), default=NOT_SOLVED))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pmlopt.privacy import Requirement
     from pmlopt.program import Program
     from pmlopt.result import Result
+    from pmlopt.uncertainty import PriorSet
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 A = ParamSpec("A")
@@ -113,6 +114,30 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 @dataclass(frozen=True)
+class AskedSet:
+    """For which priors a level shall hold: within a distance of the given one, or what a sample leaves."""
+
+    radius: float | None
+    delta: float | None
+    region: str | None
+
+    def check(self) -> None:
+        """Complain of options that do not belong together."""
+        if self.radius is not None and self.delta is not None:
+            raise InputError("--radius and --delta both say how large the set of priors is: give one")
+        if self.region is not None and self.delta is None:
+            raise InputError("--region is about a sample: give --delta too")
+
+    def priors(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
+        """The set of priors; None where it is the given one alone."""
+        from pmlopt.uncertainty import REGIONS, L1Ball
+
+        if self.delta is not None:
+            return REGIONS[self.region or "l1-ball"](sample, self.delta)
+        return None if self.radius is None else L1Ball(prior, self.radius)
+
+
+@dataclass(frozen=True)
 class Asked:
     """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
 
@@ -146,6 +171,11 @@ class Asked:
         return file.name
 
     @property
+    def around(self) -> AskedSet:
+        """The priors that the bound is for."""
+        return AskedSet(self.radius, self.delta, self.region)
+
+    @property
     def robust(self) -> bool:
         """Whether the bound is for more priors than the given one."""
         return self.radius is not None or self.delta is not None
@@ -160,23 +190,17 @@ class Asked:
             raise InputError(f"--lower belongs to --privacy lip, not to {self.privacy_name}")
         if (self.slack is None) == (self.privacy_name == "approximate-pml"):
             raise InputError("--privacy approximate-pml and --slack belong together: give both")
-        if self.radius is not None and self.delta is not None:
-            raise InputError("--radius and --delta both say how large the set of priors is: give one")
-        if self.region is not None and self.delta is None:
-            raise InputError("--region is about a sample: give --delta too")
+        self.around.check()
         if self.robust and self.privacy_name != "pml":
             raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
 
     def requirement(self, epsilon: float, prior: Prior) -> Requirement:
         """The privacy requirement that the options name, at a level epsilon in nats."""
         from pmlopt.privacy import PML, requirement_named
-        from pmlopt.uncertainty import REGIONS, L1Ball
 
-        if self.delta is not None:
+        if self.robust:
             sample = prior if self.prior_file is None or self.counts_file is None else self._sample(prior)
-            return PML(epsilon, over=REGIONS[self.region or "l1-ball"](sample, self.delta))
-        if self.radius is not None:
-            return PML(epsilon, over=L1Ball(prior, self.radius))
+            return PML(epsilon, over=self.around.priors(prior, sample))
         return requirement_named(self.privacy_name, epsilon, self.lower, self.slack)
 
     def _sample(self, prior: Prior) -> dict[Label, int]:
@@ -189,6 +213,20 @@ class Asked:
         seen = dict(zip(labels, counts, strict=True))
         return {letter: seen[letter] for letter in prior.labels} if set(seen) == set(prior.labels) else seen
 
+
+_SET_OPTIONS = (
+    click.option(
+        "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
+    ),
+    click.option(
+        "--delta", type=float,
+        help="PML only: for the true distribution, except with this probability over the sample.",
+    ),
+    click.option(
+        "--region", type=click.Choice(["l1-ball", "clopper-pearson"]),
+        help="With --delta: the set that holds the true distribution; else the l1 ball.",
+    ),
+)  # fmt: skip
 
 _ASKED_OPTIONS = (
     click.option(
@@ -206,17 +244,7 @@ _ASKED_OPTIONS = (
     ),
     click.option("--slack", type=float, help="Approximate PML only: what may be added to e^epsilon P(E)."),
     click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon."),
-    click.option(
-        "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
-    ),
-    click.option(
-        "--delta", type=float,
-        help="PML only: for the true distribution, except with this probability over the sample.",
-    ),
-    click.option(
-        "--region", type=click.Choice(["l1-ball", "clopper-pearson"]),
-        help="With --delta: the set that holds the true distribution; else the l1 ball.",
-    ),
+    *_SET_OPTIONS,
 )  # fmt: skip
 
 
@@ -358,6 +386,7 @@ def gathered(
 
 runs = gathered("run", Run, _RUN_OPTIONS)
 asks = gathered("asked", Asked, _ASKED_OPTIONS)
+over_sets = gathered("around", AskedSet, _SET_OPTIONS)
 
 
 def code_of(result: Result[Any]) -> int:
