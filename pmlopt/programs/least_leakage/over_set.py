@@ -100,7 +100,7 @@ def largest_share(
     costs = [w * (mean - y) for w, y in zip(weights, values, strict=True)]
     most = number(0)
     for output, letters in enumerate(allowed.T):
-        law = np.zeros(prior.size) if laws is None else laws[:, output]
+        law = np.zeros(prior.size) if laws is None else np.maximum(laws[:, output], 0.0)
         size = float(law.sum())
         if not (np.isfinite(law).all() and np.isfinite(size) and size > 0):
             law, size = over.worst_prior(letters.astype(np.float64)), 1.0

@@ -78,7 +78,7 @@ def instance(kind: str, seed: int) -> Instance:
     return Instance(random_set(kind, rng, n), order, threshold)
 
 
-INSTANCES = [instance(kind, seed) for kind in KINDS for seed in range(8)]
+INSTANCES = [instance(kind, seed) for kind in KINDS for seed in range(6)]
 OPEN = [place for place, one in enumerate(INSTANCES) if not one.closed]
 
 
@@ -108,13 +108,13 @@ def test_it_is_the_least_level_over_the_corners(place: int) -> None:
 
 
 def test_most_random_instances_have_a_finite_level() -> None:
-    assert 25 <= len(OPEN) < len(INSTANCES)
+    assert 18 <= len(OPEN) < len(INSTANCES)
 
 
 # ---------------------------------------------------------------- any multipliers
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.sampled_from(OPEN), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-9, 1.0, 1e9]))
 def test_any_multipliers_prove_no_more_than_a_mechanism_has(place: int, seed: int, size: float) -> None:
     given_, rng = INSTANCES[place], np.random.default_rng(seed)
@@ -123,7 +123,8 @@ def test_any_multipliers_prove_no_more_than_a_mechanism_has(place: int, seed: in
     level = program.level(matrix / matrix.sum(axis=1, keepdims=True))
     rows = size * rng.normal(size=program.prior.size)
     some = np.stack([over.worst_prior(rng.normal(size=len(rows))) for _ in program.outputs], axis=1)
-    for laws in (None, some, 1e-9 * some, rng.normal(size=some.shape), np.full(some.shape, np.nan), 0 * some):
+    large, nothing = 1e307 * rng.normal(size=some.shape), np.full(some.shape, np.nan)
+    for laws in (None, some, 1e-9 * some, large, nothing, 0 * some):
         multipliers = Multipliers(rows, laws=laws)
         assert 0 <= least_level(program.prior, program.allowed, None, multipliers, over) <= level + 1e-12
 
