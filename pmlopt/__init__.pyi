@@ -43,6 +43,7 @@ from .program import Program as Program
 from .programs.designs import design as design
 from .programs.envelope.program import closed_failure as closed_failure
 from .programs.envelope.program import envelope as envelope
+from .programs.envelope_design.program import envelope_design as envelope_design
 from .programs.least_leakage.program import least_leakage as least_leakage
 from .programs.least_leakage.program import worst_case_utility as worst_case_utility
 from .programs.record_leakage.methods import Alternating as Alternating

@@ -18,6 +18,8 @@ from pmlopt.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.program import Program
 from pmlopt.programs.envelope.methods import ClosedFailureKind, EnvelopeKind
 from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
+from pmlopt.programs.envelope_design.methods import EnvelopeDesignKind
+from pmlopt.programs.envelope_design.program import EnvelopeDesign
 from pmlopt.programs.kind import Found, Kind, Method, MethodError
 from pmlopt.programs.least_leakage.methods import LeastLeakageKind
 from pmlopt.programs.least_leakage.program import LeastLeakage
@@ -40,6 +42,7 @@ KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     BestWorstCase: WorstCaseKind(),
     EnvelopeProgram: EnvelopeKind(),
     ClosedFailureProgram: ClosedFailureKind(),
+    EnvelopeDesign: EnvelopeDesignKind(),
     RecordLeakage: RecordLeakageKind(),
     TradeoffProgram: TradeoffKind(),
 }

@@ -75,7 +75,7 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
 
 def roughly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
     """What `repair` would make of a matrix but for the last digits: to be judged, not to be claimed."""
-    clean = _mended(prior, privacy, _without_noise(matrix, NOISE_THRESHOLD), NOISE_THRESHOLD)
+    clean = _mended(prior, privacy, without_noise(matrix, NOISE_THRESHOLD), NOISE_THRESHOLD)
     law = prior.pmf @ clean
     theta = float(_needed(prior, privacy, clean, law).max())
     return np.asarray((1 - theta) * clean + theta * law)
@@ -85,7 +85,7 @@ def _repaired(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
 ) -> tuple[float, FloatArray]:
     """Theta and the repaired matrix, entries of at most `noise` taken for zeros."""
-    clean = _without_noise(matrix, noise)
+    clean = without_noise(matrix, noise)
     candidate = snap(clean)
     if _satisfied(prior, privacy, candidate):
         return 0.0, candidate
@@ -116,7 +116,7 @@ def _satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     return privacy.holds(prior, Mechanism(matrix)) and holds_exactly(prior, privacy, matrix)
 
 
-def _without_noise(matrix: FloatArray, noise: float) -> FloatArray:
+def without_noise(matrix: FloatArray, noise: float) -> FloatArray:
     """Small entries as zeros, rows over their sums."""
     if not np.isfinite(matrix).all():
         raise MechanismError("the matrix to repair has an entry that is not finite")

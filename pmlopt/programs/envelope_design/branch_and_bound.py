@@ -1,0 +1,245 @@
+"""Branch and bound over the margins of an envelope design."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options
+from pmlopt.programs.envelope_design.box_proof import BoxProof, trivial_proof
+from pmlopt.programs.envelope_design.margin_ascent import ASCENTS, LEAST_GAIN, Ascent, ascend, at, starts
+from pmlopt.programs.envelope_design.margin_programs import MarginPrograms, Point
+from pmlopt.programs.envelope_design.margins import MarginRange, gain_bound
+
+MOST_BOXES = 1000
+"""Boxes of a small design."""
+
+MOST_ENTRIES = 40_000
+"""Entries of the matrices of all boxes together, which limits the boxes of larger designs."""
+
+FEWEST_BOXES = 20
+
+SPARE_PRICE = 0.1
+"""What a violation costs besides its multiplier, as a share of that of the letter's largest gain."""
+
+LEAST_WIDTH = 1e-7
+"""A box is not cut for what it promises where it is no wider than this share of the largest margin."""
+
+
+@dataclass(eq=False)
+class Box:
+    """A box of margins.
+
+    Attributes:
+        lower, upper: (N,) its corners.
+        bound: on the gain of mechanisms with margins in it.
+        rows, thresholds: (N,) and (M,) the multipliers that prove it.
+        scores: (N,) what cutting across each letter promises.
+        likely: (N,) the margins in it with which the optimum of the relaxation is nearest to a design.
+        letter: across which it was cut, or -1.
+        cut: at which margin.
+        parts: the lower and the upper part.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    bound: float
+    rows: FloatArray
+    thresholds: FloatArray
+    scores: FloatArray
+    likely: FloatArray
+    letter: int = -1
+    cut: float = 0.0
+    parts: tuple[Box, ...] = field(default=())
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """How the search ended.
+
+    Attributes:
+        best: the margins with their optimum.
+        proof: of the bound.
+        finished: whether no time limit ended it.
+        ending: in words.
+        boxes: how many there were.
+    """
+
+    best: Ascent
+    proof: BoxProof
+    finished: bool
+    ending: str
+    boxes: int
+
+
+def search_margins(
+    programs: MarginPrograms, span: MarginRange, given: list[FloatArray], allowed: float, options: Options
+) -> Search:
+    """The best margins that are found, and boxes that prove how much better others may be.
+
+    Args:
+        programs: of the design.
+        span: what the margins can be.
+        given: margins to start from, besides those of `starts`.
+        allowed: the gap at which the search may end, in the unit of the gains.
+        options: limits.
+
+    Raises:
+        ArithmeticError: not even the design within PML(epsilon) could be solved.
+    """
+    best = _from_starts(programs, span, given, options)
+    try:
+        root = _box(programs, span, np.zeros(len(span.largest)), span.largest, None, options)
+    except ArithmeticError as cause:
+        return Search(best, trivial_proof(programs.gains), not programs.late, str(cause), 0)
+    limit = int(np.clip(MOST_ENTRIES // programs.gains.size, FEWEST_BOXES, MOST_BOXES))
+    order, boxes = count(), 1
+    heap, ending, finished = [(-root.bound, next(order), root)], "", True
+    while heap and -heap[0][0] > best.point.gain + allowed:
+        if not (heap[0][2].upper - heap[0][2].lower).max() > LEAST_WIDTH * span.largest.max():
+            ending = "margins are as narrow as it takes"
+            break
+        if programs.late:
+            finished, ending = False, "the time is over"
+            break
+        if boxes + 2 > limit:
+            ending = "as many boxes as it may take"
+            break
+        box = heapq.heappop(heap)[2]
+        try:
+            best = _divide(programs, span, box, best, options)
+        except ArithmeticError as cause:
+            heapq.heappush(heap, (-box.bound, next(order), box))
+            finished, ending = not programs.late, str(cause)
+            break
+        boxes += 2
+        for part in box.parts:
+            heapq.heappush(heap, (-part.bound, next(order), part))
+    detail = f"{boxes} {'box' if boxes == 1 else 'boxes'} of margins"
+    return Search(best, _proof(root), finished, f"{detail}, {ending}" if ending else detail, boxes)
+
+
+def _from_starts(
+    programs: MarginPrograms, span: MarginRange, given: list[FloatArray], options: Options
+) -> Ascent:
+    """The best of what is found from several starts; the first of them must succeed."""
+    first, *others = [*starts(span), *given]
+    found = [at(programs, span, first, options)]
+    for margins in others:
+        if programs.late:
+            break
+        try:
+            found.append(at(programs, span, margins, options))
+        except ArithmeticError:
+            continue
+    found.sort(key=lambda end: -end.point.gain)
+    best = found[0]
+    for start in found[:ASCENTS]:
+        best = _better(programs, span, start, best, options)
+    return best
+
+
+def _better(
+    programs: MarginPrograms, span: MarginRange, start: Ascent, best: Ascent, options: Options
+) -> Ascent:
+    """The end of the ascent from a start, where that is better than the best in hand."""
+    try:
+        end = ascend(programs, span, start, options)
+    except ArithmeticError:
+        end = start
+    return end if end.point.gain > best.point.gain else best
+
+
+def _divide(programs: MarginPrograms, span: MarginRange, box: Box, best: Ascent, options: Options) -> Ascent:
+    """Cut a box in two, and look for better margins in both; the best that is known then."""
+    widths = box.upper - box.lower
+    promising = box.scores * (widths > LEAST_WIDTH * span.largest.max())
+    clear = promising.max() > LEAST_GAIN * programs.scale
+    letter = int((promising if clear else widths).argmax())
+    middle = float((box.lower[letter] + box.upper[letter]) / 2)
+    up, down = box.upper.copy(), box.lower.copy()
+    up[letter] = down[letter] = middle
+    parts = []
+    for lower, upper in ((box.lower, up), (down, box.upper)):
+        part = _box(programs, span, lower, upper, box, options)
+        parts.append(part)
+        if part.bound > best.point.gain:
+            inside = at(programs, span, part.likely, options)
+            if inside.point.gain > best.point.gain:
+                best = _better(programs, span, inside, inside, options)
+    box.letter, box.cut, box.parts = letter, middle, tuple(parts)
+    return best
+
+
+def _box(
+    programs: MarginPrograms,
+    span: MarginRange,
+    lower: FloatArray,
+    upper: FloatArray,
+    parent: Box | None,
+    options: Options,
+) -> Box:
+    """A box with its bound, by the multipliers of its relaxation or of the box that it is a part of."""
+    caps, slopes = span.relaxed(lower, upper)
+    known, scores, likely = [], upper - lower, (lower + upper) / 2
+    if parent is not None:
+        known.append((parent.rows, parent.thresholds))
+        bound = float(gain_bound(span, programs.gains, caps, slopes, *known[0]))
+        if bound == -np.inf:  # no mechanism has such margins
+            return Box(lower, upper, bound, *known[0], scores, likely)
+    try:
+        point = programs.solve(caps, slopes, options)
+    except ArithmeticError:
+        if programs.late or not known:
+            raise
+    else:
+        known.append((point.rows, point.thresholds))
+        scores, likely = _scores(programs, span, point, (lower, upper))
+    bounds = [float(gain_bound(span, programs.gains, caps, slopes, *proof)) for proof in known]
+    best = int(np.argmin(bounds))
+    return Box(lower, upper, bounds[best], *known[best], scores, likely)
+
+
+def _scores(
+    programs: MarginPrograms, span: MarginRange, point: Point, box: tuple[FloatArray, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """(N,) what cutting a box across each letter promises, and (N,) the likeliest margins.
+
+    The optimum of a relaxation may violate `P <= (t - s) q + s b` at every margin s of the box.
+    Violations count at their multipliers and a little more, for a constraint may be without a price only
+    because it is relaxed; of both ends and the middle the margin that costs least is the likeliest.
+    """
+    lower, upper = box
+    law, weights = span.pmf @ point.matrix, point.prices + SPARE_PRICE * programs.scale * span.pmf[:, None]
+    places = np.column_stack([lower, upper, (lower + upper) / 2])
+    tried = [
+        (weights * np.maximum(0.0, point.matrix - span.ratio * law + s * (law - point.bad))).sum(axis=1)
+        for s in places.T[:, :, None]
+    ]
+    best, letters = np.argmin(tried, axis=0), np.arange(len(lower))
+    return np.asarray(tried)[best, letters], places[letters, best]
+
+
+def _proof(root: Box) -> BoxProof:
+    """The tree of boxes with the multipliers of those that were not cut."""
+    letters, cuts, rows, thresholds, ahead = [], [], [], [], [root]
+    while ahead:
+        box = ahead.pop()
+        letters.append(box.letter)
+        cuts.append(box.cut)
+        if box.parts:
+            ahead += box.parts[::-1]
+        else:
+            rows.append(box.rows)
+            thresholds.append(box.thresholds)
+    return BoxProof(np.array(letters), np.array(cuts), np.array(rows), np.array(thresholds))
+
+
+def deadline(options: Options) -> float | None:
+    """The reading of the clock at which the time is over."""
+    return None if options.time_limit is None else time.perf_counter() + options.time_limit

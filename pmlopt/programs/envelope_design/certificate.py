@@ -1,0 +1,147 @@
+"""The certificate of an envelope design: margins that prove what leaks, boxes that bound the gain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.exact.rationals import GRID, rows_are_exact
+from pmlopt.exact.repair import Repair
+from pmlopt.prior import Prior
+from pmlopt.programs.envelope_design.box_proof import BoxProof
+from pmlopt.programs.envelope_design.margins import MarginRange, leaking_mass
+from pmlopt.result import Certificate, finite
+from pmlopt.utility.linear import expectation, row_offsets
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EnvelopeDesignCertificate(Certificate):
+    """What is claimed of a mechanism whose post-processings leak at most epsilon but with probability delta.
+
+    `value` is its expected gain or loss; `bound` is what no such mechanism betters, by `proof`.
+
+    Attributes:
+        prior: N letters.
+        epsilon: in nats.
+        delta: the probability.
+        margins: (N,) with which `leaking_mass` is at most delta.
+        table: (N, M) the gain or loss.
+        maximised: whether the table holds gains.
+        proof: of the bound.
+        repair: what was done to the solver's matrix.
+    """
+
+    prior: Prior
+    epsilon: float
+    delta: float
+    margins: FloatArray
+    table: FloatArray
+    maximised: bool
+    proof: BoxProof
+    repair: Repair
+
+    @property
+    def level(self) -> float:
+        """Epsilon, in nats: what no post-processing exceeds but with probability delta."""
+        return self.epsilon
+
+    @property
+    def statement(self) -> str:
+        """The promise."""
+        return (
+            f"no post-processing leaks more than {self.epsilon:.9g} nats but with a probability of at most "
+            f"{self.delta:g}"
+        )
+
+    @property
+    def arithmetic(self) -> str:
+        """Rationals, of what leaks; the bound is a float to which what rounding may hide is added."""
+        return "rational arithmetic"
+
+    def verify(self) -> bool:
+        """Whether no post-processing leaks more but with probability delta, and value and bound are right.
+
+        What leaks is decided in rational arithmetic, with rows that sum to exactly one; value and bound are
+        computed again, and may be off by rounding, the bound only to the side that claims less.
+        """
+        matrix = self.mechanism.matrix
+        if matrix.shape != self.table.shape or self.margins.shape != (len(matrix),):
+            return False
+        if not rows_are_exact(matrix):
+            return False
+        mass = leaking_mass(self.prior, matrix, self.epsilon, self.margins)
+        if mass is None or mass > Fraction(self.delta):
+            return False
+        value, bound = numbers(
+            self.prior, self.epsilon, self.delta, self.table, self.maximised, matrix, self.proof
+        )
+        near = rounding_of(self.table.size, float(np.abs(self.table).max(initial=0.0)))
+        safe = self.bound >= bound - near if self.maximised else self.bound <= bound + near
+        return abs(self.value - value) <= near and safe and self.gap >= abs(self.bound - self.value) - near
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "utility": {"kind": "gain" if self.maximised else "loss", "table": self.table.tolist()},
+            "value": self.value,
+            "bound": finite(self.bound),
+            "gap": finite(self.gap),
+            "prior": {
+                "labels": list(self.prior.labels),
+                "probabilities": self.prior.probabilities.tolist(),
+                "counts": None if self.prior.counts is None else list(self.prior.counts),
+                "samples": self.prior.samples,
+            },
+            "margins": self.margins.tolist(),
+            "bound_from": {
+                "letters": self.proof.letters.tolist(),
+                "cuts": self.proof.cuts.tolist(),
+                "multipliers": self.proof.rows.tolist(),
+                "thresholds": self.proof.thresholds.tolist(),
+            },
+            "repair": {
+                "theta": self.repair.theta,
+                "dropped_outputs": [self.mechanism.outputs[y] for y in self.repair.dropped],
+                "largest_change": self.repair.shift,
+            },
+            "denominator": GRID,
+            "verified_exactly": self.verify(),
+        }
+
+
+def numbers(
+    prior: Prior,
+    epsilon: float,
+    delta: float,
+    table: FloatArray,
+    maximised: bool,
+    matrix: FloatArray,
+    proof: BoxProof,
+) -> tuple[float, float]:
+    """The value of a mechanism and the bound of a proof, in the unit of the table.
+
+    Both are computed on the table without the least entry of each row, which no choice of outputs changes.
+
+    Args:
+        prior: N letters.
+        epsilon: in nats.
+        delta: the probability.
+        table: (N, M) the gain or loss.
+        maximised: whether it is a gain.
+        matrix: (N, M) the mechanism.
+        proof: any; one that is none proves nothing.
+    """
+    sign = 1.0 if maximised else -1.0
+    offsets = row_offsets(table)
+    gains = sign * (table - offsets[:, None])
+    constant = float(prior.pmf @ offsets)
+    value = constant + sign * expectation(prior, gains, matrix)
+    bound = constant + sign * proof.bound(MarginRange.of(prior, epsilon, delta), gains)
+    return value, bound if math.isfinite(bound) else sign * math.inf

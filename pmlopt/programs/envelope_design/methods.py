@@ -1,0 +1,127 @@
+"""The method for envelope designs: branch and bound over the margins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options
+from pmlopt.errors import ProgramError
+from pmlopt.mechanism import as_mechanism, paired
+from pmlopt.programs.envelope_design.box_proof import BoxProof, trivial_proof
+from pmlopt.programs.envelope_design.branch_and_bound import deadline, search_margins
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.envelope_design.certifying import certify_design, margins_of, within
+from pmlopt.programs.envelope_design.margin_ascent import Ascent
+from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
+from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
+from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
+from pmlopt.result import Restart, WarmStart, mechanism_of
+
+STRICTER = (1e-9, 1e-7, 1e-5)
+"""By which share t and delta are made smaller for the final program, so that a solver's tolerances are within
+what is asked: the least with which the certified value is as good as it can be."""
+
+LARGEST_MIXING = 1e-8
+"""A repair that mixes in more of a constant is tried again with a stricter program."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarginStart:
+    """Margins that the search may start from.
+
+    Attributes:
+        margins: (N,) each.
+    """
+
+    margins: list[FloatArray] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class BranchAndBound(Method[EnvelopeDesign, MarginStart, EnvelopeDesignCertificate]):
+    """Branch and bound over the margins, with linear programs at fixed margins and relaxations on boxes."""
+
+    name: str = "branch-and-bound"
+    reason: str = "linear programs at fixed margins, branch and bound over the margins"
+
+    def run(
+        self, program: EnvelopeDesign, options: Options, start: MarginStart
+    ) -> Found[EnvelopeDesignCertificate]:
+        """Search, repair and certify; `iterations` counts the linear programs."""
+        begin = time.perf_counter()
+        programs = MarginPrograms(program.span.pmf, program.gains, program.delta, deadline(options))
+        try:
+            found = search_margins(
+                programs, program.span, start.margins, program.allowed_gap(options.tolerance) / 2, options
+            )
+        except ArithmeticError as cause:
+            raise MethodError(f"no design was found: {cause}. Allow more time") from cause
+        clock = time.perf_counter()
+        certificate = _certified(program, programs, found.best, found.proof, options)
+        return Found(
+            certificate=certificate,
+            finished=found.finished,
+            message=found.ending,
+            detail=found.ending,
+            iterations=programs.solved,
+            warm_started=bool(start.margins),
+            solve_seconds=clock - begin,
+            certify_seconds=time.perf_counter() - clock,
+            arrays={"matrix": certificate.mechanism.matrix, "margins": certificate.margins},
+        )
+
+
+def _certified(
+    program: EnvelopeDesign, programs: MarginPrograms, best: Ascent, proof: BoxProof, options: Options
+) -> EnvelopeDesignCertificate:
+    """The best certificate of the margins that were found, the last program solved a little more strictly."""
+    span = program.span
+    certificates = [certify_design(program, best.point.matrix, within(program, best.margins), proof)]
+    for stricter in STRICTER:
+        if certificates[-1].repair.theta <= LARGEST_MIXING:
+            break
+        ratio, delta = span.ratio * (1 - stricter), span.delta * (1 - stricter)
+        margins = np.clip(best.margins, 0.0, max(0.0, (ratio - 1) / (1 - delta)))
+        margins = within(program, np.minimum(margins, span.largest))
+        try:
+            point = programs.solve(ratio - margins, margins, options, delta=delta)
+        except ArithmeticError:
+            continue
+        certificates.append(certify_design(program, point.matrix, margins, proof))
+    return max(certificates, key=lambda found: found.value if program.maximised else -found.value)
+
+
+class EnvelopeDesignKind(Kind[EnvelopeDesign, MarginStart, EnvelopeDesignCertificate]):
+    """Designs within an envelope: the mechanism in hand is returned with its gap."""
+
+    names = (BranchAndBound.name,)
+
+    def start(self, program: EnvelopeDesign, warm_start: WarmStart) -> MarginStart:
+        """The margins of the mechanism that was given, or of an earlier end."""
+        if warm_start is None or warm_start is False:
+            return MarginStart()
+        if isinstance(warm_start, Restart):
+            margins = warm_start.arrays.get("margins")
+            fits = margins is not None and np.shape(margins) == program.span.largest.shape
+            return MarginStart([np.asarray(margins)] if fits else [])
+        given = paired(program.prior, as_mechanism(mechanism_of(warm_start)))[1].matrix
+        check_shape(program, given)
+        return MarginStart([margins_of(program, given, Options(None, program.tolerance))])
+
+    def automatic(self, program: EnvelopeDesign, start: MarginStart) -> Sequence[BranchAndBound]:
+        """Branch and bound, the only method."""
+        return [BranchAndBound()]
+
+    def certify(
+        self, program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
+    ) -> Found[EnvelopeDesignCertificate]:
+        """Repaired with the margins of its worst post-processing; nothing but the largest gain bounds it."""
+        check_shape(program, matrix)
+        if multipliers is not None:
+            raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")
+        margins = margins_of(program, matrix, Options(None, program.tolerance))
+        return certified(certify_design(program, matrix, margins, trivial_proof(program.gains)))

@@ -1,0 +1,173 @@
+"""The best utility among mechanisms whose post-processings leak at most epsilon but with a probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.errors import PrivacyError, ProgramError, UtilityError
+from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.privacy import PML
+from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.envelope_design.margins import MarginRange
+from pmlopt.programs.linear.program import LinearDesign, linear_design
+from pmlopt.programs.outputs import Outputs, outputs_of
+from pmlopt.utility import LinearUtility
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class EnvelopeDesign(Program[EnvelopeDesignCertificate]):
+    """The best expected gain or loss of a mechanism whose envelope at delta is at most epsilon.
+
+    The condition is not convex. For fixed margins s it is: `problem` is the linear program over
+    mechanisms P with `P[x,y] <= t q[y] - s[x] (q[y] - b[y])`, `b >= 0` and `sum b <= delta`, where
+    `t = e^epsilon` and q is the law of the output. The parameter `margins` is s, zeros at first, which is
+    the design within PML(epsilon). `solve` searches for the best margins.
+
+    Attributes:
+        plain: the design within PML(epsilon), which meets the condition.
+        epsilon: in nats.
+        delta: the probability.
+        margins: (N, 1) the parameter of `problem`.
+        span: what the margins can be.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss
+        >>> program = envelope_design([0.8, 0.2], 0.5, 0.05, ExpectedLoss([[0, 1], [1, 0]]))
+        >>> round(float(program.problem.solve(solver="HIGHS")), 6)  # PML(0.5): always the likelier letter
+        0.2
+        >>> program.margins.value = np.array([[0.0], [program.span.largest[1]]])
+        >>> round(float(program.problem.solve(solver="HIGHS")), 6)
+        0.191536
+    """
+
+    plain: LinearDesign
+    epsilon: float
+    delta: float
+    margins: cp.Parameter
+    span: MarginRange
+
+    @property
+    def prior(self) -> Prior:
+        """The N letters."""
+        return self.plain.prior
+
+    @property
+    def outputs(self) -> tuple[Label, ...]:
+        """The M labels."""
+        return self.plain.outputs
+
+    @property
+    def utility(self) -> LinearUtility:
+        """The expected gain or loss."""
+        return self.plain.utility
+
+    @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """The letters of the prior and the outputs."""
+        return self.plain.sides
+
+    @property
+    def maximised(self) -> bool:
+        """Whether more of the utility is better."""
+        return self.plain.maximised
+
+    @property
+    def scale(self) -> float:
+        """The most that the choice of outputs can change the expected utility."""
+        return self.plain.scale
+
+    @property
+    def mechanism(self) -> cp.Variable:
+        """The (N, M) variable of the mechanism matrix."""
+        return self.variables["mechanism"]
+
+    @cached_property
+    def gains(self) -> FloatArray:
+        """(N, M) the table with the sign that makes more better, less what no choice of outputs changes."""
+        return self.plain.centred
+
+    def __repr__(self) -> str:
+        return f"<EnvelopeDesign within {self.epsilon:g} nats but for {self.delta:g}>"
+
+
+def envelope_design(
+    prior: PriorLike, epsilon: float, delta: float, utility: LinearUtility, outputs: Outputs = None
+) -> EnvelopeDesign:
+    """Declare the design within an envelope: nothing leaks more than epsilon but with probability delta.
+
+    The best expected gain or loss over the mechanisms with `eps_c(delta) <= epsilon` (see `envelope`).
+    PML(epsilon) implies that, and so does `ApproximatePML(0, envelope_slack(N, epsilon, delta))`; the
+    value is never worse than theirs. The condition is not convex, which is why it is no requirement of
+    `design`: it is convex once each letter has a margin by which the likelihood ratios of ordinary
+    outputs stay below e^epsilon. `solve` searches the margins, by linear programs from several starts and
+    by branch and bound. With few letters that mostly proves the optimum; where it does not, the status is
+    `unproved`, and the bound stands.
+
+    Args:
+        prior: N letters.
+        epsilon: in nats, at least 0.
+        delta: the probability, in (0, 1).
+        utility: `ExpectedGain` or `ExpectedLoss`.
+        outputs: the M outputs, as in `design`. More of them may help.
+
+    Raises:
+        PriorError, PrivacyError, UtilityError, ProgramError: an argument cannot be meant.
+
+    Source: [saeidian2026envelopes, Theorem 2] for the envelope; the design is pmlopt's.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, solve
+        >>> result = solve(envelope_design([0.8, 0.2], 0.5, 0.05, ExpectedLoss([[0, 1], [1, 0]])))
+        >>> result.status.value, round(result.value, 6), result.certificate.verify()
+        ('optimal', 0.191536, True)
+        >>> result.mechanism.matrix.round(6) + 0.0  # the rarer letter gives itself away, a few times
+        array([[1.      , 0.      ],
+               [0.957682, 0.042318]])
+    """
+    known = as_prior(prior)
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    failure = probability(delta)
+    if not isinstance(utility, LinearUtility):
+        raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
+    labels = outputs_of(known.labels, utility.columns, outputs)
+    plain = linear_design(known, PML(level), utility, labels)
+    span = MarginRange.of(known, level, failure)
+    margins = cp.Parameter((known.size, 1), nonneg=True, value=np.zeros((known.size, 1)), name="margins")
+    return EnvelopeDesign(
+        declare=partial(_declaration, plain, span, margins),
+        plain=plain,
+        epsilon=level,
+        delta=failure,
+        margins=margins,
+        span=span,
+    )
+
+
+def _declaration(plain: LinearDesign, span: MarginRange, margins: cp.Parameter) -> Declaration:
+    mechanism = cp.Variable(plain.table.shape, nonneg=True, name="mechanism")
+    law = cp.Variable((1, plain.table.shape[1]), nonneg=True, name="output_law")
+    bad = cp.Variable(law.shape, nonneg=True, name="bad")
+    variables = {"mechanism": mechanism, "output_law": law, "bad": bad}
+    whole = np.full((plain.prior.size, 1), span.ratio)
+    constraints = {
+        "rows": cp.sum(mechanism, axis=1) == 1,
+        "output_law": span.pmf[None, :] @ mechanism == law,
+        "ratios": mechanism <= whole @ law - margins @ law + margins @ bad,
+        "failure": cp.sum(bad) <= span.delta,
+    }
+    sense = cp.Maximize if plain.maximised else cp.Minimize
+    sign = 1.0 if plain.maximised else -1.0
+    gain = cp.sum(cp.multiply(sign * span.pmf[:, None] * plain.centred, mechanism))
+    return Declaration(problem_of(sense(gain + plain.constant), constraints), variables, constraints)
+
+
+def check_shape(program: EnvelopeDesign, matrix: FloatArray) -> None:
+    """Raise a ProgramError where a mechanism has another shape than those of the program."""
+    if matrix.shape != program.gains.shape:
+        raise ProgramError(f"the mechanism has shape {matrix.shape}; the program needs {program.gains.shape}")

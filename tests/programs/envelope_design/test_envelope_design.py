@@ -1,0 +1,300 @@
+"""Designs within an envelope: formulas, grids of mechanisms, relaxations, and what is claimed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles.envelopes import most_mass
+
+from pmlopt import (
+    PML,
+    ApproximatePML,
+    ExpectedGain,
+    ExpectedLoss,
+    Mechanism,
+    Prior,
+    Result,
+    Status,
+    certify,
+    design,
+    envelope,
+    envelope_design,
+    solve,
+    solvers_for,
+)
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
+from pmlopt.measures import envelope_slack
+from pmlopt.programs.envelope_design.box_proof import BoxProof
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.envelope_design.margins import MarginRange, gain_bound, leaking_mass
+from pmlopt.utility import hamming
+
+ABOVE = 1 + 1e-9
+"""Just above e^epsilon the mass of what leaks so much must be below delta."""
+
+
+def instance(seed: int) -> tuple[FloatArray, float, float, FloatArray]:
+    """A prior, epsilon, delta, gains."""
+    rng = np.random.default_rng([1250, seed])
+    n, m = (int(size) for size in rng.integers(2, 4, 2))
+    p = rng.dirichlet(np.full(n, (1.0, 5.0)[seed % 2])) + 1e-3
+    return p / p.sum(), float(rng.uniform(0.1, 1.2)), float(rng.choice([0.01, 0.1, 0.4])), rng.random((n, m))
+
+
+@cache
+def solved(seed: int) -> Result[EnvelopeDesignCertificate]:
+    p, epsilon, delta, gains = instance(seed)
+    return solve(envelope_design(p, epsilon, delta, ExpectedGain(gains)))
+
+
+def keeps(p: FloatArray, matrix: FloatArray, epsilon: float, delta: float) -> bool:
+    """Whether no post-processing leaks more than epsilon but with probability delta, by a dense program."""
+    return most_mass(p, matrix, math.exp(epsilon) * ABOVE) < delta
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_designed_keeps_the_envelope_and_beats_what_implies_it(seed: int) -> None:
+    p, epsilon, delta, gains = instance(seed)
+    found = solved(seed)
+    assert found.certificate.verify()
+    assert found.value <= found.bound + 1e-12
+    assert solve(envelope(p, found.mechanism, delta)).value <= epsilon + 1e-9
+    scale = 1e-7 * float(p @ np.ptp(gains, axis=1))
+    assert found.value >= solve(design(p, PML(epsilon), ExpectedGain(gains))).value - scale
+    slack = envelope_slack(len(p), epsilon, delta)
+    other = solve(design(p, ApproximatePML(0.0, slack), ExpectedGain(gains)), tolerance=1e-4)
+    assert found.value >= other.value - scale
+
+
+def test_most_small_designs_are_proved() -> None:
+    statuses = [solved(seed).status for seed in range(12)]
+    assert statuses.count(Status.OPTIMAL) >= 11
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+def test_the_rarer_of_two_letters_gives_itself_away(delta: float) -> None:
+    # one output of the rarer letter alone, likelihood ratios of c on the other, q @ (1, 0) = 1 - delta there:
+    # P[1,0] = c q[0], with c = (1 - delta t) / (1 - delta) and q[0] = p[0] + p[1] P[1,0]
+    t = math.exp(0.5)
+    c = (1 - delta * t) / (1 - delta)
+    loss = 0.8 * 0.2 * c / (1 - 0.2 * c)
+    found = solve(envelope_design([0.8, 0.2], 0.5, delta, ExpectedLoss([[0, 1], [1, 0]])))
+    assert found.status is Status.OPTIMAL
+    assert found.value == pytest.approx(loss, abs=1e-7)
+    assert found.bound == pytest.approx(loss, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_grid_of_binary_mechanisms_has_nothing_better_and_comes_near(seed: int) -> None:
+    rng = np.random.default_rng([1251, seed])
+    first = float(rng.uniform(0.55, 0.9))
+    p, epsilon, delta = np.array([first, 1 - first]), float(rng.uniform(0.2, 0.8)), 0.2
+    found = solve(envelope_design(p, epsilon, delta, ExpectedGain(np.eye(2))))
+    steps = np.linspace(0, 1, 41)
+    grid = sorted(((p[0] * a + p[1] * b, a, b) for a in steps for b in steps), reverse=True)
+    kept = next(gain for gain, a, b in grid if keeps(p, np.array([[a, 1 - a], [1 - b, b]]), epsilon, delta))
+    assert kept <= found.bound + 1e-9
+    assert kept >= found.value - 2 / 40
+
+
+def test_no_random_mechanism_within_the_envelope_exceeds_the_bound() -> None:
+    rng = np.random.default_rng(1252)
+    compared = 0
+    for seed in range(12):
+        p, epsilon, delta, gains = instance(seed)
+        found = solved(seed)
+        for _ in range(10):
+            other = rng.dirichlet(np.full(gains.shape[1], 0.5), len(p))
+            share = float(rng.choice([0.3, 0.05, 0.01]))
+            matrix = (1 - share) * found.mechanism.matrix + share * other
+            if keeps(p, matrix, epsilon, delta):
+                compared += 1
+                assert float(p @ (gains * matrix).sum(axis=1)) <= found.bound + 1e-9
+    assert compared >= 20
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_box_holds_the_mechanisms_of_its_margins(seed: int) -> None:
+    # a design at margins s is within the caps and slopes of every box around s, and any multipliers bound it
+    rng = np.random.default_rng([1253, seed])
+    p, epsilon, delta, gains = instance(seed)
+    span = MarginRange.of(Prior(p), epsilon, delta)
+    s = rng.uniform(0, 1, len(p)) * span.largest
+    lower, upper = s * rng.uniform(0, 1, len(p)), s + (span.largest - s) * rng.uniform(0, 1, len(p))
+    program = envelope_design(p, epsilon, delta, ExpectedGain(gains))
+    program.margins.value = s[:, None]
+    inside = float(program.problem.solve(solver="HIGHS"))
+    matrix, bad = program.mechanism.value, program.variables["bad"].value
+    assert matrix is not None
+    assert bad is not None
+    caps, slopes = span.relaxed(lower, upper)
+    over = matrix - caps[:, None] * (p @ matrix) - slopes[:, None] * bad
+    assert over.max() <= 1e-7
+    offset = float(p @ gains.min(axis=1))
+    for _ in range(10):
+        rows, thresholds = rng.normal(size=(1, len(p))), rng.normal(size=(1, gains.shape[1]))
+        bound = float(gain_bound(span, program.gains, caps, slopes, rows, thresholds)[0])
+        assert inside - offset <= bound + 1e-7
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_margins_bound_the_mass_that_leaks(seed: int) -> None:
+    rng = np.random.default_rng([1254, seed])
+    p, epsilon, _, gains = instance(seed)
+    matrix = rng.dirichlet(np.ones(gains.shape[1]), len(p))
+    margins = rng.uniform(0.01, 2, len(p))
+    mass = leaking_mass(Prior(p), matrix, epsilon, margins)
+    assert mass is not None
+    law = p @ matrix
+    dual = np.maximum(0, law + (matrix - math.exp(epsilon) * law) / margins[:, None]).max(axis=0).sum()
+    assert float(mass) == pytest.approx(dual, rel=1e-9)
+    assert float(mass) >= most_mass(p, matrix, math.exp(epsilon)) - 1e-9
+
+
+def test_a_letter_without_a_margin_may_not_leak() -> None:
+    flip = np.array([[0.75, 0.25], [0.25, 0.75]])
+    half = Prior([0.5, 0.5])
+    assert leaking_mass(half, flip, math.log(1.5) + 1e-12, np.zeros(2)) == 0
+    assert leaking_mass(half, flip, math.log(1.5) - 1e-12, np.zeros(2)) is None
+    assert leaking_mass(half, flip, 1.0, np.array([-1.0, 0.0])) is None
+    assert leaking_mass(half, flip, 1.0, np.array([math.nan, 0.0])) is None
+
+
+class TestCertificates:
+    """What is altered is refused."""
+
+    @staticmethod
+    @cache
+    def found() -> EnvelopeDesignCertificate:
+        certificate = solve(envelope_design([0.8, 0.2], 1.0, 0.1, ExpectedLoss(hamming))).certificate
+        assert len(certificate.proof.letters) > 1
+        assert certificate.margins.max() > 0
+        return certificate
+
+    def test_it_verifies_and_is_plain_data(self) -> None:
+        certificate = self.found()
+        assert certificate.verify()
+        record = json.loads(json.dumps(certificate.to_dict()))
+        assert record["verified_exactly"]
+        assert record["margins"] == certificate.margins.tolist()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"epsilon": 0.99},
+            {"delta": 0.099},
+            {"margins": np.zeros(2)},
+            {"margins": np.zeros(3)},
+            {"value": 0.1},
+            {"bound": 0.9},
+            {"gap": -1.0},
+            {"mechanism": Mechanism(np.eye(2))},
+            {"mechanism": Mechanism([[0.5, 0.25, 0.25]] * 2)},
+            {"maximised": True},
+        ],
+        ids=str,
+    )
+    def test_altered_claims_are_refused(self, change: dict[str, Any]) -> None:
+        assert not dataclasses.replace(self.found(), **change).verify()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda proof: {"letters": proof.letters[:-1], "cuts": proof.cuts[:-1]},
+            lambda proof: {"letters": np.append(proof.letters, -1), "cuts": np.append(proof.cuts, 0.0)},
+            lambda proof: {"letters": proof.letters[:-1]},
+            lambda proof: {"cuts": 100 + proof.cuts},
+            lambda proof: {"cuts": np.full(len(proof.cuts), np.nan)},
+            lambda proof: {"letters": np.where(proof.letters >= 0, 2, -1)},
+            lambda proof: {"rows": proof.rows[:-1]},
+            lambda proof: {"thresholds": proof.thresholds[:, :-1]},
+            lambda proof: {"rows": np.full(proof.rows.shape, np.nan)},
+        ],
+    )
+    def test_what_is_no_proof_proves_nothing(self, change: Any) -> None:
+        certificate = self.found()
+        proof = dataclasses.replace(certificate.proof, **change(certificate.proof))
+        span = MarginRange.of(certificate.prior, certificate.epsilon, certificate.delta)
+        assert proof.bound(span, -certificate.table) == math.inf
+        assert not dataclasses.replace(certificate, proof=proof).verify()
+
+    def test_other_multipliers_prove_less(self) -> None:
+        certificate = self.found()
+        rng = np.random.default_rng(1255)
+        noise = rng.normal(0, 0.01, certificate.proof.rows.shape)
+        proof = BoxProof(
+            certificate.proof.letters,
+            certificate.proof.cuts,
+            certificate.proof.rows + noise,
+            certificate.proof.thresholds,
+        )
+        assert not dataclasses.replace(certificate, proof=proof).verify()
+        assert dataclasses.replace(certificate, bound=0.0, gap=certificate.value, proof=proof).verify()
+
+
+def test_a_matrix_from_elsewhere_is_repaired() -> None:
+    program = envelope_design([0.7, 0.2, 0.1], 0.8, 0.1, ExpectedLoss(hamming))
+    best = solve(program)
+    own = certify(program, best.mechanism)
+    assert own.certificate.verify()
+    assert own.value == pytest.approx(best.value, abs=1e-6)
+    far = certify(program, np.eye(3))
+    assert far.certificate.verify()
+    assert far.certificate.repair.theta > 0
+    assert far.value > best.value
+
+
+def test_starts_and_methods() -> None:
+    program = envelope_design([0.7, 0.2, 0.1], 0.8, 0.1, ExpectedLoss(hamming))
+    best = solve(program)
+    for start in (best, best.mechanism, best.restart):
+        again = solve(program, warm_start=start)
+        assert again.warm_started
+        assert again.value == pytest.approx(best.value, abs=1e-8)
+    assert not solve(program, warm_start=False).warm_started
+    assert [choice.name for choice in solvers_for(program)] == ["branch-and-bound"]
+    assert "0.8 nats" in repr(program)
+    assert "probability of at most 0.1" in str(best)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 3.0, 800.0])
+def test_levels_at_the_ends(epsilon: float) -> None:
+    found = solve(envelope_design([0.5, 0.3, 0.2], epsilon, 0.05, ExpectedGain(np.eye(3))))
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.verify()
+    assert found.value == pytest.approx(0.5 if epsilon < 1 else 1.0, abs=1e-7)
+
+
+def test_a_time_limit_leaves_an_answer() -> None:
+    rng = np.random.default_rng(1256)
+    p = rng.dirichlet(np.full(8, 5.0))
+    found = solve(envelope_design(p, 0.6, 0.5, ExpectedGain(rng.random((8, 5)))), time_limit=0.1)
+    assert found.certificate.verify()
+    assert found.status in (Status.STOPPED, Status.OPTIMAL)
+    assert found.bound >= found.value
+
+
+def test_what_cannot_be_meant_is_refused() -> None:
+    gain: Any = ExpectedGain(np.eye(2))
+    with pytest.raises(PrivacyError, match="epsilon"):
+        envelope_design([0.5, 0.5], -1.0, 0.1, gain)
+    with pytest.raises(PrivacyError, match="delta"):
+        envelope_design([0.5, 0.5], 1.0, 1.0, gain)
+    with pytest.raises(UtilityError, match="ExpectedGain"):
+        envelope_design([0.5, 0.5], 1.0, 0.1, "gain")  # type: ignore[arg-type]
+    program = envelope_design([0.5, 0.5], 0.3, 0.1, gain)
+    with pytest.raises(ProgramError, match="shape"):
+        certify(program, np.full((2, 3), 1 / 3))
+    with pytest.raises(ProgramError, match="multipliers"):
+        certify(program, np.eye(2), [0.0, 0.0])
+    with pytest.raises(MechanismError):
+        certify(program, np.zeros((2, 2)))
+    with pytest.raises(ProgramError, match="shape"):
+        solve(program, warm_start=Mechanism(np.full((2, 3), 1 / 3)))
