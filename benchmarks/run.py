@@ -94,6 +94,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "saeidian2026envelopes, Figures 1 and 2, and what the envelope costs",
         *drawn("envelope", "--priors", "50", "--letters", "5", "--sizes", "5x5"),
     ),
+    "envelope_design": Benchmark(
+        "designs within an envelope: gains over PML, and gaps",
+        (),
+        ("--draws", "3", "--letters", "2", "3"),
+    ),
     "noise": Benchmark(
         "grosse2025empirical, Figures 4 to 7, and saeidian2025histogram, Figure 1",
         ("--output", "{out}/noise.png", "--histogram", "{out}/noise-histogram.png"),

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from commands import run
 
-from pmlopt import Status, closed_failure, envelope, solve
+from pmlopt import Status, closed_failure, envelope, envelope_design, solve
 from pmlopt.errors import PmloptError
 from pmlopt.instances import Instance, load, load_all
 
-ALL = [instance for instance in load_all() if instance.builder in (envelope, closed_failure)]
+BUILDERS = (envelope, closed_failure, envelope_design)
+ALL = [instance for instance in load_all() if instance.builder in BUILDERS]
 
 GOOD = """
 id = "small"
@@ -47,8 +48,8 @@ def test_every_instance_agrees_with_what_is_expected(instance: Instance) -> None
         assert closed == pytest.approx(instance.expected.value, rel=1e-12)
 
 
-def test_both_questions_are_in_the_library() -> None:
-    assert {instance.builder for instance in ALL} == {envelope, closed_failure}
+def test_all_questions_are_in_the_library() -> None:
+    assert {instance.builder for instance in ALL} == set(BUILDERS)
     assert sum(instance.names_closed_form for instance in ALL) >= 2
 
 
@@ -58,6 +59,10 @@ def test_a_file_is_solved_from_the_shell(tmp_path: Path) -> None:
     assert "no post-processing leaks more than 0.57536" in run("solve", str(file))
     file.write_text(GOOD.replace("0.5753641449035619", "0.5"))
     assert run("solve", str(file), code=1)
+
+
+def test_a_design_is_solved_from_the_shell() -> None:
+    assert "no post-processing leaks more than 0.5 nats but" in run("solve", "envelope-design-binary")
 
 
 @pytest.mark.parametrize(

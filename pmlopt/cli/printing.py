@@ -99,6 +99,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     """Print what a result claims, how it was found, and its matrix where it fits."""
     from pmlopt.programs.design_certificate import DesignCertificate
     from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
+    from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.programs.worst_case.certificate import ThresholdCertificate
@@ -117,7 +118,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         rows += _tradeoff_rows(certificate)
     elif isinstance(certificate, ThresholdCertificate):
         rows += _design_rows(certificate.kept)
-    elif isinstance(certificate, EnvelopeCertificate | ClosedFailureCertificate):
+    elif isinstance(certificate, EnvelopeCertificate | ClosedFailureCertificate | EnvelopeDesignCertificate):
         rows.append(("proved", f"{certificate.statement}: {'yes' if certificate.verify() else 'NO'}"))
     rows += extra
     if result.closed_form is not None:

@@ -23,6 +23,7 @@ from pmlopt.privacy.by_name import NAMES
 from pmlopt.program import Program
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.program import closed_failure, envelope
+from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
@@ -100,6 +101,19 @@ def _least_leakage(params: Table) -> Arguments:
     utility = _linear_utility(params.table("utility"), prior)
     floors = {key: params.take(key, _NUMBER, None) for key in ("expected", "worst")}
     return {"prior": prior, "utility": utility, **floors, "outputs": _outputs(params)}
+
+
+def _envelope_design(params: Table) -> Arguments:
+    prior = _prior(params.table("prior"))
+    utility = _linear_utility(params.table("utility"), prior)
+    epsilon, delta = params.level("epsilon"), params.number("delta")
+    return {
+        "prior": prior,
+        "epsilon": epsilon,
+        "delta": delta,
+        "utility": utility,
+        "outputs": _outputs(params),
+    }
 
 
 def _envelope(params: Table) -> Arguments:
@@ -183,6 +197,7 @@ _BUILDERS: Mapping[str, tuple[Callable[..., Program[Any]], Callable[[Table], Arg
     "best_worst_value": (best_worst_value, _best_worst_value),
     "envelope": (envelope, _envelope),
     "closed_failure": (closed_failure, _closed_failure),
+    "envelope_design": (envelope_design, _envelope_design),
     "record_leakage": (record_leakage, _record_leakage),
     "leakage_distortion": (leakage_distortion, _leakage_distortion),
     "distortion_leakage": (distortion_leakage, _distortion_leakage),

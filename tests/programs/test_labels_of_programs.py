@@ -19,6 +19,7 @@ from pmlopt import (
     design,
     distortion_leakage,
     envelope,
+    envelope_design,
     least_leakage,
     queries,
     record_leakage,
@@ -39,12 +40,14 @@ PROGRAMS: dict[str, Any] = {
     "rank": worst_case_utility(PRIOR, ORDER, 2),
     "worst": best_worst_case(PRIOR, ORDER, 1.0),
     "envelope": envelope(PRIOR, GIVEN, 0.1),
+    "within": envelope_design(PRIOR, 0.5, 0.1, GAINS),
     "trade-off": distortion_leakage(PARITY, 0.1, 1.5),
     "records": record_leakage(PARITY, np.eye(2), 1.5),
 }
 REORDERED: dict[str, Mechanism] = {
     **dict.fromkeys(
-        ("linear", "convex", "least", "rank", "worst"), Mechanism(np.eye(3)[::-1], list("cba"), list("abc"))
+        ("linear", "convex", "least", "rank", "worst", "within"),
+        Mechanism(np.eye(3)[::-1], list("cba"), list("abc")),
     ),
     "envelope": Mechanism(np.eye(2), list("vu"), list("yz")),
     "trade-off": Mechanism(np.eye(2)[::-1], (1, 0), (0, 1)),
