@@ -1,6 +1,6 @@
 """Designs within an envelope: what they gain over PML and approximate PML, and how often they are proved.
 
-    python benchmarks/envelope_design.py [--draws 40] [--letters 2 3 4 5 8] [--seed 0]
+    python benchmarks/envelope_design.py [--draws 60] [--letters 2 3 4 6 10] [--seed 0]
 
 First guesses of the letter (Hamming loss) under a few priors; then random gains with as many outputs as
 letters, on Dirichlet priors, epsilon in (0.1, 1.5), at some delta: how many are proved, and the gaps as
@@ -42,17 +42,16 @@ STUDY_HEAD = (
 def main(argv: Sequence[str] | None = None) -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=40)
-    parser.add_argument("--letters", type=int, nargs="*", default=[2, 3, 4, 5, 8])
+    parser.add_argument("--draws", type=int, default=60)
+    parser.add_argument("--letters", type=int, nargs="*", default=[2, 3, 4, 6, 10])
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(argv)
     print(machine())
     table(GUESSES_HEAD, [guesses(name, delta) for name in PRIORS for delta in DELTAS])
     print()
-    rows = [
-        study(size, delta, arguments.draws, arguments.seed) for size in arguments.letters for delta in DELTAS
-    ]
-    table(STUDY_HEAD, rows)
+    for size in arguments.letters:
+        table(STUDY_HEAD, [study(size, delta, arguments.draws, arguments.seed) for delta in DELTAS])
+        print(flush=True)
 
 
 def guesses(name: str, delta: float) -> list[Any]:

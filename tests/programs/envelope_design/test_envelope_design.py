@@ -251,6 +251,22 @@ def test_a_matrix_from_elsewhere_is_repaired() -> None:
     assert far.value > best.value
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_margins_are_there_just_above_the_envelope_and_not_below(seed: int) -> None:
+    rng = np.random.default_rng([1257, seed])
+    p, _, _, gains = instance(seed)
+    matrix, delta = rng.dirichlet(np.full(gains.shape[1], 0.5), len(p)), float(rng.uniform(0.02, 0.9))
+    reached = solve(envelope(p, matrix, delta))
+    above, below = (
+        certify(envelope_design(p, level, delta, ExpectedGain(gains)), matrix).certificate
+        for level in (reached.bound + 1e-7, 0.99 * reached.value)
+    )
+    assert above.verify()
+    assert below.verify()
+    assert above.repair.theta <= 1e-6
+    assert below.repair.theta >= 1e-4
+
+
 def test_starts_and_methods() -> None:
     program = envelope_design([0.8, 0.2], 1.0, 0.1, ExpectedLoss(hamming))
     best = solve(program)
