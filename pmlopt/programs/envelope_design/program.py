@@ -114,7 +114,7 @@ def envelope_design(
         epsilon: in nats, at least 0.
         delta: the probability, in (0, 1).
         utility: `ExpectedGain` or `ExpectedLoss`.
-        outputs: the M outputs, as in `design`. More of them may help.
+        outputs: the M outputs, as in `design`; several with the same gains are no better than one.
 
     Raises:
         PriorError, PrivacyError, UtilityError, ProgramError: an argument cannot be meant.
