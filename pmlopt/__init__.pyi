@@ -1,5 +1,6 @@
 from . import closed_forms as closed_forms
 from . import errors as errors
+from . import estimation as estimation
 from . import measures as measures
 from . import noise as noise
 from . import plots as plots
@@ -10,6 +11,9 @@ from . import testing as testing
 from . import uncertainty as uncertainty
 from . import utility as utility
 from .closed_forms import utility_safe as utility_safe
+from .estimation import cross_mechanism as cross_mechanism
+from .estimation import estimable as estimable
+from .estimation import estimate as estimate
 from .measures import approximate_dp_delta as approximate_dp_delta
 from .measures import approximate_dp_level as approximate_dp_level
 from .measures import approximate_pml_level as approximate_pml_level

@@ -33,6 +33,7 @@ LAYERS = (
     "closed_forms",
     "noise",
     "releases",
+    "estimation",
     "result",
     "program",
     "exact",
@@ -207,6 +208,7 @@ def test_circles_are_found() -> None:
 PUBLIC_PACKAGES = (
     "closed_forms",
     "errors",
+    "estimation",
     "measures",
     "noise",
     "plots",

@@ -8,21 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, FloatArray, Label, probability, real, subset_sums, whole
+from pmlopt.arrays import FloatArray, Label, probability, real, subset_sums, whole
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior, counted
+from pmlopt.uncertainty.binomial_intervals import binomial_intervals
 from pmlopt.uncertainty.boxes import Box
 from pmlopt.uncertainty.l1_ball import Center, L1Ball
 from pmlopt.uncertainty.prior_set import PriorSet
 
 MAX_LETTERS_BALANCE = 20
 """Letters up to which `balance` looks at every event: there are 2^20 of them then."""
-
-OUTWARD = 1e-9
-"""By this share an end of an interval is moved outward, for rounding of the incomplete beta function."""
-
-HALVINGS = 64
-"""Halvings of the interval of an end: more than a float has digits."""
 
 
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
@@ -241,38 +236,14 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
 
 
 def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
-    """The ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most.
-
-    They are rounded outward, and looked for by the binomial's tails: SciPy's inverse of them can be far off
-    in large samples.
-    """
-    from scipy.special import betainc, betaincc
-
+    """The ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most."""
     draws = sum(counts)
     try:
+        float(draws)
         k, rest = np.array([[count, draws - count] for count in counts], dtype=float).T
-        shares, start = k / float(draws), np.maximum(k, 0.5) / float(draws)
     except OverflowError:
         raise PriorError("the counts are too large for floats: give whole numbers below 1e308") from None
-    lower = _moved(shares, np.full(len(k), -750.0), lambda end: betainc(k, rest + 1, end) <= tail)
-    upper = _moved(start, 1 - np.log(start), lambda end: betaincc(k + 1, rest, end) <= tail)
-    return lower * (1 - OUTWARD), np.minimum(upper * (1 + OUTWARD), 1.0)
-
-
-def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]) -> FloatArray:
-    """The nearest ends that are right, (N,) and at most 1, by bisection of their logarithms.
-
-    Args:
-        start: (N,) where the ends are too near.
-        furthest: (N,) what to add to the logarithms of the starts for ends that are right for sure.
-        right: whether each end is.
-    """
-    near, far = np.zeros(len(start)), furthest
-    for _ in range(HALVINGS):
-        middle = (near + far) / 2
-        enough = right(np.minimum(start * np.exp(middle), 1.0))
-        near, far = np.where(enough, near, middle), np.where(enough, middle, far)
-    return np.minimum(start * np.exp(far), 1.0)
+    return binomial_intervals(k, rest, tail)
 
 
 REGIONS: Mapping[str, Callable[[Prior | Mapping[Label, int], float], PriorSet]] = {

@@ -7,10 +7,12 @@ from pmlopt.utility.losses import LOSSES, absolute, hamming, squared
 from pmlopt.utility.orders import highest_threshold, kept_threshold, utility_order
 from pmlopt.utility.subconvex import GuessingProbability, SubConvex
 from pmlopt.utility.utility import Utility
+from pmlopt.utility.workloads import WORKLOADS, workload_matrix
 
 __all__ = [
     "INFORMATIONS",
     "LOSSES",
+    "WORKLOADS",
     "ChiSquare",
     "ExpectedGain",
     "ExpectedLoss",
@@ -28,4 +30,5 @@ __all__ = [
     "kept_threshold",
     "squared",
     "utility_order",
+    "workload_matrix",
 ]
