@@ -14,6 +14,8 @@ from .closed_forms import utility_safe as utility_safe
 from .estimation import cross_mechanism as cross_mechanism
 from .estimation import estimable as estimable
 from .estimation import estimate as estimate
+from .estimation import level_from_samples as level_from_samples
+from .estimation import samples_to_refute as samples_to_refute
 from .measures import approximate_dp_delta as approximate_dp_delta
 from .measures import approximate_dp_level as approximate_dp_level
 from .measures import approximate_pml_level as approximate_pml_level

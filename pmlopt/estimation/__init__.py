@@ -2,5 +2,15 @@
 
 from pmlopt.estimation.estimable import Estimable, estimable
 from pmlopt.estimation.frequencies import Estimate, cross_mechanism, estimate
+from pmlopt.estimation.sampled_levels import SampledLevel, level_from_samples, samples_to_refute
 
-__all__ = ["Estimable", "Estimate", "cross_mechanism", "estimable", "estimate"]
+__all__ = [
+    "Estimable",
+    "Estimate",
+    "SampledLevel",
+    "cross_mechanism",
+    "estimable",
+    "estimate",
+    "level_from_samples",
+    "samples_to_refute",
+]
