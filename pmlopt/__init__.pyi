@@ -93,6 +93,7 @@ from .uncertainty import robust_level as robust_level
 from .uncertainty import samples_needed as samples_needed
 from .uncertainty import sensitivity_bound as sensitivity_bound
 from .uncertainty import weissman_radius as weissman_radius
+from .utility import EstimationError as EstimationError
 from .utility import ExpectedGain as ExpectedGain
 from .utility import ExpectedLoss as ExpectedLoss
 from .utility import FInformation as FInformation

@@ -20,6 +20,8 @@ from pmlopt.programs.envelope.methods import ClosedFailureKind, EnvelopeKind
 from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
 from pmlopt.programs.envelope_design.methods import EnvelopeDesignKind
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
+from pmlopt.programs.estimation.methods import EstimationKind
+from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.kind import Found, Kind, Method, MethodError
 from pmlopt.programs.least_leakage.methods import LeastLeakageKind
 from pmlopt.programs.least_leakage.program import LeastLeakage
@@ -38,6 +40,7 @@ from pmlopt.result import C_co, Restart, Result, Status, Timings, WarmStart
 KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     LinearDesign: LinearKind(),
     ColumnDesign: ColumnKind(),
+    EstimationDesign: EstimationKind(),
     LeastLeakage: LeastLeakageKind(),
     BestWorstCase: WorstCaseKind(),
     EnvelopeProgram: EnvelopeKind(),

@@ -8,6 +8,11 @@ from pmlopt.closed_forms.envelopes import (
     randomized_response_thresholds,
     randomized_response_upper_bound,
 )
+from pmlopt.closed_forms.estimation import (
+    least_ldp_estimation_error,
+    least_pml_estimation_error,
+    subset_selection,
+)
 from pmlopt.closed_forms.extremal import binary, high_privacy, k_singular, robust_binary, uniform
 from pmlopt.closed_forms.local_privacy import (
     exponential,
@@ -29,6 +34,8 @@ __all__ = [
     "high_privacy",
     "k_singular",
     "ldp_for_pml",
+    "least_ldp_estimation_error",
+    "least_pml_estimation_error",
     "parity_distortion",
     "parity_leakage",
     "parity_prior",
@@ -41,6 +48,7 @@ __all__ = [
     "randomized_response_thresholds",
     "randomized_response_upper_bound",
     "robust_binary",
+    "subset_selection",
     "support_bound",
     "uniform",
     "utility_safe",

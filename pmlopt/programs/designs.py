@@ -7,10 +7,11 @@ from typing import overload
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.prior import PriorLike, as_prior
 from pmlopt.privacy import Requirement
+from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
-from pmlopt.utility import LinearUtility, SubConvex, Utility
+from pmlopt.utility import EstimationError, LinearUtility, SubConvex, Utility
 
 
 @overload
@@ -21,9 +22,13 @@ def design(
 def design(
     prior: PriorLike, privacy: Requirement, utility: SubConvex, outputs: Outputs = None
 ) -> ColumnDesign: ...
+@overload
+def design(
+    prior: PriorLike, privacy: Requirement, utility: EstimationError, outputs: Outputs = None
+) -> EstimationDesign: ...
 def design(
     prior: PriorLike, privacy: Requirement, utility: Utility, outputs: Outputs = None
-) -> LinearDesign | ColumnDesign:
+) -> LinearDesign | ColumnDesign | EstimationDesign:
     """Declare the design problem: the best utility over the mechanisms that meet the requirement.
 
     With a linear utility the feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P
@@ -33,11 +38,15 @@ def design(
     maximise `sum_y q[y] mu(lam_y)` subject to `sum_y q[y] lam_y = 1`. Where they are few, all are declared;
     where they are many, a few that are known by formula, and `solve` generates the others as it needs them.
 
+    With an `EstimationError` it is an optimal design of experiments over the same columns: minimise
+    `tr(W J^-1 W')`, `J = sum_y q[y] lam_y lam_y'`.
+
     Args:
         prior: N letters.
         privacy: `PML`, `LDP`, `LIP`, `MetricPrivacy`, `Pufferfish`, `GainLeakage`, `RatioBound`, several of
             them by `&`, or (with a linear utility) `MaximalLeakage` and `ApproximatePML`.
-        utility: `ExpectedGain`, `ExpectedLoss`, `MutualInformation` or any other `SubConvex`.
+        utility: `ExpectedGain`, `ExpectedLoss`, `MutualInformation` or any other `SubConvex`, or
+            `EstimationError`.
         outputs: the M outputs: their number, or their labels. Left out, they are the prior's
             letters, or as many as a utility matrix has columns; with a sub-convex utility, as many as the
             optimum needs, at most N (so that fewer than N cannot be asked for).
@@ -64,6 +73,8 @@ def design(
     privacy = privacy.for_prior(known)
     if isinstance(utility, LinearUtility):
         return linear_design(known, privacy, utility, outputs_of(known.labels, utility.columns, outputs))
+    if isinstance(utility, EstimationError):
+        return estimation_design(known, privacy, utility, outputs)
     if not isinstance(utility, SubConvex):
         raise UtilityError(
             f"the utility is {utility!r}: give ExpectedGain(...), ExpectedLoss(...) or a sub-convex one "

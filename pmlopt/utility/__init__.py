@@ -1,6 +1,7 @@
 """Utilities, each in two forms: a number on a given mechanism, and what an optimization problem needs."""
 
 from pmlopt.utility.by_name import INFORMATIONS
+from pmlopt.utility.estimation_error import EstimationError
 from pmlopt.utility.f_information import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
 from pmlopt.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility
 from pmlopt.utility.losses import LOSSES, absolute, hamming, squared
@@ -14,6 +15,7 @@ __all__ = [
     "LOSSES",
     "WORKLOADS",
     "ChiSquare",
+    "EstimationError",
     "ExpectedGain",
     "ExpectedLoss",
     "FInformation",

@@ -1,0 +1,1 @@
+"""The mechanism from whose output frequencies are estimated best."""

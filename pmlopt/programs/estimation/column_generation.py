@@ -1,0 +1,102 @@
+"""Generation of the columns of a design for estimation: few are weighed, the list is priced."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, IntArray
+from pmlopt.backends.outcome import Options
+from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
+from pmlopt.programs.estimation.interior_point import best_weights
+from pmlopt.programs.estimation.program import EstimationDesign
+
+FEW = 500
+"""Columns up to which all are weighed at once."""
+
+MAX_ROUNDS = 200
+"""Rounds after which generation stops; problems of 8 to 16 letters take 3 to 25."""
+
+ADDED = 4
+"""Columns that a round may add, for each letter."""
+
+IDLE = 1e-8
+"""Weights up to this are taken for zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """A mechanism with the numbers that bound the error of all others, and how the search ended.
+
+    Attributes:
+        matrix: (N, M) of the weights.
+        sensitivities, multipliers: Z and rho of `information_bound`; None where there are none.
+        finished, message, iterations: whether it ended by itself, how, and after how many Newton steps.
+    """
+
+    matrix: FloatArray
+    sensitivities: FloatArray | None
+    multipliers: FloatArray | None
+    finished: bool
+    message: str
+    iterations: int
+
+
+def generate(program: EstimationDesign, options: Options) -> Generated:
+    """Weigh some columns, add those of the list that would lower the error most, until none would."""
+    begin = time.perf_counter()
+    columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
+    chosen, steps, message = _start(columns.exact), 0, "the rounds are used up"
+    largest, proof = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p)))
+    for _ in range(MAX_ROUNDS):
+        inner = columns.inner[:, chosen]
+        start = np.full(len(chosen), 1 / len(chosen))
+        found = best_weights(inner, program.workload, program.criterion, start, 0.05 * allowed)
+        steps += found.iterations
+        z = sensitivities_of((inner * found.weights) @ inner.T, program.workload, program.criterion)
+        rho, matrix = found.multipliers / p, _matrix(inner, found.weights)
+        bound = information_bound(columns.exact, p, program.workload, program.criterion, z, rho)
+        if bound > largest:
+            largest, proof = bound, (z, rho)
+        if program.utility.value(program.prior, matrix) - largest <= 0.5 * allowed:
+            return Generated(matrix, *proof, True, "no column is worth its cost", steps)
+        excess = ((z.T @ columns.exact) ** 2).sum(axis=0) - found.multipliers @ columns.exact
+        excess[chosen] = -np.inf
+        added = np.argsort(-excess, kind="stable")[: ADDED * len(p)]
+        added = added[excess[added] > 0]
+        if not len(added):
+            return Generated(matrix, *proof, True, "no column is left", steps)
+        used = chosen[found.weights > IDLE] if len(excess) > FEW else chosen
+        chosen = np.concatenate([used, added])
+        if options.time_limit is not None and time.perf_counter() - begin > options.time_limit:
+            message = "the time is over"
+            break
+    return Generated(matrix, *proof, False, message, steps)
+
+
+def _matrix(columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """The mechanism of some weights: without idle columns, and with rows that sum to one up to rounding."""
+    used = weights > IDLE
+    kept, q = columns[:, used], weights[used]
+    corrected = q + np.linalg.lstsq(kept, 1 - kept @ q, rcond=None)[0]
+    return np.asarray(kept * (corrected if corrected.min() > 0 else q))
+
+
+def _start(columns: FloatArray) -> IntArray:
+    """Columns of which a design of full rank can be made: all where they are few, else a few vertices."""
+    from scipy.optimize import linprog
+
+    n, count = columns.shape
+    if count <= FEW:
+        return np.arange(count)
+    rng, chosen = np.random.default_rng(0), np.zeros(count, dtype=bool)
+    for _ in range(8 * n):
+        worths = (rng.normal(size=n) @ columns) ** 2
+        solved = linprog(-worths / worths.max(), A_eq=columns, b_eq=np.ones(n), method="highs")
+        if solved.x is not None:
+            chosen |= solved.x > 0
+        if chosen.sum() >= 3 * n and np.linalg.matrix_rank(columns[:, chosen]) == n:
+            break
+    return np.flatnonzero(chosen)

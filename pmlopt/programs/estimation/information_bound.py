@@ -1,0 +1,65 @@
+"""What no design for estimation betters: the bound by duality, from any multipliers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.utility.estimation_error import Criterion
+
+
+def information_bound(
+    columns: FloatArray,
+    p: FloatArray,
+    wanted: FloatArray,
+    criterion: Criterion,
+    sensitivities: FloatArray,
+    multipliers: FloatArray,
+) -> float:
+    """A lower bound on the error of every design from columns, for any Z and rho.
+
+    With `J = sum_y q[y] lam_y lam_y'` and `sum_y q[y] lam_y = 1`, completing the square gives for every Z in
+    R^(N x L) that `tr(W J^-1 W') >= 2 tr(W Z) - tr(Z' J Z)`, and for "D" `-log det J >= log det(Z Z') + N -
+    tr(Z' J Z)`. Weights sum to one, so that for every rho
+
+        tr(Z' J Z) <= <p, rho> + max_lam (|Z' lam|^2 - <p rho, lam>),
+
+    the maximum over the extreme columns, since it is convex. Z = J^-1 W' (a root of J^-1 for "D") and the
+    multipliers of the rows over p reach the optimum. What rounding may have added is taken off.
+
+    Args:
+        columns: (N, K) all extreme columns of mean one.
+        p: (N,) the prior.
+        wanted: (L, N) the workload W.
+        criterion: "A" or "D".
+        sensitivities: (N, L) Z; for "D" (N, N).
+        multipliers: (N,) rho.
+
+    Returns:
+        The bound, `|W p|^2` taken off for "A"; -inf where the numbers prove nothing.
+
+    Source: [pukelsheim2006optimal, Chapter 7] (the equivalence theorem, here with constraints on the mean).
+    """
+    z, pi = sensitivities, p * multipliers
+    heights = ((z.T @ columns) ** 2).sum(axis=0)
+    excess = float((heights - pi @ columns).max())
+    spent = float(pi.sum()) + excess
+    sizes = float(heights.max()) + float(np.abs(pi).sum() * np.abs(columns).max())
+    if criterion == "D":
+        sign, volume = np.linalg.slogdet(z @ z.T)
+        gained = float(volume) + len(p) if sign > 0 else -np.inf
+        sizes += abs(float(volume)) + len(p)
+    else:
+        gained = 2 * float((wanted.T * z).sum()) - float(((wanted @ p) ** 2).sum())
+        sizes += 2 * float(np.abs(wanted.T * z).sum()) + float(((wanted @ p) ** 2).sum())
+    bound = gained - spent - rounding_of(z.size + len(p), sizes)
+    return bound if np.isfinite(bound) else -np.inf
+
+
+def sensitivities_of(information: FloatArray, wanted: FloatArray, criterion: Criterion) -> FloatArray:
+    """(N, L) the Z that is best at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
+    sizes, axes = np.linalg.eigh(information)
+    sizes = np.maximum(sizes, np.finfo(float).tiny * 1e20)
+    if criterion == "D":
+        return np.asarray(axes / np.sqrt(sizes))
+    return np.asarray(axes @ ((axes.T @ wanted.T) / sizes[:, None]))

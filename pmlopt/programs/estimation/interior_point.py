@@ -1,0 +1,152 @@
+"""The best weights of given columns, by a primal-dual interior point in the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.utility.estimation_error import Criterion
+
+MAX_ITERATIONS = 120
+"""Newton steps after which the point in hand is returned; usual are 15 to 40."""
+
+STEP_FRACTION = 0.99
+"""The share of the way to the boundary that one step may go."""
+
+DECREASE = 0.01
+"""The share of a step by which the residual must decrease at least, in Armijo's rule."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of columns with their multipliers.
+
+    Attributes:
+        weights: (K,) q.
+        multipliers: (N,) pi of `columns @ q = 1`.
+        iterations: Newton steps.
+    """
+
+    weights: FloatArray
+    multipliers: FloatArray
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    q: FloatArray
+    z: FloatArray
+    pi: FloatArray
+
+
+class _Problem:
+    """Minimise tr(C J^-1) or -log det J over q >= 0 with L q = 1; its residuals and Newton steps."""
+
+    def __init__(self, columns: FloatArray, wanted: FloatArray, criterion: Criterion) -> None:
+        self.columns, self.wanted, self.criterion = columns, wanted, criterion
+
+    def gains(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """(K,) how fast each weight lowers the error, and the (K, K) curvature; None where J is singular."""
+        information = (self.columns * q) @ self.columns.T
+        try:
+            root = np.linalg.cholesky(information)
+        except np.linalg.LinAlgError:
+            return None
+        half = np.linalg.solve(root, self.columns)
+        products = half.T @ half
+        if self.criterion == "D":
+            return np.diag(products).copy(), products**2
+        turned = self.wanted @ np.linalg.solve(root.T, half)
+        errors = turned.T @ turned
+        return np.diag(errors).copy(), 2 * products * errors
+
+    def residual(self, point: _Point, gains: FloatArray, barrier: float) -> float:
+        """The size of what is missing for the point on the central path, relative to its parts."""
+        dual = self.columns.T @ point.pi - gains - point.z
+        size = 1 + float(np.abs(gains).max())
+        primal = self.columns @ point.q - 1
+        centre = point.q * point.z - barrier
+        return float(
+            np.sqrt((dual @ dual) / size**2 / len(dual) + primal @ primal + (centre @ centre) / size**2)
+        )
+
+    def step(
+        self, point: _Point, gains: FloatArray, curvature: FloatArray, barrier: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The Newton step of q, z and pi towards the point of the central path."""
+        q, z = point.q, point.z
+        matrix = curvature + np.diag(z / q)
+        right = gains - self.columns.T @ point.pi + barrier / q
+        solved = np.linalg.solve(matrix, np.column_stack([right, self.columns.T]))
+        schur = self.columns @ solved[:, 1:]
+        towards = self.columns @ (q + solved[:, 0]) - 1
+        change = np.linalg.lstsq(schur, towards, rcond=None)[0]
+        dq = solved[:, 0] - solved[:, 1:] @ change
+        return np.asarray(dq), np.asarray(barrier / q - z - z / q * dq), np.asarray(change)
+
+
+def best_weights(
+    columns: FloatArray, wanted: FloatArray, criterion: Criterion, start: FloatArray, gap: float
+) -> Weights:
+    """Weights at which the error is within a gap of the least that these columns reach.
+
+    Args:
+        columns: (N, K), of which weights make the constant.
+        wanted: (L, N) the workload.
+        criterion: "A" or "D".
+        start: (K,) positive weights, best with `columns @ start = 1`, at which J is regular.
+        gap: in units of the error.
+
+    Source: [boyd2004convex, Section 11.7] (the steps and their length).
+    """
+    problem = _Problem(columns, wanted, criterion)
+    found = problem.gains(start)
+    assert found is not None, "the start is a design from which everything can be estimated"
+    gains, curvature = found
+    pi = np.asarray(np.linalg.lstsq(columns.T, gains, rcond=None)[0])
+    slack = columns.T @ pi - gains
+    level = max(float(np.abs(slack).max()), 1e-3 * float(gains.max()))
+    point, iterations = _Point(start, np.maximum(slack, 0.1 * level), pi), 0
+    while iterations < MAX_ITERATIONS:
+        iterations += 1
+        complement = float(point.q @ point.z)
+        barrier = 0.1 * complement / len(point.q)
+        dq, dz, dpi = problem.step(point, gains, curvature, barrier)
+        moved = _search(problem, point, (dq, dz, dpi), problem.residual(point, gains, barrier), barrier)
+        if moved is None:
+            break
+        point, gains, curvature = moved
+        off = float(np.abs(columns.T @ point.pi - gains - point.z).max())
+        missing = float(np.abs(columns @ point.q - 1).max())
+        if point.q @ point.z <= gap and off <= gap and missing <= 1e-12:
+            break
+    return Weights(point.q, point.pi, iterations)
+
+
+def _search(
+    problem: _Problem,
+    point: _Point,
+    step: tuple[FloatArray, FloatArray, FloatArray],
+    before: float,
+    barrier: float,
+) -> tuple[_Point, FloatArray, FloatArray] | None:
+    """The point after a step that stays inside and decreases the residual; None where none does."""
+    dq, dz, dpi = step
+    length = min(1.0, STEP_FRACTION * _room(point.q, dq), STEP_FRACTION * _room(point.z, dz))
+    while length > 1e-10:
+        tried = _Point(point.q + length * dq, point.z + length * dz, point.pi + length * dpi)
+        found = problem.gains(tried.q)
+        if found is not None:
+            after = problem.residual(tried, found[0], barrier)
+            if after <= (1 - DECREASE * length) * before:
+                return tried, found[0], found[1]
+        length /= 2
+    return None
+
+
+def _room(values: FloatArray, step: FloatArray) -> float:
+    """The length of a step at which the first value is zero."""
+    shrinking = step < 0
+    return float((-values[shrinking] / step[shrinking]).min(initial=np.inf))

@@ -1,0 +1,127 @@
+"""Designs for estimation: an optimal design of experiments over extreme columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.errors import ProgramError
+from pmlopt.prior import Prior
+from pmlopt.privacy import Requirement
+from pmlopt.program import Declaration, problem_of
+from pmlopt.programs.design_program import Design
+from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.estimation.design_columns import DesignColumns, design_columns
+from pmlopt.utility.estimation_error import Criterion, EstimationError
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class EstimationDesign(Design[EstimationCertificate]):
+    """The least error of estimated frequencies: `min tr(W J^-1 W')`, `J = sum_y q[y] lam_y lam_y'`.
+
+    `problem` is a semidefinite program in the law `variables["weights"]` of the output over the columns;
+    `constraints["rows"]` says that rows of the mechanism sum to one, and for "A" Schur's complement makes
+    `variables["error"]` a bound on `W J^-1 W'`. Extreme columns suffice: J grows when a column is split.
+
+    Attributes:
+        columns: all extreme columns of mean one under the prior.
+        workload: (L, N) W.
+
+    Source: [pukelsheim2006optimal, Chapter 9]; [grosse2024extremal, Theorem 1] (extreme columns).
+
+    Examples:
+        >>> from pmlopt import EstimationError, LDP, design
+        >>> program = design([0.5, 0.3, 0.2], LDP(1.0), EstimationError())
+        >>> program.columns.exact.shape, program.problem.is_dcp()
+        ((3, 7), True)
+    """
+
+    utility: EstimationError
+    columns: DesignColumns
+    workload: FloatArray
+
+    @property
+    def criterion(self) -> Criterion:
+        """How the error is measured."""
+        return self.utility.criterion
+
+    @property
+    def mechanism(self) -> cp.Expression:
+        """(N, K) the columns times their weights."""
+        weights = cp.reshape(self.variables["weights"], (1, self.columns.inner.shape[1]), order="C")
+        return cp.multiply(self.columns.inner, np.ones((self.prior.size, 1)) @ weights)
+
+    @cached_property
+    def scale(self) -> float:
+        """For "A" the error `tr(W J^-1 W')` if all columns were used alike; for "D" a nat for each letter."""
+        if self.criterion == "D":
+            return float(self.prior.size)
+        information = self.columns.exact @ self.columns.exact.T / self.columns.exact.shape[1]
+        return float(np.trace(self.workload @ np.linalg.solve(information, self.workload.T)))
+
+    @property
+    def rounding(self) -> float:
+        """The gap that rounding and the margin of the columns may leave."""
+        exact, inner = self.columns.exact, self.columns.inner
+        share = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
+        return self.scale * (8 * min(share, 1e-6) + rounding_of(self.prior.size**2, 64.0))
+
+    def with_constraints(self, **constraints: cp.Constraint) -> EstimationDesign:
+        """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""
+        raise ProgramError(
+            "a design for estimation takes no constraints of your own: its outputs are not known before it "
+            "is solved"
+        )
+
+
+def estimation_design(
+    prior: Prior, privacy: Requirement, utility: EstimationError, outputs: object
+) -> EstimationDesign:
+    """Declare the design of experiments; see `design`."""
+    if outputs is not None:
+        raise ProgramError("the outputs of a design for estimation are part of its answer: leave them out")
+    workload = utility.combinations(prior)
+    columns = design_columns(prior, privacy)
+    rank = int(np.linalg.matrix_rank(columns.exact))
+    if rank < prior.size:
+        raise ProgramError(
+            f"under {privacy} all mechanisms together have rank {rank} for {prior.size} letters, so that the "
+            "frequencies cannot be estimated from any: allow more leakage"
+        )
+    return EstimationDesign(
+        declare=partial(_declaration, columns.inner, prior.pmf, workload, utility.criterion),
+        prior=prior,
+        privacy=privacy,
+        utility=utility,
+        outputs=None,
+        columns=columns,
+        workload=workload,
+    )
+
+
+def _declaration(
+    columns: FloatArray, p: FloatArray, workload: FloatArray, criterion: Criterion
+) -> Declaration:
+    n, k = columns.shape
+    weights = cp.Variable(k, nonneg=True, name="weights")
+    squares = (columns[:, None, :] * columns[None, :, :]).reshape(n * n, k)
+    information = cp.reshape(squares @ weights, (n, n), order="C")
+    rows = columns @ weights == 1
+    if criterion == "D":
+        objective = cp.Minimize(-cp.log_det(information))
+        return Declaration(problem_of(objective, {"rows": rows}), {"weights": weights}, {"rows": rows})
+    error = cp.Variable((len(workload), len(workload)), symmetric=True, name="error")
+    block = cp.Variable((n + len(workload), n + len(workload)), PSD=True, name="block")
+    constraints = {
+        "rows": rows,
+        "information": block[:n, :n] == information,
+        "workload": block[n:, :n] == workload,
+        "error": block[n:, n:] == error,
+    }
+    objective = cp.Minimize(cp.trace(error) - float(((workload @ p) ** 2).sum()))
+    variables = {"weights": weights, "error": error, "block": block}
+    return Declaration(problem_of(objective, constraints), variables, constraints)

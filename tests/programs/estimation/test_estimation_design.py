@@ -1,0 +1,214 @@
+"""Designs for estimation: closed forms, an independent program, bounds from any multipliers."""
+
+from __future__ import annotations
+
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.columns import extreme_columns
+
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    ApproximatePML,
+    EstimationError,
+    L1Ball,
+    Mechanism,
+    Prior,
+    certify,
+    design,
+    estimate,
+    solve,
+)
+from pmlopt.arrays import FloatArray
+from pmlopt.closed_forms import (
+    least_ldp_estimation_error,
+    least_pml_estimation_error,
+    randomized_response,
+    subset_selection,
+    uniform,
+)
+from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
+from pmlopt.privacy import Requirement
+from pmlopt.programs.estimation.information_bound import information_bound
+
+SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
+
+
+@pytest.mark.parametrize("size", [3, 6, 8, 10])
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 2.0, 3.0])
+def test_the_closed_forms_are_reached_at_the_uniform_prior(size: int, epsilon: float) -> None:
+    prior = Prior.uniform(size)
+    for privacy, known in (
+        (LDP(epsilon), least_ldp_estimation_error(size, epsilon)),
+        (PML(epsilon), least_pml_estimation_error(size, epsilon)),
+    ):
+        result = solve(design(prior, privacy, EstimationError()))
+        assert result.value == pytest.approx(known, rel=1e-8, abs=1e-9)
+        assert result.bound <= result.value
+        assert result.bound <= known * (1 + 1e-12)
+        assert result.closed_form is not None
+        assert result.closed_form.value == known
+        assert result.certificate.verify()
+
+
+def test_the_mechanisms_of_the_closed_forms_have_their_errors() -> None:
+    error, p = EstimationError(), Prior.uniform(6)
+    selected = min(error.value(p, subset_selection(6, d, 1.0)) for d in range(1, 6))
+    assert selected == pytest.approx(least_ldp_estimation_error(6, 1.0), rel=1e-12)
+    assert error.value(p, subset_selection(6, 1, 1.0)) == pytest.approx(
+        error.value(p, randomized_response(6, 1.0))
+    )
+    assert error.value(p, uniform(6, math.log(6))) == pytest.approx(least_pml_estimation_error(6, 2.0))
+    assert least_pml_estimation_error(6, 9.0) == pytest.approx(5 / 6)  # the secret itself: 1 - 1/6
+
+
+@pytest.mark.parametrize(
+    ("privacy", "known"),
+    [
+        (LDP(0.5), 65.5059),
+        (LDP(1.0), 15.2953),
+        (LDP(2.0), 3.0365),
+        (PML(0.5), 7.8267),
+        (PML(1.0), 2.9756),
+        (PML(2.0), 1.0670),
+    ],
+)
+def test_a_skewed_prior(privacy: Requirement, known: float) -> None:
+    result = solve(design(SKEWED, privacy, EstimationError()))
+    assert result.status.value == "optimal"
+    assert result.value == pytest.approx(known, abs=1e-4)
+    assert result.certificate.verify()
+
+
+def least_error(p: FloatArray, columns: FloatArray, workload: FloatArray) -> float:
+    """The least variance of a linear unbiased estimator: `min sum_y |v_y|^2 / q_y` with `V P' = W`."""
+    count = columns.shape[1]
+    weights, parts = cp.Variable(count, nonneg=True), cp.Variable((len(workload), count))
+    squares = cp.Variable(count, nonneg=True)  # |v_y|^2 <= q_y s_y, as a cone
+    difference = cp.reshape(weights - squares, (1, count), order="C")
+    cone = cp.SOC(weights + squares, cp.vstack([2 * parts, difference]), axis=0)
+    rows = [columns @ weights == 1, parts @ columns.T == workload, cone]
+    found = cp.Problem(cp.Minimize(cp.sum(squares)), rows).solve(solver="CLARABEL")
+    return float(found) - float(((workload @ p) ** 2).sum())
+
+
+@pytest.mark.parametrize("workload", ["identity", "prefix", "mean", "range"])
+@pytest.mark.parametrize("privacy", [LDP(1.0), PML(0.7), LIP(0.6, 0.5)])
+def test_the_best_linear_estimator_is_no_better(workload: str, privacy: Requirement) -> None:
+    prior = Prior([0.5, 0.3, 0.2], [1, 2, 4])
+    utility = EstimationError(workload)
+    result = solve(design(prior, privacy, utility))
+    wanted = least_error(prior.pmf, extreme_columns(prior.pmf, privacy), utility.combinations(prior))
+    assert result.value == pytest.approx(wanted, rel=1e-5)
+    assert result.gap <= 1e-6 * result.value
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "ours", "theirs"),
+    [(8, 1.0, 23.03, 27.84), (8, 3.0, 1.287, 2.391), (12, 1.0, 46.63, 55.10)],
+)
+def test_prefix_sums_are_below_the_factorization_of_the_literature(
+    size: int, epsilon: float, ours: float, theirs: float
+) -> None:
+    # theirs is the variance for given people, which is that for random people without their own
+    prior, utility = Prior.uniform(size), EstimationError("prefix")
+    result = solve(design(prior, LDP(epsilon), utility))
+    wanted = utility.combinations(prior)
+    own = float((prior.pmf * (wanted**2).sum(axis=0)).sum() - ((wanted @ prior.pmf) ** 2).sum())
+    assert result.status.value == "optimal"
+    assert result.value - own == pytest.approx(ours, abs=5e-3)
+    assert result.value - own < theirs
+
+
+@given(seed=st.integers(0, 2**32 - 1), criterion=st.sampled_from(["A", "D"]))
+@settings(max_examples=40, deadline=None)
+def test_no_multipliers_prove_too_much(seed: int, criterion: str) -> None:
+    rng = np.random.default_rng(seed)
+    prior = Prior([0.5, 0.3, 0.2])
+    utility = EstimationError(criterion=criterion)  # type: ignore[arg-type]
+    program = design(prior, PML(0.5), utility)
+    result = solve(program)
+    z = result.certificate.sensitivities * np.exp(rng.normal(scale=0.3)) + rng.normal(scale=0.1, size=(3, 3))
+    rho = result.certificate.multipliers * np.exp(rng.normal(scale=0.3)) + rng.normal(size=3)
+    bound = information_bound(
+        program.columns.exact, prior.pmf, program.workload, utility.criterion, z, np.asarray(rho)
+    )
+    assert bound <= result.bound + result.gap
+
+
+def test_a_volume_is_that_of_the_semidefinite_program() -> None:
+    program = design(SKEWED, LDP(1.0), EstimationError(criterion="D"))
+    result, other = solve(program), solve(program, "clarabel", tolerance=1e-3)
+    assert result.value == pytest.approx(other.value, abs=1e-6)
+    assert result.gap <= 1e-7
+    assert result.status.value == "optimal"
+
+
+def test_the_value_is_the_variance_that_is_estimated() -> None:
+    mechanism = solve(design(SKEWED, PML(1.0), EstimationError("prefix"))).mechanism
+    counts = np.rint(1e9 * (SKEWED.pmf @ mechanism.matrix))
+    found = estimate(Mechanism(mechanism.matrix), counts, workload="prefix")
+    value = EstimationError("prefix").value(SKEWED, mechanism)
+    assert found.people * np.trace(found.covariance) == pytest.approx(value, rel=1e-5)
+
+
+def test_a_matrix_from_elsewhere_is_certified() -> None:
+    program = design(SKEWED, LDP(1.0), EstimationError())
+    own = certify(program, randomized_response(6, 1.0).matrix)
+    best = solve(program)
+    assert own.value > best.value >= own.bound
+    assert own.certificate.verify()
+    with pytest.raises(MechanismError, match="2 rows for 6 letters"):
+        certify(program, np.eye(2))
+
+
+def test_sets_of_priors_and_letters_that_tell_of_one_another() -> None:
+    prior = Prior.uniform(4)
+    robust = solve(design(prior, PML(1.0, over=L1Ball(prior, 0.1)), EstimationError()))
+    assert robust.value > least_pml_estimation_error(4, 1.0)
+    assert robust.status.value == "optimal"
+
+
+def test_generated_columns_reach_what_all_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = design(SKEWED, LDP(1.0), EstimationError("prefix"))
+    whole = solve(program)
+    monkeypatch.setattr("pmlopt.programs.estimation.column_generation.FEW", 20)
+    part = solve(program)
+    assert part.status.value == "optimal"
+    assert part.value == pytest.approx(whole.value, rel=1e-7)
+
+
+def test_what_cannot_be_designed_is_refused() -> None:
+    with pytest.raises(ProgramError, match="rank 1 for 2 letters"):
+        design([0.5, 0.5], PML(0.0), EstimationError())
+    with pytest.raises(ProgramError, match="300,000"):
+        design(np.full(32, 1 / 32), LDP(1.0), EstimationError())
+    with pytest.raises(ProgramError, match="leave them out"):
+        design([0.5, 0.5], PML(0.5), EstimationError(), outputs=2)
+    with pytest.raises(ProgramError, match="no constraints of your own"):
+        design([0.5, 0.5], PML(0.5), EstimationError()).with_constraints()
+    with pytest.raises(ProgramError, match="leave out the mechanism"):
+        solve(design([0.5, 0.5], PML(0.5), EstimationError()), warm_start=np.eye(2))
+    with pytest.raises(PrivacyError):
+        design([0.5, 0.5], ApproximatePML(0.5, 0.1), EstimationError())
+
+
+@pytest.mark.parametrize(
+    ("workload", "criterion", "message"),
+    [
+        ("all", "A", "use identity"),
+        ([[1, 2, 3]], "A", "3 columns for 2 letters"),
+        ([[np.nan, 1]], "A", "finite"),
+        (None, "E", "use 'A' or 'D'"),
+        ("prefix", "D", "leave it out"),
+    ],
+)
+def test_bad_errors_are_refused(workload: object, criterion: str, message: str) -> None:
+    with pytest.raises(UtilityError, match=message):
+        design([0.5, 0.5], PML(0.5), EstimationError(workload, criterion))  # type: ignore[arg-type]
