@@ -85,18 +85,24 @@ def _matrix(columns: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _start(columns: FloatArray) -> IntArray:
-    """Columns of which a design of full rank can be made: all where they are few, else a few vertices."""
+    """Columns of which a design of full rank can be made: all where they are few, else a few vertices.
+
+    The vertices are those of linear programs over some of the columns, drawn with a fixed seed, and over
+    twice as many where these do not do. The constant is the first column, so that all of them are feasible.
+    """
     from scipy.optimize import linprog
 
     n, count = columns.shape
-    if count <= FEW:
-        return np.arange(count)
-    rng, chosen = np.random.default_rng(0), np.zeros(count, dtype=bool)
-    for _ in range(8 * n):
-        worths = (rng.normal(size=n) @ columns) ** 2
-        solved = linprog(-worths / worths.max(), A_eq=columns, b_eq=np.ones(n), method="highs")
-        if solved.x is not None:
-            chosen |= solved.x > 0
-        if chosen.sum() >= 3 * n and np.linalg.matrix_rank(columns[:, chosen]) == n:
-            break
-    return np.flatnonzero(chosen)
+    rng, size = np.random.default_rng(0), FEW
+    while size < count:
+        part = np.append(0, 1 + np.sort(rng.choice(count - 1, size - 1, replace=False)))
+        drawn, chosen = columns[:, part], np.zeros(size, dtype=bool)
+        for _ in range(2 * n):
+            worths = (rng.normal(size=n) @ drawn) ** 2
+            solved = linprog(-worths / worths.max(), A_eq=drawn, b_eq=np.ones(n), method="highs")
+            if solved.x is not None:
+                chosen |= solved.x > 0
+        if np.linalg.matrix_rank(drawn[:, chosen]) == n:
+            return np.asarray(part[chosen])
+        size *= 2
+    return np.arange(count)

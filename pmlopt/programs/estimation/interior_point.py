@@ -42,10 +42,12 @@ class _Point:
 
 
 class _Problem:
-    """Minimise tr(C J^-1) or -log det J over q >= 0 with L q = 1; its residuals and Newton steps."""
+    """Minimise tr(W J^-1 W') or -log det J over q >= 0 with L q = t; its residuals and Newton steps."""
 
-    def __init__(self, columns: FloatArray, wanted: FloatArray, criterion: Criterion) -> None:
-        self.columns, self.wanted, self.criterion = columns, wanted, criterion
+    def __init__(
+        self, columns: FloatArray, target: FloatArray, wanted: FloatArray, criterion: Criterion
+    ) -> None:
+        self.columns, self.target, self.wanted, self.criterion = columns, target, wanted, criterion
 
     def gains(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """(K,) how fast each weight lowers the error, and the (K, K) curvature; None where J is singular."""
@@ -66,7 +68,7 @@ class _Problem:
         """The size of what is missing for the point on the central path, relative to its parts."""
         dual = self.columns.T @ point.pi - gains - point.z
         size = 1 + float(np.abs(gains).max())
-        primal = self.columns @ point.q - 1
+        primal = self.columns @ point.q - self.target
         centre = point.q * point.z - barrier
         return float(
             np.sqrt((dual @ dual) / size**2 / len(dual) + primal @ primal + (centre @ centre) / size**2)
@@ -81,7 +83,7 @@ class _Problem:
         right = gains - self.columns.T @ point.pi + barrier / q
         solved = np.linalg.solve(matrix, np.column_stack([right, self.columns.T]))
         schur = self.columns @ solved[:, 1:]
-        towards = self.columns @ (q + solved[:, 0]) - 1
+        towards = self.columns @ (q + solved[:, 0]) - self.target
         change = np.linalg.lstsq(schur, towards, rcond=None)[0]
         dq = solved[:, 0] - solved[:, 1:] @ change
         return np.asarray(dq), np.asarray(barrier / q - z - z / q * dq), np.asarray(change)
@@ -92,6 +94,9 @@ def best_weights(
 ) -> Weights:
     """Weights at which the error is within a gap of the least that these columns reach.
 
+    Columns are near the constant where little may leak, so they are written in a basis in which those of the
+    start are white, and the error in units of that of the start.
+
     Args:
         columns: (N, K), of which weights make the constant.
         wanted: (L, N) the workload.
@@ -101,9 +106,21 @@ def best_weights(
 
     Source: [boyd2004convex, Section 11.7] (the steps and their length).
     """
-    problem = _Problem(columns, wanted, criterion)
+    root = np.linalg.cholesky((columns * start) @ columns.T)
+    white = np.linalg.solve(root, columns)
+    turned = np.linalg.solve(root, wanted.T).T
+    unit = 1.0 if criterion == "D" else float((turned**2).sum())
+    target = np.linalg.solve(root, np.ones(len(columns)))
+    problem = _Problem(white, target, turned / np.sqrt(unit), criterion)
+    found = _central_path(problem, start, gap / unit)
+    return Weights(found.weights, unit * np.linalg.solve(root.T, found.multipliers), found.iterations)
+
+
+def _central_path(problem: _Problem, start: FloatArray, gap: float) -> Weights:
+    """Newton steps along the central path until what is missing is below the gap, or no step helps."""
+    columns = problem.columns
     found = problem.gains(start)
-    assert found is not None, "the start is a design from which everything can be estimated"
+    assert found is not None, "columns that are white have a regular information"
     gains, curvature = found
     pi = np.asarray(np.linalg.lstsq(columns.T, gains, rcond=None)[0])
     slack = columns.T @ pi - gains
@@ -111,15 +128,14 @@ def best_weights(
     point, iterations = _Point(start, np.maximum(slack, 0.1 * level), pi), 0
     while iterations < MAX_ITERATIONS:
         iterations += 1
-        complement = float(point.q @ point.z)
-        barrier = 0.1 * complement / len(point.q)
-        dq, dz, dpi = problem.step(point, gains, curvature, barrier)
-        moved = _search(problem, point, (dq, dz, dpi), problem.residual(point, gains, barrier), barrier)
+        barrier = 0.1 * float(point.q @ point.z) / len(point.q)
+        step = problem.step(point, gains, curvature, barrier)
+        moved = _search(problem, point, step, problem.residual(point, gains, barrier), barrier)
         if moved is None:
             break
         point, gains, curvature = moved
         off = float(np.abs(columns.T @ point.pi - gains - point.z).max())
-        missing = float(np.abs(columns @ point.q - 1).max())
+        missing = float(np.abs(columns @ point.q - problem.target).max())
         if point.q @ point.z <= gap and off <= gap and missing <= 1e-12:
             break
     return Weights(point.q, point.pi, iterations)
