@@ -1,6 +1,7 @@
 """The command line, `pmlopt` or `python -m pmlopt`."""
 
 from pmlopt.cli import commands as commands
+from pmlopt.cli import estimation as estimation
 from pmlopt.cli import histogram as histogram
 from pmlopt.cli import least_leakage as least_leakage
 from pmlopt.cli import ledger as ledger

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pmlopt import files
+from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     PATH,
@@ -126,16 +127,38 @@ def design(
     help="Probabilities, with commas between: the leakage that no processing "
     "of the output exceeds but with each of them.",
 )
+@click.option(
+    "--samples",
+    is_flag=True,
+    help="MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
+)
+@click.option("--confidence", type=float, help="With --samples; 0.95 where left out.")
 @json_option
 @exits
 def audit(
-    mechanism_file: Path, asked: Asked, epsilon: float | None, deltas: str | None, as_json: bool
+    mechanism_file: Path,
+    asked: Asked,
+    epsilon: float | None,
+    deltas: str | None,
+    samples: bool,
+    confidence: float | None,
+    as_json: bool,
 ) -> None:
-    """Recompute every leakage of MECHANISM (.csv, .json, .npz); exit 1 when the claim fails."""
+    """Recompute every leakage of MECHANISM (.csv, .json, .npz); exit 1 when the claim fails.
+
+    With --samples the level is bounded from both sides with confidence, and 3 says that it is not decided.
+    """
     from pmlopt.exact.rationals import holds_exactly, rows_are_exact
     from pmlopt.mechanism import Mechanism
 
     asked.check()
+    if samples:
+        if deltas is not None:
+            raise InputError("--envelope needs a mechanism, and --samples are counts: leave one out")
+        audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
+        return
+    if confidence is not None:
+        raise InputError("--confidence belongs to --samples")
     if asked.robust and deltas is not None:
         raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
     mechanism = Mechanism.load(mechanism_file)

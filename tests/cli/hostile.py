@@ -110,6 +110,7 @@ GOOD: Mapping[str, str | bytes] = {
     "m.npz": npz(matrix=np.eye(3), about=ABOUT),
     "parity.json": mechanism(inputs=[0, 1], outputs=[0, 1], matrix=[[0.75, 0.25], [0.25, 0.75]]),
     "data.csv": "id,level\n1,a\n2,b\n3,c\n",
+    "drawn.csv": ",a,b,c\na,50,25,25\nb,25,50,25\nc,25,25,50\n",
     "gains.csv": ",x,y\na,1,0\nb,0,1\nc,0.5,0.5\n",
     "small.toml": problem(),
 }

@@ -17,6 +17,8 @@ RECORDS = "record-leakage parity.json --query modular-sum --modulus 2 --records 
 TRADEOFF = "leakage-distortion --query modular-sum --modulus 2 --records 3 --entropy 1 --distortion 0.1"
 PLAN = "plan --letters 3 --epsilon 1 --delta 0.1 --samples 1000"
 HISTOGRAM = "histogram data.csv --column level --epsilon 1 --classes a,b,c -o out.csv"
+ESTIMATE = "estimate m.json --data data.csv --column level"
+SAMPLES = "audit drawn.csv --samples --prior p.csv"
 LEAST = "least-leakage --prior p.csv --utility hamming --expected 0.4"
 WORST = "worst-case --prior p.csv --utility hamming"
 LONG = "a" * 300
@@ -130,6 +132,28 @@ COMMANDS = [
     f"{HISTOGRAM.replace('a,b,c', 'a,b')}",
     f"{HISTOGRAM.replace('a,b,c', 'a,a,b,c')}",
     f"{HISTOGRAM.replace('out.csv', 'nowhere/out.csv')}",
+    # estimates and samples
+    *(f"{ESTIMATE} --confidence={value}" for value in ("0", "1", "-1", "nan", "x")),
+    *(f"{SAMPLES} --confidence={value}" for value in ("0", "1", "-1", "nan", "x")),
+    *(f"{ESTIMATE} --workload={value}" for value in ("nothing", "mean", "marginals", "''")),
+    f"{ESTIMATE} --method best",
+    f"{ESTIMATE} --intervals none",
+    f"{ESTIMATE} --counts p.csv",
+    "estimate m.json --data data.csv",
+    "estimate m.json --column level",
+    "estimate m.json",
+    "estimate m.json --counts shares.csv",
+    "estimate m.json --counts numbers.csv",  # outputs that are none of the mechanism's
+    "estimate m.json --counts nowhere.csv",
+    f"{ESTIMATE.replace('level', 'id')}",
+    f"{ESTIMATE.replace('level', 'nothing')}",
+    f"{SAMPLES} --envelope 0.1",
+    f"{SAMPLES} --privacy lip",
+    f"{SAMPLES} --radius 0.1",
+    f"{SAMPLES} --epsilon=-1",
+    f"{SAMPLES.replace('p.csv', 'numbers.csv')}",
+    "audit m.csv --samples --prior p.csv",  # shares, not counts
+    f"{AUDIT} --confidence 0.9",
     # the least leakage and the worst case
     *(f"{LEAST.replace('--expected 0.4', '')} --expected={value}" for value in ("nan", "inf", "-1", "x")),
     f"{LEAST.replace('--expected 0.4', '')}",
@@ -144,7 +168,21 @@ COMMANDS = [
 
 @pytest.mark.parametrize(
     "command",
-    [DESIGN, AUDIT, SWEEP, APPLY, RECORDS, TRADEOFF, PLAN, HISTOGRAM, LEAST, WORST, "solve small.toml"],
+    [
+        DESIGN,
+        AUDIT,
+        SWEEP,
+        APPLY,
+        RECORDS,
+        TRADEOFF,
+        PLAN,
+        HISTOGRAM,
+        ESTIMATE,
+        SAMPLES,
+        LEAST,
+        WORST,
+        "solve small.toml",
+    ],
     ids=lambda command: command.split()[0],
 )
 @pytest.mark.usefixtures("folder")

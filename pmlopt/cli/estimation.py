@@ -1,0 +1,167 @@
+"""The command that estimates frequencies from what was released, and the audit of samples."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pmlopt import files
+from pmlopt.arrays import Label
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, Asked, exits, json_option, main
+from pmlopt.cli.printing import echo_json, nats, number, print_table, say
+from pmlopt.errors import InputError, MechanismError
+from pmlopt.result import finite
+
+if TYPE_CHECKING:
+    from pmlopt.estimation import Estimate, SampledLevel
+    from pmlopt.mechanism import Mechanism
+
+
+@main.command("estimate")
+@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
+@click.option("--counts", "counts_file", type=PATH, help="CSV with a header and two columns: output, count.")
+@click.option("--data", type=PATH, help="Instead: the CSV file with the released column.")
+@click.option("--column", help="With --data: the released column.")
+@click.option("--workload", help="identity (each frequency; the default), prefix, range or mean.")
+@click.option(
+    "--method", type=click.Choice(["ml", "linear"]), default="ml", show_default=True,
+    help="Maximum likelihood, or linear without bias.",
+)  # fmt: skip
+@click.option(
+    "--intervals", type=click.Choice(["exact", "wald"]), default="exact", show_default=True,
+    help="For any number of people, or shorter and for many.",
+)  # fmt: skip
+@click.option(
+    "--confidence", type=float, default=0.95, show_default=True, help="With which all intervals hold at once."
+)
+@json_option
+@exits
+def estimate_command(
+    mechanism_file: Path,
+    counts_file: Path | None,
+    data: Path | None,
+    column: str | None,
+    workload: str | None,
+    method: str,
+    intervals: str,
+    confidence: float,
+    as_json: bool,
+) -> None:
+    """Estimate the frequencies of the inputs of MECHANISM from the outputs that it released."""
+    from pmlopt.estimation import estimate
+    from pmlopt.mechanism import Mechanism
+
+    if (counts_file is None) == (data is None) or (data is None) != (column is None):
+        raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
+    mechanism = Mechanism.load(mechanism_file)
+    if counts_file is not None:
+        counts = _counts(counts_file, mechanism)
+    else:
+        assert data is not None
+        assert column is not None
+        counts = _column(data, column, mechanism)
+    found = estimate(
+        mechanism, counts, method, confidence, workload=workload, intervals=intervals  # type: ignore[arg-type]
+    )  # fmt: skip
+    _show(found, as_json)
+
+
+def _counts(path: Path, mechanism: Mechanism) -> dict[Label, float]:
+    """The counts of a file, by the outputs of a mechanism that read the same."""
+    labels, numbers = files.read_letters(path)
+    texts = [str(label) for label in labels]
+    if len(set(texts)) < len(texts):
+        raise InputError(f"{path}: an output stands twice: give each once")
+    return dict(zip(_outputs(path, texts, mechanism), numbers, strict=True))
+
+
+def _column(path: Path, column: str, mechanism: Mechanism) -> dict[Label, float]:
+    """The counts of the released column of a file."""
+    rows = files.read_rows(path)
+    if rows[0].count(column) != 1:
+        raise InputError(f"{path}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")
+    place = rows[0].index(column)
+    seen = Counter(row[place] for row in rows[1:])
+    return dict(zip(_outputs(path, list(seen), mechanism), seen.values(), strict=True))
+
+
+def _outputs(path: Path, texts: list[str], mechanism: Mechanism) -> list[Label]:
+    """The outputs that read as the texts."""
+    known = {str(output): output for output in mechanism.outputs}
+    for text in texts:
+        if text not in known:
+            raise MechanismError(f"{path}: {text!r} is no output of the mechanism")
+    return [known[text] for text in texts]
+
+
+def _show(found: Estimate, as_json: bool) -> None:
+    """Print an estimate with its errors."""
+    rows = list(zip(found.letters, found.frequencies, found.standard_errors, *found.intervals.T, strict=True))
+    if as_json:
+        names = ("letter", "estimate", "standard_error", "lower", "upper")
+        echo_json({
+            "people": found.people,
+            "confidence": found.confidence,
+            "method": found.method,
+            "intervals": found.kind,
+            "estimates": [
+                dict(zip(names, (row[0], *map(float, row[1:])), strict=True)) for row in rows
+            ],
+            "covariance": found.covariance.tolist(),
+        })  # fmt: skip
+        return
+    say(f"{found.people} people; all intervals hold with confidence {found.confidence:g} ({found.kind})")
+    print_table(
+        ["letter", "estimate", "standard error", "from", "to"],
+        [[str(row[0]), *(number(float(value)) for value in row[1:])] for row in rows],
+    )
+
+
+def audit_samples(
+    path: Path, asked: Asked, epsilon: float | None, confidence: float | None, as_json: bool
+) -> None:
+    """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
+    from pmlopt.estimation import level_from_samples
+
+    if asked.robust or asked.privacy_name not in ("pml", "ldp"):
+        raise InputError("--samples bounds pml and ldp for the given prior: leave the other options out")
+    prior, stored = asked.prior(), files.read_matrix(path)
+    counts = {
+        letter: dict(zip(stored.outputs, row.tolist(), strict=True))
+        for letter, row in zip(stored.inputs, stored.matrix, strict=True)
+    }
+    share = 0.95 if confidence is None else confidence
+    found = level_from_samples(prior, counts, share, asked.privacy_name)  # type: ignore[arg-type]
+    decided = None
+    if epsilon is not None:
+        decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None
+    _show_level(path, found, epsilon, decided, as_json)
+    if epsilon is not None and decided is not True:
+        sys.exit(NOT_SOLVED if decided is None else CLAIM_FAILS)
+
+
+def _show_level(
+    path: Path, found: SampledLevel, epsilon: float | None, decided: bool | None, as_json: bool
+) -> None:
+    """Print the interval of a level, and what it says of the claim."""
+    if as_json:
+        echo_json({
+            "measure": found.measure, "lower": found.lower, "upper": finite(found.upper),
+            "confidence": found.confidence, "letter": found.letter, "output": found.output,
+            "samples": list(found.samples), "epsilon": epsilon, "holds": decided,
+        })  # fmt: skip
+        return
+    rows = [
+        ("at least", f"{nats(found.lower)}, at the letter {found.letter} and the output {found.output}"),
+        ("at most", nats(found.upper)),
+        ("confidence", f"{found.confidence:g}"),
+        ("samples", f"{sum(found.samples)}, at least {min(found.samples)} at each letter"),
+    ]
+    if epsilon is not None:
+        words = {True: "holds", False: "is refuted", None: "is neither shown nor refuted: draw more"}
+        rows.append((f"{found.measure} of at most {epsilon:g}", words[decided]))
+    print_table([path.name, ""], rows)

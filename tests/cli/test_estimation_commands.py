@@ -1,0 +1,49 @@
+"""The command line of estimates and of audits from samples."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.hostile import mechanism, write
+from click.testing import CliRunner, Result
+
+from pmlopt import Mechanism, estimate, level_from_samples
+from pmlopt.cli import main
+
+MATRIX = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
+
+
+def run(*arguments: str | Path, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_a_released_column_and_its_counts_give_the_same(tmp_path: Path) -> None:
+    stored = write(tmp_path, "m.json", mechanism())
+    data = write(tmp_path, "d.csv", "id,level\n" + "1,a\n" * 40 + "2,b\n" * 35 + "3,c\n" * 25)
+    counts = write(tmp_path, "c.csv", "level,count\nb,35\nc,25\na,40\n")
+    one = json.loads(run("estimate", stored, "--data", data, "--column", "level", "--json").stdout)
+    other = json.loads(run("estimate", stored, "--counts", counts, "--json").stdout)
+    assert one == other
+    wanted = estimate(Mechanism(MATRIX), [40, 35, 25])
+    assert one["people"] == 100
+    assert [row["estimate"] for row in one["estimates"]] == pytest.approx(wanted.frequencies.tolist())
+    assert [row["upper"] for row in one["estimates"]] == pytest.approx(wanted.intervals[:, 1].tolist())
+    text = run("estimate", stored, "--counts", counts, "--workload", "prefix").output
+    assert "100 people" in text
+
+
+def test_samples_confirm_refute_or_leave_a_claim_open(tmp_path: Path) -> None:
+    prior = write(tmp_path, "p.csv", "letter,count\na,1\nb,1\nc,1\n")
+    drawn = "\n".join([",a,b,c", "a,5000,2500,2500", "b,2500,5000,2500", "c,2500,2500,5000"]) + "\n"
+    table = write(tmp_path, "t.csv", drawn)
+    found = json.loads(run("audit", table, "--samples", "--prior", prior, "--json").stdout)
+    wanted = level_from_samples([1 / 3] * 3, [[5000, 2500, 2500], [2500, 5000, 2500], [2500, 2500, 5000]])
+    assert (found["lower"], found["upper"]) == pytest.approx((wanted.lower, wanted.upper))
+    audit = ("audit", table, "--samples", "--prior", prior, "--epsilon")
+    assert "holds" in run(*audit, "0.6").output
+    assert "refuted" in run(*audit, "0.2", code=1).output
+    assert "draw more" in run(*audit, "0.4", code=3).output
