@@ -2,6 +2,7 @@
 
 from pmlopt.estimation.estimable import Estimable, estimable
 from pmlopt.estimation.frequencies import Estimate, cross_mechanism, estimate
+from pmlopt.estimation.people import people_needed
 from pmlopt.estimation.sampled_levels import SampledLevel, level_from_samples, samples_to_refute
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "estimable",
     "estimate",
     "level_from_samples",
+    "people_needed",
     "samples_to_refute",
 ]

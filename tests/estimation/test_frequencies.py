@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt import Mechanism, cross_mechanism, estimable, estimate
+from pmlopt import Mechanism, cross_mechanism, estimable, estimate, people_needed
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PriorError, UtilityError
 from pmlopt.estimation.likelihood import most_likely
@@ -153,6 +153,18 @@ def test_a_deficient_mechanism_estimates_what_its_rank_allows() -> None:
     found = estimate(merged, [300, 200, 0], workload=estimable(merged).basis)
     assert found.frequencies == pytest.approx([5 / 7, 2 / 7], abs=1e-9)
     assert found.covariance == pytest.approx(found.covariance.T)
+
+
+def test_the_planned_people_make_intervals_as_narrow_as_asked() -> None:
+    people = people_needed(TRUE, P, 0.02, workload="prefix")
+    counts = np.rint(people * (TRUE @ P))
+    ends = estimate(P, counts, intervals="wald", workload="prefix").intervals
+    assert np.ptp(ends, axis=1).max() / 2 == pytest.approx(0.02, rel=1e-2)
+    for half_width in (0, -1, math.nan):
+        with pytest.raises(InputError, match="half-width"):
+            people_needed(TRUE, P, half_width)
+    with pytest.raises(MechanismError, match="rank 1"):
+        people_needed([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 0.1)
 
 
 @pytest.mark.parametrize(
