@@ -10,8 +10,9 @@ import numpy as np
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.backends.outcome import Options
 from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
-from pmlopt.programs.estimation.interior_point import best_weights
+from pmlopt.programs.estimation.interior_point import Weights, best_weights
 from pmlopt.programs.estimation.program import EstimationDesign
+from pmlopt.programs.kind import MethodError
 
 FEW = 500
 """Columns up to which all are weighed at once."""
@@ -21,6 +22,9 @@ MAX_ROUNDS = 200
 
 ADDED = 4
 """Columns that a round may add, for each letter."""
+
+LARGEST_MISS = 1e-7
+"""How far rows may be from one, before they are corrected."""
 
 IDLE = 1e-8
 """Weights up to this are taken for zero."""
@@ -52,8 +56,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     largest, proof = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p)))
     for _ in range(MAX_ROUNDS):
         inner = columns.inner[:, chosen]
-        start = np.full(len(chosen), 1 / len(chosen))
-        found = best_weights(inner, program.workload, program.criterion, start, 0.05 * allowed)
+        found = _weighed(program, inner, 0.05 * allowed)
         steps += found.iterations
         z = sensitivities_of((inner * found.weights) @ inner.T, program.workload, program.criterion)
         rho, matrix = found.multipliers / p, _matrix(inner, found.weights)
@@ -74,6 +77,36 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
             message = "the time is over"
             break
     return Generated(matrix, *proof, False, message, steps)
+
+
+def _weighed(program: EstimationDesign, columns: FloatArray, gap: float) -> Weights:
+    """The best weights of columns from equal ones, or, where that ends outside, from a point inside.
+
+    Raises:
+        MethodError: they end outside, too.
+    """
+    equal = np.full(columns.shape[1], 1 / columns.shape[1])
+    for start in (lambda: equal, lambda: _inside(columns)):
+        found = best_weights(columns, program.workload, program.criterion, start(), gap)
+        if np.abs(columns @ found.weights - 1).max() <= LARGEST_MISS:
+            return found
+    raise MethodError("the weights do not make a mechanism: the columns are too unlike in size")
+
+
+def _inside(columns: FloatArray) -> FloatArray:
+    """Weights that make the constant, the least of them as large as it can be: a linear program."""
+    from scipy.optimize import linprog
+
+    n, count = columns.shape
+    solved = linprog(
+        np.append(np.zeros(count), -1.0),  # q = r + s, r >= 0, and s is maximised
+        A_eq=np.column_stack([columns, columns.sum(axis=1)]),
+        b_eq=np.ones(n),
+        method="highs",
+    )
+    if solved.x is None:
+        raise MethodError(f"no weights of the columns make the constant: {solved.message}")
+    return np.asarray(np.maximum(solved.x[:-1] + solved.x[-1], 1e-12))
 
 
 def _matrix(columns: FloatArray, weights: FloatArray) -> FloatArray:
