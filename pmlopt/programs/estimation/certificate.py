@@ -21,13 +21,16 @@ class EstimationCertificate(DesignCertificate):
         criterion: "A" or "D".
         workload: (L, N) W.
         sensitivities: (N, L) the Z of the bound.
-        columns: how many extreme columns there are.
+        columns: how many extreme columns there are; None where they were not listed, and the bound is
+            `relaxed_bound(p, workload, e^epsilon, ...)` of the same numbers and `ratios`.
+        ratios: (N,) d of that bound.
     """
 
     criterion: Criterion
     workload: FloatArray
     sensitivities: FloatArray
-    columns: int
+    columns: int | None
+    ratios: FloatArray | None = None
 
     @property
     def flat(self) -> bool:
@@ -41,4 +44,8 @@ class EstimationCertificate(DesignCertificate):
         }
 
     def bound_record(self) -> dict[str, Any]:
-        return {"sensitivities": self.sensitivities.tolist(), "extreme_columns": self.columns}
+        return {
+            "sensitivities": self.sensitivities.tolist(),
+            "extreme_columns": self.columns,
+            "ratios": None if self.ratios is None else self.ratios.tolist(),
+        }

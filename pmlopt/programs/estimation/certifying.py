@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pmlopt.arrays import FloatArray
@@ -13,6 +15,7 @@ from pmlopt.privacy import LDP, PML
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
 from pmlopt.programs.estimation.program import EstimationDesign
+from pmlopt.programs.estimation.ratio_relaxation import Relaxation, relaxed_bound
 from pmlopt.result import ClosedForm
 
 
@@ -22,6 +25,7 @@ def certify_estimation(
     sensitivities: FloatArray | None,
     multipliers: FloatArray | None,
     noise: float,
+    relaxation: Relaxation | None = None,
 ) -> EstimationCertificate:
     """Repair a matrix, recompute its error, and bound that of all others.
 
@@ -30,6 +34,7 @@ def certify_estimation(
         matrix: (N, M) a mechanism, roughly.
         sensitivities: (N, L) Z of the bound; left out, that of the matrix.
         multipliers: (N,) rho, best the multipliers of the rows over p; left out, the best for Z.
+        relaxation: what bounds the error where not all columns are listed; without it nothing does.
         noise: entries of at most this are taken for zeros; 0 where all columns are within the requirement.
 
     Raises:
@@ -43,8 +48,12 @@ def certify_estimation(
     if z is None:
         information = information_of(prior.pmf, mechanism.matrix)
         z = sensitivities_of(information, program.workload, program.criterion)
-    rho = multipliers if multipliers is not None else best_multipliers(columns.exact, z) / prior.pmf
-    bound = information_bound(columns.exact, prior.pmf, program.workload, program.criterion, z, rho)
+    rho: FloatArray | None
+    if columns.complete:
+        rho = multipliers if multipliers is not None else best_multipliers(columns.exact, z) / prior.pmf
+        bound = information_bound(columns.exact, prior.pmf, program.workload, program.criterion, z, rho)
+    else:
+        bound, z, rho = _without_list(program, z, relaxation)
     return EstimationCertificate(
         prior=prior,
         privacy=program.privacy,
@@ -59,8 +68,20 @@ def certify_estimation(
         criterion=program.criterion,
         workload=program.workload,
         sensitivities=z,
-        columns=columns.exact.shape[1],
+        columns=columns.exact.shape[1] if columns.complete else None,
+        ratios=None if relaxation is None else relaxation.ratios,
     )
+
+
+def _without_list(
+    program: EstimationDesign, z: FloatArray, relaxation: Relaxation | None
+) -> tuple[float, FloatArray, FloatArray | None]:
+    """The bound of a relaxation with its Z and rho; 0 for "A" and nothing for "D" where there is none."""
+    if relaxation is None or program.criterion == "D" or not isinstance(program.privacy, LDP):
+        return (-np.inf if program.criterion == "D" else 0.0), z, None
+    ratio = math.exp(program.privacy.epsilon)
+    bound = relaxed_bound(program.prior.pmf, program.workload, ratio, relaxation)
+    return max(bound, 0.0), relaxation.sensitivities, relaxation.multipliers
 
 
 def information_of(p: FloatArray, matrix: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -9,9 +10,13 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.backends.outcome import Options
+from pmlopt.privacy import LDP
+from pmlopt.programs.estimation.design_columns import ratio_columns
 from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
 from pmlopt.programs.estimation.program import EstimationDesign
+from pmlopt.programs.estimation.ratio_relaxation import Relaxation, relaxed
+from pmlopt.programs.estimation.set_search import improved_sets, sets_to_start
 from pmlopt.programs.kind import MethodError
 
 FEW = 500
@@ -26,6 +31,9 @@ ADDED = 4
 LARGEST_MISS = 1e-7
 """How far rows may be from one, before they are corrected."""
 
+SEARCHED = 1e-5
+"""Worth of a column, as a share of the scale, below which a local search without a list need not go."""
+
 IDLE = 1e-8
 """Weights up to this are taken for zero."""
 
@@ -37,6 +45,7 @@ class Generated:
     Attributes:
         matrix: (N, M) of the weights.
         sensitivities, multipliers: Z and rho of `information_bound`; None where there are none.
+        relaxation: what bounds the error of all others where the columns were not listed.
         finished, message, iterations: whether it ended by itself, how, and after how many Newton steps.
     """
 
@@ -46,6 +55,7 @@ class Generated:
     finished: bool
     message: str
     iterations: int
+    relaxation: Relaxation | None = None
 
 
 def generate(program: EstimationDesign, options: Options) -> Generated:
@@ -77,6 +87,41 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
             message = "the time is over"
             break
     return Generated(matrix, *proof, False, message, steps)
+
+
+def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
+    """The same under LDP with more letters: columns come from a local search, the bound from a relaxation.
+
+    Raises:
+        MethodError: the weights do not make a mechanism.
+    """
+    begin = time.perf_counter()
+    prior, privacy, p = program.prior, program.privacy, program.prior.pmf
+    assert isinstance(privacy, LDP)
+    ratio, allowed = math.exp(privacy.epsilon), program.allowed_gap(options.tolerance)
+    columns, inner = program.columns.exact, program.columns.inner
+    sets, steps, finished = sets_to_start(len(p)), 0, False
+    for _ in range(MAX_ROUNDS):
+        found = _weighed(program, inner, 0.05 * allowed)
+        steps += found.iterations
+        used = found.weights > IDLE
+        matrix = _matrix(inner, found.weights)
+        z = sensitivities_of((inner * found.weights) @ inner.T, program.workload, program.criterion)
+        moved, worths = improved_sets(sets, p, ratio, z, found.multipliers)
+        best = np.argsort(-worths, kind="stable")
+        _, first = np.unique(moved[best], axis=0, return_index=True)
+        added = best[np.sort(first)[: ADDED * len(p)]]
+        added = added[worths[added] > max(allowed, SEARCHED * program.scale)]
+        finished = not len(added)
+        late = options.time_limit is not None and time.perf_counter() - begin > options.time_limit
+        if finished or late:
+            break
+        more = ratio_columns(prior, privacy, moved[added])
+        columns = np.hstack([columns[:, used], more.exact[:, 1:]])
+        inner = np.hstack([inner[:, used], more.inner[:, 1:]])
+    proof = relaxed(p, program.workload, ratio, options) if program.criterion == "A" else None
+    message = "the local search finds no better column" if finished else "the rounds or the time are used up"
+    return Generated(matrix, z, found.multipliers / p, finished, message, steps, proof)
 
 
 def _weighed(program: EstimationDesign, columns: FloatArray, gap: float) -> Weights:

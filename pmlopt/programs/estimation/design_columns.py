@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.prior import Prior
-from pmlopt.privacy import Requirement
+from pmlopt.privacy import LDP, Requirement
 from pmlopt.privacy.ratios import Ratios
 from pmlopt.privacy.requirement import MARGIN
-from pmlopt.programs.subconvex.column_batch import Batch
+from pmlopt.programs.estimation.set_search import sets_to_start
+from pmlopt.programs.subconvex.column_batch import Batch, Columns
 from pmlopt.programs.subconvex.listed_columns import Explicit
 from pmlopt.programs.subconvex.vertex_enumeration import vertices
 from pmlopt.uncertainty import Cone
@@ -20,22 +21,27 @@ from pmlopt.uncertainty import Cone
 MOST_LISTED_COLUMNS = 300_000
 """Extreme columns up to which they are listed: 18 letters under LDP, some 20 under PML."""
 
+MOST_LETTERS_RELAXED = 40
+"""Letters up to which a design under LDP is searched without a list, and bounded by a relaxation."""
+
 
 @dataclass(frozen=True, eq=False)
 class DesignColumns:
-    """All extreme columns of mean one, with the constant.
+    """Extreme columns of mean one, with the constant.
 
     Attributes:
         exact: (N, K) the columns.
         inner: (N, K) the same a little inside of the requirement, so that rounding does not break it.
+        complete: whether every extreme column is among them.
     """
 
     exact: FloatArray
     inner: FloatArray
+    complete: bool = True
 
 
 def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
-    """List the extreme columns.
+    """List the extreme columns; under LDP, where they are too many, a few to start from.
 
     Raises:
         PrivacyError: the requirement does not bound each column by itself.
@@ -52,13 +58,28 @@ def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
     else:
         found = vertices(p, allowed, MOST_LISTED_COLUMNS)
         batches = None if found is None else list(found)
+    if batches is None and isinstance(privacy, LDP) and prior.size <= MOST_LETTERS_RELAXED:
+        return ratio_columns(prior, privacy, sets_to_start(prior.size))
     if batches is None:
         raise ProgramError(
             f"under {privacy} there are more extreme columns on {prior.size} letters than the "
-            f"{MOST_LISTED_COLUMNS:,} that a design for estimation lists: merge letters, or raise epsilon"
+            f"{MOST_LISTED_COLUMNS:,} that a design for estimation lists (without a list up to "
+            f"{MOST_LETTERS_RELAXED} letters under LDP): merge letters, or raise epsilon"
         )
     constant = np.ones((prior.size, 1))
     return DesignColumns(
         np.hstack([constant, *(batch.lifts(p) for batch in batches)]),
         np.hstack([constant, *(batch.lifts(p, MARGIN) for batch in batches)]),
+    )
+
+
+def ratio_columns(prior: Prior, privacy: LDP, sets: BoolArray) -> DesignColumns:
+    """The constant and the columns of LDP that are larger on some sets: a part of all."""
+    (family,) = privacy.columns(prior)
+    batch = Columns(family, sets, np.full(len(sets), -1))
+    constant = np.ones((prior.size, 1))
+    return DesignColumns(
+        np.hstack([constant, batch.lifts(prior.pmf)]),
+        np.hstack([constant, batch.lifts(prior.pmf, MARGIN)]),
+        False,
     )

@@ -16,7 +16,7 @@ from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.exact.repair import NOISE_THRESHOLD
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.estimation.certifying import certify_estimation, known_error
-from pmlopt.programs.estimation.column_generation import IDLE, Generated, generate
+from pmlopt.programs.estimation.column_generation import IDLE, Generated, generate, generate_unlisted
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.result import WarmStart, restart_of
@@ -37,13 +37,11 @@ class EstimationMethod(Method[EstimationDesign, None, EstimationCertificate]):
     def run(self, program: EstimationDesign, options: Options, start: None) -> Found[EstimationCertificate]:
         """Solve, and certify the mechanism that the weights make of the columns."""
         begin = time.perf_counter()
-        found = (
-            generate(program, options) if self.name == INTERIOR_POINT else self._declared(program, options)
-        )
+        found = self._solved(program, options)
         clock = time.perf_counter()
         try:
             certificate = certify_estimation(
-                program, found.matrix, found.sensitivities, found.multipliers, 0.0
+                program, found.matrix, found.sensitivities, found.multipliers, 0.0, found.relaxation
             )
         except MechanismError as cause:
             raise MethodError(str(cause)) from cause
@@ -57,6 +55,11 @@ class EstimationMethod(Method[EstimationDesign, None, EstimationCertificate]):
             closed_form=known_error(program, certificate.value),
             arrays={"matrix": certificate.mechanism.matrix},
         )
+
+    def _solved(self, program: EstimationDesign, options: Options) -> Generated:
+        if self.name != INTERIOR_POINT:
+            return self._declared(program, options)
+        return (generate if program.columns.complete else generate_unlisted)(program, options)
 
     def _declared(self, program: EstimationDesign, options: Options) -> Generated:
         """The weights that a solver leaves in the program as it is declared."""
@@ -85,11 +88,16 @@ class EstimationKind(Kind[EstimationDesign, None, EstimationCertificate]):
 
     def automatic(self, program: EstimationDesign, start: None) -> Sequence[EstimationMethod]:
         """The interior point in the weights."""
+        if not program.columns.complete:
+            reason = "too many extreme columns to list: searched, and bounded by a relaxation"
+            return [EstimationMethod(INTERIOR_POINT, reason)]
         count = program.columns.exact.shape[1]
         return [EstimationMethod(INTERIOR_POINT, f"{count:,} extreme columns: weighed as they are needed")]
 
     def others(self, program: EstimationDesign) -> Sequence[EstimationMethod]:
         """Solvers for semidefinite programs."""
+        if not program.columns.complete:
+            return []
         installed = {entry.lower() for entry in cp.installed_solvers()}
         return [EstimationMethod(name, "asked for by name") for name in SEMIDEFINITE if name in installed]
 

@@ -36,6 +36,7 @@ from pmlopt.closed_forms import (
 from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
 from pmlopt.privacy import Requirement
 from pmlopt.programs.estimation.information_bound import information_bound
+from pmlopt.programs.estimation.ratio_relaxation import Relaxation, relaxed_bound
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
@@ -184,11 +185,37 @@ def test_generated_columns_reach_what_all_reach(monkeypatch: pytest.MonkeyPatch)
     assert part.value == pytest.approx(whole.value, rel=1e-7)
 
 
+def test_columns_that_are_not_listed_are_searched_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    utility, prior = EstimationError("prefix"), Prior.uniform(10)
+    listed = solve(design(prior, LDP(1.0), utility))
+    monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 100)
+    program = design(prior, LDP(1.0), utility)
+    found = solve(program)
+    assert not program.columns.complete
+    assert found.status.value == "unproved"  # the gap is stated
+    assert found.value == pytest.approx(listed.value, rel=1e-4)
+    assert listed.value * 0.99 < found.bound <= listed.value
+    assert found.certificate.verify()
+    proof, rng = found.certificate, np.random.default_rng(2)
+    assert proof.multipliers is not None
+    assert proof.ratios is not None
+    for scale in (1e-6, 1e-3, 0.1, 1.0):
+        z, rho, d = (
+            part * (1 + scale * rng.normal(size=part.shape))
+            for part in (proof.sensitivities, proof.multipliers, proof.ratios)
+        )
+        bound = relaxed_bound(prior.pmf, proof.workload, math.e, Relaxation(z, rho, d))
+        assert bound <= listed.value
+    assert certify(program, randomized_response(10, 1.0).matrix).bound == 0.0
+    volume = solve(design(prior, LDP(1.0), EstimationError(criterion="D")))
+    assert volume.gap == math.inf
+
+
 def test_what_cannot_be_designed_is_refused() -> None:
     with pytest.raises(ProgramError, match="rank 1 for 2 letters"):
         design([0.5, 0.5], PML(0.0), EstimationError())
-    with pytest.raises(ProgramError, match="300,000"):
-        design(np.full(32, 1 / 32), LDP(1.0), EstimationError())
+    with pytest.raises(ProgramError, match=r"300,000 .* up to 40 letters"):
+        design(np.full(41, 1 / 41), LDP(1.0), EstimationError())
     with pytest.raises(ProgramError, match="leave them out"):
         design([0.5, 0.5], PML(0.5), EstimationError(), outputs=2)
     with pytest.raises(ProgramError, match="no constraints of your own"):
