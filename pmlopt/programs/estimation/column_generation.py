@@ -34,6 +34,9 @@ LARGEST_MISS = 1e-7
 SEARCHED = 1e-5
 """Worth of a column, as a share of the scale, below which a local search without a list need not go."""
 
+STALLED = 1e-6
+"""Decrease of the error in a round, as a share of the scale, at which a search without a list ends."""
+
 IDLE = 1e-8
 """Weights up to this are taken for zero."""
 
@@ -99,8 +102,8 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     prior, privacy, p = program.prior, program.privacy, program.prior.pmf
     assert isinstance(privacy, LDP)
     ratio, allowed = math.exp(privacy.epsilon), program.allowed_gap(options.tolerance)
-    columns, inner = program.columns.exact, program.columns.inner
-    sets, steps, finished = sets_to_start(len(p)), 0, False
+    inner = program.columns.inner
+    sets, steps, finished, last = sets_to_start(len(p)), 0, False, math.inf
     for _ in range(MAX_ROUNDS):
         found = _weighed(program, inner, 0.05 * allowed)
         steps += found.iterations
@@ -112,15 +115,20 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
         _, first = np.unique(moved[best], axis=0, return_index=True)
         added = best[np.sort(first)[: ADDED * len(p)]]
         added = added[worths[added] > max(allowed, SEARCHED * program.scale)]
-        finished = not len(added)
+        error = program.utility.value(prior, matrix)
+        finished = not len(added) or last - error < STALLED * program.scale
+        last = error
         late = options.time_limit is not None and time.perf_counter() - begin > options.time_limit
         if finished or late:
             break
         more = ratio_columns(prior, privacy, moved[added])
-        columns = np.hstack([columns[:, used], more.exact[:, 1:]])
         inner = np.hstack([inner[:, used], more.inner[:, 1:]])
     proof = relaxed(p, program.workload, ratio, options) if program.criterion == "A" else None
-    message = "the local search finds no better column" if finished else "the rounds or the time are used up"
+    message = (
+        "columns that a local search finds hardly lower the error"
+        if finished
+        else "the rounds or the time are used up"
+    )
     return Generated(matrix, z, found.multipliers / p, finished, message, steps, proof)
 
 
