@@ -35,6 +35,8 @@ from .measures import mutual_information as mutual_information
 from .measures import pointwise_leakage as pointwise_leakage
 from .measures import privacy_region as privacy_region
 from .measures import region_boundaries as region_boundaries
+from .measures import secret_densities as secret_densities
+from .measures import secret_witness as secret_witness
 from .mechanism import Mechanism as Mechanism
 from .prior import Prior as Prior
 from .privacy import LDP as LDP

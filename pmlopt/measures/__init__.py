@@ -1,5 +1,6 @@
 """How much a given mechanism leaks and how useful it is: numpy only, everything in nats."""
 
+from pmlopt.measures.about_secrets import SecretWitness, secret_densities, secret_witness
 from pmlopt.measures.approximate import (
     approximate_pml_level,
     binary_envelope,
@@ -36,6 +37,7 @@ from pmlopt.measures.privacy_loss import (
 from pmlopt.measures.regions import privacy_region, region_boundaries
 
 __all__ = [
+    "SecretWitness",
     "approximate_dp_delta",
     "approximate_dp_level",
     "approximate_pml_level",
@@ -66,5 +68,7 @@ __all__ = [
     "privacy_region",
     "probabilistic_dp_delta",
     "region_boundaries",
+    "secret_densities",
+    "secret_witness",
     "slack",
 ]

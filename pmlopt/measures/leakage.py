@@ -5,19 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.measures.about_secrets import secret_densities
 from pmlopt.measures.logarithms import log_quotient
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import PriorLike
+from pmlopt.secret import Secret
 
 
-def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
+def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> FloatArray:
     """The pointwise maximal leakage of each outcome, l(y) = log(max_x P[x,y] / q[y]), in nats.
 
     q = p P is the law of the output. Outputs with q[y] = 0 are outside the support: they get -inf,
     so that they count in no maximum.
 
+    Of a `Secret` S that the data tells of in place of the prior it is the leakage about S,
+    l(y) = log(max_s P(y | s) / P(y)), the largest under any of its joint laws; never more than about the
+    data. `secret_witness` names the value and the outcome.
+
     Args:
-        prior: N letters.
+        prior: N letters; or a `Secret`, with its joint law of S and the N letters.
         mechanism: (N, M).
 
     Returns:
@@ -31,7 +37,12 @@ def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     Examples:
         >>> np.exp(pointwise_leakage([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])).round(12)
         array([1.5, 1.5])
+        >>> disease = Secret([[0.25, 0.25], [0.0, 0.5]])  # P(y | s) is (1/2, 1/2) and (1/4, 3/4) of these
+        >>> np.exp(pointwise_leakage(disease, [[0.75, 0.25], [0.25, 0.75]])).round(12)
+        array([1.33333333, 1.2       ])
     """
+    if isinstance(prior, Secret):
+        return np.asarray(secret_densities(prior, mechanism).max(axis=(0, 1)))
     p, m = paired(prior, mechanism)
     columns = m.matrix[:, m.support]
     peaks = columns.max(axis=0)
@@ -40,10 +51,11 @@ def pointwise_leakage(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
     return leakages
 
 
-def leakage_level(prior: PriorLike, mechanism: MechanismLike) -> float:
+def leakage_level(prior: PriorLike | Secret, mechanism: MechanismLike) -> float:
     """The PML level: the largest pointwise maximal leakage over the support of Y, in nats.
 
-    The smallest epsilon for which the mechanism satisfies epsilon-PML [grosse2025empirical, Definition 2].
+    The smallest epsilon for which the mechanism satisfies epsilon-PML [grosse2025empirical, Definition 2];
+    for a `Secret` in place of the prior that of `PML(epsilon, about=secret)`.
 
     Examples:
         >>> import math

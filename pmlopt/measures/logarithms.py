@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray
+
+_SAME_SUM = 1e-12
+"""Sums of two rows that differ by no more, as a share of both, are the same but for rounding."""
 
 
 def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
@@ -23,6 +28,38 @@ def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
         near = np.log1p(gap / below)
         far = np.log(below + gap) - np.log(below)
     return np.where(gap == 0, 0.0, np.where(gap < below, near, far))
+
+
+def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray:
+    """The logarithms of `<above_k, v> / <below_k, v>` for each column v, without cancellation.
+
+    Rows whose sums are the same differ by nothing on a constant, so that the least entry of v cancels;
+    and a difference of products that is no more than rounding is none.
+
+    Args:
+        above: (K, N) non-negative, dense or sparse.
+        below: (K, N) the same.
+        matrix: (N, M) non-negative.
+
+    Returns:
+        (K, M); -inf where the numerator is 0, inf where the denominator alone is.
+
+    Examples:
+        >>> two = log_product_ratios(np.eye(2), np.full((2, 2), 0.5), np.array([[0.75], [0.25]]))
+        >>> np.exp(two).round(12).tolist()
+        [[1.5], [0.5]]
+    """
+    least = matrix.min(axis=0)
+    rest = matrix - least
+    moved = (above - below) @ rest
+    rounding = (matrix.shape[0] + 2) * float(np.finfo(float).eps)
+    moved[np.abs(moved) <= rounding * ((above + below) @ rest)] = 0.0
+    up, down = above.sum(axis=1), below.sum(axis=1)
+    moved += np.outer(np.where(np.abs(up - down) <= _SAME_SUM * (up + down), 0.0, up - down), least)
+    under = below @ matrix
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log1p(np.maximum(moved / under, -1.0))
+    return np.where(under > 0, found, np.where(moved > 0, np.inf, -np.inf))
 
 
 def level_rounding(level: float, terms: int = 1) -> float:

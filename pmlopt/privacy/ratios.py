@@ -14,6 +14,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray, rounding_of
 from pmlopt.errors import PrivacyError
+from pmlopt.measures.logarithms import log_product_ratios
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -80,17 +81,7 @@ class Ratios:
 
     def log_ratios(self, matrix: FloatArray) -> FloatArray:
         """(K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
-        above, below = self.differences
-        least = matrix.min(axis=0)
-        # rows whose sums are those of a law differ by nothing on a constant: the least entry cancels
-        moved = (above - below) @ (matrix - least)
-        rounding = (self.size + 2) * float(np.finfo(float).eps)
-        moved[np.abs(moved) <= rounding * ((above + below) @ (matrix - least))] = 0.0
-        moved += np.outer(self._unequal, least)
-        under = below @ matrix
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.log1p(np.maximum(moved / under, -1.0))
-        return np.where(under > 0, found, np.where(moved > 0, np.inf, -np.inf))
+        return log_product_ratios(*self.differences, matrix)
 
     def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold."""
@@ -108,12 +99,6 @@ class Ratios:
 
         every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._floats)], format="csr")
         return every[self.above], every[self.below]
-
-    @cached_property
-    def _unequal(self) -> FloatArray:
-        """(K,) by how much the sums of the two sides of a pair differ; 0 where that is rounding."""
-        above, below = (side.sum(axis=1) for side in self.differences)
-        return np.where(np.abs(above - below) <= 1e-12 * (above + below), 0.0, above - below)
 
     def declare(self, mechanism: cp.Variable, factor: Callable[[float], float]) -> tuple[Any, Any]:
         """The pairs on a cvxpy variable: the constraint, and the variable of the products, if there are any.
