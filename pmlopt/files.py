@@ -196,7 +196,7 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
     if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):
         return labels, [int(text) for text in texts]
     numbers = [
-        _number(text, f"{path}: row {number}, the letter {label!r}")
+        number_of(text, f"{path}: row {number}, the letter {label!r}")
         for number, (label, text) in enumerate(zip(labels, texts, strict=True), start=2)
     ]
     if all(number.is_integer() for number in numbers):
@@ -296,14 +296,15 @@ def _from_csv(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
     matrix = [
-        [_number(cell, f"{path}: row {number}") for cell in row[1:]]
+        [number_of(cell, f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)
     ]
     inputs = labels_from_text([row[0] for row in rows[1:]])
     return MatrixFile(np.array(matrix), inputs, labels_from_text(rows[0][1:]))
 
 
-def _number(cell: str, where: str) -> float:
+def number_of(cell: str, where: str) -> float:
+    """The number in a cell of a CSV file, or a FileFormatError that says where another text stands."""
     try:
         return float(cell)
     except ValueError:

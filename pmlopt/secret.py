@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, common_integers, few, labels_of
-from pmlopt.errors import PriorError
+from pmlopt import files
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, common_integers, few, labels_of
+from pmlopt.errors import FileFormatError, PriorError
 from pmlopt.prior import Prior
+
+LONGEST_COUNT = 300
+"""Digits of a count in a file; floats end at 308."""
+
+_NUMBER_HEADERS = ("count", "counts", "number", "probability")
+"""Headers of a third column that say that it holds the number of each pair."""
 
 
 class Secret:
@@ -129,6 +137,116 @@ class Secret:
         for pair in zip(values, letters, strict=True):
             counts[pair] = counts.get(pair, 0) + 1
         return cls.from_counts(counts, name=name)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Secret:
+        r"""The joint law of a CSV file with a header, in one of three forms.
+
+        - two columns, the value of the secret and the letter of each person;
+        - three columns, the two and how often they occur together, or with which probability;
+        - a crosstab: the letters in the header, and a row for each value of the secret.
+
+        Whole numbers are counts, others probabilities. The secret has the name of the first column. A table
+        of three columns is a crosstab of two letters where its corner is empty.
+
+        Raises:
+            FileFormatError: the file is not there, or not of such a form.
+            PriorError: the numbers are no joint law.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> path = pathlib.Path(folder.name) / "table.csv"
+            >>> _ = path.write_text(",young,old\nill,1,3\nwell,4,2\n")
+            >>> Secret.load(path).prior.counts
+            (5, 5)
+            >>> folder.cleanup()
+        """
+        head, *body = files.read_rows(path)
+        if len(head) < 2:
+            raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
+        name = head[0].strip() or "the secret"
+        first = files.labels_from_text([row[0] for row in body])
+        if len(head) == 2 and head[1].strip().lower() in _NUMBER_HEADERS:
+            raise FileFormatError(
+                f"{path}: holds labels and numbers, as a prior does: a joint law has two columns of labels"
+            )
+        if len(head) == 2:
+            return cls.from_samples(first, files.labels_from_text([row[1] for row in body]), name)
+        if len(head) == 3 and head[0].strip():
+            return cls._of_pairs(path, name, head, first, body)
+        letters = files.labels_from_text(head[1:])
+        return cls._of_table(path, name, [row[1:] for row in body], letters, first)
+
+    @classmethod
+    def _of_pairs(
+        cls,
+        path: str | os.PathLike[str],
+        name: str,
+        head: Sequence[str],
+        first: Sequence[Label],
+        body: Sequence[Sequence[str]],
+    ) -> Secret:
+        """The joint law of pairs with their numbers."""
+        known = head[2].strip().lower() in _NUMBER_HEADERS
+        if not known and len(set(first)) == len(first) and all(files.is_number(row[1]) for row in body):
+            raise FileFormatError(
+                f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "
+                "empty for the one, and head the last column `count` or `probability` for the other"
+            )
+        second = files.labels_from_text([row[1] for row in body])
+        rows = {value: place for place, value in enumerate(dict.fromkeys(first))}
+        columns = {letter: place for place, letter in enumerate(dict.fromkeys(second))}
+        cells = [[""] * len(columns) for _ in rows]
+        for value, letter, (*_, cell) in zip(first, second, body, strict=True):
+            if cells[rows[value]][columns[letter]]:
+                raise FileFormatError(f"{path}: the pair {(value, letter)!r} has two rows: add them up")
+            cells[rows[value]][columns[letter]] = cell
+        filled = [[cell or "0" for cell in row] for row in cells]
+        return cls._of_table(path, name, filled, tuple(columns), tuple(rows))
+
+    @classmethod
+    def _of_table(
+        cls,
+        path: str | os.PathLike[str],
+        name: str,
+        cells: Sequence[Sequence[str]],
+        labels: Sequence[Label],
+        values: Sequence[Label],
+    ) -> Secret:
+        """The joint law of (S, N) cells of text."""
+        whole = all(
+            cell.strip().isascii() and cell.strip().isdigit() and len(cell) < 300
+            for row in cells
+            for cell in row
+        )
+        try:
+            if whole:
+                return cls.from_counts([[int(cell) for cell in row] for row in cells], labels, values, name)
+            numbers = [[files.number_of(cell, str(path)) for cell in row] for row in cells]
+            return cls(numbers, labels, values, name)
+        except PriorError as error:
+            raise PriorError(f"{path}: {error}") from None
+
+    def reordered(self, labels: Iterable[Label]) -> Secret:
+        """The same secret with the letters of X in the order of `labels`.
+
+        Raises:
+            PriorError: they are not the letters of the joint law.
+
+        Examples:
+            >>> Secret([[0.1, 0.3], [0.5, 0.1]], ["young", "old"]).reordered(["old", "young"]).joint.tolist()
+            [[[0.3, 0.1], [0.1, 0.5]]]
+        """
+        names = tuple(labels)
+        places = {label: place for place, label in enumerate(self.labels)}
+        if len(names) != len(places) or set(names) != set(places):
+            raise PriorError(f"the letters {few(names)} are not those of the joint law, {few(self.labels)}")
+        order = [places[label] for label in names]
+        values = None if isinstance(self.values, Positions) else self.values
+        made = type(self).__new__(type(self))
+        made._set([law[:, order] for law in self.weights], names, values, self.name, self.counted)
+        return made
 
     @cached_property
     def joint(self) -> FloatArray:

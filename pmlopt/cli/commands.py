@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pmlopt import files
+from pmlopt.cli.asked import Asked, asks
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     PATH,
-    Asked,
     Run,
-    asks,
     code_of,
     exits,
     json_option,
@@ -29,6 +28,7 @@ from pmlopt.cli.options import (
     runs,
 )
 from pmlopt.cli.printing import (
+    about_record,
     echo_json,
     expectation_rows,
     levels_of,
@@ -39,6 +39,7 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
 from pmlopt.errors import InputError
+from pmlopt.privacy.by_name import WITH
 from pmlopt.result import finite
 
 if TYPE_CHECKING:
@@ -163,11 +164,12 @@ def audit(
         raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
     mechanism = Mechanism.load(mechanism_file)
     prior = aligned(asked.prior(), mechanism)
+    secret = asked.given(prior)["about"]
     levels = levels_of(prior, mechanism)
     if asked.robust:
         levels["pml_robust"] = asked.requirement(0.0, prior).level(prior, mechanism)
-    if asked.slack is not None:
-        levels["approximate_pml"] = asked.requirement(0.0, prior).level(prior, mechanism)
+    elif asked.privacy_name in WITH or asked.secret is not None:
+        levels |= asked.requirement(0.0, prior).levels(prior, mechanism)
     claim = None if epsilon is None else asked.requirement(epsilon, prior)
     holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
     exact = rows_are_exact(mechanism.matrix)
@@ -183,6 +185,7 @@ def audit(
             "radius": asked.radius,
             "delta": asked.delta,
             "slack": asked.slack,
+            "about": None if secret is None else about_record(secret, mechanism),
             "claimed": {} if claim is None else {
                 name: finite(level)
                 for name, level in claim.levels(prior, mechanism).items()
@@ -198,10 +201,10 @@ def audit(
                 }
                 for e in curve
             ],
-            "outputs": outcomes(prior, mechanism),
+            "outputs": outcomes(prior, mechanism, secret),
         })  # fmt: skip
     else:
-        print_audit(mechanism_file, prior, mechanism, levels)
+        print_audit(mechanism_file, prior, mechanism, levels, secret)
         print_envelopes(curve)
         if claim is not None:
             print_verdict(claim, claim.levels(prior, mechanism), bool(holds), exact)

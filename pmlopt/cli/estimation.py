@@ -11,7 +11,8 @@ import click
 
 from pmlopt import files
 from pmlopt.arrays import Label
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, Asked, exits, json_option, main
+from pmlopt.cli.asked import Asked
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.result import finite

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pmlopt.cli.options import NOT_SOLVED, PATH, AskedSet, Run, code_of, exits, main, over_sets, runs
+from pmlopt.cli.asked import AskedSet, over_sets
+from pmlopt.cli.options import NOT_SOLVED, PATH, Run, code_of, exits, main, runs
 from pmlopt.cli.printing import echo_json, nats, print_table, status
 from pmlopt.cli.reading import read_linear, read_outputs, read_prior
 from pmlopt.errors import InputError

@@ -15,18 +15,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 
 from pmlopt import __version__, files
-from pmlopt.arrays import Label
 from pmlopt.cli.printing import echo_json, print_result, say, status
-from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
-from pmlopt.privacy.by_name import NAMES
 
 if TYPE_CHECKING:
-    from pmlopt.prior import Prior
-    from pmlopt.privacy import Requirement
     from pmlopt.program import Program
     from pmlopt.result import Result
-    from pmlopt.uncertainty import PriorSet
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 A = ParamSpec("A")
@@ -111,141 +105,6 @@ def main() -> None:
 
 PATH = click.Path(path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-@dataclass(frozen=True)
-class AskedSet:
-    """For which priors a level shall hold: within a distance of the given one, or what a sample leaves."""
-
-    radius: float | None
-    delta: float | None
-    region: str | None
-
-    def check(self) -> None:
-        """Complain of options that do not belong together."""
-        if self.radius is not None and self.delta is not None:
-            raise InputError("--radius and --delta both say how large the set of priors is: give one")
-        if self.region is not None and self.delta is None:
-            raise InputError("--region is about a sample: give --delta too")
-
-    def priors(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
-        """The set of priors; None where it is the given one alone."""
-        from pmlopt.uncertainty import REGIONS, L1Ball
-
-        if self.delta is not None:
-            return REGIONS[self.region or "l1-ball"](sample, self.delta)
-        return None if self.radius is None else L1Ball(prior, self.radius)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
-
-    prior_file: Path | None
-    counts_file: Path | None
-    privacy_name: str
-    slack: float | None
-    lower: float | None
-    radius: float | None
-    delta: float | None
-    region: str | None
-
-    def prior(self) -> Prior:
-        """The prior, from probabilities or counts: with both, the probabilities."""
-        self.check()
-        if self.prior_file is not None:
-            return read_prior(self.prior_file)
-        assert self.counts_file is not None
-        return read_counts(self.counts_file)
-
-    @property
-    def files(self) -> list[Path]:
-        """The files of the prior, which the command reads and must not write."""
-        return [path for path in (self.prior_file, self.counts_file) if path is not None]
-
-    @property
-    def title(self) -> str:
-        """The name of the file that the prior comes from."""
-        file = self.prior_file or self.counts_file
-        assert file is not None
-        return file.name
-
-    @property
-    def around(self) -> AskedSet:
-        """The priors that the bound is for."""
-        return AskedSet(self.radius, self.delta, self.region)
-
-    @property
-    def robust(self) -> bool:
-        """Whether the bound is for more priors than the given one."""
-        return self.radius is not None or self.delta is not None
-
-    def check(self) -> None:
-        """Complain of options that do not belong together."""
-        if self.prior_file is None and self.counts_file is None:
-            raise InputError("give the prior by --prior FILE or by --counts FILE")
-        if self.prior_file is not None and self.counts_file is not None and self.delta is None:
-            raise InputError("--prior and --counts are both given: with --delta the counts are its sample")
-        if self.lower is not None and self.privacy_name != "lip":
-            raise InputError(f"--lower belongs to --privacy lip, not to {self.privacy_name}")
-        if (self.slack is None) == (self.privacy_name == "approximate-pml"):
-            raise InputError("--privacy approximate-pml and --slack belong together: give both")
-        self.around.check()
-        if self.robust and self.privacy_name != "pml":
-            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
-
-    def requirement(self, epsilon: float, prior: Prior) -> Requirement:
-        """The privacy requirement that the options name, at a level epsilon in nats."""
-        from pmlopt.privacy import PML, requirement_named
-
-        if self.robust:
-            sample = prior if self.prior_file is None or self.counts_file is None else self._sample(prior)
-            return PML(epsilon, over=self.around.priors(prior, sample))
-        return requirement_named(self.privacy_name, epsilon, self.lower, self.slack)
-
-    def _sample(self, prior: Prior) -> dict[Label, int]:
-        """How often each letter was seen, maybe never; in the prior's order where they are the same."""
-        assert self.counts_file is not None
-        labels, numbers = files.read_letters(self.counts_file)
-        counts = [int(number) for number in numbers if isinstance(number, int)]
-        if len(counts) < len(numbers) or len(set(labels)) < len(labels):
-            raise InputError(f"{self.counts_file}: give a whole number for each letter, and each letter once")
-        seen = dict(zip(labels, counts, strict=True))
-        return {letter: seen[letter] for letter in prior.labels} if set(seen) == set(prior.labels) else seen
-
-
-_SET_OPTIONS = (
-    click.option(
-        "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
-    ),
-    click.option(
-        "--delta", type=float,
-        help="PML only: for the true distribution, except with this probability over the sample.",
-    ),
-    click.option(
-        "--region", type=click.Choice(["l1-ball", "clopper-pearson"]),
-        help="With --delta: the set that holds the true distribution; else the l1 ball.",
-    ),
-)  # fmt: skip
-
-_ASKED_OPTIONS = (
-    click.option(
-        "--prior", "prior_file", type=PATH,
-        help="CSV with a header and two columns: letter, and count or probability.",
-    ),
-    click.option(
-        "--counts", "counts_file", type=PATH,
-        help="The same with whole counts only: the sample size counts. Beside --prior, by which the utility "
-        "is then measured, it is the sample of --delta, and may have letters that were not seen.",
-    ),
-    click.option(
-        "--privacy", "privacy_name", default="pml", show_default=True,
-        type=click.Choice(NAMES),
-    ),
-    click.option("--slack", type=float, help="Approximate PML only: what may be added to e^epsilon P(E)."),
-    click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon."),
-    *_SET_OPTIONS,
-)  # fmt: skip
 
 
 def check_distinct(targets: Sequence[Path]) -> None:
@@ -385,8 +244,6 @@ def gathered(
 
 
 runs = gathered("run", Run, _RUN_OPTIONS)
-asks = gathered("asked", Asked, _ASKED_OPTIONS)
-over_sets = gathered("around", AskedSet, _SET_OPTIONS)
 
 
 def code_of(result: Result[Any]) -> int:

@@ -12,6 +12,7 @@ import click
 
 from pmlopt import files
 from pmlopt.arrays import shown
+from pmlopt.result import finite
 
 if TYPE_CHECKING:
     from pmlopt.instances import Instance
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.result import Result
+    from pmlopt.secret import Secret
 
 WIDEST_TABLE = 12
 T = TypeVar("T")
@@ -72,18 +74,38 @@ def levels_of(prior: Prior, mechanism: Mechanism) -> dict[str, float]:
     }
 
 
-def outcomes(prior: Prior, mechanism: Mechanism) -> list[dict[str, Any]]:
-    """Each output with its probability and leakage, the most revealing first."""
+def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
+    """Each output with its probability and leakage, the most revealing first: of a secret where there is one.
+
+    The leakage is about the data, and `about_secret` about the secret.
+    """
     from pmlopt.measures import pointwise_leakage
 
-    law = prior.pmf @ mechanism.matrix
-    leakages = pointwise_leakage(prior, mechanism)
+    columns = {
+        "probability": prior.pmf @ mechanism.matrix,
+        "leakage": pointwise_leakage(prior, mechanism),
+        **({} if secret is None else {"about_secret": pointwise_leakage(secret, mechanism)}),
+    }
     rows = [
-        {"output": label, "probability": float(q), "leakage": float(leakage)}
-        for label, q, leakage in zip(mechanism.outputs, law, leakages, strict=True)
-        if q > 0
+        {"output": label, **{name: float(column[y]) for name, column in columns.items()}}
+        for y, label in enumerate(mechanism.outputs)
+        if columns["probability"][y] > 0
     ]
-    return sorted(rows, key=lambda row: -row["leakage"])
+    return sorted(rows, key=lambda row: -row["leakage" if secret is None else "about_secret"])
+
+
+def about_record(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
+    """Which secret a level is about, and where it is reached: the value and the outcome."""
+    from pmlopt.measures import secret_witness
+
+    witness = secret_witness(secret, mechanism)
+    return {
+        "secret": secret.name,
+        "values": list(secret.values),
+        "level": finite(witness.level),
+        "value": witness.value,
+        "output": witness.outcome,
+    }
 
 
 def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str, str]]:
@@ -196,15 +218,31 @@ def _print_joint(certificate: RecordCertificate) -> None:
     )
 
 
-def print_audit(path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float]) -> None:
-    """Print every privacy level of a mechanism, and its most revealing outputs."""
+def print_audit(
+    path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float], secret: Secret | None = None
+) -> None:
+    """Print every privacy level of a mechanism and what it is about, and its most revealing outputs."""
     say(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
-    print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
-    worst = outcomes(prior, mechanism)[:WIDEST_TABLE]
+    of_data = levels_of(prior, mechanism)
+    if secret is None:
+        print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
+    else:
+        print_table(["measure", "about", "level"], [
+            (name, "the data" if name in of_data else secret.name, nats(level))
+            for name, level in levels.items()
+        ])  # fmt: skip
+        found = about_record(secret, mechanism)
+        say(f"Most is told of {secret.name} by the output {found['output']}, for the value {found['value']}.")
+    worst = outcomes(prior, mechanism, secret)[:WIDEST_TABLE]
+    about = [] if secret is None else [f"about {secret.name}"]
     print_table(
-        ["output", "probability", "leakage"],
-        [(str(row["output"]), number(row["probability"]), nats(row["leakage"])) for row in worst],
-    )
+        ["output", "probability", "leakage" if secret is None else "about the data", *about],
+        [
+            (str(row["output"]), number(row["probability"]), nats(row["leakage"]),
+             *(nats(row["about_secret"]) for _ in about))
+            for row in worst
+        ],
+    )  # fmt: skip
 
 
 def print_envelopes(curve: Sequence[Result[EnvelopeCertificate]]) -> None:

@@ -70,14 +70,47 @@ def read_utility(
     if Path(name).suffix.lower() != ".csv":
         known = ", ".join([*LOSSES, *INFORMATIONS])
         raise UtilityError(f"the utility {name!r} is not known: use {known}, or a .csv matrix")
+    rows, columns = _rows_of(name, prior)
+    return (ExpectedLoss if minimise else ExpectedGain)(rows), columns
+
+
+def read_distance(name: str, prior: Prior) -> Any:
+    """The distance of that name, or the (N, N) matrix of a CSV file in the prior's order."""
+    from pmlopt.privacy.metric_privacy import DISTANCES
+
+    if name in DISTANCES:
+        return DISTANCES[name]
+    if Path(name).suffix.lower() != ".csv":
+        known = ", ".join(DISTANCES)
+        raise InputError(f"the distance {name!r} is not known: use {known}, or a .csv matrix")
+    stored = files.read_matrix(name)
+    for side, labels in (("rows", stored.inputs), ("columns", stored.outputs)):
+        if set(labels) != set(prior.labels) or len(labels) != prior.size:
+            raise InputError(
+                f"{name}: the {side} are for {few(labels)}, and the prior's letters are {few(prior.labels)}"
+            )
+    rows = [stored.inputs.index(label) for label in prior.labels]
+    columns = [stored.outputs.index(label) for label in prior.labels]
+    return stored.matrix[rows][:, columns]
+
+
+def read_gains(path: Path, prior: Prior) -> Any:
+    """The (W, N) gains of a CSV file with a row for each letter and a column for each guess."""
+    rows = _rows_of(str(path), prior)[0]
+    return rows.T
+
+
+def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
+    """The rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
+    from pmlopt.errors import UtilityError
+
     stored = files.read_matrix(name)
     if set(stored.inputs) != set(prior.labels):
         raise UtilityError(
             f"{name}: the rows are for {few(stored.inputs)}, and the prior's letters are {few(prior.labels)}"
         )
     labels_of(stored.inputs, len(stored.inputs), name, FileFormatError)
-    rows = stored.matrix[[stored.inputs.index(label) for label in prior.labels]]
-    return (ExpectedLoss if minimise else ExpectedGain)(rows), stored.outputs
+    return stored.matrix[[stored.inputs.index(label) for label in prior.labels]], stored.outputs
 
 
 def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:

@@ -10,7 +10,8 @@ import click
 
 from pmlopt import files
 from pmlopt.arrays import few
-from pmlopt.cli.options import PATH, Asked, asks, check_apart, exits, json_option, main
+from pmlopt.cli.asked import Asked, asks
+from pmlopt.cli.options import PATH, check_apart, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import aligned
 from pmlopt.errors import InputError

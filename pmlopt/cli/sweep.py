@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,11 +15,10 @@ import click
 import numpy as np
 
 from pmlopt import files
+from pmlopt.cli.asked import Asked, asks
 from pmlopt.cli.options import (
     NOT_SOLVED,
     PATH,
-    Asked,
-    asks,
     check_distinct,
     check_drawable,
     exits,
@@ -43,7 +42,7 @@ MOST_POINTS = 100_000
 MOST_WORKERS = 256
 """Processes of one sweep: each takes about 0.2 GB; `pmlopt.sweep` takes any executor."""
 
-UNASKED = Asked(None, None, "pml", None, None, None, None, None)
+UNASKED = Asked()
 """What was asked where no option was given."""
 
 
@@ -56,12 +55,14 @@ class DesignAt:
         prior: of the secret.
         utility: its name, or a gain or loss from a file.
         outputs: their labels, where the file has them.
+        given: what the requirement has beside its level.
     """
 
     asked: Asked
     prior: Prior
     utility: Any
     outputs: Sequence[Any] | None
+    given: Mapping[str, Any]
 
     def __call__(self, epsilon: float) -> Program[Any]:
         """Declare the program at this epsilon, in nats."""
@@ -70,7 +71,7 @@ class DesignAt:
         utility = self.utility
         if isinstance(utility, str):
             utility, _ = read_utility(utility, False, self.prior)
-        privacy = self.asked.requirement(epsilon, self.prior)
+        privacy = self.asked.requirement(epsilon, self.prior, self.given)
         program: Program[Any] = design(self.prior, privacy, utility, self.outputs)
         return program
 
@@ -93,8 +94,10 @@ class ProblemAt:
 
         instance = load(self.path)
         requirement: Any = instance.arguments.get("privacy")
-        if not hasattr(requirement, "epsilon"):
+        if not isinstance(getattr(requirement, "epsilon", None), float):
             raise InputError(f"{self.path}: its requirement has no epsilon to sweep over")
+        if hasattr(requirement, "at"):
+            return instance.program(privacy=requirement.at(epsilon))
         return instance.program(privacy=replace(requirement, epsilon=epsilon))
 
 
@@ -253,11 +256,12 @@ def _asked(
     if utility_name is None:
         raise InputError("give the utility by --utility, or a problem file with everything in it")
     prior = asked.prior()
+    given = asked.given(prior)
     for epsilon in grid:  # complains of one that cannot be, and of options that do not belong together
-        asked.requirement(epsilon, prior)
+        asked.requirement(epsilon, prior, given)
     utility, outputs = read_utility(utility_name, minimise, prior)
     kept = utility_name if outputs is None else utility  # named ones hold functions that do not pickle
-    return DesignAt(asked, prior, kept, outputs), Path(utility_name).stem
+    return DesignAt(asked, prior, kept, outputs, given), Path(utility_name).stem
 
 
 def _of_problem(name: str) -> tuple[ProblemAt, str]:

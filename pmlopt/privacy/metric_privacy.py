@@ -16,6 +16,33 @@ from pmlopt.privacy.ratios import LARGEST_RATIO_EXPONENT, Ratios
 
 Distance = ArrayLike | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
 
+
+def absolute_difference(x: Any, y: Any) -> float:
+    """The distance |x - y| of labels that are numbers.
+
+    Raises:
+        PrivacyError: they have no difference.
+    """
+    try:
+        return float(abs(x - y))
+    except TypeError:
+        raise PrivacyError(
+            f"the labels {x!r} and {y!r} have no difference: give labels that are numbers, the distance "
+            "hamming, or a matrix"
+        ) from None
+
+
+def discrete_distance(x: Any, y: Any) -> float:
+    """One for different labels, with which metric privacy is local DP."""
+    return float(x != y)
+
+
+DISTANCES: Mapping[str, Callable[[Any, Any], float]] = {
+    "absolute": absolute_difference,
+    "hamming": discrete_distance,
+}
+"""The distances by name."""
+
 _NO_WAY = 1e300
 """The distance of letters between which there is no way, and nothing is required."""
 
@@ -140,7 +167,8 @@ def _checked(distance: FloatArray) -> FloatArray:
     if n > 1 and (distance[~np.eye(n, dtype=bool)] == 0).any():
         x, y = np.argwhere((distance == 0) & ~np.eye(n, dtype=bool))[0]
         raise PrivacyError(f"the letters {x} and {y} have the distance 0: merge them")
-    known = np.where(distance < _NO_WAY, distance, 0.0)  # 0 is no edge
+    # 0 is no edge; scipy loses its exception on arrays that are laid out by columns, and its answer with it
+    known = np.ascontiguousarray(np.where(distance < _NO_WAY, distance, 0.0))
     ways = np.array(shortest_path(known, directed=False))
     return np.asarray(np.where(np.isfinite(ways), ways, _NO_WAY))
 

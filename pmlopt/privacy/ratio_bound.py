@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,6 +31,12 @@ class RatioRequirement(Requirement):
     @abstractmethod
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
         """The levels from the (K, M) logarithms of the ratios, under the same names as `limits`."""
+
+    def at(self, epsilon: float) -> RatioRequirement:
+        """The same at another epsilon, where it has one for all pairs."""
+        other: Any = copy(self)
+        other.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
+        return other  # type: ignore[no-any-return]
 
     def for_prior(self, prior: Prior) -> RatioRequirement:
         return self

@@ -104,6 +104,8 @@ ABOUT = np.frombuffer(mechanism(matrix=[]).encode(), dtype=np.uint8)
 GOOD: Mapping[str, str | bytes] = {
     "p.csv": "letter,count\na,40\nb,30\nc,20\n",
     "numbers.csv": "letter,count\n1,40\n2,30\n3,20\n",
+    "joint.csv": "disease,age,count\nill,a,10\nwell,a,30\nill,b,20\nwell,b,10\nwell,c,20\n",
+    "distances.csv": ",a,b,c\na,0,1,2\nb,1,0,1\nc,2,1,0\n",
     "shares.csv": "letter,probability\na,0.5\nb,0.3\nc,0.2\n",
     "m.json": mechanism(),
     "m.csv": ",a,b,c\na,0.5,0.25,0.25\nb,0.25,0.5,0.25\nc,0.25,0.25,0.5\n",

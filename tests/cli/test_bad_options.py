@@ -15,6 +15,8 @@ SWEEP = "sweep --prior p.csv --epsilon 1,2 --utility hamming"
 APPLY = "apply m.json data.csv --column level -o out.csv"
 RECORDS = "record-leakage parity.json --query modular-sum --modulus 2 --records 3 --entropy 1"
 TRADEOFF = "leakage-distortion --query modular-sum --modulus 2 --records 3 --entropy 1 --distortion 0.1"
+SECRET = "design --about joint.csv --epsilon 0.1 --utility hamming"
+METRIC = f"{DESIGN} --privacy metric --distance distances.csv"
 PLAN = "plan --letters 3 --epsilon 1 --delta 0.1 --samples 1000"
 HISTOGRAM = "histogram data.csv --column level --epsilon 1 --classes a,b,c -o out.csv"
 ESTIMATE = "estimate m.json --data data.csv --column level"
@@ -70,6 +72,26 @@ COMMANDS = [
     f"{DESIGN} --region nothing --delta 0.1",
     f"{AUDIT} --radius 0.1 --envelope 0.1",
     f"{AUDIT} --slack 0.1",
+    # secrets, distances and gains
+    f"{SECRET} --prior p.csv",
+    f"{SECRET} --counts p.csv",
+    f"{SECRET} --radius 0.1",
+    f"{SECRET} --delta 0.1",
+    *(f"{SECRET} --privacy {name}" for name in ("ldp", "metric", "g-leakage", "approximate-pml")),
+    f"{SECRET} -o joint.csv",
+    *(f"{SECRET.replace('joint.csv', name)}" for name in ("nowhere.csv", "p.csv", "m.json", ".")),
+    "audit m.json --about joint.csv --prior p.csv",
+    f"{AUDIT} --privacy pufferfish",
+    f"{DESIGN} --privacy metric",
+    f"{DESIGN} --distance absolute",
+    *(f"{METRIC.replace('distances.csv', name)}" for name in ("absolute", "nothing", "no.csv", "gains.csv")),
+    f"{METRIC} -o distances.csv",
+    f"{METRIC.replace('p.csv', 'numbers.csv')}",
+    f"{AUDIT} --privacy metric",
+    f"{DESIGN} --privacy g-leakage",
+    f"{DESIGN} --gain gains.csv",
+    f"{DESIGN} --privacy g-leakage --gain nowhere.csv",
+    f"{DESIGN.replace('p.csv', 'numbers.csv')} --privacy g-leakage --gain gains.csv",
     # where files go
     *(f"{DESIGN} -o {name}" for name in ("out", "out.txt", "nowhere/out.csv", ".", "m.json/x.csv")),
     f"{DESIGN} -o {LONG}.json",
@@ -169,10 +191,10 @@ COMMANDS = [
 @pytest.mark.parametrize(
     "command",
     [
-        *(DESIGN, AUDIT, SWEEP, APPLY, RECORDS, TRADEOFF, PLAN, HISTOGRAM, ESTIMATE, SAMPLES, LEAST, WORST),
-        "solve small.toml",
+        *(DESIGN, AUDIT, SECRET, METRIC, SWEEP, APPLY, RECORDS, TRADEOFF, PLAN, HISTOGRAM),
+        *(ESTIMATE, SAMPLES, LEAST, WORST, "solve small.toml"),
     ],
-    ids=lambda command: command.split()[0],
+    ids=lambda command: " ".join(command.split()[:2]),
 )
 @pytest.mark.usefixtures("folder")
 def test_without_the_bad_option_a_command_is_good(command: str) -> None:

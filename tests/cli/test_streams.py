@@ -182,7 +182,7 @@ def interrupted(*_: Any, **__: Any) -> NoReturn:
 
 @pytest.mark.parametrize("command", [f"{DESIGN} -o out.json", "audit m.json --prior p.csv"])
 def test_an_interrupt_is_no_failed_claim(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pmlopt.cli.options.Asked.prior", interrupted)
+    monkeypatch.setattr("pmlopt.cli.asked.Asked.prior", interrupted)
     assert refused(folder, command, INTERRUPTED) == "pmlopt: interrupted\n"
 
 

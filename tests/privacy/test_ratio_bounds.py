@@ -192,6 +192,10 @@ class TestMetric:
             solve(design(prior, matrix, gain)).value, abs=1e-9
         )
 
+    def test_a_matrix_may_be_laid_out_by_columns(self) -> None:
+        ways = np.asfortranarray(np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))))
+        assert np.array_equal(MetricPrivacy(0.5, ways).distance, ways)
+
     @pytest.mark.parametrize(
         ("distance", "said"),
         [

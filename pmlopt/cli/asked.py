@@ -1,0 +1,250 @@
+"""What `design`, `audit` and `sweep` are all asked: the prior, and which requirement for which priors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pmlopt import files
+from pmlopt.arrays import Label
+from pmlopt.cli.options import PATH, gathered
+from pmlopt.cli.reading import read_counts, read_distance, read_gains, read_prior
+from pmlopt.errors import InputError
+from pmlopt.privacy.by_name import MAY_HAVE, NAMES, WITH
+
+if TYPE_CHECKING:
+    from pmlopt.prior import Prior
+    from pmlopt.privacy import Requirement
+    from pmlopt.secret import Secret
+    from pmlopt.uncertainty import PriorSet
+
+
+_OPTIONS = {
+    "--about": "about",
+    "--distance": "distance",
+    "--gain": "gain",
+    "--slack": "slack",
+    "--lower": "lower",
+}
+"""The options that belong to some requirements, and what these call it."""
+
+
+@dataclass(frozen=True)
+class AskedSet:
+    """For which priors a level shall hold: within a distance of the given one, or what a sample leaves."""
+
+    radius: float | None
+    delta: float | None
+    region: str | None
+
+    def check(self) -> None:
+        """Complain of options that do not belong together."""
+        if self.radius is not None and self.delta is not None:
+            raise InputError("--radius and --delta both say how large the set of priors is: give one")
+        if self.region is not None and self.delta is None:
+            raise InputError("--region is about a sample: give --delta too")
+
+    def priors(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
+        """The set of priors; None where it is the given one alone."""
+        from pmlopt.uncertainty import REGIONS, L1Ball
+
+        if self.delta is not None:
+            return REGIONS[self.region or "l1-ball"](sample, self.delta)
+        return None if self.radius is None else L1Ball(prior, self.radius)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
+
+    prior_file: Path | None = None
+    counts_file: Path | None = None
+    about_file: Path | None = None
+    privacy_name: str = "pml"
+    slack: float | None = None
+    lower: float | None = None
+    distance_name: str | None = None
+    gain_file: Path | None = None
+    radius: float | None = None
+    delta: float | None = None
+    region: str | None = None
+
+    @cached_property
+    def secret(self) -> Secret | None:
+        """The joint law of the secret and the data, where there is one."""
+        from pmlopt.secret import Secret
+
+        return None if self.about_file is None else Secret.load(self.about_file)
+
+    def prior(self) -> Prior:
+        """The prior, from a joint law, probabilities or counts: with both of these, the probabilities."""
+        self.check()
+        if self.secret is not None:
+            return self.secret.prior
+        if self.prior_file is not None:
+            return read_prior(self.prior_file)
+        assert self.counts_file is not None
+        return read_counts(self.counts_file)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the prior and of the requirement, which the command reads and must not write."""
+        distance = None if self.distance_name is None else Path(self.distance_name)
+        asked = (self.prior_file, self.counts_file, self.about_file, self.gain_file, distance)
+        return [path for path in asked if path is not None]
+
+    @property
+    def title(self) -> str:
+        """The name of the file that the prior comes from."""
+        file = self.about_file or self.prior_file or self.counts_file
+        assert file is not None
+        return file.name
+
+    @property
+    def around(self) -> AskedSet:
+        """The priors that the bound is for."""
+        return AskedSet(self.radius, self.delta, self.region)
+
+    @property
+    def robust(self) -> bool:
+        """Whether the bound is for more priors than the given one."""
+        return self.radius is not None or self.delta is not None
+
+    def check(self) -> None:
+        """Complain of options that do not belong together."""
+        given = self.prior_file is not None or self.counts_file is not None
+        if not given and self.about_file is None:
+            raise InputError(
+                "give the prior by --prior FILE or by --counts FILE, or a joint law by --about FILE"
+            )
+        if given and self.about_file is not None:
+            raise InputError("--about has the law of the data in it: leave out --prior and --counts")
+        if self.prior_file is not None and self.counts_file is not None and self.delta is None:
+            raise InputError("--prior and --counts are both given: with --delta the counts are its sample")
+        self._check_belonging()
+        self.around.check()
+        if self.robust and self.privacy_name != "pml":
+            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
+        if self.robust and self.about_file is not None:
+            raise InputError("--radius and --delta are about the data itself: leave out --about")
+
+    def _check_belonging(self) -> None:
+        """Complain of an option that the requirement has not, and of one that it needs."""
+        for option, name in _OPTIONS.items():
+            belongs = [kind for kind in NAMES if WITH.get(kind) == name or name in MAY_HAVE.get(kind, ())]
+            alone = next((kind for kind, needed in WITH.items() if needed == name), None)
+            given, fits = self._values[name] is not None, self.privacy_name in belongs
+            if (given and not fits and [alone] == belongs) or (not given and self.privacy_name == alone):
+                raise InputError(f"--privacy {alone} and {option} belong together: give both")
+            if given and not fits:
+                raise InputError(
+                    f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
+                )
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        """What was given for the options that belong to some requirements."""
+        return {
+            "about": self.about_file,
+            "distance": self.distance_name,
+            "gain": self.gain_file,
+            "slack": self.slack,
+            "lower": self.lower,
+        }
+
+    def given(self, prior: Prior) -> dict[str, Any]:
+        """What the requirement has beside its level, read from files, for the letters of the prior."""
+        secret = self.secret
+        if secret is not None and secret.labels != prior.labels:
+            secret = secret.reordered(prior.labels)
+        return {
+            "about": secret,
+            "distance": None if self.distance_name is None else read_distance(self.distance_name, prior),
+            "gain": None if self.gain_file is None else read_gains(self.gain_file, prior),
+            "slack": self.slack,
+            "lower": self.lower,
+        }
+
+    def requirement(
+        self, epsilon: float, prior: Prior, given: Mapping[str, Any] | None = None
+    ) -> Requirement:
+        """The privacy requirement that the options name, at a level epsilon in nats.
+
+        Args:
+            epsilon: in nats.
+            prior: on whose letters it is.
+            given: what `given(prior)` has read, where that was done before.
+        """
+        from pmlopt.privacy import PML, requirement_named
+
+        if self.robust:
+            sample = prior if self.prior_file is None or self.counts_file is None else self._sample(prior)
+            return PML(epsilon, over=self.around.priors(prior, sample))
+        beside = self.given(prior) if given is None else given
+        return requirement_named(self.privacy_name, epsilon, **beside)
+
+    def _sample(self, prior: Prior) -> dict[Label, int]:
+        """How often each letter was seen, maybe never; in the prior's order where they are the same."""
+        assert self.counts_file is not None
+        labels, numbers = files.read_letters(self.counts_file)
+        counts = [int(number) for number in numbers if isinstance(number, int)]
+        if len(counts) < len(numbers) or len(set(labels)) < len(labels):
+            raise InputError(f"{self.counts_file}: give a whole number for each letter, and each letter once")
+        seen = dict(zip(labels, counts, strict=True))
+        return {letter: seen[letter] for letter in prior.labels} if set(seen) == set(prior.labels) else seen
+
+
+_SET_OPTIONS = (
+    click.option(
+        "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
+    ),
+    click.option(
+        "--delta", type=float,
+        help="PML only: for the true distribution, except with this probability over the sample.",
+    ),
+    click.option(
+        "--region", type=click.Choice(["l1-ball", "clopper-pearson"]),
+        help="With --delta: the set that holds the true distribution; else the l1 ball.",
+    ),
+)  # fmt: skip
+
+_ASKED_OPTIONS = (
+    click.option(
+        "--prior", "prior_file", type=PATH,
+        help="CSV with a header and two columns: letter, and count or probability.",
+    ),
+    click.option(
+        "--counts", "counts_file", type=PATH,
+        help="The same with whole counts only: the sample size counts. Beside --prior, by which the utility "
+        "is then measured, it is the sample of --delta, and may have letters that were not seen.",
+    ),
+    click.option(
+        "--privacy", "privacy_name", default="pml", show_default=True,
+        type=click.Choice(NAMES),
+    ),
+    click.option(
+        "--about", "about_file", type=PATH,
+        help="PML and Pufferfish: protect a secret that the data tells of, in place of the data. CSV with a "
+        "header: secret and letter of each person; the two and a count or probability; or a crosstab, a row "
+        "for each value of the secret. The prior is the law of the letters in it.",
+    ),
+    click.option(
+        "--distance", "distance_name",
+        help="Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).",
+    ),
+    click.option(
+        "--gain", "gain_file", type=PATH,
+        help="g-leakage only: CSV matrix of gains, a row for each letter and a column for each guess.",
+    ),
+    click.option("--slack", type=float, help="Approximate PML only: what may be added to e^epsilon P(E)."),
+    click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon."),
+    *_SET_OPTIONS,
+)  # fmt: skip
+
+asks = gathered("asked", Asked, _ASKED_OPTIONS)
+over_sets = gathered("around", AskedSet, _SET_OPTIONS)
