@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracles import columns as column_oracles
+from oracles import ratio_bounds
 from oracles.designs import FloatArray, optimum
 from oracles.envelopes import most_mass
 from oracles.least_leakage import bisected
@@ -18,11 +19,15 @@ from pmlopt import (
     PML,
     ApproximatePML,
     Box,
+    GainLeakage,
     L1Ball,
     MaximalLeakage,
     Mechanism,
+    MetricPrivacy,
     MinimumMass,
     Prior,
+    Pufferfish,
+    Secret,
     SubConvex,
     Vertices,
     confidence_ball,
@@ -35,7 +40,8 @@ from pmlopt import (
 from pmlopt.errors import FileFormatError, InstanceError, PmloptError
 from pmlopt.instances import RELATIONS, Instance, find, library, load, load_all
 from pmlopt.instances.closed_values import closed_form
-from pmlopt.privacy import Requirement
+from pmlopt.privacy import Conjunction, Requirement
+from pmlopt.privacy.ratio_bound import RatioRequirement
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.program import LinearDesign
@@ -131,6 +137,8 @@ def best_gain(p: FloatArray, privacy: Requirement, gains: FloatArray) -> float:
     """The optimum by a program written from the definitions."""
     if isinstance(privacy, PML) and privacy.over is not None:
         return robust_optimum(p, privacy.over, privacy.epsilon, gains)
+    if isinstance(privacy, RatioRequirement | Conjunction):
+        return ratio_bounds.best_gain(p, ratio_bounds.pairs_of(privacy, Prior(p)), gains)
     return optimum(p, privacy, gains).value
 
 
@@ -140,7 +148,12 @@ def test_every_instance_agrees_with_an_independent_program(instance: Instance) -
     result = solve(program)
     p = instance.prior.pmf
     if isinstance(program, ColumnDesign):
-        if program.prior.size <= 16:
+        if isinstance(program.privacy, RatioRequirement | Conjunction):
+            pairs = ratio_bounds.pairs_of(program.privacy, program.prior)
+            columns = ratio_bounds.extreme_columns(p, pairs)
+            found = column_oracles.best_weights(p, columns, WORTHS[program.utility.name](p, columns))
+            assert result.value == pytest.approx(found.value, abs=1e-7)
+        elif program.prior.size <= 16:
             found = column_oracles.optimum(p, program.privacy, WORTHS[program.utility.name])
             assert result.value == pytest.approx(found.value, abs=1e-7)
         return
@@ -226,6 +239,43 @@ def test_privacy_is_read_by_name(tmp_path: Path, old: str, new: str, requirement
         assert privacy == requirement
 
 
+RATIOS = [
+    ("{ pml = [0.3, { log = \"5/4\" }] }", PML([0.3, math.log(1.25)])),
+    ('{ metric = 0.5, distance = "hamming" }', MetricPrivacy(0.5, [[0, 1], [1, 0]])),
+    ("{ metric = 0.5, distance = [[0, 2], [2, 0]] }", MetricPrivacy(0.5, [[0, 2], [2, 0]])),
+    ('{ metric = 0.5, edges = [["b", "a", 2]] }', MetricPrivacy(0.5, [[0, 2], [2, 0]])),
+    ("{ g_leakage = 0.5, gain = [[1, 0], [0, 1]] }", GainLeakage(0.5, [[1, 0], [0, 1]])),
+    ("{ pml = 0.1, about = { joint = [[0.25, 0.0], [0.25, 0.5]] } }",
+     PML(0.1, about=Secret([[0.25, 0.0], [0.25, 0.5]]))),
+    ('{ pufferfish = 0.1, about = { counts = [[1, 0], [1, 2]], values = ["s", "t"] }, pairs = [["t", "s"]] }',
+     Pufferfish(0.1, Secret.from_counts([[1, 0], [1, 2]]))),
+    ("[{ pml = 0.3 }, { ldp = 0.4 }]", PML(0.3) & LDP(0.4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "meant"), RATIOS)
+def test_ratio_bounds_are_read_by_key(tmp_path: Path, keys: str, meant: Requirement) -> None:
+    text = GOOD.replace('{ pml = { log = "5/4" } }', keys)
+    program = asked(load(write(tmp_path, text)))
+    exact = np.array(program.prior.weights, dtype=object)
+    one, other = program.privacy.ratios(exact), meant.ratios(exact)
+    assert one is not None
+    assert other is not None
+    assert program.privacy.limits == meant.limits
+    for name in ("rows", "scales", "above", "below", "exponents"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_the_prior_is_that_of_the_secret_where_none_is_given(tmp_path: Path) -> None:
+    text = GOOD.replace('prior = { probabilities = [0.5, 0.5], labels = ["a", "b"] }\n', "")
+    with pytest.raises(InstanceError, match=r"params\.prior is missing"):
+        load(write(tmp_path, text))
+    about = '{ pml = 0.1, about = { counts = [[1, 0], [2, 5]], labels = ["x", "y"] } }'
+    program = asked(load(write(tmp_path, text.replace('{ pml = { log = "5/4" } }', about))))
+    assert program.prior.counts == (3, 5)
+    assert program.prior.labels == ("x", "y")
+
+
 SETS: list[tuple[str, PriorSet]] = [
     ("radius = 0.3", L1Ball(SAMPLE, 0.3)),
     ("delta = 0.1", confidence_ball(SAMPLE, 0.1)),
@@ -296,6 +346,24 @@ def test_informations_are_read_by_name(tmp_path: Path, name: str) -> None:
         ('{ pml = { log = "5/4" } }', "{ pml = 1.0, delta = 0.1 }", r"no sample size"),
         ('{ pml = { log = "5/4" } }', "{ pml = 1.0, radius = 0.1, minimum_mass = 0.1 }", r"minimum_mass"),
         ('{ pml = { log = "5/4" } }', "{ pml = 1.0, box = { lower = [0.1, 0.1] } }", r"upper is missing"),
+        ('{ pml = { log = "5/4" } }', "[]", r"privacy is \[\]: write a table, or a list of tables"),
+        ('{ pml = { log = "5/4" } }', "[{ pml = 1.0, colour = 1 }]", r"privacy\[0\]\.colour is not a known"),
+        ('{ pml = { log = "5/4" } }', "{ pml = [0.5, -1.0] }", r"budget of letter 1"),
+        ('{ pml = { log = "5/4" } }', "{ metric = 1.0 }", r"exactly one of distance, edges"),
+        ('{ pml = { log = "5/4" } }', '{ metric = 1.0, distance = "l2" }', r"write one of absolute, hamming"),
+        ('{ pml = { log = "5/4" } }', '{ metric = 1.0, edges = [["a", "b"]] }', r"length\] for each edge"),
+        ('{ pml = { log = "5/4" } }', "{ metric = 1.0, edges = [[[], {}, 1]] }", r"length\] for each edge"),
+        ('{ pml = { log = "5/4" } }', "{ pufferfish = 1.0 }", r"about is missing"),
+        (
+            '{ pml = { log = "5/4" } }',
+            "{ pufferfish = 1.0, about = { counts = [[1, 1], [1, 1]] }, pairs = [[[0], 1]] }",
+            r"pairs is .*write a list of pairs",
+        ),
+        (
+            '{ pml = { log = "5/4" } }',
+            "{ pml = 1.0, about = { counts = [[1, 0], [1, 0]] } }",
+            r"never occurs",
+        ),
         ('"design"', '"magic"', r"builder is 'magic': write one of design"),
         ('id = "small"', 'id = "large"', r"id is 'large' and the file's name 'small'"),
         ("[source]", "[sauce]", r"source is missing"),

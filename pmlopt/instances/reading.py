@@ -14,12 +14,12 @@ from pmlopt.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.errors import UtilityError
 from pmlopt.instances.closed_values import forms_for
 from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
+from pmlopt.instances.requirements import law_of_secret, read_requirement
 from pmlopt.instances.toml_table import Table
 from pmlopt.measures import information_density
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.privacy import PML, Requirement, requirement_named
-from pmlopt.privacy.by_name import NAMES
+from pmlopt.privacy import Requirement
 from pmlopt.program import Program
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.program import closed_failure, envelope
@@ -38,7 +38,6 @@ from pmlopt.queries import (
     laplace,
     symmetric_channel,
 )
-from pmlopt.uncertainty import REGIONS, Box, L1Ball, MinimumMass, PriorSet, Vertices
 from pmlopt.utility import INFORMATIONS, LOSSES, ExpectedGain, ExpectedLoss, LinearUtility, SubConvex
 
 Arguments = dict[str, Any]
@@ -69,8 +68,8 @@ def read_instance(file: Path, root: Table) -> Instance:
 
 
 def _design(params: Table) -> Arguments:
-    prior = _prior(params.table("prior"))
-    privacy = _privacy(params.table("privacy"), prior)
+    prior = _prior(params.table("prior")) if "prior" in params else law_of_secret(params)
+    privacy = read_requirement(params, prior)
     utility = _utility(params.table("utility"), prior, privacy)
     return {"prior": prior, "privacy": privacy, "utility": utility, "outputs": _outputs(params)}
 
@@ -223,46 +222,6 @@ def _prior(table: Table) -> Prior:
         prior = Prior.from_counts(table.take(kind, (dict, list)), labels)
     table.done()
     return prior
-
-
-def _privacy(table: Table, prior: Prior) -> Requirement:
-    kind = table.only(tuple(name.replace("-", "_") for name in NAMES))
-    if kind == "lip":
-        sides = table.table(kind)
-        requirement = requirement_named(kind, lower=sides.level("lower"), epsilon=sides.level("upper"))
-        sides.done()
-    elif kind == "pml" and any(key in table for key in _SETS):
-        level = table.level(kind)
-        requirement = PML(level, over=_SETS[table.only(tuple(_SETS))](table, prior))
-    elif kind == "approximate_pml":
-        level = table.level(kind)
-        requirement = requirement_named("approximate-pml", level, slack=table.take("slack", _NUMBER))
-    else:
-        requirement = requirement_named(kind.replace("_", "-"), table.level(kind))
-    table.done()
-    return requirement
-
-
-def _confidence(table: Table, prior: Prior) -> PriorSet:
-    region = table.choice("region", tuple(REGIONS)) if "region" in table else "l1-ball"
-    return REGIONS[region](prior, table.take("delta", _NUMBER))
-
-
-def _box(table: Table, prior: Prior) -> PriorSet:  # noqa: ARG001 - one of _SETS
-    bounds = table.table("box")
-    box = Box(bounds.take("lower", list), bounds.take("upper", list))
-    bounds.done()
-    return box
-
-
-_SETS: Mapping[str, Callable[[Table, Prior], PriorSet]] = {
-    "radius": lambda table, prior: L1Ball(prior, table.take("radius", _NUMBER)),
-    "delta": _confidence,
-    "minimum_mass": lambda table, prior: MinimumMass(prior.size, table.take("minimum_mass", _NUMBER)),
-    "box": _box,
-    "vertices": lambda table, prior: Vertices(table.take("vertices", list)),
-}
-"""The sets of priors that a problem file may name, by the key that does."""
 
 
 def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility | SubConvex:

@@ -1,0 +1,83 @@
+"""Ratio bounds from their definitions: pairs, the linear program over them, and extreme columns by search."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from oracles.designs import FloatArray
+from scipy.optimize import linprog
+
+from pmlopt import LDP, LIP, GainLeakage, MetricPrivacy, Prior, Pufferfish, RatioBound
+from pmlopt.privacy import Requirement
+
+Pairs = list[tuple[FloatArray, FloatArray]]
+
+
+def pairs_of(requirement: Requirement, prior: Prior) -> Pairs:
+    """The pairs (numerator, e^eps denominator), from the definitions."""
+    p, n = prior.pmf, prior.size
+    eye = np.eye(n)
+    if isinstance(requirement, Pufferfish):
+        given = requirement.secret.conditionals
+        both = [pair for s, t in requirement.pairs for pair in ((s, t), (t, s))]
+        return [(given[s], math.exp(requirement.epsilon) * given[t]) for s, t in both]
+    if isinstance(requirement, MetricPrivacy):
+        distance = np.asarray(requirement.for_prior(prior).distance)
+        return [(eye[x], math.exp(min(600.0, requirement.epsilon * distance[x, y])) * eye[y])
+                for x in range(n) for y in range(n)]  # fmt: skip
+    if isinstance(requirement, GainLeakage):
+        most = max(p @ row for row in requirement.gain)
+        return [(p * row, math.exp(requirement.epsilon) * most * p) for row in requirement.gain]
+    if isinstance(requirement, RatioBound):
+        factors = np.exp(requirement.epsilon)
+        return list(zip(requirement.numerators, factors[:, None] * requirement.denominators, strict=True))
+    if isinstance(requirement, LDP):
+        return [(eye[x], math.exp(requirement.epsilon) * eye[y]) for x in range(n) for y in range(n)]
+    if isinstance(requirement, LIP):
+        return [pair for x in range(n) for pair in ((eye[x], math.exp(requirement.upper) * p),
+                                                    (p, math.exp(requirement.lower) * eye[x]))]  # fmt: skip
+    parts = getattr(requirement, "parts", None)
+    if parts is not None:
+        return [pair for part in parts for pair in pairs_of(part, prior)]
+    secret = getattr(requirement, "secret", None)
+    if secret is not None:
+        return [
+            (row / row.sum(), math.exp(next(iter(requirement.limits.values()))) * law.sum(axis=0))
+            for law in secret.joint
+            for row in law
+        ]
+    budgets = np.broadcast_to(np.asarray(getattr(requirement, "epsilon", None), float), n)
+    return [(eye[x], math.exp(budgets[x]) * p) for x in range(n)]
+
+
+def best_gain(p: FloatArray, pairs: Pairs, gains: FloatArray) -> float:
+    """The best expected gain, by a dense linear program with every pair for every output."""
+    n, m = gains.shape
+    units = [max(up.max(), down.max()) for up, down in pairs]
+    rows = np.vstack(
+        [np.kron((up - down) / u, np.eye(m)) for (up, down), u in zip(pairs, units, strict=True)]
+    )
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    answer = linprog(
+        -(p[:, None] * gains).ravel(), A_ub=rows, b_ub=np.zeros(len(rows)),
+        A_eq=np.kron(np.eye(n), np.ones(m)), b_eq=np.ones(n), method="highs", options=tight,
+    )  # fmt: skip
+    assert answer.status == 0, answer.message
+    return -float(answer.fun)
+
+
+def extreme_columns(p: FloatArray, pairs: Pairs) -> FloatArray:
+    """(N, K) the extreme columns of mean one: N - 1 bounds that hold with equality, in every way."""
+    n = len(p)
+    bounds = np.vstack([-np.eye(n), *(up - down for up, down in pairs)])
+    bounds /= np.abs(bounds).max(axis=1, keepdims=True)
+    found = [np.ones(n)]
+    for tight in itertools.combinations(range(len(bounds)), n - 1):
+        system = np.vstack([bounds[list(tight)], p])
+        if np.linalg.matrix_rank(system) == n:
+            column = np.linalg.solve(system, np.eye(n)[-1])
+            if (bounds @ column <= 1e-11).all():
+                found.append(column)
+    return np.unique(np.array(found).round(12), axis=0).T
