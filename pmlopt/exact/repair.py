@@ -89,7 +89,15 @@ def _repaired(
     candidate = snap(clean)
     if _satisfied(prior, privacy, candidate):
         return 0.0, candidate
-    clean = _mended(prior, privacy, clean, noise)
+    mended = _of_laws(prior, privacy, _mended(prior, privacy, clean, noise))
+    if mended[0] <= LARGEST_USUAL_MIXING:
+        return mended
+    # where a constant is hardly within the bound, rows over their sums undo more than was mended
+    return min(mended, _of_laws(prior, privacy, clean), key=lambda found: found[0])
+
+
+def _of_laws(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
+    """Theta and the mixture, with the output law or the uniform one on the outputs that occur."""
     used = clean.max(axis=0) > 0
     laws = (prior.pmf @ clean, used / used.sum())
     return min((_mixed(prior, privacy, clean, law) for law in laws), key=lambda found: found[0])

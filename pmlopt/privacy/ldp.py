@@ -82,6 +82,10 @@ class LDP(Requirement):
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         return two_values(prior.pmf, gains, math.exp(-self.epsilon))
 
+    @property
+    def has_ratios(self) -> bool:
+        return True
+
     def ratios(self, weights: Any) -> Ratios:
         n = len(weights)
         pairs = np.argwhere(~np.eye(n, dtype=bool))

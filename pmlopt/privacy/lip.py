@@ -94,6 +94,10 @@ class LIP(Requirement):
         spread = top_mean(p, gains, mass) if mass > 0 else 0.0
         return float((a * (p @ gains) + rest * spread).max())
 
+    @property
+    def has_ratios(self) -> bool:
+        return True
+
     def ratios(self, weights: Any) -> Ratios:
         ends = (
             mean_ratios(weights, np.array(self.lower), reverse=True),

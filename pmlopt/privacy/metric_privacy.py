@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +46,9 @@ DISTANCES: Mapping[str, Callable[[Any, Any], float]] = {
 
 _NO_WAY = 1e300
 """The distance of letters between which there is no way, and nothing is required."""
+
+_LARGEST_WHOLE = 2.0**39
+"""Whole distances below this have exact sums, and none is a little longer than another."""
 
 _IMPLIED = 1e-12
 """A pair whose distance is that of a way over a third letter, up to this share, is implied by its parts."""
@@ -95,7 +99,7 @@ class MetricPrivacy(RatioRequirement):
     def details(self) -> dict[str, Any]:
         if not isinstance(self.distance, np.ndarray):
             return {}
-        return {"edges": [[x, y, float(self.distance[x, y])] for x, y in _edges(self.distance).tolist()]}
+        return {"edges": [[x, y, float(self.distance[x, y])] for x, y in self._edges[0].tolist()]}
 
     def for_prior(self, prior: Prior) -> MetricPrivacy:
         """The same with the (N, N) distances of the prior's letters.
@@ -117,26 +121,32 @@ class MetricPrivacy(RatioRequirement):
         self.for_prior(prior)
 
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        assert isinstance(self.distance, np.ndarray)
         if not len(log_ratios):
             return {"metric": 0.0}
-        lengths = self.distance[ratios.above, ratios.below]
+        lengths = np.tile(self._edges[1], 2)
         return {"metric": max(0.0, float((log_ratios / lengths[:, None]).max()))}
 
     def ratios(self, weights: Any) -> Ratios:
-        if not isinstance(self.distance, np.ndarray):
-            raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
-        edges = _edges(self.distance)
+        edges, lengths = self._edges
         both = np.vstack([edges, edges[:, ::-1]])
-        lengths = self.distance[both[:, 0], both[:, 1]]
         return Ratios(
             size=len(weights),
             rows=np.zeros((0, len(weights)), dtype=weights.dtype),
             scales=np.zeros(0, dtype=weights.dtype),
             above=both[:, 0],
             below=both[:, 1],
-            exponents=np.minimum(np.nextafter(self.epsilon * lengths, 0.0), LARGEST_RATIO_EXPONENT),
+            exponents=np.minimum(
+                np.nextafter(self.epsilon * np.tile(lengths, 2), 0.0), LARGEST_RATIO_EXPONENT
+            ),
         )
+
+    @cached_property
+    def _edges(self) -> tuple[IntArray, FloatArray]:
+        """(K, 2) the pairs that enter the program, and (K,) their lengths."""
+        if not isinstance(self.distance, np.ndarray):
+            raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
+        edges = _edges(self.distance)
+        return edges, _lengths(self.distance, edges)
 
     def __repr__(self) -> str:
         return f"MetricPrivacy(epsilon={self.epsilon})"
@@ -194,3 +204,22 @@ def _edges(distance: FloatArray) -> IntArray:
         over[middle, :] = over[:, middle] = np.inf
         implied |= over <= distance * (1 + _IMPLIED)
     return np.argwhere(np.tril((distance < _NO_WAY) & ~implied, -1))
+
+
+def _lengths(distance: FloatArray, edges: IntArray) -> FloatArray:
+    """(K,) lengths of the edges, along which no way is longer than the distance of its ends.
+
+    They are the distances, all shorter by the same share where ways that are a little longer than the
+    distance of their ends were taken to imply it, or where sums of distances may be rounded.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import shortest_path
+
+    n, lengths = len(distance), distance[edges[:, 0], edges[:, 1]]
+    asked = (distance < _NO_WAY) & (distance > 0)
+    whole = np.array_equal(distance[asked], np.rint(distance[asked]))
+    if not len(edges) or (whole and distance[asked].max() < _LARGEST_WHOLE):
+        return np.asarray(lengths)
+    ways = shortest_path(csr_array((lengths, (edges[:, 0], edges[:, 1])), (n, n)), directed=False)
+    share = min(1.0, float((distance[asked] / ways[asked]).min()))
+    return np.asarray(lengths * (share * (1 - (n + 2) * float(np.finfo(float).eps))))

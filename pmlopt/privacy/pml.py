@@ -154,6 +154,10 @@ class PML(Requirement):
             return priors.relaxation(prior.pmf, gains, self._keep)
         return float(top_mean(prior.pmf, gains, math.exp(-min(self.epsilon, prior.max_leakage))).max())
 
+    @property
+    def has_ratios(self) -> bool:
+        return self.over is None
+
     def ratios(self, weights: Any) -> Ratios | None:
         return None if self.over is not None else mean_ratios(weights, np.array(self.epsilon))
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 class RatioRequirement(Requirement):
     """A requirement that is a list of ratio bounds `<num_k, v> <= e^(eps_k) <den_k, v>` on each column v."""
 
+    @property
+    def has_ratios(self) -> bool:
+        return True
+
     @abstractmethod
     def ratios(self, weights: Any) -> Ratios:
         """The pairs, for a prior proportional to (N,) weights: floats, or whole numbers as objects."""

@@ -36,6 +36,9 @@ _OPTIONS: dict[str, float | str] = {
     "dual_feasibility_tolerance": 1e-10,
 }
 
+_NOTHING = 1e-14
+"""A pair whose sides differ by no more than this share of them bounds nothing in floats."""
+
 _SINGULAR = 1e-300
 """Minors below this are zero: the equations of a basis depend on one another."""
 
@@ -85,6 +88,8 @@ class Ratios:
 
     def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold."""
+        if not len(self.exponents):
+            return 0 * matrix.max(axis=0)
         sides, scales = self.sides(matrix), np.append(np.ones(self.size, dtype=int), self.scales)
         factors = [power(exponent) for exponent in self.exponents.tolist()]
         upper = np.array([f.numerator if isinstance(f, Fraction) else f for f in factors])
@@ -99,6 +104,13 @@ class Ratios:
 
         every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._floats)], format="csr")
         return every[self.above], every[self.below]
+
+    @property
+    def room(self) -> float:
+        """By how much, in nats, a constant column is within every pair; inf where there is none."""
+        above, below = (side.sum(axis=1) for side in self.differences)
+        with np.errstate(divide="ignore"):
+            return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
 
     def declare(self, mechanism: cp.Variable, factor: Callable[[float], float]) -> tuple[Any, Any]:
         """The pairs on a cvxpy variable: the constraint, and the variable of the products, if there are any.
@@ -134,17 +146,21 @@ class Ratios:
         """
         from scipy import sparse
 
+        if not len(self.exponents):
+            return float(gains.max())
         above, below = self.differences
-        pairs = (above - sparse.diags_array(np.exp(self.exponents)) @ below).tocsr()
+        factors = sparse.diags_array(np.exp(self.exponents))
+        pairs, sizes = (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
         unit = abs(pairs).max(axis=1).toarray().ravel()
-        pairs = (sparse.diags_array(1 / unit) @ pairs).tocsr()
-        lifts = (pairs @ sparse.diags_array(1 / p)).tocsc()
+        told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()  # else the two sides are the same
+        scaled = sparse.diags_array(1 / unit[told])
+        lifts, terms = ((scaled @ rows[told] @ sparse.diags_array(1 / p)).tocsc() for rows in (pairs, sizes))
         scale = float(np.abs(gains).max()) or 1.0
         best = -np.inf
         for column, weights in zip(gains.T, _multipliers(lifts, gains / scale), strict=True):
             bounds = column - scale * (weights @ lifts)
-            terms = np.abs(column) + scale * (weights @ abs(lifts))
-            best = max(best, float((bounds + rounding_of(len(unit), 1.0) * terms).max()))
+            rounding = rounding_of(len(unit), 1.0) * (np.abs(column) + scale * (weights @ terms))
+            best = max(best, float((bounds + rounding).max()))
         return best
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:

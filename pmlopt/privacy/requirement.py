@@ -76,6 +76,11 @@ class Requirement(ABC):
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """The values that the variables brought by `constraints` take at a given matrix."""
 
+    @property
+    def has_ratios(self) -> bool:
+        """Whether the bound is a list of ratio bounds, so that `ratios` gives it."""
+        return False
+
     def ratios(self, weights: Any) -> Ratios | None:
         """The bound as a list of ratio bounds on each column; None where it is none.
 
@@ -174,7 +179,11 @@ class Conjunction(Requirement):
 
     @property
     def sharp(self) -> bool:
-        return all(part.ratios(np.ones(1)) is not None for part in self.parts)
+        return self.has_ratios
+
+    @property
+    def has_ratios(self) -> bool:
+        return all(part.has_ratios for part in self.parts)
 
     @property
     def scope(self) -> str:
@@ -224,9 +233,9 @@ class Conjunction(Requirement):
         return ratios
 
     def ratios(self, weights: Any) -> Ratios | None:
-        lists = [part.ratios(weights) for part in self.parts]
-        known = [one for one in lists if one is not None]
-        return together(known) if len(known) == len(lists) else None
+        if not self.has_ratios:
+            return None
+        return together([one for part in self.parts if (one := part.ratios(weights)) is not None])
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))

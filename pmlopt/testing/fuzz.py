@@ -21,7 +21,7 @@ import numpy as np
 
 from pmlopt.errors import PmloptError
 from pmlopt.result import Result
-from pmlopt.testing import random_designs, random_releases
+from pmlopt.testing import random_designs, random_ratios, random_releases
 from pmlopt.testing.random_designs import FalseClaimError
 
 
@@ -44,6 +44,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "record-leakage": random_releases.record_leakage,
     "trade-off": random_releases.tradeoff,
     "worst-case": random_designs.worst_case,
+    "ratios": random_ratios.ratios,
 }
 
 

@@ -16,6 +16,8 @@ from pmlopt.arrays import FloatArray
 from pmlopt.prior import Prior
 
 Weights = list[Fraction]
+Pair = tuple[list[Fraction], list[Fraction], Fraction]
+"""The numerator and the denominator of a ratio bound, and its epsilon."""
 
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 """The least tolerances that HiGHS takes."""
@@ -53,7 +55,30 @@ def ratio_of_entries(matrix: FloatArray) -> Fraction | None:
     return largest
 
 
-def at_most_exp(ratio: Fraction, epsilon: float) -> bool:
+def meets_pairs(pairs: list[Pair], matrix: FloatArray) -> bool:
+    """Whether `<above, v> <= e^epsilon <below, v>` for each pair and column, in fractions."""
+    for column in zip(*matrix.tolist(), strict=True):
+        entries = [Fraction(v) for v in column]
+        for above, below, epsilon in pairs:
+            up = sum((a * v for a, v in zip(above, entries, strict=True)), Fraction(0))
+            down = sum((b * v for b, v in zip(below, entries, strict=True)), Fraction(0))
+            if up > down and (down == 0 or not at_most_exp(up / down, epsilon)):
+                return False
+    return True
+
+
+def log_excess(pairs: list[Pair], matrix: FloatArray) -> float:
+    """By how much, in nats, the worst pair exceeds its epsilon, in floats; negative where all hold."""
+    worst = -math.inf
+    for above, below, epsilon in pairs:
+        up, down = np.array(above, dtype=float) @ matrix, np.array(below, dtype=float) @ matrix
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(up > 0, np.log(up) - np.log(down), -np.inf)
+        worst = max(worst, float(ratios.max()) - float(epsilon))
+    return worst
+
+
+def at_most_exp(ratio: Fraction, epsilon: float | Fraction) -> bool:
     """Whether a ratio is at most e^epsilon: below Taylor's series so far, which is below e^epsilon.
 
     True is a proof; the series is summed until what is left is below 1e-40 of it.
@@ -157,6 +182,21 @@ def largest_gain_ldp(p: FloatArray, epsilon: float, gains: FloatArray) -> float:
             row[x, y], row[other, y] = 1, -math.exp(epsilon)
             rows.append(row.ravel())
     return _optimum(p, gains, np.array(rows).reshape(-1, n * m))
+
+
+def largest_gain_ratios(p: FloatArray, pairs: list[Pair], gains: FloatArray) -> float:
+    """The same within ratio bounds: `<above, v> <= e^epsilon <below, v>` for each pair and column v.
+
+    A bound that every column meets, for its largest numerator is that small, is left out.
+    """
+    n, m = gains.shape
+    rows = []
+    for above, below, epsilon in pairs:
+        factor = math.exp(min(float(epsilon), 100.0))
+        row = np.array(above, dtype=float) - factor * np.array(below, dtype=float)
+        if (row > 0).any():
+            rows.append(np.kron(row / np.abs(row).max(), np.eye(m)))
+    return _optimum(p, gains, np.vstack(rows) if rows else np.zeros((0, n * m)))
 
 
 def _optimum(p: FloatArray, gains: FloatArray, rows: FloatArray) -> float:

@@ -76,10 +76,10 @@ def linear(rng: np.random.Generator) -> Result[Any]:
     """A design with a random gain under PML."""
     prior = random_prior(rng)
     epsilon = random_epsilon(rng, prior)
-    gains = _gains(rng, prior.size)
+    gains = random_gains(rng, prior.size)
     result = solve(design(prior, PML(epsilon), ExpectedGain(gains), gains.shape[1]))
     _check_level(result, exact_ratio([weights_of(prior)], result.mechanism.matrix), epsilon)
-    _check_gain(result, largest_gain([prior.pmf], epsilon, gains), gains, prior)
+    check_gain(result, largest_gain([prior.pmf], epsilon, gains), gains, prior)
     return result
 
 
@@ -95,27 +95,27 @@ def robust(rng: np.random.Generator) -> Result[Any]:
     else:
         laws = [center.pmf, *rng.dirichlet(np.full(n, 3.0), 2)]
         priors = Vertices(laws)
-    epsilon, gains = float(rng.uniform(0.05, 3)), _gains(rng, n)
+    epsilon, gains = float(rng.uniform(0.05, 3)), random_gains(rng, n)
     result = solve(design(center, PML(epsilon, over=priors), ExpectedGain(gains), gains.shape[1]))
     if isinstance(priors, Vertices):
         exact = [[w / sum(map(Fraction, law)) for w in map(Fraction, law)] for law in laws]
         _check_level(result, exact_ratio(exact, result.mechanism.matrix), epsilon)
     demand(result.certificate.verify(), "the exact check fails")
     best = max(largest_gain([center.pmf, *laws], epsilon, gains), -math.inf)
-    _check_gain(result, best, gains, center)
+    check_gain(result, best, gains, center)
     return result
 
 
 def local(rng: np.random.Generator) -> Result[Any]:
     """A design with a random gain under LDP."""
     prior = random_prior(rng)
-    epsilon, gains = float(rng.choice([0.0, rng.uniform(0, 5)])), _gains(rng, prior.size)
+    epsilon, gains = float(rng.choice([0.0, rng.uniform(0, 5)])), random_gains(rng, prior.size)
     result = solve(design(prior, LDP(epsilon), ExpectedGain(gains), gains.shape[1]))
     ratio = ratio_of_entries(result.mechanism.matrix)
     if ratio is None:
         raise FalseClaimError("an LDP mechanism has a zero beside a positive entry")
     _check_level(result, ratio, epsilon)
-    _check_gain(result, largest_gain_ldp(prior.pmf, epsilon, gains), gains, prior)
+    check_gain(result, largest_gain_ldp(prior.pmf, epsilon, gains), gains, prior)
     return result
 
 
@@ -185,7 +185,8 @@ def worst_case(rng: np.random.Generator) -> Result[Any]:
     return result
 
 
-def _gains(rng: np.random.Generator, size: int) -> FloatArray:
+def random_gains(rng: np.random.Generator, size: int) -> FloatArray:
+    """Gains of one to five outputs, of any size from 1e-3 to 1e3."""
     scale = 10.0 ** rng.integers(-3, 4)
     return np.asarray(scale * rng.normal(size=(size, int(rng.integers(1, 6)))))
 
@@ -199,7 +200,7 @@ def _check_level(result: Result[Any], ratio: Any, epsilon: float) -> None:
     demand(result.certificate.verify(), "the exact check fails on what is returned")
 
 
-def _check_gain(result: Result[Any], best: float, gains: FloatArray, prior: Prior) -> None:
+def check_gain(result: Result[Any], best: float, gains: FloatArray, prior: Prior) -> None:
     """Value and bound on the two sides of an independent optimum, value as the matrix says."""
     size = float(np.abs(gains).max()) or 1.0
     own = float((prior.pmf[:, None] * gains * result.mechanism.matrix).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
@@ -152,6 +153,22 @@ class TestMetric:
             solve(design(prior, matrix, gain)).value, abs=1e-9
         )
 
+    def test_one_letter_has_nothing_to_hide(self) -> None:
+        for utility in (ExpectedGain([[1.0, 3.0]]), MutualInformation()):
+            result = solve(design([1.0], MetricPrivacy(0.5, [[0]]), utility))
+            assert result.certificate.verify()
+            assert result.gap <= 1e-9
+
+    def test_a_way_that_is_a_little_longer_than_the_distance_of_its_ends(self) -> None:
+        """The pair of ends is left out, and the steps between them are shorter for it."""
+        short = 2 * (1 - 6e-13)
+        distance = np.array([[0, 1, short], [1, 0, 1], [short, 1, 0]])
+        privacy = MetricPrivacy(1.0, distance)
+        ratios = privacy.ratios(np.full(3, 1 / 3))
+        assert len(ratios.exponents) == 4
+        assert 2 * Fraction(ratios.exponents.max()) <= Fraction(short)
+        assert ratios.exponents.min() >= 1 - 1e-12
+
     def test_a_matrix_may_be_laid_out_by_columns(self) -> None:
         ways = np.asfortranarray(np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))))
         assert np.array_equal(np.asarray(MetricPrivacy(0.5, ways).distance), ways)
@@ -207,6 +224,27 @@ class TestFunnel:
         secret = Secret(np.random.default_rng(6).dirichlet(np.ones(120)).reshape(2, 60))
         result = solve(design(secret.prior, PML(0.1, about=secret), MutualInformation()), gap=1e-8)
         assert result.status.value == "optimal"
+
+
+@pytest.mark.parametrize("utility", [MutualInformation(), ExpectedLoss(hamming)], ids=["convex", "linear"])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-8])
+def test_a_tiny_level_costs_no_more_than_it_must(epsilon: float, utility: Any) -> None:
+    secret = Secret(np.random.default_rng(7).dirichlet(np.ones(15)).reshape(3, 5))
+    for privacy in (Pufferfish(epsilon, secret), PML(epsilon, about=secret) & PML(0.6)):
+        result = solve(design(secret.prior, privacy, utility))
+        assert result.certificate.verify()
+        assert result.gap <= 1e-6
+
+
+def test_a_level_of_zero_that_no_floats_meet_is_said_and_no_error() -> None:
+    secret = Secret(np.random.default_rng(7).dirichlet(np.ones(15)).reshape(3, 5))
+    gain = ExpectedGain(np.random.default_rng(8).normal(size=(5, 3)))
+    result = solve(design(secret.prior, PML(0.0, about=secret), gain))
+    near = solve(design(secret.prior, PML(1e-9, about=secret), gain))
+    assert result.certificate.verify()
+    assert result.status.value == "unproved"
+    assert result.value <= near.value <= result.bound + 1e-6
+    assert near.gap <= 1e-5
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,10 @@ from pmlopt.testing.independent import (
     at_most_exp,
     entropy,
     exact_ratio,
+    largest_gain_ratios,
     leaking_mass,
+    log_excess,
+    meets_pairs,
     rows_sum_to_one,
     weights_of,
 )
@@ -112,6 +115,17 @@ def test_levels_are_decided_as_fractions() -> None:
     assert not at_most_exp(Fraction(2**60 + 1, 2**60), 0.0)
     assert rows_sum_to_one(np.array([[0.5, 0.5]]))
     assert not rows_sum_to_one(np.array([[0.1, 0.2, 0.7]]))
+
+
+def test_pairs_are_decided_as_fractions() -> None:
+    one, zero, half = Fraction(1), Fraction(0), Fraction(1, 2)
+    pair = ([one, zero], [half, half], Fraction(0.4054651081081644))  # PML of the first letter, log 1.5
+    column = np.array([[0.75], [0.25]])
+    assert meets_pairs([pair], column)
+    assert not meets_pairs([(pair[0], pair[1], Fraction(0.4054651081081643))], column)
+    assert log_excess([pair], column) == pytest.approx(0.0, abs=1e-15)
+    told = largest_gain_ratios(np.array([0.5, 0.5]), [pair], np.eye(2))
+    assert told == pytest.approx(5 / 6)  # by the columns (1, 1/3) and (0, 2/3)
 
 
 def test_weights_are_the_counts_or_the_floats() -> None:
