@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.exact.repair import repair
+from pmlopt.exact.polish import polished_repair
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.linear.added_constraints import lagrangian, unit
 from pmlopt.programs.linear.certificate import LinearCertificate
@@ -31,7 +31,7 @@ def certify_linear(
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
-    fixed = repair(program.prior, program.privacy, matrix)
+    fixed = polished_repair(program.prior, program.privacy, matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals = _with_added(program, fixed.matrix)
     rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers))

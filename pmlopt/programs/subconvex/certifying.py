@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.exact.repair import repair
+from pmlopt.exact.polish import polished_repair
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign
@@ -32,7 +32,7 @@ def certify_columns(
     """
     if program.outputs is not None:  # the outputs that the optimum does not need never occur
         matrix = np.pad(matrix, ((0, 0), (0, len(program.outputs) - matrix.shape[1])))
-    fixed = repair(program.prior, program.privacy, matrix, noise=0.0)
+    fixed = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     value = program.utility.value(program.prior, mechanism)
     closed = program.space.closed_bound[1]
