@@ -71,6 +71,24 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "information": Benchmark(
         "mutual information against epsilon, Adult data", *drawn("information", "--points", "4")
     ),
+    "about_secrets": Benchmark(
+        "the privacy funnel for several secrets, and metric privacy beside all pairs",
+        *drawn(
+            "secrets",
+            "--points",
+            "4",
+            "--sizes",
+            "5",
+            "--repeats",
+            "1",
+            "--large",
+            "12",
+            "--grid",
+            "3",
+            "--letters",
+            "10",
+        ),
+    ),
     "worst_case": Benchmark(
         "song2026worstcase, Figures 1 to 3, and what the optimum costs",
         *drawn(
