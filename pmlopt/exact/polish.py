@@ -80,7 +80,10 @@ def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArr
         held |= broken
         if (held.sum() + len(matrix)) * len(entries) > LARGEST_SYSTEM:
             return None
-        moved = _nearest(moved, entries, pairs, held, 2 * margin)
+        try:
+            moved = _nearest(moved, entries, pairs, held, 2 * margin)
+        except np.linalg.LinAlgError:
+            return None
     met = (moved >= 0).all() and np.abs(moved.sum(axis=1) - 1).max() <= ROW_TOLERANCE
     return moved if met else None
 
@@ -94,8 +97,10 @@ def _nearest(moved: FloatArray, entries: Any, pairs: FloatArray, held: Any, marg
         np.arange(len(moved))[:, None] == rows,
     ])  # fmt: skip
     right = np.append((-margin - pairs @ moved)[held], 1 - moved.sum(axis=1))
-    unit = np.abs(system).max(axis=1, initial=1e-300)
-    change = np.linalg.lstsq(system / unit[:, None], right / unit, rcond=None)[0]
+    unit = np.abs(system).max(axis=1, initial=0.0)
+    told = unit > 0  # a pair of entries that are all zero stays as it is
+    scaled, wanted = system[told] / unit[told, None], right[told] / unit[told]
+    change = np.linalg.lstsq(scaled, wanted, rcond=None)[0]
     found = moved.copy()
     found[rows, columns] += change
     return found
