@@ -58,7 +58,7 @@ def alternating(
     check_listed(channel.query)
     deadline = math.inf if options.time_limit is None else begin + options.time_limit
     table = channel.table()
-    climb = Climb(table, channel.rows[table], entropy, options.tolerance)
+    climb = Climb(table, channel.rows[table], entropy, options.tolerance, deadline)
     random = np.random.default_rng(seed)
     found: list[LocalOptimum] = []
     while len(found) < restarts and (not found or time.perf_counter() < deadline):
@@ -78,7 +78,7 @@ def alternating(
     )
     return Found(
         certificate=certificate,
-        finished=len(found) == restarts,
+        finished=len(found) == restarts and time.perf_counter() < deadline,
         message=f"ended at the best of {len(found)} starts",
         detail=f"the best of {len(found)} starts",
         iterations=len(found),
@@ -96,12 +96,14 @@ class Climb:
         rows: (k_1, ..., k_n, M) its row.
         entropy: b, in nats.
         tolerance: the rise of the leakage in a round, in nats, at which to stop.
+        deadline: of `time.perf_counter`, after which the step under way is the last.
     """
 
     table: IntArray
     rows: FloatArray
     entropy: float
     tolerance: float
+    deadline: float = math.inf
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
         """From one random prior to where no record's step gains."""
@@ -112,6 +114,8 @@ class Climb:
                 tried = self._steps(best.prior, record)
                 if tried.value > best.value:
                     best = tried
+                if time.perf_counter() >= self.deadline:
+                    return best
             if best.value - last < self.tolerance:
                 break
         return best

@@ -12,7 +12,7 @@ from oracles.designs import FloatArray
 from oracles.record_steps import entropy_program, marginal_program, simplex_program
 from strategies import MODEST
 
-from pmlopt import Alternating, Result, queries, record_leakage, solve
+from pmlopt import Alternating, Result, Status, queries, record_leakage, solve
 from pmlopt.errors import PrivacyError, QueryError, SolverUnavailableError
 from pmlopt.measures import channel_capacity
 from pmlopt.mechanism import MechanismLike
@@ -270,3 +270,11 @@ def test_the_best_rows_one_by_one_are_not_the_best_together() -> None:
         stuck = (table == table.max(axis=0)) & (table == table.max(axis=1)[:, None])
         found += bool((stuck & (table < table.max() - 1e-9)).any())
     assert found >= 10
+
+
+def test_the_time_limit_ends_it_between_two_steps() -> None:
+    program = record_leakage(queries.ModularSum(10, 2), [[0.8, 0.2], [0.3, 0.7]], 5.0)
+    result = solve(program, Alternating(restarts=50), time_limit=1e-3)
+    assert result.status is Status.STOPPED
+    assert result.iterations == 1
+    assert 0 < result.value <= solve(program).bound + 1e-12
