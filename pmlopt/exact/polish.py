@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.exact.repair import LARGEST_USUAL_MIXING, NOISE_THRESHOLD, Repair, repair
+from pmlopt.exact.repair import (
+    LARGEST_SINGLE_MIXING,
+    LARGEST_USUAL_MIXING,
+    NOISE_THRESHOLD,
+    Repair,
+    repair,
+)
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 
@@ -27,7 +34,7 @@ ROUNDING = 4 * float(np.finfo(float).eps)
 def polished_repair(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD
 ) -> Repair:
-    """The repair of a matrix; where much had to be mixed in, of the polished one, if that is better.
+    """The repair of a matrix; where much was mixed in, of the polished one, if that is near and better.
 
     Args:
         prior: N letters.
@@ -42,9 +49,12 @@ def polished_repair(
     if fixed.theta <= LARGEST_USUAL_MIXING:
         return fixed
     near = polished(prior, privacy, np.where(matrix > noise, matrix, 0.0))
-    if near is None:
+    if near is None or np.abs(near - matrix).max() > LARGEST_SINGLE_MIXING:
         return fixed
-    return min(fixed, repair(prior, privacy, near, noise=0.0), key=lambda found: found.theta)
+    better = repair(prior, privacy, near, noise=0.0)
+    if better.theta >= fixed.theta:
+        return fixed
+    return replace(better, shift=float(np.abs(better.matrix - matrix).max()))
 
 
 def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
