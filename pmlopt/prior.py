@@ -201,6 +201,21 @@ class Prior:
         return -math.log(float(self.pmf.min()))
 
     @property
+    def record(self) -> dict[str, Any]:
+        """The prior as plain data: labels, probabilities, and the counts and samples behind them, or None.
+
+        Examples:
+            >>> Prior.from_counts({"low": 3, "high": 1}).record["counts"]
+            [3, 1]
+        """
+        return {
+            "labels": list(self.labels),
+            "probabilities": self.probabilities.tolist(),
+            "counts": None if self.counts is None else list(self.counts),
+            "samples": self.samples,
+        }
+
+    @property
     def weights(self) -> tuple[int, ...]:
         """N positive integers whose ratios are exactly those of the prior.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.arrays import FloatArray, Label
 from pmlopt.errors import MechanismError
 from pmlopt.exact.rationals import holds_exactly, snap
 from pmlopt.mechanism import Mechanism
@@ -41,6 +43,20 @@ class Repair:
     dropped: tuple[int, ...]
     shift: float
 
+    @classmethod
+    def between(cls, before: FloatArray, after: FloatArray, theta: float) -> Repair:
+        """What turned one matrix into another, a share theta of one law mixed in on the way."""
+        dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
+        return cls(after, theta, tuple(int(y) for y in dropped), float(np.abs(after - before).max()))
+
+    def record(self, outputs: Sequence[Label]) -> dict[str, Any]:
+        """What was done as plain data, the outputs by their labels."""
+        return {
+            "theta": self.theta,
+            "dropped_outputs": [outputs[y] for y in self.dropped],
+            "largest_change": self.shift,
+        }
+
 
 def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD) -> Repair:
     """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
@@ -68,9 +84,7 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
         theta, candidate = min(
             (theta, candidate), _repaired(prior, privacy, matrix, 0.0), key=lambda found: found[0]
         )
-    dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (candidate.max(axis=0) == 0))
-    shift = float(np.abs(candidate - matrix).max())
-    return Repair(candidate, theta, tuple(int(y) for y in dropped), shift)
+    return Repair.between(matrix, candidate, theta)
 
 
 def roughly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:

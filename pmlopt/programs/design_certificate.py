@@ -88,22 +88,13 @@ class DesignCertificate(Certificate):
             "value": self.value,
             "bound": finite(self.bound),
             "gap": finite(self.gap),
-            "prior": {
-                "labels": list(self.prior.labels),
-                "probabilities": self.prior.probabilities.tolist(),
-                "counts": None if self.prior.counts is None else list(self.prior.counts),
-                "samples": self.prior.samples,
-            },
+            "prior": self.prior.record,
             "bound_from": {
                 "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
                 **self.bound_record(),
             },
             "residuals": dict(self.residuals),
-            "repair": {
-                "theta": self.repair.theta,
-                "dropped_outputs": [self.mechanism.outputs[y] for y in self.repair.dropped],
-                "largest_change": self.repair.shift,
-            },
+            "repair": self.repair.record(self.mechanism.outputs),
             "denominator": GRID,
             "verified_exactly": self.verify(),
         }

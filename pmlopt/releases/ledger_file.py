@@ -39,11 +39,8 @@ def write(path: str | os.PathLike[str], state: LedgerFile) -> None:
     about: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "labels": list(prior.labels),
+        **prior.record,
         "unnamed": isinstance(prior.labels, Positions),
-        "probabilities": prior.probabilities.tolist(),
-        "samples": prior.samples,
-        "counts": None if prior.counts is None else list(prior.counts),
         "total": state.total,
         "releases": state.releases,
     }

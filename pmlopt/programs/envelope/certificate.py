@@ -173,12 +173,7 @@ def _all_priors(exact: RationalMechanism, over: PriorSet | None) -> RationalMech
 def _given(prior: Prior, over: PriorSet | None, attack: Mechanism) -> dict[str, Any]:
     """The priors and the attack as plain data."""
     return {
-        "prior": {
-            "labels": list(prior.labels),
-            "probabilities": prior.probabilities.tolist(),
-            "counts": None if prior.counts is None else list(prior.counts),
-            "samples": prior.samples,
-        },
+        "prior": prior.record,
         "over": None if over is None else {**over.record, "delta": over.delta},
         "attack": {"outputs": list(attack.outputs), "matrix": attack.matrix.tolist()},
     }

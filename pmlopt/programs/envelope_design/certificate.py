@@ -93,12 +93,7 @@ class EnvelopeDesignCertificate(Certificate):
             "value": self.value,
             "bound": finite(self.bound),
             "gap": finite(self.gap),
-            "prior": {
-                "labels": list(self.prior.labels),
-                "probabilities": self.prior.probabilities.tolist(),
-                "counts": None if self.prior.counts is None else list(self.prior.counts),
-                "samples": self.prior.samples,
-            },
+            "prior": self.prior.record,
             "margins": self.margins.tolist(),
             "bound_from": {
                 "letters": self.proof.letters.tolist(),
@@ -106,11 +101,7 @@ class EnvelopeDesignCertificate(Certificate):
                 "multipliers": self.proof.rows.tolist(),
                 "thresholds": self.proof.thresholds.tolist(),
             },
-            "repair": {
-                "theta": self.repair.theta,
-                "dropped_outputs": [self.mechanism.outputs[y] for y in self.repair.dropped],
-                "largest_change": self.repair.shift,
-            },
+            "repair": self.repair.record(self.mechanism.outputs),
             "denominator": GRID,
             "verified_exactly": self.verify(),
         }

@@ -93,8 +93,7 @@ def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -
         if min(theta for theta, _ in found) == 0:
             break
     theta, best = min(found, key=lambda pair: pair[0])
-    dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (best.max(axis=0) == 0))
-    return Repair(best, theta, tuple(int(y) for y in dropped), float(np.abs(best - matrix).max()))
+    return Repair.between(matrix, best, theta)
 
 
 def _mixed(

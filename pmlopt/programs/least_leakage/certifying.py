@@ -47,7 +47,6 @@ def certify_level(
         key=lambda found: found[0],
     )
     value = privacy.epsilon
-    dropped = np.flatnonzero((matrix.max(axis=0) > 0) & (exact.max(axis=0) == 0))
     return LevelCertificate(
         prior=prior,
         privacy=privacy,
@@ -62,7 +61,7 @@ def certify_level(
             "forbidden": float(exact[~program.allowed].max(initial=0.0)),
             "expected": program.short(exact),
         },
-        repair=Repair(exact, 0.0, tuple(int(y) for y in dropped), float(np.abs(exact - matrix).max())),
+        repair=Repair.between(matrix, exact, 0.0),
         allowed=program.allowed,
         floor=program.floor,
         weight=best.floor,
