@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,15 @@ class Options:
         if self.time_limit is None:
             return self
         return Options(self.time_limit - (time.perf_counter() - begin), self.tolerance)
+
+    def deadline(self, begin: float, share: float = 1.0) -> float:
+        """The reading of `time.perf_counter` when a share of the time is over; infinite without a limit."""
+        return math.inf if self.time_limit is None else begin + share * self.time_limit
+
+
+def seconds_until(deadline: float, least: float = 0.0) -> float | None:
+    """What is left until a deadline, `least` where it is less; None where there is no deadline."""
+    return None if math.isinf(deadline) else max(least, deadline - time.perf_counter())
 
 
 def options_of(time_limit: float | None, tolerance: float) -> Options:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -238,8 +237,3 @@ def _proof(root: Box) -> BoxProof:
             rows.append(box.rows)
             thresholds.append(box.thresholds)
     return BoxProof(np.array(letters), np.array(cuts), np.array(rows), np.array(thresholds))
-
-
-def deadline(options: Options) -> float | None:
-    """The reading of the clock at which the time is over."""
-    return None if options.time_limit is None else time.perf_counter() + options.time_limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from scipy import sparse
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.highs import columnwise, limits, loaded, state_of
-from pmlopt.backends.outcome import Options
+from pmlopt.backends.outcome import Options, seconds_until
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +47,10 @@ class MarginPrograms:
         pmf: (N,) the prior.
         gains: (N, M).
         delta: the probability.
-        deadline: the reading of `time.perf_counter` after which no program is solved, or None.
+        deadline: the reading of `time.perf_counter` after which no program is solved.
     """
 
-    def __init__(
-        self, pmf: FloatArray, gains: FloatArray, delta: float, deadline: float | None = None
-    ) -> None:
+    def __init__(self, pmf: FloatArray, gains: FloatArray, delta: float, deadline: float = math.inf) -> None:
         n, m = gains.shape
         self.gains, self.solved, self._deadline = gains, 0, deadline
         self.shape, self._pmf = (n, m), pmf
@@ -78,7 +77,7 @@ class MarginPrograms:
     @property
     def late(self) -> bool:
         """Whether the time is over."""
-        return self._deadline is not None and time.perf_counter() >= self._deadline
+        return time.perf_counter() >= self._deadline
 
     def solve(
         self,
@@ -118,7 +117,7 @@ class MarginPrograms:
         upper[-1] = upper[-1] if delta is None else delta
         sides = self._row_lower, upper
         model = columnwise(self._costs, bounds, sides, (matrix.indptr, matrix.indices, matrix.data))
-        left = None if self._deadline is None else max(1e-3, self._deadline - time.perf_counter())
+        left = seconds_until(self._deadline, least=1e-3)
         solver = loaded(model, {"solver": "simplex", **limits(Options(left, options.tolerance))})
         if self._basis is not None:
             solver.setBasis(self._basis)

@@ -13,7 +13,7 @@ from pmlopt.backends.outcome import Options
 from pmlopt.errors import ProgramError
 from pmlopt.mechanism import as_mechanism, paired
 from pmlopt.programs.envelope_design.box_proof import BoxProof, trivial_proof
-from pmlopt.programs.envelope_design.branch_and_bound import deadline, search_margins
+from pmlopt.programs.envelope_design.branch_and_bound import search_margins
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.certifying import certify_design, margins_of, within
 from pmlopt.programs.envelope_design.margin_ascent import Ascent
@@ -53,7 +53,7 @@ class BranchAndBound(Method[EnvelopeDesign, MarginStart, EnvelopeDesignCertifica
     ) -> Found[EnvelopeDesignCertificate]:
         """Search, repair and certify; `iterations` counts the linear programs."""
         begin = time.perf_counter()
-        programs = MarginPrograms(program.span.pmf, program.gains, program.delta, deadline(options))
+        programs = MarginPrograms(program.span.pmf, program.gains, program.delta, options.deadline(begin))
         try:
             found = search_margins(
                 programs, program.span, start.margins, program.allowed_gap(options.tolerance) / 2, options

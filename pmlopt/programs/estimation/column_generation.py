@@ -63,7 +63,7 @@ class Generated:
 
 def generate(program: EstimationDesign, options: Options) -> Generated:
     """Weigh some columns, add those of the list that would lower the error most, until none would."""
-    begin = time.perf_counter()
+    deadline = options.deadline(time.perf_counter())
     columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
     chosen, steps, message = _start(columns.exact), 0, "the rounds are used up"
     largest, proof = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p)))
@@ -86,7 +86,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
             return Generated(matrix, *proof, True, "no column is left", steps)
         used = chosen[found.weights > IDLE] if len(excess) > FEW else chosen
         chosen = np.concatenate([used, added])
-        if options.time_limit is not None and time.perf_counter() - begin > options.time_limit:
+        if time.perf_counter() >= deadline:
             message = "the time is over"
             break
     return Generated(matrix, *proof, False, message, steps)
@@ -98,7 +98,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     Raises:
         MethodError: the weights do not make a mechanism.
     """
-    begin = time.perf_counter()
+    deadline = options.deadline(time.perf_counter())
     prior, privacy, p = program.prior, program.privacy, program.prior.pmf
     assert isinstance(privacy, LDP)
     ratio, allowed = math.exp(privacy.epsilon), program.allowed_gap(options.tolerance)
@@ -118,7 +118,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
         error = program.utility.value(prior, matrix)
         finished = not len(added) or last - error < STALLED * program.scale
         last = error
-        late = options.time_limit is not None and time.perf_counter() - begin > options.time_limit
+        late = time.perf_counter() >= deadline
         if finished or late:
             break
         more = ratio_columns(prior, privacy, moved[added])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
+from pmlopt.backends.outcome import Options, seconds_until
 from pmlopt.backends.two_sided_search import TIME
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
@@ -52,7 +52,7 @@ MET, STALLED = "both ends meet", "nothing improves"
 Ask = Callable[[float, float | None], Asked]
 """The program at a share, within so many seconds; an ArithmeticError where the solver fails."""
 
-Closing = Callable[["Ends", float, float | None], tuple[str, int]]
+Closing = Callable[["Ends", float, float], tuple[str, int]]
 """What closes the ends to a gap before a time: how it ended, and its iterations."""
 
 
@@ -102,7 +102,7 @@ class Ends:
         if upper < self.upper:
             self.upper, self.proof = upper, proof
 
-    def close(self, ask: Ask, enough: float, end: float | None, first: float = math.inf) -> str:
+    def close(self, ask: Ask, enough: float, deadline: float, first: float = math.inf) -> str:
         """Ask programs until the ends are near enough, or a limit is reached; returns how it ended.
 
         The first is asked at the proved end, each later one by a hair above the root of the last tangent, as
@@ -113,7 +113,7 @@ class Ends:
         Args:
             ask: the program.
             enough: the gap, in nats.
-            end: when the time is over, by `time.perf_counter`.
+            deadline: of `time.perf_counter`.
             first: the share to ask at first; left out, the proved end.
         """
         stalled = slow = failures = 0
@@ -122,7 +122,7 @@ class Ends:
         while self.gap > max(enough, 2 * hair if stalled else 0.0):
             if stalled >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
                 return STALLED
-            left = None if end is None else end - time.perf_counter()
+            left = seconds_until(deadline)
             if left is not None and left <= 0:
                 return TIME
             before, share = self.gap, self._next(root, hair, slow)
@@ -237,11 +237,11 @@ def invert(program: LeastLeakage, start: FloatArray | None, options: Options) ->
 
 def _searched(program: LeastLeakage, start: FloatArray | None, options: Options, close: Closing) -> Found:
     begin = time.perf_counter()
-    end = None if options.time_limit is None else begin + options.time_limit
+    deadline = options.deadline(begin)
     ends = Ends(program, support_multipliers(program))
     if start is not None:
         ends.take(start)
-    ending, iterations = close(ends, SEARCH_TOLERANCE_SHARE * options.tolerance, end)
+    ending, iterations = close(ends, SEARCH_TOLERANCE_SHARE * options.tolerance, deadline)
     return Found(
         matrix=ends.matrix,
         proof=ends.proof,
@@ -252,24 +252,24 @@ def _searched(program: LeastLeakage, start: FloatArray | None, options: Options,
     )
 
 
-def _inverted(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
+def _inverted(ends: Ends, enough: float, deadline: float) -> tuple[str, int]:
     """Close in from the middle; returns how it ended, and the iterations of the interior point method."""
     if ends.program.floor is None:
         masses = MassWithin(ends.program)
-        return ends.close(masses.ask, MASS_SEARCH_SHARE * enough, end), masses.iterations
+        return ends.close(masses.ask, MASS_SEARCH_SHARE * enough, deadline), masses.iterations
     gains = GainWithin(ends.program)
     least = max(ends.reached, float(ends.program.prior.pmf.min()))
-    return ends.close(gains.ask, enough, end, math.sqrt(ends.upper * least)), gains.iterations
+    return ends.close(gains.ask, enough, deadline, math.sqrt(ends.upper * least)), gains.iterations
 
 
-def _closed(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
+def _closed(ends: Ends, enough: float, deadline: float) -> tuple[str, int]:
     """Close in; returns how it ended, and the iterations of the simplex."""
     program = ends.program
     if ends.gap <= enough:
         return MET, 0
     if program.floor is None:
         levels = LevelProgram(program) if program.over is None else RobustLevelProgram(program)
-        ending = ends.close(levels.ask, enough, end)
+        ending = ends.close(levels.ask, enough, deadline)
         if ends.matrix is not None and ending == MET:
             vertex = vertex_near(program.worst_priors(ends.matrix), ends.matrix, ends.upper)
             if vertex is not None:
@@ -277,14 +277,14 @@ def _closed(ends: Ends, enough: float, end: float | None) -> tuple[str, int]:
         return ending, levels.model.iterations
     pairs = Ends(program.pairs_alone, support_multipliers(program))
     pairs.take(program.spread)
-    ending, iterations = _closed(pairs, enough, end)
+    ending, iterations = _closed(pairs, enough, deadline)
     ends.programs = pairs.programs
     ends.prove(pairs.proof)
     if pairs.matrix is None or ending == TIME:
         return ending, iterations
     ends.take(pairs.matrix)
     levels = LevelProgram(program)
-    return ends.close(levels.ask, enough, end), iterations + levels.model.iterations
+    return ends.close(levels.ask, enough, deadline), iterations + levels.model.iterations
 
 
 def support_multipliers(program: LeastLeakage) -> Multipliers:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,13 +57,11 @@ def alternating(
     """
     begin = time.perf_counter()
     check_listed(channel.query)
-    deadline = math.inf if options.time_limit is None else begin + options.time_limit
+    deadline = options.deadline(begin)
     table = channel.table()
     climb = Climb(table, channel.rows[table], entropy, options.tolerance, deadline)
     random = np.random.default_rng(seed)
-    found: list[LocalOptimum] = []
-    while len(found) < restarts and (not found or time.perf_counter() < deadline):
-        found.append(climb.run(random))
+    found = runs([climb] * restarts, random)
     best = max(found, key=lambda one: one.value)
     adversary = Adversary(channel.rows, channel.log_counts(best.record), entropy, channel.query.log_size)
     joint = adversary.allowed(joint_of(best.prior, best.record, table))
@@ -97,6 +96,7 @@ class Climb:
         entropy: b, in nats.
         tolerance: the rise of the leakage in a round, in nats, at which to stop.
         deadline: of `time.perf_counter`, after which the step under way is the last.
+        first: (k_1, ..., k_n) a prior within the entropy bound to start from; left out, a random one.
     """
 
     table: IntArray
@@ -104,10 +104,12 @@ class Climb:
     entropy: float
     tolerance: float
     deadline: float = math.inf
+    first: FloatArray | None = None
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
-        """From one random prior to where no record's step gains."""
-        best = LocalOptimum(-math.inf, self._start(random), -1)
+        """From one prior to where no record's step gains."""
+        first = self._start(random) if self.first is None else self.first
+        best = LocalOptimum(-math.inf, first, -1)
         for _ in range(MAX_ROUNDS):
             last = best.value
             for record in range(self.table.ndim):
@@ -153,6 +155,16 @@ class Climb:
         share = least_share(surplus)
         prior = share / size + (1 - share) * prior
         return np.asarray(prior.reshape(self.table.shape))
+
+
+def runs(climbs: Iterable[Climb], random: np.random.Generator) -> list[LocalOptimum]:
+    """Where each climb ends; those after its deadline are left out, the first never."""
+    found: list[LocalOptimum] = []
+    for climb in climbs:
+        found.append(climb.run(random))
+        if time.perf_counter() >= climb.deadline:
+            break
+    return found
 
 
 def joint_of(prior: FloatArray, record: int, table: IntArray) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import through_cvxpy
-from pmlopt.backends.outcome import Options
+from pmlopt.backends.outcome import Options, seconds_until
 from pmlopt.programs.record_leakage import output_cells as cells
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.output_cells import Cell
@@ -129,7 +129,7 @@ class CellSearch(Search):
             )
         program = self._programs[sizes]
         program.set_cell(cell)
-        limit = None if math.isinf(left) else max(SHORTEST_SOLVE, deadline - time.perf_counter())
+        limit = seconds_until(deadline, SHORTEST_SOLVE)
         outcome = through_cvxpy.run(program.problem, SOLVER, Options(limit, ACCURACY.tolerance), {})
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds

@@ -68,7 +68,7 @@ class ExactLeakage:
     def found(self, warm: Mapping[int, FloatArray] | None) -> Found[RecordCertificate]:
         """Search every kind of records, the best of all as the value to beat; from laws by record."""
         begin = time.perf_counter()
-        deadline = math.inf if self.options.time_limit is None else begin + self.options.time_limit
+        deadline = self.options.deadline(begin)
         known = known_parity(self.channel, self.entropy)
         kinds = {record: self._kind(record, known, warm, deadline) for record in self.channel.query.kinds}
         searches = {record: kind.search for record, kind in kinds.items()}

@@ -66,7 +66,7 @@ class _Generation:
     """The rounds of one column generation: the master, and the least bound so far with its multipliers."""
 
     def __init__(self, program: ColumnDesign, options: Options, begin: float) -> None:
-        self.program, self.options, self.begin = program, options, begin
+        self.program, self.deadline = program, options.deadline(begin)
         self.allowed = 0.9 * program.allowed_gap(options.tolerance)
         self.pricer = program.space.pricer()
         self.master = Master(program.lifts, program.worths, program.scale)
@@ -85,7 +85,7 @@ class _Generation:
             self.lifts = self.master.lifts
             if self.bound - self.value <= self.allowed:
                 return "gap reached"
-            if self._late():
+            if time.perf_counter() >= self.deadline:
                 return _TIME_LIMIT
             if self.rounds > MAX_PRICING_ROUNDS:
                 return "no proof within the rounds"
@@ -115,7 +115,3 @@ class _Generation:
                 self.master.add(fresh, self.program.utility.worths(p, fresh))
                 grown = True
         return grown
-
-    def _late(self) -> bool:
-        limit = self.options.time_limit
-        return limit is not None and time.perf_counter() - self.begin > limit

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
+from pmlopt.backends.outcome import Options, seconds_until
 from pmlopt.measures.record_information import record_information, uniform_alone
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage
@@ -53,7 +52,7 @@ def audited(
         deadline: of `time.perf_counter`.
         nodes: relaxations at most, for each kind of records; the defaults of `BranchAndBound` for None.
     """
-    left = None if math.isinf(deadline) else max(SHORTEST_AUDIT, deadline - time.perf_counter())
+    left = seconds_until(deadline, SHORTEST_AUDIT)
     channel = record_channel(program.orbits.query, program.mechanism(matrix))
     work = ExactLeakage(channel, program.entropy, Options(left, tolerance), nodes, seed, enough)
     return work.found(None).certificate

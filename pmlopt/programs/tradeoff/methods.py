@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -74,8 +73,8 @@ class CuttingPlanes(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate])
     ) -> Found[TradeoffCertificate]:
         """Search until the bound and the audited mechanism meet."""
         begin = time.perf_counter()
-        deadline = _deadline(begin, options)
-        end = closed_end(program, self.seed, _deadline(begin, options, CLOSED_END_SHARE))
+        deadline = options.deadline(begin)
+        end = closed_end(program, self.seed, options.deadline(begin, CLOSED_END_SHARE))
         if end is not None:
             return _at_end(end)
         state = SearchState(
@@ -128,8 +127,8 @@ class Penalty(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
     ) -> Found[TradeoffCertificate]:
         """Alternate priors and mechanisms, and audit the best of the latter."""
         begin = time.perf_counter()
-        deadline = _deadline(begin, options)
-        end = closed_end(program, self.seed, _deadline(begin, options, CLOSED_END_SHARE))
+        deadline = options.deadline(begin)
+        end = closed_end(program, self.seed, options.deadline(begin, CLOSED_END_SHARE))
         if end is not None:
             return _at_end(end)
         found = penalised(program, self.seed, deadline, start.matrix)
@@ -194,11 +193,6 @@ class TradeoffKind(Kind[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
             audit = audited(program, rows, tolerance, enough=program.limit)
         certificate = certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0))
         return certified(certificate)
-
-
-def _deadline(begin: float, options: Options, share: float = 1.0) -> float:
-    """The clock after a share of the time."""
-    return math.inf if options.time_limit is None else begin + share * options.time_limit
 
 
 def _at_end(end: ClosedEnd) -> Found[TradeoffCertificate]:

@@ -25,8 +25,7 @@ import numpy as np
 from scipy.special import expit
 
 from pmlopt.arrays import FloatArray
-from pmlopt.measures.record_information import record_information
-from pmlopt.programs.record_leakage.alternating import Climb, LocalOptimum, check_listed, joint_of
+from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, within_leakage
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
@@ -107,30 +106,6 @@ class Penalised:
         alone = joint.sum(axis=1, keepdims=True) * laws.sum(axis=0)
         used = laws > 0
         return float((laws[used] * np.log(laws[used] / alone[used])).sum())
-
-
-@dataclass(frozen=True)
-class TimedClimb(Climb):
-    """Algorithm 1 that ends with the step in hand when the time is over, from a prior where one is given.
-
-    Attributes:
-        deadline: of `time.perf_counter`.
-        first: (k_1, ..., k_n) a prior within the entropy bound; None for a random one.
-    """
-
-    deadline: float = math.inf
-    first: FloatArray | None = None
-
-    def _start(self, random: np.random.Generator) -> FloatArray:
-        return super()._start(random) if self.first is None else self.first
-
-    def _steps(self, prior: FloatArray, record: int) -> LocalOptimum:
-        if time.perf_counter() < self.deadline:
-            return super()._steps(prior, record)
-        members = joint_of(prior, record, self.table)
-        rows = np.zeros((members.shape[1], self.rows.shape[-1]))
-        rows[self.table.ravel()] = self.rows.reshape(self.table.size, -1)
-        return LocalOptimum(record_information(members, rows), prior, record)
 
 
 def exponentiated_gradient(
@@ -236,9 +211,9 @@ def penalised(
     priors: list[FloatArray] = []
     while rounds < MAX_ROUNDS and (rounds == 0 or time.perf_counter() < deadline):
         rounds += 1
-        climb = TimedClimb(table, matrix[table], program.entropy, 1e-6, deadline)
+        climb = Climb(table, matrix[table], program.entropy, 1e-6, deadline)
         climbs = [climb] * STARTS + [replace(climb, first=prior) for prior in priors[-1:]]
-        found = max((each.run(random) for each in climbs), key=lambda one: one.value)
+        found = max(runs(climbs, random), key=lambda one: one.value)
         priors.append(found.prior)
         late = time.perf_counter() >= deadline  # then the prior may leak far too little
         if not late and (rounds > 1 or first is not None):  # the method's own start is no answer

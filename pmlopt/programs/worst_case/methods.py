@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
+from pmlopt.backends.outcome import Options, seconds_until
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.kind import Found, Kind, Method, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
@@ -27,23 +27,23 @@ class _Tried:
 
     program: BestWorstCase
     options: Options
-    begin: float = field(default_factory=time.perf_counter)
     found: dict[int, Found[LevelCertificate]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._deadline = self.options.deadline(time.perf_counter())
 
     def at(self, threshold: int) -> LevelCertificate:
         """The least leakage at a threshold."""
         least = self.program.at(threshold)
         start = LeastLeakageKind().start(least, None)
-        limit = self.options.time_limit
-        left = None if limit is None else max(1e-3, limit - (time.perf_counter() - self.begin))
+        left = seconds_until(self._deadline, least=1e-3)
         self.found[threshold] = LevelSearch().run(least, Options(left, least.tolerance), start)
         return self.found[threshold].certificate
 
     @property
     def late(self) -> bool:
         """Whether the time is over."""
-        limit = self.options.time_limit
-        return limit is not None and time.perf_counter() - self.begin > limit
+        return time.perf_counter() >= self._deadline
 
 
 @dataclass(frozen=True)
