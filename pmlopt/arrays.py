@@ -132,7 +132,14 @@ def _listed(labels: Iterable[Label], what: str, error: type[InputError]) -> tupl
         raise error(f"{what} must be a sequence of labels, not {labels!r}, which has no order")
     if not isinstance(labels, Iterable):
         raise error(f"{what} must be a sequence of labels, not {labels!r}")
-    return tuple(item.item() if isinstance(item, np.generic) else item for item in labels)
+    return tuple(_plain(item) for item in labels)
+
+
+def _plain(label: Label) -> Label:
+    """A label with numpy scalars as plain ones, those in a tuple too."""
+    if type(label) is tuple:
+        return tuple(_plain(part) for part in label)
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _check_label(label: Label, what: str, error: type[InputError]) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, Label, Positions, few
 from pmlopt.errors import FileFormatError
+from pmlopt.labels import check_csv_labels, check_json_labels, labels_from_json, labels_from_text
 
 FORMAT = "pmlopt-mechanism"
 VERSION = 1
@@ -27,6 +28,9 @@ LARGEST_FILE = 2**30
 """Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
 LARGEST_EXPANSION = 2**26
 """Bytes, 64 MiB, by which the arrays of an NPZ file may be larger than the file: pmlopt does not compress."""
+
+NUMBER_HEADERS = ("count", "counts", "number", "probability")
+"""Headers of a last column that say that it holds the number of each tuple of letters before it."""
 
 
 @dataclass(frozen=True)
@@ -179,29 +183,39 @@ def read_rows(path: str | os.PathLike[str], content: bytes | None = None) -> lis
 
 
 def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[int] | list[float]]:
-    """Labels and numbers of a two-column CSV with a header: letter, count (or probability).
+    """Labels and numbers of a CSV with a header: letter, count (or probability).
 
-    Whole numbers are counts and come back as int; anything else comes back as float.
+    With two columns of letters or more before one that is named as in `NUMBER_HEADERS`, a label is the tuple
+    of them. Whole numbers are counts and come back
+    as int; anything else comes back as float.
     """
     rows = read_rows(path)
-    if len(rows[0]) != 2:
+    if len(rows[0]) < 2 or (len(rows[0]) > 2 and rows[0][-1].strip().lower() not in NUMBER_HEADERS):
         raise FileFormatError(
             f"{path}: has {len(rows[0])} column(s): a prior has two, letter and count (or probability), "
-            "with a comma between"
+            "with a comma between; letters of several attributes take a column each, and then the last one "
+            "is named count or probability"
         )
-    if is_number(rows[0][1]):
+    if is_number(rows[0][-1]):
         raise FileFormatError(f"{path}: the first row, {rows[0]}, looks like data: put a header above it")
-    texts = [row[1].strip() for row in rows[1:]]
-    labels = labels_from_text([row[0] for row in rows[1:]])
+    columns = [labels_from_text(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
+    labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
+    return labels, _whole_or_real(path, labels, [row[-1].strip() for row in rows[1:]])
+
+
+def _whole_or_real(
+    path: str | os.PathLike[str], labels: tuple[Label, ...], texts: Sequence[str]
+) -> list[int] | list[float]:
+    """The numbers of a table of letters: all as int where all are whole."""
     if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):
-        return labels, [int(text) for text in texts]
+        return [int(text) for text in texts]
     numbers = [
         number_of(text, f"{path}: row {number}, the letter {label!r}")
         for number, (label, text) in enumerate(zip(labels, texts, strict=True), start=2)
     ]
     if all(number.is_integer() for number in numbers):
-        return labels, [int(number) for number in numbers]
-    return labels, numbers
+        return [int(number) for number in numbers]
+    return numbers
 
 
 def is_number(text: str) -> bool:
@@ -211,25 +225,6 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
-    """Labels from the cells of a CSV: numbers where every cell is one as Python writes it, else text.
-
-    A cell `nan` is text, for no label may differ from itself.
-
-    Examples:
-        >>> labels_from_text(["1", "2"]), labels_from_text(["01", "2"]), labels_from_text(["1", "a"])
-        ((1, 2), ('01', '2'), ('1', 'a'))
-    """
-    for kind in (int, float):
-        try:
-            numbers = [kind(text) for text in texts]
-        except ValueError:
-            continue
-        if all(str(number) == text and number == number for number, text in zip(numbers, texts, strict=True)):
-            return tuple(numbers)
-    return tuple(texts)
 
 
 def json_bytes(content: Any) -> bytes:
@@ -249,25 +244,14 @@ def _plain(value: Any) -> Any:
 def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> None:
     """Complain of labels that the format of a file cannot hold."""
     if ending_of(path) == ".csv":
-        _check_csv_labels(labels)
+        check_csv_labels(labels)
         csv_bytes([labels])
     else:
-        _check_json_labels(labels)
-
-
-def _check_csv_labels(*sides: tuple[Label, ...]) -> None:
-    for labels in sides:
-        texts = [str(label) for label in labels]
-        back = labels_from_text(texts)
-        if list(map(type, back)) != list(map(type, labels)) or back != labels:
-            raise FileFormatError(
-                f"a CSV file would give the labels {few(labels)} back as {few(back)}: save as .json or .npz, "
-                "or use labels that are all text, or all of one kind of number"
-            )
+        check_json_labels(labels)
 
 
 def _to_csv(stored: MatrixFile) -> bytes:
-    _check_csv_labels(stored.inputs, stored.outputs)
+    check_csv_labels(stored.inputs, stored.outputs)
     rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
     return csv_bytes([["", *stored.outputs], *([label, *map(repr, row)] for label, row in rows)])
 
@@ -311,16 +295,8 @@ def number_of(cell: str, where: str) -> float:
         raise FileFormatError(f"{where}: {cell!r} stands where a number belongs") from None
 
 
-def _check_json_labels(labels: Iterable[Label]) -> None:
-    for label in labels:
-        if not isinstance(label, str | int | float):
-            raise FileFormatError(
-                f"the label {label!r} cannot be written: labels in files are text or numbers"
-            )
-
-
 def _to_json(stored: MatrixFile) -> bytes:
-    _check_json_labels((*stored.inputs, *stored.outputs))
+    check_json_labels((*stored.inputs, *stored.outputs))
     return json_bytes(
         {
             "format": FORMAT,
@@ -355,15 +331,19 @@ def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
 
 def _side(path: str | os.PathLike[str], side: str, labels: Any, unnamed: Any) -> tuple[Label, ...]:
     """The labels of one side of a matrix in JSON; `Positions` where the file says that nobody gave them."""
-    if not isinstance(labels, list) or any(isinstance(label, list | dict) for label in labels):
-        raise FileFormatError(f"{path}: {side!r} must be a list of labels")
+    try:
+        if not isinstance(labels, list):
+            raise ValueError("it is no list")
+        found = labels_from_json(labels)
+    except (ValueError, RecursionError) as cause:
+        raise FileFormatError(f"{path}: {side!r} must be a list of labels: {cause}") from None
     if not isinstance(unnamed, list) or any(known not in SIDES for known in unnamed):
         raise FileFormatError(f'{path}: "unnamed" is {unnamed!r}: it lists the sides without labels')
     if side not in unnamed:
-        return tuple(labels)
-    positions = Positions(len(labels))
-    if tuple(labels) != positions:
-        raise FileFormatError(f"{path}: the {side} {few(labels)} are not 0, 1, ..., so they are not unnamed")
+        return found
+    positions = Positions(len(found))
+    if found != positions:
+        raise FileFormatError(f"{path}: the {side} {few(found)} are not 0, 1, ..., so they are not unnamed")
     return positions
 
 

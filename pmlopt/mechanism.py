@@ -164,8 +164,10 @@ class Mechanism:
 
         `.csv`: the header is the outputs, the first column the inputs. `.json`: labels, matrix and
         metadata. `.npz`: the same as numpy arrays. Floats are written so that reading gives back
-        the same doubles. A CSV has no room for metadata and leaves it out, nor for the absence of labels:
-        its numbers 0, 1, ... come back as labels that were given. JSON and NPZ say which sides had none.
+        the same doubles. Labels are text, numbers, or tuples of these: a tuple is a list in JSON, and in
+        CSV what Python writes for it, `('no', 1)`. A CSV has no room for metadata and leaves it out, nor for
+        the absence of labels: its numbers 0, 1, ... come back as labels that were given. JSON and NPZ say
+        which sides had none.
         """
         files.write_matrix(path, files.MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
 

@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike
 from pmlopt import files
 from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, common_integers, few, labels_of
 from pmlopt.errors import FileFormatError, PriorError
+from pmlopt.labels import labels_from_text
 from pmlopt.prior import Prior
 
 LONGEST_COUNT = 300
 """Digits of a count in a file; floats end at 308."""
-
-_NUMBER_HEADERS = ("count", "counts", "number", "probability")
-"""Headers of a third column that say that it holds the number of each pair."""
 
 
 class Secret:
@@ -166,16 +164,16 @@ class Secret:
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
         name = head[0].strip() or "the secret"
-        first = files.labels_from_text([row[0] for row in body])
-        if len(head) == 2 and head[1].strip().lower() in _NUMBER_HEADERS:
+        first = labels_from_text([row[0] for row in body])
+        if len(head) == 2 and head[1].strip().lower() in files.NUMBER_HEADERS:
             raise FileFormatError(
                 f"{path}: holds labels and numbers, as a prior does: a joint law has two columns of labels"
             )
         if len(head) == 2:
-            return cls.from_samples(first, files.labels_from_text([row[1] for row in body]), name)
+            return cls.from_samples(first, labels_from_text([row[1] for row in body]), name)
         if len(head) == 3 and head[0].strip():
             return cls._of_pairs(path, name, head, first, body)
-        letters = files.labels_from_text(head[1:])
+        letters = labels_from_text(head[1:])
         return cls._of_table(path, name, [row[1:] for row in body], letters, first)
 
     @classmethod
@@ -188,13 +186,13 @@ class Secret:
         body: Sequence[Sequence[str]],
     ) -> Secret:
         """The joint law of pairs with their numbers."""
-        known = head[2].strip().lower() in _NUMBER_HEADERS
+        known = head[2].strip().lower() in files.NUMBER_HEADERS
         if not known and len(set(first)) == len(first) and all(files.is_number(row[1]) for row in body):
             raise FileFormatError(
                 f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "
                 "empty for the one, and head the last column `count` or `probability` for the other"
             )
-        second = files.labels_from_text([row[1] for row in body])
+        second = labels_from_text([row[1] for row in body])
         rows = {value: place for place, value in enumerate(dict.fromkeys(first))}
         columns = {letter: place for place, letter in enumerate(dict.fromkeys(second))}
         cells = [[""] * len(columns) for _ in rows]

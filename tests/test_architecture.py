@@ -20,6 +20,7 @@ LAYERS = (
     "errors",
     "arrays",
     "roots",
+    "labels",
     "files",
     "prior",
     "secret",

@@ -18,7 +18,7 @@ from strategies import MODEST
 from pmlopt import Box, ExpectedLoss, L1Ball, Mechanism, Prior, leakage_level
 from pmlopt.arrays import Positions, labels_of, subset_of
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PriorError, PrivacyError
-from pmlopt.files import labels_from_text
+from pmlopt.labels import labels_from_text
 from pmlopt.mechanism import paired
 
 SKEWED = [[0.9, 0.1], [0.1, 0.9]]

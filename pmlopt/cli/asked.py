@@ -216,7 +216,8 @@ _SET_OPTIONS = (
 _ASKED_OPTIONS = (
     click.option(
         "--prior", "prior_file", type=PATH,
-        help="CSV with a header and two columns: letter, and count or probability.",
+        help="CSV with a header and two columns: letter, and count or probability. Letters of several "
+        "attributes take a column each, and are tuples then.",
     ),
     click.option(
         "--counts", "counts_file", type=PATH,

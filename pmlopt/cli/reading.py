@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pmlopt import files
 from pmlopt.arrays import Label, Positions, few, labels_of
 from pmlopt.errors import FileFormatError, InputError
+from pmlopt.labels import labels_from_text
 
 if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
@@ -148,11 +149,11 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
     if len(parts) == 1 and files.is_number(parts[0]):
         return _output_count(parts[0])
     known = {str(letter): letter for letter in letters}
-    return tuple(known[part] if part in known else files.labels_from_text([part])[0] for part in parts)
+    return tuple(known[part] if part in known else labels_from_text([part])[0] for part in parts)
 
 
 def _output_count(text: str) -> int:
-    count = files.labels_from_text([text])[0]
+    count = labels_from_text([text])[0]
     if not isinstance(count, int) or not 1 <= count <= MOST_OUTPUTS:
         raise InputError(
             f"--outputs {text!r}: give a number of outputs of at least 1 and at most {MOST_OUTPUTS}, or two "

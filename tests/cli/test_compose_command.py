@@ -1,0 +1,65 @@
+"""The product of several mechanisms from the shell, and its file."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.hostile import refused, write
+from commands import run
+
+from pmlopt import Mechanism, Prior, leakage_level
+from pmlopt.releases import attribute_levels
+
+RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
+PAIRS = "smokes,sex,count\nno,f,4\nno,m,1\nyes,f,1\nyes,m,4\n"
+
+
+@pytest.fixture
+def pairs(folder: Path) -> Path:
+    write(folder, "pairs.csv", PAIRS)
+    Mechanism(RESPONSE, ["no", "yes"], ["no", "yes"]).save(folder / "smokes.csv")
+    Mechanism(RESPONSE, ["f", "m"], ["f", "m"]).save(folder / "sex.csv")
+    return folder
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "npz"])
+def test_the_product_of_one_secret_is_written(pairs: Path, ending: str) -> None:
+    write(pairs, "prior.csv", "smokes,count\nno,1\nyes,1\n")
+    text = run("compose", "smokes.csv", "smokes.csv", "--prior", "prior.csv", "-o", f"twice.{ending}")
+    assert f"twice.{ending}" in text
+    twice = Mechanism.load(pairs / f"twice.{ending}")
+    assert twice.inputs == ("no", "yes")
+    assert twice.outputs == (("no", "no"), ("no", "yes"), ("yes", "no"), ("yes", "yes"))
+    assert math.exp(leakage_level([0.5, 0.5], twice)) == pytest.approx(1.8)
+    again = run("audit", f"twice.{ending}", "--prior", "prior.csv", "--epsilon", "0.6")
+    assert f"{math.log(1.8):.6f}"[:5] in again
+
+
+def test_attributes_have_a_column_each_in_the_prior(pairs: Path) -> None:
+    arguments = ["smokes.csv", "sex.csv", "--attributes", "--prior", "pairs.csv"]
+    shown = json.loads(run("compose", *arguments, "--json"))
+    known = attribute_levels(np.array([[4, 1], [1, 4]]), [RESPONSE, RESPONSE])
+    assert shown["level"] == pytest.approx(known.together)
+    assert shown["each"] == pytest.approx(known.each)
+    assert shown["alone"] == pytest.approx([math.log(1.5)] * 2)
+    # outputs that point at a pair which is rare are the most evidence for it
+    assert shown["letters"] in (["no", "m"], ["yes", "f"])
+    assert "all attributes together" in run("compose", *arguments, "-o", "both.json")
+    both = Mechanism.load(pairs / "both.json")
+    assert both.inputs == (("no", "f"), ("no", "m"), ("yes", "f"), ("yes", "m"))
+    np.testing.assert_array_equal(both.matrix, np.kron(RESPONSE, RESPONSE))
+    prior = Prior([0.4, 0.1, 0.1, 0.4], both.inputs)
+    assert leakage_level(prior, both) == pytest.approx(known.together)
+
+
+def test_what_cannot_be_composed_is_told(pairs: Path) -> None:
+    refused(pairs, "compose smokes.csv sex.csv --prior pairs.csv")
+    refused(pairs, "compose sex.csv smokes.csv --attributes --prior pairs.csv")
+    refused(pairs, "compose smokes.csv --attributes --prior pairs.csv")
+    refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o pairs.csv")
+    refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o missing/both.csv")
+    refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o both.txt")
