@@ -15,6 +15,7 @@ from .estimation import cross_mechanism as cross_mechanism
 from .estimation import estimable as estimable
 from .estimation import estimate as estimate
 from .estimation import level_from_samples as level_from_samples
+from .estimation import level_needed as level_needed
 from .estimation import people_needed as people_needed
 from .estimation import samples_to_refute as samples_to_refute
 from .measures import approximate_dp_delta as approximate_dp_delta

@@ -8,12 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
+from pmlopt.estimation.estimable import Estimable, estimable
 from pmlopt.mechanism import Mechanism, MechanismLike
 
 
@@ -163,6 +165,11 @@ class Result(Generic[C_co]):
     def mechanism(self) -> Mechanism:
         """The mechanism that the claim is about; a designed one satisfies its requirement exactly."""
         return self.certificate.mechanism
+
+    @cached_property
+    def estimable(self) -> Estimable:
+        """What can be estimated from the mechanism's output: its rank, and the outputs that never occur."""
+        return estimable(self.mechanism)
 
     @property
     def value(self) -> float:

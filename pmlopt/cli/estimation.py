@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,13 @@ if TYPE_CHECKING:
 @click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
 @click.option("--counts", "counts_file", type=PATH, help="CSV with a header and two columns: output, count.")
 @click.option("--data", type=PATH, help="Instead: the CSV file with the released column.")
-@click.option("--column", help="With --data: the released column.")
-@click.option("--workload", help="identity (each frequency; the default), prefix, range or mean.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    help="With --data: the released column; once for each part of outputs that are tuples.",
+)
+@click.option("--workload", help="identity (each frequency; the default), prefix, range, mean or marginals.")
 @click.option(
     "--method", type=click.Choice(["ml", "linear"]), default="ml", show_default=True,
     help="Maximum likelihood, or linear without bias.",
@@ -45,7 +51,7 @@ def estimate_command(
     mechanism_file: Path,
     counts_file: Path | None,
     data: Path | None,
-    column: str | None,
+    columns: tuple[str, ...],
     workload: str | None,
     method: str,
     intervals: str,
@@ -56,15 +62,14 @@ def estimate_command(
     from pmlopt.estimation import estimate
     from pmlopt.mechanism import Mechanism
 
-    if (counts_file is None) == (data is None) or (data is None) != (column is None):
+    if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
     mechanism = Mechanism.load(mechanism_file)
     if counts_file is not None:
         counts = _counts(counts_file, mechanism)
     else:
         assert data is not None
-        assert column is not None
-        counts = _column(data, column, mechanism)
+        counts = _columns(data, columns, mechanism)
     found = estimate(
         mechanism, counts, method, confidence, workload=workload, intervals=intervals  # type: ignore[arg-type]
     )  # fmt: skip
@@ -74,25 +79,35 @@ def estimate_command(
 def _counts(path: Path, mechanism: Mechanism) -> dict[Label, float]:
     """The counts of a file, by the outputs of a mechanism that read the same."""
     labels, numbers = files.read_letters(path)
-    texts = [str(label) for label in labels]
+    texts = [_text(label) for label in labels]
     if len(set(texts)) < len(texts):
         raise InputError(f"{path}: an output stands twice: give each once")
     return dict(zip(_outputs(path, texts, mechanism), numbers, strict=True))
 
 
-def _column(path: Path, column: str, mechanism: Mechanism) -> dict[Label, float]:
-    """The counts of the released column of a file."""
+def _columns(path: Path, columns: tuple[str, ...], mechanism: Mechanism) -> dict[Label, float]:
+    """The counts of the released columns of a file, taken together where there are several."""
     rows = files.read_rows(path)
-    if rows[0].count(column) != 1:
-        raise InputError(f"{path}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")
-    place = rows[0].index(column)
-    seen = Counter(row[place] for row in rows[1:])
+    for column in columns:
+        if rows[0].count(column) != 1:
+            raise InputError(
+                f"{path}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}"
+            )
+    places = [rows[0].index(column) for column in columns]
+    together: list[Label] = [tuple(row[place] for place in places) for row in rows[1:]]
+    seen = Counter(together if len(places) > 1 else [row[places[0]] for row in rows[1:]])
     return dict(zip(_outputs(path, list(seen), mechanism), seen.values(), strict=True))
 
 
-def _outputs(path: Path, texts: list[str], mechanism: Mechanism) -> list[Label]:
-    """The outputs that read as the texts."""
-    known = {str(output): output for output in mechanism.outputs}
+def _text(label: Label) -> Label:
+    """A label as it reads in a file: a tuple by its parts."""
+    return tuple(map(_text, label)) if isinstance(label, tuple) else str(label)
+
+
+def _outputs(path: Path, texts: Sequence[Label], mechanism: Mechanism) -> list[Label]:
+    """The outputs that read as the texts; a tuple also by what Python writes for it, in one cell."""
+    known: dict[Label, Label] = {str(output): output for output in mechanism.outputs}
+    known.update({_text(output): output for output in mechanism.outputs})
     for text in texts:
         if text not in known:
             raise MechanismError(f"{path}: {text!r} is no output of the mechanism")

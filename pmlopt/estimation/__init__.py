@@ -2,7 +2,7 @@
 
 from pmlopt.estimation.estimable import Estimable, estimable
 from pmlopt.estimation.frequencies import Estimate, cross_mechanism, estimate
-from pmlopt.estimation.people import people_needed
+from pmlopt.estimation.people import half_width, level_needed, people_needed
 from pmlopt.estimation.sampled_levels import SampledLevel, level_from_samples, samples_to_refute
 
 __all__ = [
@@ -12,7 +12,9 @@ __all__ = [
     "cross_mechanism",
     "estimable",
     "estimate",
+    "half_width",
     "level_from_samples",
+    "level_needed",
     "people_needed",
     "samples_to_refute",
 ]

@@ -35,6 +35,14 @@ class Estimable:
     letters: tuple[Label, ...]
     never: tuple[Label, ...]
 
+    def __str__(self) -> str:
+        """One line: the rank, the letters whose frequency can be estimated, the outputs that never occur."""
+        size = len(self.mechanism.inputs)
+        told = f"all {size} frequencies" if self.rank == size else f"rank {self.rank} of {size}"
+        if self.rank < size:
+            told += f", the frequency of {few(self.letters)}" if self.letters else ", of no single letter"
+        return told + (f"; {few(self.never)} never occur" if self.never else "")
+
     @cached_property
     def range(self) -> FloatArray:
         """(N, rank) an orthonormal basis of the columns of the mechanism."""
@@ -72,6 +80,8 @@ def estimable(mechanism: MechanismLike) -> Estimable:
         >>> found = estimable([[0.8, 0.2, 0.0], [0.8, 0.2, 0.0], [0.1, 0.9, 0.0]])
         >>> found.rank, found.basis.tolist(), found.letters, found.never
         (2, [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], (2,), (2,))
+        >>> print(found)
+        rank 2 of 3, the frequency of (2,); (2,) never occur
     """
     m = as_mechanism(mechanism)
     left, sizes, _ = np.linalg.svd(m.matrix)

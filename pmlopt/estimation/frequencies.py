@@ -17,6 +17,7 @@ from pmlopt.estimation.linear_weights import unbiased_weights, weighted_covarian
 from pmlopt.estimation.observed import Counts, observed
 from pmlopt.estimation.simultaneous_intervals import exact_intervals, wald_intervals
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism
+from pmlopt.releases.joint import compose_attributes
 from pmlopt.utility.workloads import Workload, workload_matrix
 
 Estimator = Literal["ml", "linear"]
@@ -169,7 +170,7 @@ def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label
         second: (N2, M2), or the N2 labels of a column that is left clear.
 
     Raises:
-        MechanismError: it is neither.
+        MechanismError: it is neither, or the product is too large to list.
 
     Examples:
         >>> import numpy as np
@@ -181,12 +182,7 @@ def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label
         array([[0.35, 0.15],
                [0.15, 0.35]])
     """
-    one, other = as_mechanism(first), _clear_or_released(second)
-    return Mechanism(
-        np.kron(one.matrix, other.matrix),
-        [(a, b) for a in one.inputs for b in other.inputs],
-        [(y, z) for y in one.outputs for z in other.outputs],
-    )
+    return compose_attributes([as_mechanism(first), _clear_or_released(second)])
 
 
 def _clear_or_released(column: MechanismLike | Sequence[Label]) -> Mechanism:

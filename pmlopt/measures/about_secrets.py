@@ -52,7 +52,7 @@ def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
         >>> np.exp(secret_densities(disease, [[0.75, 0.25], [0.25, 0.75]])[0]).round(6).tolist()
         [[1.333333, 0.8], [0.666667, 1.2]]
     """
-    m = _on_letters(secret, mechanism)
+    m = on_letters_of(secret, mechanism)
     found = np.full((*secret.joint.shape[:2], len(m.outputs)), -np.inf)
     for law, joint in enumerate(secret.joint):
         given = joint / joint.sum(axis=1, keepdims=True)
@@ -71,14 +71,14 @@ def secret_witness(secret: Secret, mechanism: MechanismLike) -> SecretWitness:
         >>> witness.value, witness.outcome, round(math.exp(witness.level), 12)
         ('ill', 0, 1.333333333333)
     """
-    m = _on_letters(secret, mechanism)
+    m = on_letters_of(secret, mechanism)
     densities = secret_densities(secret, m)
     law, value, outcome = (int(place) for place in np.unravel_index(densities.argmax(), densities.shape))
     return SecretWitness(float(densities[law, value, outcome]), secret.values[value], m.outputs[outcome], law)
 
 
-def _on_letters(secret: Secret, mechanism: MechanismLike) -> Mechanism:
-    """The mechanism, which must be on the letters of the joint law."""
+def on_letters_of(secret: Secret, mechanism: MechanismLike) -> Mechanism:
+    """Return the mechanism, and raise a MechanismError where it is not on the letters of the joint law."""
     m = as_mechanism(mechanism)
     if len(m.inputs) != len(secret.labels):
         raise MechanismError(

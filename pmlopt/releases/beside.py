@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import SUM_TOLERANCE
-from pmlopt.errors import MechanismError
-from pmlopt.mechanism import MechanismLike, as_mechanism, match_labels
+from pmlopt.measures.about_secrets import on_letters_of
+from pmlopt.mechanism import MechanismLike
 from pmlopt.secret import Secret
 
 
@@ -36,12 +36,8 @@ def level_beside(joint: Secret | ArrayLike, mechanism: MechanismLike) -> float:
         >>> round(math.exp(level_beside(counts, nothing)), 12), round(math.exp(level_in_clear(counts)), 12)
         (1.875, 1.875)
     """
-    secret, m = _secret(joint), as_mechanism(mechanism)
-    if len(m.inputs) != len(secret.labels):
-        raise MechanismError(
-            f"the joint law has {len(secret.labels)} letters and the mechanism {len(m.inputs)} inputs"
-        )
-    match_labels(m.inputs, secret.labels, "the mechanism's inputs", "the letters of the joint law")
+    secret = _secret(joint)
+    m = on_letters_of(secret, mechanism)
     columns = m.matrix[:, m.support]
     best = 0.0
     for law in secret.joint:

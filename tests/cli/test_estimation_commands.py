@@ -9,8 +9,19 @@ import pytest
 from cli.hostile import mechanism, write
 from click.testing import CliRunner, Result
 
-from pmlopt import Mechanism, estimate, level_from_samples
+from pmlopt import (
+    PML,
+    ExpectedLoss,
+    Mechanism,
+    Prior,
+    cross_mechanism,
+    design,
+    estimate,
+    level_from_samples,
+    solve,
+)
 from pmlopt.cli import main
+from pmlopt.utility.losses import hamming
 
 MATRIX = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
 
@@ -34,6 +45,34 @@ def test_a_released_column_and_its_counts_give_the_same(tmp_path: Path) -> None:
     assert [row["upper"] for row in one["estimates"]] == pytest.approx(wanted.intervals[:, 1].tolist())
     text = run("estimate", stored, "--counts", counts, "--workload", "prefix").output
     assert "100 people" in text
+
+
+def test_released_columns_are_estimated_together(tmp_path: Path) -> None:
+    response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+    cross_mechanism(response, ["f", "m"]).save(tmp_path / "both.csv")
+    rows = "no,1,f\n" * 30 + "yes,2,f\n" * 20 + "no,3,m\n" * 20 + "yes,4,m\n" * 30
+    data = write(tmp_path, "d.csv", "smokes,id,sex\n" + rows)
+    columns = ["--column", "smokes", "--column", "sex"]
+    found = json.loads(run("estimate", tmp_path / "both.csv", "--data", data, *columns, "--json").stdout)
+    assert [row["estimate"] for row in found["estimates"]] == pytest.approx([0.35, 0.15, 0.15, 0.35])
+    assert found["estimates"][1]["letter"] == ["no", "m"]
+    counts = write(tmp_path, "c.csv", "smokes,sex,count\nno,f,30\nyes,f,20\nno,m,20\nyes,m,30\n")
+    options: list[str | Path] = ["--counts", counts, "--workload", "marginals", "--json"]
+    sums = json.loads(run("estimate", tmp_path / "both.csv", *options).stdout)
+    assert [row["estimate"] for row in sums["estimates"]] == pytest.approx([0.5] * 4)
+    assert "no output" in run("estimate", tmp_path / "both.csv", "--data", data, *columns[:2], code=2).output
+
+
+def test_a_design_says_what_can_be_estimated_from_it(tmp_path: Path) -> None:
+    prior = write(tmp_path, "p.csv", "letter,count\na,6\nb,3\nc,1\n")
+    few = run("design", "--prior", prior, "--utility", "hamming", "--epsilon", "0.1").output
+    found = solve(design(Prior.from_counts([6, 3, 1]), PML(0.1), ExpectedLoss(hamming))).estimable
+    assert found.rank < 3
+    assert found.never
+    assert f"rank {found.rank} of 3" in few
+    assert "never occur" in few
+    assert "all 3 frequencies" in run("design", "--prior", prior, "--utility", "mutual-information",
+                                      "--epsilon", "1").output  # fmt: skip
 
 
 def test_samples_confirm_refute_or_leave_a_claim_open(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt import Mechanism, cross_mechanism, estimable, estimate, people_needed
+from pmlopt import Mechanism, cross_mechanism, estimable, estimate, level_needed, people_needed
 from pmlopt.arrays import FloatArray
-from pmlopt.errors import InputError, MechanismError, PriorError, UtilityError
+from pmlopt.closed_forms import randomized_response
+from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError, UtilityError
+from pmlopt.estimation import half_width
 from pmlopt.estimation.likelihood import most_likely
 from pmlopt.uncertainty import confidence_box
 
@@ -160,11 +162,36 @@ def test_the_planned_people_make_intervals_as_narrow_as_asked() -> None:
     counts = np.rint(people * (TRUE @ P))
     ends = estimate(P, counts, intervals="wald", workload="prefix").intervals
     assert np.ptp(ends, axis=1).max() / 2 == pytest.approx(0.02, rel=1e-2)
-    for half_width in (0, -1, math.nan):
+    for width in (0, -1, math.nan):
         with pytest.raises(InputError, match="half-width"):
-            people_needed(TRUE, P, half_width)
+            people_needed(TRUE, P, width)
     with pytest.raises(MechanismError, match="rank 1"):
         people_needed([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 0.1)
+
+
+def test_the_half_width_and_the_level_are_those_of_the_plan() -> None:
+    people = people_needed(TRUE, P, 0.02, workload="prefix")
+    assert half_width(TRUE, P, people, workload="prefix") <= 0.02
+    assert half_width(TRUE, P, people - 1, workload="prefix") > 0.02
+    with pytest.raises(InputError, match="people"):
+        half_width(TRUE, P, 0)
+
+    def response(level: float) -> FloatArray:
+        return randomized_response(3, level).matrix
+
+    level, mechanism = level_needed(TRUE, response, 5_000, 0.05, most=3.0)
+    assert half_width(TRUE, mechanism, 5_000) <= 0.05 < half_width(TRUE, response(level * (1 - 2e-3)), 5_000)
+    assert level_needed(TRUE, response, 10**9, 0.5, most=3.0)[0] == pytest.approx(3e-3)  # the lowest tried
+    takes = people_needed(TRUE, response(1.0), 0.05)
+    with pytest.raises(PrivacyError, match=f"takes {takes} people"):
+        level_needed(TRUE, response, takes - 1, 0.05, most=1.0)
+    with pytest.raises(MechanismError, match="rank 1"):
+        level_needed(TRUE, lambda level: np.full((3, 3), 1 / 3), 100, 0.05)
+    # half of the levels leave nothing to estimate: these are too low
+    level, _ = level_needed(
+        TRUE, lambda e: response(e) if e > 2 else np.full((3, 2), 0.5), 10**6, 0.05, most=4.0
+    )
+    assert 2 < level < 2.01
 
 
 @pytest.mark.parametrize(

@@ -114,9 +114,8 @@ def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     try:
         if isinstance(privacy, LDP):
             name, known = "least_ldp_estimation_error", least_ldp_estimation_error(len(p), privacy.epsilon)
-        elif isinstance(privacy, PML) and privacy.over is None and np.ndim(privacy.epsilon) == 0:
-            epsilon = float(privacy.epsilon)
-            name, known = "least_pml_estimation_error", least_pml_estimation_error(len(p), epsilon)
+        elif isinstance(privacy, PML) and privacy.over is None:
+            name, known = "least_pml_estimation_error", least_pml_estimation_error(len(p), privacy.epsilon)
         else:
             return None
     except PrivacyError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.backends.outcome import Options
+from pmlopt.backends.outcome import Options, seconds_until
 from pmlopt.privacy import LDP
 from pmlopt.programs.estimation.design_columns import ratio_columns
 from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
@@ -36,6 +36,9 @@ SEARCHED = 1e-5
 
 STALLED = 1e-6
 """Decrease of the error in a round, as a share of the scale, at which a search without a list ends."""
+
+SEARCH_SHARE = 0.5
+"""Share of the time limit that a search without a list may take; the bound is proved in the rest."""
 
 IDLE = 1e-8
 """Weights up to this are taken for zero."""
@@ -98,7 +101,8 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     Raises:
         MethodError: the weights do not make a mechanism.
     """
-    deadline = options.deadline(time.perf_counter())
+    begin = time.perf_counter()
+    deadline = options.deadline(begin, SEARCH_SHARE)
     prior, privacy, p = program.prior, program.privacy, program.prior.pmf
     assert isinstance(privacy, LDP)
     ratio, allowed = math.exp(privacy.epsilon), program.allowed_gap(options.tolerance)
@@ -123,7 +127,8 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
             break
         more = ratio_columns(prior, privacy, moved[added])
         inner = np.hstack([inner[:, used], more.inner[:, 1:]])
-    proof = relaxed(p, program.workload, ratio, options) if program.criterion == "A" else None
+    left = Options(seconds_until(options.deadline(begin), least=1e-3), options.tolerance)
+    proof = relaxed(p, program.workload, ratio, left) if program.criterion == "A" else None
     message = (
         "columns that a local search finds hardly lower the error"
         if finished
