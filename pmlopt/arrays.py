@@ -79,6 +79,17 @@ def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
     return tuple(above * (denominator // below) for above, below in ratios), denominator
 
 
+def whole_numbers(table: FloatArray) -> tuple[Any, int]:
+    """A table of floats as whole numbers in an object array of its shape, and their denominator.
+
+    Examples:
+        >>> whole_numbers(np.array([[0.5, 0.75]]))
+        (array([[2, 3]], dtype=object), 4)
+    """
+    numbers, denominator = common_integers(table.ravel())
+    return np.array(numbers, dtype=object).reshape(table.shape), denominator
+
+
 def probability(delta: float) -> float:
     """Check a failure probability delta in (0, 1), and return it as a float."""
     share = real(delta, "delta", PrivacyError)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt import files
-from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, common_integers, few, labels_of
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, few, labels_of, whole_numbers
 from pmlopt.errors import FileFormatError, PriorError
 from pmlopt.labels import labels_from_text
 from pmlopt.prior import Prior
@@ -55,8 +56,7 @@ class Secret:
                 f"the joint law {off} sums to {totals[off]:.12g}, not to 1: divide it by its sum, or give "
                 "whole counts (Secret.from_counts)"
             )
-        whole = [np.array(common_integers(law.ravel())[0], dtype=object).reshape(law.shape) for law in laws]
-        self._set(whole, labels, values, name, False)
+        self._set([whole_numbers(law)[0] for law in laws], labels, values, name, False)
 
     def _set(
         self,
@@ -131,10 +131,7 @@ class Secret:
             >>> Secret.from_samples(["ill", "well", "well"], ["old", "old", "young"]).values
             ('ill', 'well')
         """
-        counts: dict[tuple[Label, Label], int] = {}
-        for pair in zip(values, letters, strict=True):
-            counts[pair] = counts.get(pair, 0) + 1
-        return cls.from_counts(counts, name=name)
+        return cls.from_counts(Counter(zip(values, letters, strict=True)), name=name)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Secret:
@@ -214,7 +211,7 @@ class Secret:
     ) -> Secret:
         """The joint law of (S, N) cells of text."""
         whole = all(
-            cell.strip().isascii() and cell.strip().isdigit() and len(cell) < 300
+            cell.strip().isascii() and cell.strip().isdigit() and len(cell) < LONGEST_COUNT
             for row in cells
             for cell in row
         )

@@ -76,9 +76,7 @@ def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArr
     ratios = privacy.for_prior(prior).ratios(prior.pmf)
     if ratios is None or not len(ratios.exponents):
         return None
-    above, below = (side.toarray() for side in ratios.differences)
-    factors = np.exp(ratios.exponents)[:, None]
-    pairs, sizes = above - factors * below, above + factors * below
+    pairs, sizes = (part.toarray() for part in ratios.excesses)
     entries = np.argwhere(matrix > 0)
     held = np.zeros((len(pairs), matrix.shape[1]), dtype=bool)
     moved = matrix

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, common_integers, float_array, nonnegative
+from pmlopt.arrays import FloatArray, float_array, nonnegative, whole_numbers
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior
 from pmlopt.privacy.ratio_bound import RatioRequirement
@@ -65,7 +64,7 @@ class GainLeakage(RatioRequirement):
     def ratios(self, weights: Any) -> Ratios:
         gain: Any = self.gain
         if weights.dtype == object:
-            gain = np.array(common_integers(gain.ravel())[0], dtype=object).reshape(gain.shape)
+            gain = whole_numbers(gain)[0]
         rows = [row for row in gain * weights if row.any()]
         most, total = max(row.sum() for row in rows), weights.sum()
         above = [(row, most) for row in rows]

@@ -15,7 +15,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.ratios import Ratios
+from pmlopt.privacy.ratios import Ratios, letter_ratios
 from pmlopt.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, below
 from pmlopt.uncertainty.column_families import NEGLIGIBLE_LEVEL, Family, Staircase
 from pmlopt.uncertainty.support_functions import two_values
@@ -87,16 +87,7 @@ class LDP(Requirement):
         return True
 
     def ratios(self, weights: Any) -> Ratios:
-        n = len(weights)
-        pairs = np.argwhere(~np.eye(n, dtype=bool))
-        return Ratios(
-            size=n,
-            rows=np.zeros((0, n), dtype=weights.dtype),
-            scales=np.zeros(0, dtype=weights.dtype),
-            above=pairs[:, 0],
-            below=pairs[:, 1],
-            exponents=np.full(len(pairs), self.epsilon),
-        )
+        return letter_ratios(weights, np.argwhere(~np.eye(len(weights), dtype=bool)), np.array(self.epsilon))
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
         return (Staircase(0.0, math.exp(min(self.epsilon, NEGLIGIBLE_LEVEL))),)

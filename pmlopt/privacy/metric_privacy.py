@@ -13,7 +13,7 @@ from pmlopt.arrays import FloatArray, IntArray, Label, few, float_array, nonnega
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior
 from pmlopt.privacy.ratio_bound import RatioRequirement
-from pmlopt.privacy.ratios import LARGEST_RATIO_EXPONENT, Ratios
+from pmlopt.privacy.ratios import Ratios, letter_ratios
 
 Distance = ArrayLike | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
 
@@ -128,17 +128,8 @@ class MetricPrivacy(RatioRequirement):
 
     def ratios(self, weights: Any) -> Ratios:
         edges, lengths = self._edges
-        both = np.vstack([edges, edges[:, ::-1]])
-        return Ratios(
-            size=len(weights),
-            rows=np.zeros((0, len(weights)), dtype=weights.dtype),
-            scales=np.zeros(0, dtype=weights.dtype),
-            above=both[:, 0],
-            below=both[:, 1],
-            exponents=np.minimum(
-                np.nextafter(self.epsilon * np.tile(lengths, 2), 0.0), LARGEST_RATIO_EXPONENT
-            ),
-        )
+        exponents = np.nextafter(self.epsilon * np.tile(lengths, 2), 0.0)
+        return letter_ratios(weights, np.vstack([edges, edges[:, ::-1]]), exponents)
 
     @cached_property
     def _edges(self) -> tuple[IntArray, FloatArray]:

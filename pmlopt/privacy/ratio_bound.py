@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, common_integers, float_array, nonnegative
+from pmlopt.arrays import FloatArray, float_array, nonnegative, whole_numbers
+from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.ratio_blocks import block_of
 from pmlopt.privacy.ratios import Ratios, ratios_of
 from pmlopt.privacy.requirement import Declared, Requirement, below
 
@@ -57,12 +59,11 @@ class RatioRequirement(Requirement):
 
     def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
         self.check(prior)
-        ratios = self.ratios(prior.pmf)
-        pairs, products = ratios.declare(mechanism, below)
-        if products is None:
-            return Declared({"pairs": pairs})
-        equal = ratios.products(np.eye(prior.size)) @ mechanism == products
-        return Declared({"products": equal, "pairs": pairs}, {"products": products})
+        return Declared(*self.ratios(prior.pmf).declare(mechanism, below))
+
+    def block(self, prior: Prior) -> Block | None:
+        self.check(prior)
+        return block_of(self.ratios(prior.pmf), prior.pmf, below)
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         ratios = self.ratios(prior.pmf)
@@ -149,10 +150,10 @@ class RatioBound(RatioRequirement):
             raise PrivacyError(f"the pairs are on {self.size} letters, and the prior on {prior.size}")
 
     def ratios(self, weights: Any) -> Ratios:
-        both, unit = np.vstack([self.numerators, self.denominators]), 1.0
+        both: Any = np.vstack([self.numerators, self.denominators])
+        unit: float = 1.0
         if weights.dtype == object:
-            whole, unit = common_integers(both.ravel())
-            both = np.array(whole, dtype=object).reshape(both.shape)
+            both, unit = whole_numbers(both)
         sides = [(row, unit) for row in both]
         half = len(self.numerators)
         return ratios_of(sides[:half], sides[half:], self.epsilon.tolist())

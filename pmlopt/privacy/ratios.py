@@ -105,6 +105,15 @@ class Ratios:
         every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._floats)], format="csr")
         return every[self.above], every[self.below]
 
+    @cached_property
+    def excesses(self) -> tuple[Any, Any]:
+        """(K, N) the numerators less e^exponent times the denominators, and plus that, sparse."""
+        from scipy import sparse
+
+        above, below = self.differences
+        factors = sparse.diags_array(np.exp(self.exponents))
+        return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
+
     @property
     def room(self) -> float:
         """By how much, in nats, a constant column is within every pair; inf where there is none."""
@@ -112,8 +121,10 @@ class Ratios:
         with np.errstate(divide="ignore"):
             return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
 
-    def declare(self, mechanism: cp.Variable, factor: Callable[[float], float]) -> tuple[Any, Any]:
-        """The pairs on a cvxpy variable: the constraint, and the variable of the products, if there are any.
+    def declare(
+        self, mechanism: cp.Variable, factor: Callable[[float], float]
+    ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
+        """The pairs on a cvxpy variable: constraints, and the variable of the products, if there are any.
 
         Args:
             mechanism: (N, M).
@@ -122,9 +133,13 @@ class Ratios:
         import cvxpy as cp
         from scipy import sparse
 
-        sides, products = mechanism, None
+        constraints: dict[str, cp.Constraint] = {}
+        variables: dict[str, cp.Variable] = {}
+        sides: cp.Expression = mechanism
         if len(self._floats):
             products = cp.Variable((len(self._floats), mechanism.shape[1]), nonneg=True, name="products")
+            constraints["products"] = self._floats @ mechanism == products
+            variables["products"] = products
             sides = cp.vstack([mechanism, products])
         k, every = len(self.exponents), self.size + len(self._floats)
         keep = np.array([factor(math.exp(-exponent)) for exponent in self.exponents.tolist()])
@@ -132,7 +147,7 @@ class Ratios:
         system = sparse.csr_array((keep, (places, self.above)), (k, every)) - sparse.csr_array(
             (np.ones(k), (places, self.below)), (k, every)
         )
-        return system @ sides <= 0, products
+        return {**constraints, "pairs": system @ sides <= 0}, variables
 
     def products(self, matrix: FloatArray) -> FloatArray:
         """(R, M) the products of the rows, over their scales."""
@@ -148,20 +163,16 @@ class Ratios:
 
         if not len(self.exponents):
             return float(gains.max())
-        above, below = self.differences
-        factors = sparse.diags_array(np.exp(self.exponents))
-        pairs, sizes = (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
+        pairs, sizes = self.excesses
         unit = abs(pairs).max(axis=1).toarray().ravel()
         told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()  # else the two sides are the same
         scaled = sparse.diags_array(1 / unit[told])
         lifts, terms = ((scaled @ rows[told] @ sparse.diags_array(1 / p)).tocsc() for rows in (pairs, sizes))
         scale = float(np.abs(gains).max()) or 1.0
-        best = -np.inf
-        for column, weights in zip(gains.T, _multipliers(lifts, gains / scale), strict=True):
-            bounds = column - scale * (weights @ lifts)
-            rounding = rounding_of(len(unit), 1.0) * (np.abs(column) + scale * (weights @ terms))
-            best = max(best, float((bounds + rounding).max()))
-        return best
+        weights = _multipliers(lifts, gains / scale)
+        bounds = gains - scale * (lifts.T @ weights)
+        rounding = rounding_of(len(unit), 1.0) * (np.abs(gains) + scale * (terms.T @ weights))
+        return float((bounds + rounding).max())
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
         """(N, K) all extreme columns of mean one under p; None where there are too many bases to try.
@@ -171,9 +182,7 @@ class Ratios:
         """
         if self.count > min(limit, _MOST_BASES):
             return None
-        above, below = (side.toarray() for side in self.differences)
-        pairs = above - np.exp(self.exponents)[:, None] * below
-        sizes = above + np.exp(self.exponents)[:, None] * below
+        pairs, sizes = (part.toarray() for part in self.excesses)
         found = [np.ones((self.size, 1))]
         for tight in range(min(len(pairs), self.size - 1) + 1):
             letters = _subsets(self.size, tight + 1)
@@ -285,8 +294,27 @@ def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> R
     )
 
 
-def _multipliers(lifts: Any, gains: FloatArray) -> Iterator[FloatArray]:
-    """(K,) multipliers for each column of gains: `max <g, u>`, `lifts u <= 0`, `<1, u> = 1`, `u >= 0`.
+def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratios:
+    """Pairs of letters: `v[x] <= e^exponent v[x']`.
+
+    Args:
+        weights: (N,) of the kind of numbers that is wanted.
+        pairs: (K, 2) the letters x and x'.
+        exponents: (K,) or one number.
+    """
+    n = len(weights)
+    return Ratios(
+        size=n,
+        rows=np.zeros((0, n), dtype=weights.dtype),
+        scales=np.zeros(0, dtype=weights.dtype),
+        above=pairs[:, 0],
+        below=pairs[:, 1],
+        exponents=np.minimum(np.broadcast_to(exponents, len(pairs)), LARGEST_RATIO_EXPONENT),
+    )
+
+
+def _multipliers(lifts: Any, gains: FloatArray) -> FloatArray:
+    """(K, M) multipliers for each column of gains: `max <g, u>`, `lifts u <= 0`, `<1, u> = 1`, `u >= 0`.
 
     u is the column times the prior. HiGHS starts each from the basis of the one before.
     """
@@ -304,12 +332,14 @@ def _multipliers(lifts: Any, gains: FloatArray) -> Iterator[FloatArray]:
     )
     solver = highs.loaded(model, _OPTIONS)
     every = np.arange(n, dtype=np.int32)
-    for column in gains.T:
+    found = np.zeros((k, gains.shape[1]))
+    for y, column in enumerate(gains.T):
         solver.changeColsCost(n, every, -column)
         solver.run()
         duals = np.array(solver.getSolution().row_dual)
-        weights = -duals[:k] if len(duals) == k + 1 and np.isfinite(duals).all() else np.zeros(k)
-        yield np.maximum(weights, 0.0)
+        if len(duals) == k + 1 and np.isfinite(duals).all():
+            found[:, y] = np.maximum(-duals[:k], 0.0)
+    return found
 
 
 def _columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:

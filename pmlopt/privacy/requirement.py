@@ -14,6 +14,7 @@ from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy.ratio_blocks import block_of
 from pmlopt.privacy.ratios import Ratios, together
 from pmlopt.uncertainty.column_families import Family
 from pmlopt.uncertainty.cone import Cone
@@ -209,6 +210,10 @@ class Conjunction(Requirement):
             for k, part in enumerate(self.parts)
             for name, value in part.auxiliary(prior, matrix).items()
         }
+
+    def block(self, prior: Prior) -> Block | None:
+        ratios = self.ratios(prior.pmf)
+        return None if ratios is None else block_of(ratios, prior.pmf, below)
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         over = [part.excess(weights, matrix, power) for part in self.parts]

@@ -272,3 +272,42 @@ def test_a_level_of_zero_that_no_floats_meet_is_said_and_no_error() -> None:
 def test_what_cannot_be_meant_is_refused(declare: Callable[[], Any], said: str) -> None:
     with pytest.raises(PrivacyError, match=said):
         declare()
+
+
+class TestBlocks:
+    """Few pairs in the structured interior point, beside linear programs that know nothing of blocks."""
+
+    @pytest.mark.parametrize(
+        "name", ["secret", "counted secret", "two joint laws", "pufferfish", "gains", "data and secret"]
+    )
+    def test_few_pairs_are_solved_in_blocks(self, name: str) -> None:
+        requirement = ON_FOUR[name]
+        gains = np.random.default_rng(7).normal(size=(4, 3))
+        result = solve(design(PRIOR, requirement, ExpectedGain(gains), 3), solver="structured")
+        assert result.certificate.verify()
+        assert result.status.value == "optimal"
+        best = best_gain(PRIOR.pmf, pairs_of(requirement, PRIOR), gains)
+        assert result.value == pytest.approx(best, abs=1e-7)
+
+    @pytest.mark.parametrize("name", ["line", "matrix", "three"])
+    def test_many_pairs_make_no_blocks(self, name: str) -> None:
+        assert ON_FOUR[name].for_prior(PRIOR).block(PRIOR) is None
+
+    def test_without_room_there_is_no_block(self) -> None:
+        assert PML(0.0, about=SECRET).block(PRIOR) is None
+        assert PML(1e-6, about=SECRET).block(PRIOR) is not None
+
+    def test_entries_kept_at_zero(self) -> None:
+        """Rows of the block have coefficients of either sign."""
+        program = design(PRIOR, ON_FOUR["secret"], ExpectedGain(np.eye(4)))
+        shut = program.with_constraints(shut=program.mechanism[0, 1] == 0)
+        found, other = solve(shut, solver="structured"), solve(shut, solver="highs")
+        assert found.certificate.verify()
+        assert found.value == pytest.approx(other.value, abs=1e-6)
+
+
+def test_on_a_long_line_the_closed_form_is_proved_without_a_solver() -> None:
+    result = solve(design(Prior.uniform(40), MetricPrivacy(0.5, steps), ExpectedLoss(absolute)))
+    assert result.solver == "closed-form"
+    assert result.gap <= 1e-9
+    assert result.certificate.verify()

@@ -155,7 +155,7 @@ def attainable(block: Block, allowed: BoolArray) -> BoolArray:
     """
     if block.weights is None or block.mean is None or block.hinge is not None:
         return allowed
-    most = block.weights @ allowed * block.upper[0]
+    most = np.maximum(block.weights, 0.0) @ allowed * block.upper[0]
     return np.asarray(allowed & (most > block.mean[:, :1]).all(axis=0))
 
 

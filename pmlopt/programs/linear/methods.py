@@ -16,6 +16,7 @@ from pmlopt.backends.outcome import Options, Outcome, Point
 from pmlopt.backends.structured import simplex
 from pmlopt.errors import InfeasibleError, MechanismError, SolverUnavailableError
 from pmlopt.mechanism import as_mechanism, paired
+from pmlopt.privacy.ratio_blocks import LEAST_ROOM
 from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.certificate import LinearCertificate
@@ -28,9 +29,6 @@ from pmlopt.utility.linear import expectation
 
 RESIDUAL = 1e-6
 """How far a constraint of a person's own may be violated by the repaired mechanism, over its unit."""
-
-LEAST_ROOM = 1e-9
-"""Nats by which a constant must be within a ratio bound for the repair to cost next to nothing."""
 
 CLOSED_FORM = "closed-form"
 
@@ -148,6 +146,7 @@ class Facts:
         banded: whether it is one whose columns are in bands, without constraints of a person's own.
         blocked: whether it is one in column blocks, of which bands are the simplest, with at most N linear
             constraints beside.
+        paired: whether it is one under a list of ratio bounds that makes no blocks, and nothing else.
         entries: N M.
         known: whether a closed form is known to be optimal.
         vertex: whether it is a vertex from which the simplex gains.
@@ -157,6 +156,7 @@ class Facts:
     linear: bool
     banded: bool
     blocked: bool
+    paired: bool
     entries: int
     known: bool
     vertex: bool
@@ -179,8 +179,8 @@ SLOW_ENTRIES = 40_000
 
 DECISIONS: tuple[Rule, ...] = (
     Rule(
-        lambda facts: facts.known and facts.entries > SLOW_ENTRIES,
-        LinearMethod(CLOSED_FORM, "large, and a closed form is optimal: nothing to solve"),
+        lambda facts: facts.known and (facts.entries > SLOW_ENTRIES or facts.paired),
+        LinearMethod(CLOSED_FORM, "large or of many pairs, and a closed form is optimal: nothing to solve"),
     ),
     Rule(
         lambda facts: facts.linear and facts.vertex and facts.entries <= SLOW_ENTRIES,
@@ -323,6 +323,7 @@ def _facts(program: LinearDesign, start: Start) -> Facts:
         linear=banded or program.problem.is_lp(),
         banded=banded,
         blocked=task_of(program) is not None,
+        paired=program.privacy.has_ratios and program.block is None and not program.added,
         entries=program.table.size,
         known=start.from_formula,
         vertex=start.from_formula and start.useful is not None,
