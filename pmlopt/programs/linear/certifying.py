@@ -16,6 +16,9 @@ from pmlopt.programs.linear.dual_bound import raw_bound, rounding_in
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.utility.linear import expectation
 
+CLOSED = 1e-10
+"""A gap of this share of the gain's range leaves nothing to look for."""
+
 
 def certify_linear(
     program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None
@@ -34,8 +37,9 @@ def certify_linear(
     fixed = polished_repair(program.prior, program.privacy, matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals = _with_added(program, fixed.matrix)
-    rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers))
     gain = expectation(program.prior, program.centred, fixed.matrix)
+    enough = gain - constant + CLOSED * program.scale
+    rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers), enough)
     sign = 1.0 if program.utility.maximised else -1.0
     total = constant + sign * program.constant
     return LinearCertificate(
@@ -89,9 +93,9 @@ def _guesses(
 
 
 def _best(
-    program: LinearDesign, gains: FloatArray, guesses: Iterable[FloatArray]
+    program: LinearDesign, gains: FloatArray, guesses: Iterable[FloatArray], enough: float
 ) -> tuple[FloatArray | None, float]:
-    """The multipliers with the least bound, and that bound."""
+    """The multipliers with the least bound, and that bound; the first with a bound of at most `enough`."""
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in guesses:
         if not np.isfinite(rho).all():
@@ -101,4 +105,6 @@ def _best(
             bound += rounding_in(program.prior, program.privacy, gains, rho)
             if bound < best[1]:
                 best = (rho, bound)
+        if best[1] <= enough:
+            break
     return best

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from pmlopt import closed_forms
-from pmlopt.arrays import FloatArray
+from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.closed_forms.catalogue import forms, meets
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.linear.dual_bound import raw_bound, rounding_in
@@ -44,6 +44,29 @@ class KnownOptimum:
         return self.name != "constant"
 
 
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A closed form as columns, each of which an output has; several may go to one.
+
+    Attributes:
+        name: in `pmlopt.closed_forms`.
+        columns: (N, K).
+        outputs: (K,) the output of each column.
+        matrix: (N, M) their sums.
+    """
+
+    name: str
+    columns: FloatArray
+    outputs: IntArray
+    matrix: FloatArray
+
+    @classmethod
+    def of(cls, name: str, matrix: FloatArray) -> _Form:
+        """A column for each output that occurs."""
+        used = np.flatnonzero(matrix.max(axis=0) > 0)
+        return cls(name, matrix[:, used], used, matrix)
+
+
 def known_optimum(program: LinearDesign) -> KnownOptimum | None:
     """The first closed form whose utility equals a dual bound; None where none is known.
 
@@ -53,15 +76,15 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
         return None
     prior, gains, near = program.prior, program.centred, _CLOSED * program.scale
     found = _allowed(program)
-    most = max(gain for gain, _, _ in found)
-    for gain, name, matrix in found:
+    most = max(gain for gain, _ in found)
+    for gain, form in found:
         if gain < most - near:
             continue
-        for multipliers in _multipliers(program, matrix):
+        for multipliers in _multipliers(program, form):
             above = raw_bound(prior, program.privacy, gains, multipliers) - gain
             if above <= near and above + rounding_in(prior, program.privacy, gains, multipliers) <= near:
-                value = expectation(prior, program.table, matrix)
-                return KnownOptimum(name, matrix, value, multipliers)
+                value = expectation(prior, program.table, form.matrix)
+                return KnownOptimum(form.name, form.matrix, value, multipliers)
     return None
 
 
@@ -73,33 +96,35 @@ def better_form(program: LinearDesign, gap: float, gain: float) -> FloatArray | 
     """
     if program.added or gap <= _CLOSED * program.scale:
         return None
-    best, _, matrix = max(_allowed(program), key=lambda found: found[0])
-    return matrix if best > gain else None
+    best, form = max(_allowed(program), key=lambda found: found[0])
+    return form.matrix if best > gain else None
 
 
-def _allowed(program: LinearDesign) -> list[tuple[float, str, FloatArray]]:
-    """The closed forms that meet the requirement: what they gain, their names and matrices."""
+def _allowed(program: LinearDesign) -> list[tuple[float, _Form]]:
+    """The closed forms that meet the requirement, and what they gain."""
     return [
-        (expectation(program.prior, program.centred, matrix), name, matrix)
-        for name, matrix in _candidates(program)
-        if meets(program.prior, program.privacy, matrix)
+        (expectation(program.prior, program.centred, form.matrix), form)
+        for form in _candidates(program)
+        if meets(program.prior, program.privacy, form.matrix)
     ]
 
 
-def _candidates(program: LinearDesign) -> Iterator[tuple[str, FloatArray]]:
+def _candidates(program: LinearDesign) -> Iterator[_Form]:
     prior, privacy, gains = program.prior, program.privacy, program.centred
-    yield "constant", closed_forms.constant(prior, gains).matrix
-    yield "deterministic", closed_forms.deterministic(prior, gains).matrix
+    yield _Form.of("constant", closed_forms.constant(prior, gains).matrix)
+    yield _Form.of("deterministic", closed_forms.deterministic(prior, gains).matrix)
     if prior.size > len(program.outputs):
         return
     for name, form in forms(prior, privacy):
-        yield name, _remapped(program, form) if name == "geometric" else _placed(program, form)
+        yield _remapped(program, form) if name == "geometric" else _Form.of(name, _placed(program, form))
 
 
-def _remapped(program: LinearDesign, form: Mechanism) -> FloatArray:
+def _remapped(program: LinearDesign, form: Mechanism) -> _Form:
     """The form with each of its columns given to the output that values it most, several to one maybe."""
     worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
-    return np.asarray(form.matrix @ (np.arange(worth.shape[1]) == worth.argmax(axis=1)[:, None]))
+    outputs = worth.argmax(axis=1)
+    matrix = form.matrix @ (np.arange(worth.shape[1]) == outputs[:, None])
+    return _Form("geometric", form.matrix, outputs, np.asarray(matrix))
 
 
 def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
@@ -111,13 +136,25 @@ def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
     return matrix
 
 
-def _multipliers(program: LinearDesign, matrix: FloatArray) -> Iterator[FloatArray]:
-    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness."""
-    gains, p = program.centred, program.prior.pmf
-    yield (matrix * gains).sum(axis=1)
+def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
+    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness.
+
+    The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
+    nothing over the multipliers.
+    """
+    gains = program.centred
+    solved = program.prior.size <= _LARGEST_SYSTEM
+    if solved and program.block is None:
+        yield _slack(program, form)
+    yield (form.matrix * gains).sum(axis=1)
     yield gains.min(axis=1)
-    if program.prior.size <= _LARGEST_SYSTEM:
-        used = np.flatnonzero(matrix.max(axis=0) > 0)
-        joint = (p[:, None] * matrix[:, used]).T
-        joint = joint / joint.sum(axis=1, keepdims=True)
-        yield np.linalg.lstsq(joint, (joint * gains[:, used].T).sum(axis=1), rcond=None)[0]
+    if solved and program.block is not None:
+        yield _slack(program, form)
+
+
+def _slack(program: LinearDesign, form: _Form) -> FloatArray:
+    """The multipliers for which each column gains nothing on the mean."""
+    joint = (program.prior.pmf[:, None] * form.columns).T
+    joint = joint / joint.sum(axis=1, keepdims=True)
+    gained = (joint * program.centred[:, form.outputs].T).sum(axis=1)
+    return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])
