@@ -11,6 +11,7 @@ from pmlopt.arrays import FloatArray, IntArray, subset_sums
 from pmlopt.programs.subconvex.column_batch import Columns, joined
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.knapsack_branch_and_bound import BranchAndBound, largest
+from pmlopt.programs.subconvex.knapsack_meeting import columns_above
 from pmlopt.programs.subconvex.knapsack_relaxation import relaxed
 from pmlopt.programs.subconvex.near_perfect import near_perfect
 from pmlopt.programs.subconvex.pricing import Priced
@@ -71,11 +72,10 @@ class SearchPricer:
             value, columns = self._near(family, multipliers, most)
             if value <= enough < bound and isinstance(family, Staircase):
                 bound = staircase_bound(self.kernel, family, multipliers, enough)
-            elif value <= enough < bound and isinstance(family, Box) and self.left > 0:
-                proof = self._proof(family, multipliers, enough, most)
-                bound = min(bound, max(value, proof.upper))
-                columns = joined([columns, *proof.columns()])
-                value = max(value, proof.best)
+            elif value <= enough < bound and isinstance(family, Box):
+                upper_bound, better, more = self._exact(family, multipliers, enough, most)
+                bound = min(bound, max(value, upper_bound))
+                columns, value = joined([columns, *more]), max(value, better)
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
         return Priced(best, upper, found)
@@ -87,11 +87,23 @@ class SearchPricer:
             bound = relaxed(self.kernel, family, multipliers)
             if bound > enough and isinstance(family, Staircase):
                 bound = staircase_bound(self.kernel, family, multipliers, enough)
-            elif bound > enough and isinstance(family, Box) and self.left > 0:
+            elif bound > enough and isinstance(family, Box):
                 value, _ = self._near(family, multipliers, 1)
-                bound = min(bound, self._proof(family, multipliers, max(value, enough), 1).upper)
+                bound = min(bound, self._exact(family, multipliers, max(value, enough), 1)[0])
             upper = max(upper, bound)
         return upper
+
+    def _exact(
+        self, box: Box, multipliers: FloatArray, threshold: float, most: int
+    ) -> tuple[float, float, list[Columns]]:
+        """A bound, and the best columns above a threshold: by meeting in the middle, else by branch and bound."""
+        meeting = columns_above(self.kernel, box, multipliers, threshold, most)
+        if meeting is not None:
+            return max(threshold, meeting.best), meeting.best, [meeting.columns]
+        if self.left <= 0:
+            return np.inf, -np.inf, []
+        proof = self._proof(box, multipliers, threshold, most)
+        return proof.upper, proof.best, proof.columns()
 
     def _proof(self, box: Box, multipliers: FloatArray, threshold: float, most: int) -> BranchAndBound:
         proof = BranchAndBound(self.kernel, box, multipliers, threshold, most)

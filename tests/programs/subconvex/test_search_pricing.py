@@ -74,6 +74,7 @@ def test_however_little_is_searched_the_bound_holds(problem: Problem, core: int,
     true = problem.best()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pmlopt.programs.subconvex.search_pricing.CORE_LETTERS", core)
+        patch.setattr("pmlopt.programs.subconvex.knapsack_meeting.MOST_MEETINGS", -1)
         patch.setattr("pmlopt.programs.subconvex.knapsack_branch_and_bound.NODES_AT_A_TIME", 3)
         patch.setattr("pmlopt.programs.subconvex.search_pricing.MAX_NODES_WITH_COLUMNS", nodes)
         patch.setattr("pmlopt.programs.subconvex.search_pricing.MAX_ROUND_NODES", nodes)
@@ -95,7 +96,9 @@ def test_however_little_is_searched_the_bound_holds(problem: Problem, core: int,
 def test_without_nodes_left_the_relaxed_bound_remains(problem: Problem) -> None:
     pricer = SearchPricer(problem.kernel, problem.families)
     pricer.left = 0
-    bound = pricer.bound(problem.rho, -math.inf)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pmlopt.programs.subconvex.knapsack_meeting.MOST_MEETINGS", -1)
+        bound = pricer.bound(problem.rho, -math.inf)
     assert bound == relaxed(problem.kernel, problem.families[0], problem.rho)
     assert bound >= problem.best() - 1e-9 * problem.size
 
