@@ -133,7 +133,7 @@ class _Letters:
         return past
 
     def columns(self, sets: BoolArray, most: int) -> tuple[FloatArray, IntArray, IntArray]:
-        """(K,) values above the threshold, places of their sets, and letters between, which a set may hold."""
+        """(K,) values above the threshold, places of their sets, and letters between, perhaps of the set."""
         mass = sets @ self.room
         profit = self._base + sets @ (self.room * self._gain)
         alone = sets[:, ~self._fits].sum(
@@ -141,16 +141,14 @@ class _Letters:
         )  # letters that are the one between wherever they are more than low
         found = []
         for letter in range(len(self.room)):
-            member = sets[:, letter]
-            rest = self.total - mass + member * self.room[letter]
-            window = np.where(
-                member, self.room[letter] - rest <= self.above[letter], rest <= self.below[letter]
-            )
+            member, room = sets[:, letter], self.room[letter]
+            rest = self.total - mass + member * room
+            window = np.where(member, room - rest <= self.above[letter], rest <= self.below[letter])
             window &= (alone == 0) if self._fits[letter] else (alone == member)
-            here = np.flatnonzero(window & (rest >= -1e-15) & (rest <= self.room[letter] * (1 + 1e-13)))
+            here = np.flatnonzero(window & (rest >= -1e-15) & (rest <= room * (1 + 1e-13)))
             if len(here) == 0:
                 continue
-            left, gained = np.maximum(rest[here], 0.0), self.room[letter] * self._gain[letter]
+            left, gained = np.maximum(rest[here], 0.0), room * self._gain[letter]
             value = profit[here] - member[here] * gained + self._between(letter, left)
             good = np.flatnonzero(value > self.threshold)
             good = good[largest(value[good], most)]
@@ -167,17 +165,18 @@ class _Letters:
 
 
 def _within(letters: _Letters) -> BoolArray | None:
-    """(K, N) the sets whose mass is in the window and whose letters are within the budget; None if too many."""
+    """(K, N) the sets whose mass is in the window, with letters within the budget; None if too many."""
     below, above = float(letters.below.max()), float(letters.above.max())
     sure = letters.lost > letters.budget
     free = np.flatnonzero(~sure)
     least = letters.total - float(letters.room[sure & letters.inside].sum()) - max(below, 0.0) - 1e-15
     most = least + max(below, 0.0) + max(above, 0.0) + 2e-15
     free = free[np.argsort(-letters.room[free], kind="stable")]
-    halves = [_subsets(letters, half, most) for half in (free[::2], free[1::2])]
-    if halves[0] is None or halves[1] is None:
+    one_half = _subsets(letters, free[::2], most)
+    other_half = None if one_half is None else _subsets(letters, free[1::2], most)
+    if one_half is None or other_half is None:
         return None
-    (one, lost, first), (other, lacks, second) = halves
+    (one, lost, first), (other, lacks, second) = one_half, other_half
     order = np.argsort(other, kind="stable")
     start = np.searchsorted(other[order], least - one)
     count = np.searchsorted(other[order], most - one, side="right") - start

@@ -96,7 +96,7 @@ class SearchPricer:
     def _exact(
         self, box: Box, multipliers: FloatArray, threshold: float, most: int
     ) -> tuple[float, float, list[Columns]]:
-        """A bound, and the best columns above a threshold: by meeting in the middle, else by branch and bound."""
+        """A bound, and the best columns above a threshold: met in the middle, else by branch and bound."""
         meeting = columns_above(self.kernel, box, multipliers, threshold, most)
         if meeting is not None:
             return max(threshold, meeting.best), meeting.best, [meeting.columns]
