@@ -54,9 +54,9 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The site, where a broken link is an error."""
+    """The site, where a broken link, a formula that is not set or a name not described is an error."""
     session.install("-e", ".[docs]")
-    session.run("mkdocs", "build", "--strict", "--site-dir", str(Path(session.create_tmp()) / "site"))
+    session.run("python", "docs/hooks/check.py", str(Path(session.create_tmp()) / "site"))
 
 
 @nox.session

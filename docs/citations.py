@@ -68,11 +68,12 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Link each citation of a page to its work; called by mkdocs."""
     if page.file.src_uri == "bibliography.md":
         return html
-    target = "../bibliography/"
-    if page.is_homepage:
-        target = "bibliography/"
+    depth = page.url.strip("/").count("/") + 1 if page.url.strip("./") else 0
+    target = "../" * depth + "bibliography/"
     link = rf'<a href="{target}#\g<0>">\g<0></a>'
-    return CITATION.sub(lambda citation: KEY.sub(link, citation[0]), html)
+    parts = re.split(r"(<[^>]+>)", html)  # tags have citations in their texts, too
+    linked = (CITATION.sub(lambda citation: KEY.sub(link, citation[0]), part) for part in parts[::2])
+    return "".join(text + tag for text, tag in zip(linked, [*parts[1::2], ""], strict=True))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -91,6 +91,7 @@ def test_a_work_is_described_in_words() -> None:
             '<a href="../bibliography/#roe1999sum">roe1999sum</a>, (2)]',
         ),
         ("sorted[0], doe2020mean", "sorted[0], doe2020mean"),
+        ('<img alt="[doe2020mean]">', '<img alt="[doe2020mean]">'),
     ],
 )
 def test_citations_become_links(text: str, linked: str) -> None:
@@ -99,6 +100,12 @@ def test_citations_become_links(text: str, linked: str) -> None:
 
     class Page:
         file = File()
-        is_homepage = False
+        url = "noise/"
 
     assert CITATIONS.on_page_content(text, Page()) == linked
+
+
+@pytest.mark.parametrize(("url", "up"), [("", ""), ("noise/", "../"), ("gallery/noise/", "../../")])
+def test_a_citation_leads_to_the_bibliography_from_every_depth(url: str, up: str) -> None:
+    page = SimpleNamespace(url=url, file=SimpleNamespace(src_uri="page.md"))
+    assert f'"{up}bibliography/#doe2020mean"' in CITATIONS.on_page_content("[doe2020mean]", page)

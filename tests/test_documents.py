@@ -35,8 +35,8 @@ from pmlopt import Mechanism, queries
 from pmlopt.cli import main
 from pmlopt.instances import load
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-LANGUAGES = ("python", "bash", "text", "toml")
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+LANGUAGES = ("python", "bash", "text", "toml", "math")
 PYTHON = {page: [block for block in blocks(page.read_text()) if block.language == "python"] for page in PAGES}
 SHELL = {page: [block for block in blocks(page.read_text()) if block.language == "text"] for page in PAGES}
 

@@ -1,0 +1,188 @@
+"""The public names of pmlopt by topic and module, read from the package without importing it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "pmlopt"
+
+TOPICS: dict[str, tuple[str, ...]] = {
+    "Priors and mechanisms": ("prior", "secret", "mechanism"),
+    "Measures": ("measures",),
+    "Requirements": ("privacy",),
+    "Sets of priors": ("uncertainty",),
+    "Utilities": ("utility",),
+    "Queries": ("queries",),
+    "Programs": ("program", "programs"),
+    "Solving": ("solving", "result", "sweeps"),
+    "Estimates and releases": ("estimation", "releases"),
+    "Closed forms and noise": ("closed_forms", "noise"),
+    "Problem files, plots, tests, errors": ("instances", "plots", "testing", "errors"),
+}
+"""The pages of the reference: the modules and packages of each topic."""
+
+PROGRAM_FILES = ("program", "certificate", "design_certificate", "design_program", "designs")
+"""Modules of `pmlopt.programs` that hold what builders and solve return; methods where they are public."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A page of the reference.
+
+    Attributes:
+        path: dotted, such as `pmlopt.measures.leakage`.
+        topic: the heading under which it stands.
+        names: what it defines that is public, in the order of the file.
+        about: the first line of its docstring.
+    """
+
+    path: str
+    topic: str
+    names: tuple[str, ...]
+    about: str
+
+    @property
+    def page(self) -> str:
+        """The page of the site."""
+        return f"reference/{self.path.removeprefix('pmlopt.')}.md"
+
+    def identifier(self, name: str) -> str:
+        """The anchor of a name."""
+        return f"{self.path}.{name}"
+
+
+def file_of(module: str) -> Path:
+    """The file of a dotted module or package below pmlopt."""
+    path = PACKAGE.joinpath(*module.removeprefix("pmlopt").strip(".").split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+def defined(path: Path) -> list[str]:
+    """The names that a file defines at its top, but those that start with an underscore."""
+    names: list[str] = []
+    for node in tree(path).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.append(node.target.id)
+        elif isinstance(node, ast.Assign):
+            names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [name for name in dict.fromkeys(names) if not name.startswith("_")]
+
+
+def imported(path: Path) -> dict[str, str]:
+    """Where the names that a package passes on are defined: name -> dotted module, followed to its end."""
+    found: dict[str, str] = {}
+    for node in tree(path).body:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            module = f"pmlopt.{node.module}" if node.level else node.module
+            if not module.startswith("pmlopt"):
+                continue
+            for alias in node.names:
+                if (PACKAGE / alias.name).is_dir() and node.module is None:
+                    continue
+                found[alias.asname or alias.name] = source(module, alias.name)
+    return found
+
+
+def source(module: str, name: str) -> str:
+    """The module that defines a name which another passes on."""
+    path = file_of(module)
+    if name in defined(path):
+        return module
+    return imported(path).get(name, module) if path.name == "__init__.py" else module
+
+
+def listed(path: Path) -> list[str]:
+    """The `__all__` of a file, or the functions and classes that it defines."""
+    for node in tree(path).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [str(name) for name in ast.literal_eval(node.value)]
+    described = [node.name for node in tree(path).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return [name for name in described if not name.startswith("_")]
+
+
+@cache
+def top_names() -> dict[str, str]:
+    """The names of `pmlopt` itself, and the module that defines each."""
+    return imported(PACKAGE / "__init__.pyi")
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """Every module that defines something public, by topic."""
+    public: dict[str, set[str]] = {}
+    for name, module in top_names().items():
+        public.setdefault(module, set()).add(name)
+    topic_of = {part: topic for topic, parts in TOPICS.items() for part in parts}
+    for part in topic_of:
+        path = file_of(part)
+        if part == "programs":
+            for file in sorted(path.parent.rglob("*.py")):
+                if file.stem in PROGRAM_FILES:
+                    dotted = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+                    public.setdefault(dotted, set()).update(listed(file))
+            continue
+        origin = imported(path) if path.name == "__init__.py" else {}
+        for name in listed(path):
+            public.setdefault(origin.get(name, f"pmlopt.{part}"), set()).add(name)
+    found = []
+    for dotted, names in public.items():
+        part = dotted.split(".")[1]
+        if part not in topic_of:
+            continue
+        file = file_of(dotted)
+        ordered = tuple(name for name in defined(file) if name in names)
+        about = (ast.get_docstring(tree(file)) or "").split("\n\n")[0].replace("\n", " ")
+        if ordered:
+            found.append(Module(dotted, topic_of[part], ordered, about))
+    return tuple(sorted(found, key=lambda module: (list(TOPICS).index(module.topic), module.path)))
+
+
+@cache
+def anchors() -> dict[str, tuple[str, str]]:
+    """The page and anchor of each name that a text may use, where it means one thing only."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for module in modules():
+        for name in module.names:
+            place = (module.page, module.identifier(name))
+            part = module.path.split(".")[1]
+            for written in (name, f"{part}.{name}", f"pmlopt.{part}.{name}", module.identifier(name)):
+                found.setdefault(written, set()).add(place)
+            for member in members(module.path, name):
+                place = (module.page, f"{module.identifier(name)}.{member}")
+                for written in (f"{name}.{member}", f"pmlopt.{name}.{member}", place[1]):
+                    found.setdefault(written, set()).add(place)
+    places = {
+        name: next(iter(where))
+        for name, where in found.items()
+        if len(where) == 1 and re.search(r"[A-Z_.]", name)  # `constant` is a word first
+    }
+    for name, path in top_names().items():
+        for module in modules():
+            if module.path == path and name in module.names:
+                places[name] = places[f"pmlopt.{name}"] = (module.page, module.identifier(name))
+    return places
+
+
+def members(module: str, name: str) -> list[str]:
+    """The public methods and properties that a class itself defines and describes."""
+    for node in tree(file_of(module)).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return [
+                part.name
+                for part in node.body
+                if isinstance(part, ast.FunctionDef) and part.name[0] != "_" and ast.get_docstring(part)
+            ]
+    return []

@@ -1,0 +1,222 @@
+"""Pages that are written when the site is built: the reference, the command line, the problem library.
+
+A page of the reference is a module; mkdocstrings fills it. Wherever a page or a docstring names something
+public in code style, the name becomes a link to its place in the reference, and that of a problem of the
+library to its file.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from posixpath import relpath
+from typing import Any
+
+import click
+from mkdocs.structure.files import File
+from public_names import ROOT, TOPICS, anchors, modules
+
+from pmlopt.cli import main
+
+PROBLEMS = ROOT / "problems"
+FAMILIES = {
+    "closed_forms": "Closed forms",
+    "counting_query": "Counting queries",
+    "counts": "Counts of the Adult data",
+    "envelopes": "Envelopes",
+    "information": "Information",
+    "records": "Records",
+    "robust": "Sets of priors",
+    "secrets": "Secrets and metrics",
+    "worst_case": "Worst cases",
+}
+UNTOUCHED = re.compile(
+    r"(<a\b.*?</a>|<h[1-6]\b.*?</h[1-6]>|<pre\b.*?</pre>|<code[^>]+>.*?</code>)", re.DOTALL
+)
+CODE = re.compile(r"<code>([A-Za-z_][\w.-]*)((?:\([^<]*\))?)</code>")
+
+
+def reference_pages() -> dict[str, str]:
+    """The pages of the reference: one for each topic, one for each module."""
+    pages = {"reference/index.md": reference_index()}
+    for module in modules():
+        names = "".join(f"        - {name}\n" for name in module.names)
+        pages[module.page] = (
+            f"---\ntitle: {short(module.path)}\n---\n# `{module.path}`\n\n"
+            f"::: {module.path}\n    options:\n      show_root_heading: false\n"
+            f"      show_root_toc_entry: false\n"
+            f"      heading_level: 2\n      members:\n{names}"
+        )
+    return pages
+
+
+def reference_index() -> str:
+    """The reference by topic: each module with what it is about and its names."""
+    parts = [
+        "# Reference\n\nEverything of `pmlopt` that is public. A name is imported from `pmlopt` itself where"
+        " it is there (`from pmlopt import design`), else from its package (`pmlopt.noise.BinaryLaplace`).\n"
+    ]
+    for topic in TOPICS:
+        parts.append(f"\n## {topic}\n\n| module | what it has | names |\n| --- | --- | --- |\n")
+        for module in modules():
+            if module.topic == topic:
+                link = f"[{short(module.path)}]({module.page.removeprefix('reference/')})"
+                names = ", ".join(f"`{name}`" for name in module.names)
+                parts.append(f"| {link} | {module.about} | {names} |\n")
+    return "".join(parts)
+
+
+def short(path: str) -> str:
+    """A dotted module without the package."""
+    return path.removeprefix("pmlopt.")
+
+
+def commands_page() -> str:
+    """The command line, from the help of its commands."""
+    parts = [
+        "# Command line\n\n`pmlopt COMMAND`, or `python -m pmlopt COMMAND`."
+        " This page is the commands' own help.\n\n"
+        f"{paragraphs(main.help)}\n"
+    ]
+    for path, command in walk(main, "pmlopt"):
+        context = click.Context(command, info_name=path)
+        usage = " ".join(command.collect_usage_pieces(context))
+        parts.append(f"\n## {path}\n\n```text\n{path} {usage}\n```\n\n{paragraphs(command.help)}\n")
+        rows = [
+            record for option in command.get_params(context) if (record := option.get_help_record(context))
+        ]
+        if rows:
+            parts.append("\n| option | meaning |\n| --- | --- |\n")
+            parts += [f"| `{flag.replace('|', ',')}` | {cell(meaning)} |\n" for flag, meaning in rows]
+    return "".join(parts)
+
+
+def walk(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    """The commands of a group, those of its groups below it."""
+    for name, command in sorted(group.commands.items()):
+        if command.hidden:
+            continue
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from walk(command, f"{path} {name}")
+
+
+def paragraphs(text: str | None) -> str:
+    """Help as markdown: the paragraphs that click keeps as they are are blocks of text."""
+    found = []
+    for part in (text or "").replace("\f", "").strip().split("\n\n"):
+        if part.startswith("\b"):
+            found.append(f"```text\n{part.removeprefix(chr(8)).strip(chr(10))}\n```")
+        else:
+            found.append(" ".join(escaped(part).split()))
+    return "\n\n".join(found)
+
+
+def escaped(text: str) -> str:
+    """Text whose angle brackets and stars mean themselves."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("*", r"\*").replace("_", r"\_")
+
+
+def cell(text: str) -> str:
+    """Text in a cell of a table."""
+    return " ".join(escaped(text).split()).replace("|", r"\|")
+
+
+def library_pages() -> dict[str, str]:
+    """The problem library: a page for each family, each file under its name."""
+    pages = {}
+    index = [
+        "# Problem library\n\nEach problem is a file with one claim: what is asked, its source, and what is"
+        " known of the optimum ([how to write one](../problems.md)). `pmlopt solve ID` solves one and"
+        " compares, `pmlopt problems` lists them. The tests solve all of them.\n"
+    ]
+    for folder in families():
+        title = FAMILIES.get(folder.name, folder.name.replace("_", " ").capitalize())
+        parts = [f"# {title}\n"]
+        index.append(f"\n## [{title}]({folder.name}.md)\n\n| problem | claim |\n| --- | --- |\n")
+        for file in sorted(folder.glob("*.toml")):
+            text = file.read_text("utf-8")
+            problem = tomllib.loads(text)
+            source = problem.get("source", {})
+            cited = ", ".join(part for part in (source.get("cite"), source.get("where")) if part)
+            claim = problem["title"] + (f" [{cited}]" if source.get("cite") else "")
+            parts.append(f"\n## {problem['id']}\n\n{claim}\n\n```toml\n{shown(text)}```\n")
+            index.append(f"| `{problem['id']}` | {cell(claim)} |\n")
+        pages[f"library/{folder.name}.md"] = "".join(parts)
+    return {"library/index.md": "".join(index), **pages}
+
+
+def families() -> list[Path]:
+    """The folders of the problem library."""
+    return sorted(path for path in PROBLEMS.iterdir() if path.is_dir())
+
+
+def shown(text: str) -> str:
+    """A problem file for a page: lines of a hundred numbers are cut."""
+    return "".join(
+        line if len(line) < 400 else line[:300] + " ...\n" for line in text.splitlines(keepends=True)
+    )
+
+
+def generated() -> dict[str, str]:
+    """All pages that are written when the site is built."""
+    return {**reference_pages(), "commands.md": commands_page(), **library_pages()}
+
+
+def navigation() -> dict[str, list[dict[str, Any]]]:
+    """The parts of the navigation that are generated, by the entry of mkdocs.yml that they replace."""
+    library = [{FAMILIES.get(folder.name, folder.name): f"library/{folder.name}.md"} for folder in families()]
+    entries: list[dict[str, Any]] = [{"By topic": "reference/index.md"}]
+    for topic in TOPICS:
+        pages = [{short(module.path): module.page} for module in modules() if module.topic == topic]
+        entries.append({topic: pages})
+    return {"Reference": entries, "Problem library": [{"All": "library/index.md"}, *library]}
+
+
+def on_config(config: Any) -> Any:
+    """Put the generated pages into the navigation, in place of entries that are folders; called by mkdocs."""
+    parts = navigation()
+    for section in config["nav"]:
+        for entry in next(iter(section.values())):
+            for name in set(entry) & set(parts) if isinstance(entry, dict) else ():
+                entry[name] = parts[name]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages; called by mkdocs."""
+    for name, text in generated().items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Link names, problems and commands; called by mkdocs for pages with their docstrings."""
+    problems = {path.stem: path.parent.name for path in PROBLEMS.rglob("*.toml")}
+    here = page.file.src_uri
+
+    def link(found: re.Match[str]) -> str:
+        name = found[1]
+        if name in anchors():
+            target, anchor = anchors()[name]
+        elif name in problems and not found[2]:
+            target, anchor = f"library/{problems[name]}.md", name
+        else:
+            return found[0]
+        return f'<a class="name" href="{address(here, target)}#{anchor}">{found[0]}</a>'
+
+    parts = UNTOUCHED.split(html)
+    return "".join(part if index % 2 else CODE.sub(link, part) for index, part in enumerate(parts))
+
+
+def address(here: str, there: str) -> str:
+    """The address of one page on another: pages are folders, index.md the folder that it is in."""
+    return relpath(folder(there), folder(here)) + "/"
+
+
+def folder(page: str) -> str:
+    """The folder in the site that a page of markdown becomes."""
+    path = Path(page)
+    return "/" + (path.parent if path.name == "index.md" else path.with_suffix("")).as_posix()

@@ -1,0 +1,128 @@
+"""What the site is built with: the notation of formulas, the public names, the checks of its pages."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from documents import ROOT
+
+import pmlopt
+
+
+def hook(name: str) -> ModuleType:
+    """A module of docs/hooks, which belongs to no package."""
+    folders = [str(ROOT / "docs" / "hooks"), str(ROOT / "docs")]
+    sys.path[:0] = folders
+    try:
+        return importlib.import_module(name)
+    finally:
+        del sys.path[: len(folders)]
+
+
+notation = hook("notation")
+public_names = hook("public_names")
+check = hook("check")
+
+
+@pytest.mark.parametrize(
+    ("plain", "latex"),
+    [
+        ("P[x,y] <= e^eps q[y]", r"P_{x,y} \le  e^{\varepsilon }\,q_{y}"),
+        ("e^-eps", r"e^{-\varepsilon }"),
+        ("q_{N-1} A_N", r"q_{N-1}\,A_{N}"),
+        ("<p, v> - 1", r"\langle p, v\rangle  - 1"),
+        ("a < b", "a < b"),
+        ("{Q: Q(A) >= nu(A)}", r"\{Q: Q(A) \ge  \nu (A)\}"),
+        ("J^-1", "J^{-1}"),
+        ("(x - 1)^+", "(x - 1)^{+}"),
+        ("P(y | s)", r"P(y \mid  s)"),
+        ("P(z|x)", r"P(z\mid x)"),
+        ("b = log |X|", r"b = \log\,|X|"),
+        ("for each x", r"\text{for each}\,x"),
+        ("q'[y]", "q'_{y}"),
+        ("40,000", "40{,}000"),
+    ],
+)
+def test_the_plain_notation_is_set(plain: str, latex: str) -> None:
+    assert notation.latex(plain).replace(" ", "") == latex.replace(" ", "")
+
+
+def test_fractions_are_stacked_in_a_line_of_their_own() -> None:
+    assert notation.latex("a b / (c + 1)", display=True) == r"a\,\frac{b}{c + 1}"
+    assert (
+        notation.latex("log(f(a) / g(b))", display=True).count(r"\frac{f\left(a\right)}{g\left(b\right)}")
+        == 1
+    )
+    assert r"\frac" not in notation.latex("a / b")
+
+
+@pytest.mark.parametrize("wrong", ["(a", "a)", "{a", "[0, 1", "x^"])
+def test_brackets_that_do_not_match_are_refused(wrong: str) -> None:
+    with pytest.raises(notation.NotationError):
+        notation.latex(wrong)
+
+
+@pytest.mark.parametrize(
+    ("code", "formula"),
+    [
+        ("max v <= e^eps w(v)", True),
+        ("P[x,y]", True),
+        ("q_N", True),
+        ("I(X; Y)", True),
+        ("design(prior, PML(1.0), loss)", False),
+        ("one & other", False),
+        ("P == 0", False),
+        ("lifts @ weights == 1", False),
+        ("pip install 'pmlopt[plots]'", False),
+        ("result.value", False),
+        ("envelope(..., over=L1Ball(prior, 0.1))", False),
+    ],
+)
+def test_code_is_told_from_formulas(code: str, formula: bool) -> None:
+    assert notation.is_formula(code) is formula
+
+
+def test_every_public_name_has_a_place_in_the_reference() -> None:
+    places = public_names.anchors()
+    names = [name for name in dir(pmlopt) if not isinstance(getattr(pmlopt, name), ModuleType)]
+    missing = [name for name in names if name[0] != "_" and f"pmlopt.{name}" not in places]
+    assert missing == []
+
+
+def test_every_public_package_has_a_topic() -> None:
+    packages = {name for name in dir(pmlopt) if isinstance(getattr(pmlopt, name), ModuleType)}
+    topics = {part for topic in public_names.TOPICS.values() for part in topic}
+    stub = re.findall(r"^from \. import (\w+)", (ROOT / "pmlopt" / "__init__.pyi").read_text(), re.MULTILINE)
+    assert set(stub) <= packages
+    assert set(stub) <= topics
+
+
+@pytest.mark.parametrize(
+    ("html", "fault"),
+    [
+        ('<p>see <a href="#there">it</a></p>', "a dead link"),
+        ('<p>see <a href="elsewhere/">it</a></p>', "a dead link"),
+        ('<p><img src="https://example.org/a.png" alt="a"></p>', "a file from elsewhere"),
+        ('<p id="here"><img src="a.png"></p>', "an image without a text"),
+        ("<p>the mean <p, rho> of it</p>", "a raw angle bracket"),
+        ("<p>the mean <rho, p> of it</p>", "a raw angle bracket"),
+        ("<p>at $x + 1$ it ends</p>", "not set"),
+        ("<p>[nobody2020nothing, Theorem 1]</p>", "no work"),
+    ],
+)
+def test_a_page_with_a_fault_is_refused(html: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    (tmp_path / "index.html").write_text(html)
+    assert fault in "".join(line for line in check.faults(tmp_path) if line.startswith("index.html"))
+
+
+def test_a_page_without_a_fault_passes(tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    page = '<p id="x"><a href="#x">x</a> <a href="index.html#x">y</a> <img src="a.png" alt="a"><code>$x$'
+    (tmp_path / "index.html").write_text(page)
+    assert not [line for line in check.faults(tmp_path) if line.startswith("index.html")]
