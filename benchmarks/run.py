@@ -132,6 +132,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         *drawn("record_dimensions", "--quick"),
     ),
     "distortion": Benchmark("wu2026entropy, Figures 5 to 7", *drawn("distortion", "--quick")),
+    "continuous": Benchmark("secrets that are numbers: both ends of the least loss over the bins"),
     "releases": Benchmark("a ledger of many people, and what releases leak together"),
 }
 HELPERS = ("common", "limited", "run", "distortion_claims", "records_claims")

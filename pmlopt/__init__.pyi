@@ -11,6 +11,7 @@ from . import testing as testing
 from . import uncertainty as uncertainty
 from . import utility as utility
 from .closed_forms import utility_safe as utility_safe
+from .continuous import Continuous as Continuous
 from .estimation import cross_mechanism as cross_mechanism
 from .estimation import estimable as estimable
 from .estimation import estimate as estimate
@@ -97,6 +98,7 @@ from .uncertainty import robust_level as robust_level
 from .uncertainty import samples_needed as samples_needed
 from .uncertainty import sensitivity_bound as sensitivity_bound
 from .uncertainty import weissman_radius as weissman_radius
+from .utility import DistanceLoss as DistanceLoss
 from .utility import EstimationError as EstimationError
 from .utility import ExpectedGain as ExpectedGain
 from .utility import ExpectedLoss as ExpectedLoss

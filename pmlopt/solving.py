@@ -16,6 +16,8 @@ from pmlopt.errors import MechanismError, PmloptError, ProgramError, SolverError
 from pmlopt.isolation import run_apart
 from pmlopt.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.program import Program
+from pmlopt.programs.continuous.methods import ContinuousKind
+from pmlopt.programs.continuous.program import ContinuousDesign
 from pmlopt.programs.envelope.methods import ClosedFailureKind, EnvelopeKind
 from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
 from pmlopt.programs.envelope_design.methods import EnvelopeDesignKind
@@ -41,6 +43,7 @@ KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     LinearDesign: LinearKind(),
     ColumnDesign: ColumnKind(),
     EstimationDesign: EstimationKind(),
+    ContinuousDesign: ContinuousKind(),
     LeastLeakage: LeastLeakageKind(),
     BestWorstCase: WorstCaseKind(),
     EnvelopeProgram: EnvelopeKind(),

@@ -24,6 +24,8 @@ LAYERS = (
     "files",
     "prior",
     "secret",
+    "grids",
+    "continuous",
     "mechanism",
     "queries",
     "measures",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import overload
 
+from pmlopt.continuous import Continuous
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.prior import PriorLike, as_prior
 from pmlopt.privacy import Requirement
+from pmlopt.programs.continuous.program import ContinuousDesign, continuous_design
 from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
-from pmlopt.utility import EstimationError, LinearUtility, SubConvex, Utility
+from pmlopt.utility import DistanceLoss, EstimationError, LinearUtility, SubConvex, Utility
 
 
 @overload
@@ -26,9 +28,11 @@ def design(
 def design(
     prior: PriorLike, privacy: Requirement, utility: EstimationError, outputs: Outputs = None
 ) -> EstimationDesign: ...
+@overload
+def design(prior: Continuous, privacy: Requirement, utility: DistanceLoss) -> ContinuousDesign: ...
 def design(
-    prior: PriorLike, privacy: Requirement, utility: Utility, outputs: Outputs = None
-) -> LinearDesign | ColumnDesign | EstimationDesign:
+    prior: PriorLike | Continuous, privacy: Requirement, utility: Utility, outputs: Outputs = None
+) -> LinearDesign | ColumnDesign | EstimationDesign | ContinuousDesign:
     """Declare the design problem: the best utility over the mechanisms that meet the requirement.
 
     With a linear utility the feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P
@@ -41,8 +45,11 @@ def design(
     With an `EstimationError` it is an optimal design of experiments over the same columns: minimise
     `tr(W J^-1 W')`, `J = sum_y q[y] lam_y lam_y'`.
 
+    For a `Continuous` secret with a `DistanceLoss` it is the least loss over all mechanisms on the secret,
+    bracketed by linear programs on bins.
+
     Args:
-        prior: N letters.
+        prior: N letters, or a `Continuous` secret.
         privacy: `PML`, `LDP`, `LIP`, `MetricPrivacy`, `Pufferfish`, `GainLeakage`, `RatioBound`, several of
             them by `&`, or (with a linear utility) `MaximalLeakage` and `ApproximatePML`.
         utility: `ExpectedGain`, `ExpectedLoss`, `MutualInformation` or any other `SubConvex`, or
@@ -67,9 +74,11 @@ def design(
         >>> round(np.exp(result.value).item(), 9), result.mechanism.matrix.shape
         (2.0, (4, 2))
     """
-    known = as_prior(prior)
     if not isinstance(privacy, Requirement):
         raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
+    if isinstance(prior, Continuous) or isinstance(utility, DistanceLoss):
+        return continuous_design(prior, privacy, utility, outputs)
+    known = as_prior(prior)
     privacy = privacy.for_prior(known)
     if isinstance(utility, LinearUtility):
         return linear_design(known, privacy, utility, outputs_of(known.labels, utility.columns, outputs))

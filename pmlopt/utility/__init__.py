@@ -1,6 +1,7 @@
 """Utilities, each in two forms: a number on a given mechanism, and what an optimization problem needs."""
 
 from pmlopt.utility.by_name import INFORMATIONS
+from pmlopt.utility.distance_loss import DistanceLoss
 from pmlopt.utility.estimation_error import EstimationError
 from pmlopt.utility.f_information import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
 from pmlopt.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility
@@ -15,6 +16,7 @@ __all__ = [
     "LOSSES",
     "WORKLOADS",
     "ChiSquare",
+    "DistanceLoss",
     "EstimationError",
     "ExpectedGain",
     "ExpectedLoss",

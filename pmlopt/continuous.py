@@ -1,0 +1,175 @@
+"""A secret that is a real number, a point on a circle or a pair of numbers, and the law that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.arrays import BoolArray, FloatArray, Label, float_array, real
+from pmlopt.errors import PriorError
+from pmlopt.grids import Grid
+from pmlopt.prior import Prior
+
+
+@runtime_checkable
+class Law(Protocol):
+    """A law of a real number, such as a frozen continuous distribution of `scipy.stats`."""
+
+    def cdf(self, x: Any) -> Any:
+        """The probability of at most x, for an array of x."""
+
+    def support(self) -> Any:
+        """The least and the greatest number that can occur."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Continuous:
+    """A secret that is a number on an interval or a circle, or several independent numbers.
+
+    Only probabilities of boxes are asked of the law: nothing is assumed of a density.
+
+    Args:
+        law: a frozen continuous distribution of `scipy.stats`, or a list of independent ones, an axis each.
+        support: the interval (low, high) of the secret, or one for each axis; the law is conditioned on it.
+            Left out, the support of the law, where that is finite.
+        period: for a circle, True: the ends of the support are the same point. One for each axis, or one.
+
+    Raises:
+        PriorError: there is no `cdf`, the support is empty or infinite, or has no probability.
+
+    Examples:
+        >>> import scipy.stats
+        >>> age = Continuous(scipy.stats.norm(40, 15), support=(0, 100))
+        >>> age.prior(age.even(4)).probabilities.round(4).tolist()
+        [0.1554, 0.5911, 0.2436, 0.0098]
+    """
+
+    intervals: tuple[tuple[float, float], ...]
+    circles: tuple[bool, ...]
+
+    def __init__(self, law: Any, support: Any = None, period: bool | Sequence[bool] = False) -> None:
+        laws = tuple(law) if isinstance(law, list | tuple) else (law,)
+        for one in laws:
+            if not isinstance(one, Law):
+                raise PriorError(f"the law {one!r:.60} has no cdf and support: give one of scipy.stats")
+        given = [one.support() for one in laws] if support is None else _intervals(support, len(laws))
+        self._set(given, period)
+        object.__setattr__(self, "_laws", laws)
+        object.__setattr__(self, "_samples", None)
+
+    @classmethod
+    def from_samples(
+        cls, values: ArrayLike, support: Any = None, period: bool | Sequence[bool] = False
+    ) -> Continuous:
+        """The empirical law of a sample of numbers, (n,), or of points, (n, axes).
+
+        The claim is then about a draw from this sample; probabilities are whole counts. How far the true law
+        may be away is a matter of `confidence_ball(secret.prior(grid), delta)`.
+
+        Args:
+            values: the sample.
+            support: as for a law; left out, from the least to the greatest value.
+            period: as for a law.
+
+        Examples:
+            >>> secret = Continuous.from_samples([1.0, 2.0, 2.5, 4.0])
+            >>> secret.prior(secret.even(3)).counts
+            (1, 2, 1)
+        """
+        axes = 2 if np.ndim(values) == 2 else 1
+        points = float_array(values, axes, "the sample", PriorError).reshape(len(np.asarray(values)), -1)
+        self = cls.__new__(cls)
+        given = (
+            list(zip(points.min(axis=0), points.max(axis=0), strict=True))
+            if support is None
+            else _intervals(support, points.shape[1])
+        )
+        self._set(given, period)
+        low, high = np.array(self.intervals).T
+        outside = ~((points >= low) & (points <= high)).all(axis=1)
+        if outside.any():
+            first = int(np.argmax(outside))
+            raise PriorError(f"{points[first].tolist()} at position {first} is outside of the support")
+        object.__setattr__(self, "_laws", None)
+        object.__setattr__(self, "_samples", points)
+        return self
+
+    def _set(self, intervals: Sequence[Any], period: bool | Sequence[bool]) -> None:
+        ends = []
+        for low, high in intervals:
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise PriorError(
+                    f"the support from {low} to {high} is no finite interval: give support=(low, high), and "
+                    "say what becomes of a secret outside of it"
+                )
+            ends.append((float(low), float(high)))
+        circles = (period,) * len(ends) if isinstance(period, bool) else tuple(period)
+        if len(circles) != len(ends) or not all(isinstance(one, bool) for one in circles):
+            raise PriorError(f"`period` is {period!r}: give True or False, or {len(ends)} of them")
+        object.__setattr__(self, "intervals", tuple(ends))
+        object.__setattr__(self, "circles", circles)
+
+    @property
+    def axes(self) -> int:
+        """How many numbers the secret is."""
+        return len(self.intervals)
+
+    def even(self, bins: int) -> Grid:
+        """The grid with so many intervals of one length along each axis."""
+        edges = tuple(np.linspace(low, high, bins + 1) for low, high in self.intervals)
+        periods = tuple(
+            high - low if circle else None
+            for (low, high), circle in zip(self.intervals, self.circles, strict=True)
+        )
+        return Grid(edges, periods)
+
+    def masses(self, grid: Grid) -> FloatArray:
+        """(size,) the probability of each box of a grid; for a sample, the number of its values in it.
+
+        Raises:
+            PriorError: the law gives numbers that are no probabilities, or nothing to the support.
+        """
+        samples: FloatArray | None = self._samples  # type: ignore[attr-defined]
+        if samples is not None:
+            return np.bincount(grid.locate(samples), minlength=grid.size).astype(float)
+        total = np.ones(1)
+        for law, edges in zip(self._laws, grid.edges, strict=True):  # type: ignore[attr-defined]
+            below = np.asarray(law.cdf(edges), dtype=float)
+            masses = np.diff(below)
+            if not (np.isfinite(masses).all() and (masses >= 0).all() and masses.sum() > 0):
+                raise PriorError(f"the cdf of {law!r:.60} does not rise over the support {edges[[0, -1]]}")
+            total = np.outer(total, masses).ravel()
+        return np.asarray(total)
+
+    def prior(self, grid: Grid) -> Prior:
+        """The law of the box that holds the secret, on the boxes of positive probability; labels are centres.
+
+        Examples:
+            >>> Continuous.from_samples([1.0, 2.0, 2.5, 4.0]).even(2).centres.ravel().tolist()
+            [1.75, 3.25]
+        """
+        masses = self.masses(grid)
+        kept = masses > 0
+        labels = box_labels(grid, kept)
+        if self._samples is not None:  # type: ignore[attr-defined]
+            return Prior.from_counts([int(count) for count in masses[kept]], labels)
+        return Prior(masses[kept] / masses[kept].sum(), labels)
+
+
+def box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
+    """The centre of each box that is kept: a number, or a tuple of numbers."""
+    centres = grid.centres[kept].tolist()
+    return [centre[0] if len(centre) == 1 else tuple(centre) for centre in centres]
+
+
+def _intervals(support: Any, axes: int) -> list[tuple[float, float]]:
+    pairs = [support] if axes == 1 and np.ndim(support) == 1 else list(support)
+    if len(pairs) != axes or any(np.shape(pair) != (2,) for pair in pairs):
+        raise PriorError(f"the support is {support!r:.60}: give (low, high), one for each of {axes} axes")
+    return [
+        (real(low, "the support", PriorError), real(high, "the support", PriorError)) for low, high in pairs
+    ]

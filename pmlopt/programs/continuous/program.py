@@ -1,0 +1,92 @@
+"""Designs for a secret that is a number: the least loss of a distance within a requirement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pmlopt.continuous import Continuous, box_labels
+from pmlopt.errors import PrivacyError, ProgramError, UtilityError
+from pmlopt.grids import Grid
+from pmlopt.prior import PriorLike
+from pmlopt.privacy import LDP, LIP, PML, MaximalLeakage, Requirement
+from pmlopt.program import Declaration, Program
+from pmlopt.programs.continuous.bracket import mean_losses
+from pmlopt.programs.continuous.certificate import ContinuousCertificate
+from pmlopt.programs.linear.program import LinearDesign, linear_design
+from pmlopt.programs.outputs import Outputs
+from pmlopt.utility import DistanceLoss, ExpectedLoss, Utility
+
+FIRST_BOXES = 32
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ContinuousDesign(Program[ContinuousCertificate]):
+    """The least loss over all mechanisms on a continuous secret, bracketed by mechanisms on bins.
+
+    `problem` is the linear program on the bins that the search begins with. The value of a result is the loss
+    of a mechanism on bins, its bound holds for every mechanism whatever its outputs, and the gap is what
+    finer bins could still gain.
+
+    Attributes:
+        secret, privacy, utility: what it was declared from.
+    """
+
+    secret: Continuous
+    privacy: Requirement
+    utility: DistanceLoss
+    tolerance = 0.02
+
+    @property
+    def maximised(self) -> bool:
+        """A loss is minimised."""
+        return False
+
+    @cached_property
+    def first(self) -> Grid:
+        """The bins that the search begins with."""
+        return self.secret.even(max(2, round(FIRST_BOXES ** (1 / self.secret.axes))))
+
+    @cached_property
+    def scale(self) -> float:
+        """The loss of the best constant on the first bins: of releasing nothing."""
+        design = self.on(self.first)
+        return float((design.prior.pmf @ design.table).min())
+
+    def on(self, grid: Grid) -> LinearDesign:
+        """The design on the bins of a grid, with the mean loss in each; one output at each centre."""
+        table, _ = mean_losses(self.secret, self.utility, grid)
+        everywhere = np.ones(grid.size, dtype=bool)
+        outputs = tuple(box_labels(grid, everywhere))
+        return linear_design(self.secret.prior(grid), self.privacy, ExpectedLoss(table), outputs)
+
+
+def continuous_design(
+    secret: Continuous | PriorLike, privacy: Requirement, utility: Utility, outputs: Outputs = None
+) -> ContinuousDesign:
+    """Declare the least loss of a distance for a continuous secret; see `design`."""
+    if not isinstance(secret, Continuous) or not isinstance(utility, DistanceLoss):
+        raise UtilityError(
+            f"{utility!r:.60} of {secret!r:.60}: a Continuous secret takes a DistanceLoss, nothing else does"
+        )
+    if outputs is not None:
+        raise ProgramError(
+            "a continuous secret has an output at the centre of each bin: leave the outputs out"
+        )
+    if (
+        not isinstance(privacy, PML | LDP | LIP | MaximalLeakage)
+        or getattr(privacy, "over", None) is not None
+    ):
+        raise PrivacyError(
+            f"{privacy!r:.60} is about letters that are listed; a continuous secret takes PML, LDP, LIP and "
+            "MaximalLeakage, which mean the same on every set of bins"
+        )
+    program: ContinuousDesign
+
+    def declare() -> Declaration:
+        return program.on(program.first).declared
+
+    program = ContinuousDesign(declare=declare, secret=secret, privacy=privacy, utility=utility)
+    return program

@@ -1,0 +1,107 @@
+"""Designs for secrets that are numbers: both ends against closed forms and against finer bins."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from pmlopt import (
+    LDP,
+    PML,
+    Continuous,
+    DistanceLoss,
+    ExpectedLoss,
+    L1Ball,
+    Status,
+    certify,
+    design,
+    leakage_level,
+    solve,
+)
+from pmlopt.errors import PmloptError, ProgramError
+from pmlopt.programs.continuous.bracket import least_loss, mean_losses
+from pmlopt.programs.continuous.methods import Refinement, certified_on
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])
+def test_both_ends_converge_to_the_closed_form_on_a_circle(epsilon: Any) -> None:
+    program = design(Continuous(scipy.stats.uniform(0, 2), period=True), PML(epsilon), DistanceLoss())
+    exact = 2 * math.exp(-epsilon) / 4
+    for bins, boxes in ((16, 256), (64, 1024)):
+        found = certified_on(program, program.secret.even(bins), boxes)
+        assert found.bound <= exact <= found.value
+        assert found.bound >= exact - 2 / boxes  # the length of a box
+        assert found.value <= exact + 2 / bins / 4
+
+
+@pytest.mark.parametrize("privacy", [PML(0.7), LDP(0.7)], ids=["pml", "ldp"])
+@pytest.mark.parametrize("growth", [None, np.square], ids=["absolute", "squared"])
+def test_no_finer_mechanism_betters_the_bound(privacy: Any, growth: Any) -> None:
+    secret = Continuous(scipy.stats.beta(2, 3), support=(0, 1))
+    program = design(secret, privacy, DistanceLoss(growth))
+    coarse, fine = (certified_on(program, secret.even(bins)) for bins in (12, 60))
+    assert coarse.bound <= fine.value <= coarse.value + 1e-9
+    assert coarse.verify()
+    assert fine.verify()
+
+
+def test_the_value_is_the_loss_of_the_mechanism_by_a_sample() -> None:
+    # 10^5 draws: the mean of losses in [0, 1] is off by more than 5e-3 with probability below 2 e^-5
+    # (Hoeffding)
+    secret = Continuous(scipy.stats.beta(2, 3), support=(0, 1))
+    found = certified_on(design(secret, PML(1.0), DistanceLoss()), secret.even(40))
+    draws = scipy.stats.beta(2, 3).rvs(100_000, random_state=np.random.default_rng(3))
+    rows = found.mechanism.matrix[found.grid.locate(draws[:, None])]
+    losses = (rows * np.abs(draws[:, None] - np.array(found.mechanism.outputs))).sum(axis=1)
+    assert abs(losses.mean() - found.value) < 5e-3
+
+
+def test_the_level_of_the_secret_is_that_of_the_bins() -> None:
+    secret = Continuous.from_samples(np.random.default_rng(1).normal(size=300))
+    result = solve(design(secret, PML(1.0), DistanceLoss()))
+    assert result.status is Status.OPTIMAL
+    assert result.level <= 1.0
+    prior = secret.prior(result.certificate.grid)
+    assert leakage_level(prior, result.mechanism) == pytest.approx(result.level, abs=1e-12)
+
+
+def test_a_plane_is_bracketed() -> None:
+    secret = Continuous([scipy.stats.uniform(), scipy.stats.uniform()])
+    result = solve(design(secret, PML(1.0), DistanceLoss()), solver=Refinement(most=64))
+    assert result.status is Status.UNPROVED
+    assert 0 < result.bound < result.value
+    # the best column of a point in the middle of a square is a disc of probability 1/e around it
+    assert result.bound <= 2 / 3 * math.sqrt(math.exp(-1) / math.pi)
+
+
+def test_extended_multipliers_prove_the_same_at_a_constant() -> None:
+    secret = Continuous(scipy.stats.uniform(), period=True)
+    grid = secret.even(8)
+    table, kept = mean_losses(secret, DistanceLoss(), grid)
+    assert kept.all()
+    assert table[0, 0] == pytest.approx(1 / 32, rel=2e-3)
+    low = least_loss(secret, PML(1.0), DistanceLoss(), grid, np.zeros(8))
+    assert math.exp(-1) / 4 - 1e-3 <= low <= math.exp(-1) / 4
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda secret: design(secret, PML(1.0), ExpectedLoss(np.eye(3))),
+        lambda secret: design([0.5, 0.5], PML(1.0), DistanceLoss()),  # type: ignore[call-overload]
+        lambda secret: design(secret, PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), DistanceLoss()),
+        lambda secret: solve(design(secret, PML(1.0), DistanceLoss(np.negative))),
+        lambda secret: solve(design(secret, PML(1.0), DistanceLoss()), warm_start=[[1.0]]),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(declare: Any) -> None:
+    secret = Continuous(scipy.stats.uniform())
+    with pytest.raises(PmloptError):
+        declare(secret)
+
+
+def test_a_matrix_alone_has_no_bins() -> None:
+    with pytest.raises(ProgramError, match="no bins"):
+        certify(design(Continuous(scipy.stats.uniform()), PML(1.0), DistanceLoss()), [[1.0]])
