@@ -56,8 +56,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--csv", type=Path, help="Write the errors, too.")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--letters", type=int, default=16, help="Levels of education, the commonest.")
+    parser.add_argument(
+        "--without-list", type=int, nargs="*", default=[20, 24, 32], help="Letters of designs without a list."
+    )
     arguments = parser.parse_args(argv)
     compare_prefix_sums()
+    without_list(arguments.without_list)
     study(arguments.letters, max(20, arguments.runs // 100), arguments.output, arguments.csv)
     coverage(arguments.runs)
 
@@ -107,6 +111,26 @@ def compare_prefix_sums() -> None:
         numbers += [error.value(prior, mechanism) - own for mechanism in others.values()]
         rows.append([f"{size}", f"{epsilon:g}", *(f"{number:.4g}" for number in numbers), f"{seconds:.2f}"])
     table(("N", "epsilon", "optimal", "bound", "mckenna2020workload", *others, "seconds"), rows)
+
+
+def without_list(sizes: Sequence[int]) -> None:
+    """Values and bounds where the extreme columns are searched, at even and at drawn masses."""
+    rows = []
+    for size in sizes:
+        drawn = np.sort(np.random.default_rng(1).dirichlet(np.full(size, 2.0)))[::-1]
+        for name, prior in (("uniform", Prior.uniform(size)), ("drawn", Prior(drawn))):
+            for privacy in (PML(1.0), LDP(1.0)):
+                for error in (EstimationError(), EstimationError("prefix"), EstimationError(criterion="D")):
+                    begin = time.process_time()
+                    program = design(prior, privacy, error)
+                    if program.columns.complete:
+                        continue
+                    found = solve(program)
+                    seconds = time.process_time() - begin
+                    asked = "D" if error.criterion == "D" else error.workload or "identity"
+                    numbers = (f"{found.value:.6g}", f"{found.bound:.6g}", f"{found.gap / program.scale:.1e}")
+                    rows.append([f"{size}", name, privacy.name, str(asked), *numbers, f"{seconds:.1f}"])
+    table(("N", "prior", "requirement", "error", "value", "bound", "gap / scale", "CPU seconds"), rows)
 
 
 def study(letters: int, runs: int, output: Path, csv: Path | None) -> None:

@@ -22,15 +22,15 @@ class EstimationCertificate(DesignCertificate):
         workload: (L, N) W.
         sensitivities: (N, L) the Z of the bound.
         columns: how many extreme columns there are; None where they were not listed, and the bound is
-            `relaxed_bound(p, workload, e^epsilon, ...)` of the same numbers and `ratios`.
-        ratios: (N,) d of that bound.
+            `relaxed_bound` of the same numbers and `products` on the cones of the requirement.
+        products: the weights of the products of linear forms in that bound, for each cone of columns.
     """
 
     criterion: Criterion
     workload: FloatArray
     sensitivities: FloatArray
     columns: int | None
-    ratios: FloatArray | None = None
+    products: tuple[FloatArray, ...] = ()
 
     @property
     def flat(self) -> bool:
@@ -47,5 +47,5 @@ class EstimationCertificate(DesignCertificate):
         return {
             "sensitivities": self.sensitivities.tolist(),
             "extreme_columns": self.columns,
-            "ratios": None if self.ratios is None else self.ratios.tolist(),
+            "products": [weights.tolist() for weights in self.products],
         }

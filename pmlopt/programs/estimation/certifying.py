@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from pmlopt.arrays import FloatArray
@@ -13,9 +11,9 @@ from pmlopt.exact.repair import repair
 from pmlopt.mechanism import Mechanism
 from pmlopt.privacy import LDP, PML
 from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed_bound
 from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
 from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.estimation.ratio_relaxation import Relaxation, relaxed_bound
 from pmlopt.result import ClosedForm
 
 
@@ -69,7 +67,7 @@ def certify_estimation(
         workload=program.workload,
         sensitivities=z,
         columns=columns.exact.shape[1] if columns.complete else None,
-        ratios=None if relaxation is None else relaxation.ratios,
+        products=() if relaxation is None else relaxation.weights,
     )
 
 
@@ -77,11 +75,13 @@ def _without_list(
     program: EstimationDesign, z: FloatArray, relaxation: Relaxation | None
 ) -> tuple[float, FloatArray, FloatArray | None]:
     """The bound of a relaxation with its Z and rho; 0 for "A" and nothing for "D" where there is none."""
-    if relaxation is None or program.criterion == "D" or not isinstance(program.privacy, LDP):
-        return (-np.inf if program.criterion == "D" else 0.0), z, None
-    ratio = math.exp(program.privacy.epsilon)
-    bound = relaxed_bound(program.prior.pmf, program.workload, ratio, relaxation)
-    return max(bound, 0.0), relaxation.sensitivities, relaxation.multipliers
+    nothing = -np.inf if program.criterion == "D" else 0.0
+    if relaxation is None:
+        return nothing, z, None
+    bound = relaxed_bound(
+        program.prior.pmf, program.workload, program.criterion, program.columns.cones, relaxation
+    )
+    return max(bound, nothing), relaxation.sensitivities, relaxation.multipliers
 
 
 def information_of(p: FloatArray, matrix: FloatArray) -> FloatArray:

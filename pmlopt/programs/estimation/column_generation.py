@@ -10,17 +10,18 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.backends.outcome import Options, seconds_until
-from pmlopt.privacy import LDP
-from pmlopt.programs.estimation.design_columns import ratio_columns
+from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed
+from pmlopt.programs.estimation.design_columns import with_constant
 from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
 from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.estimation.ratio_relaxation import Relaxation, relaxed
-from pmlopt.programs.estimation.set_search import improved_sets, sets_to_start
 from pmlopt.programs.kind import MethodError
 
 FEW = 500
 """Columns up to which all are weighed at once."""
+
+FEW_SEARCHED = 300
+"""Columns to start from without a list; a step of the interior point takes their number to the third."""
 
 MAX_ROUNDS = 200
 """Rounds after which generation stops; problems of 8 to 16 letters take 3 to 25."""
@@ -96,39 +97,40 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
 
 
 def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
-    """The same under LDP with more letters: columns come from a local search, the bound from a relaxation.
+    """The same where columns are too many to list: they come from a search, the bound from a relaxation.
 
     Raises:
         MethodError: the weights do not make a mechanism.
     """
     begin = time.perf_counter()
     deadline = options.deadline(begin, SEARCH_SHARE)
-    prior, privacy, p = program.prior, program.privacy, program.prior.pmf
-    assert isinstance(privacy, LDP)
-    ratio, allowed = math.exp(privacy.epsilon), program.allowed_gap(options.tolerance)
-    inner = program.columns.inner
-    sets, steps, finished, last = sets_to_start(len(p)), 0, False, math.inf
+    prior, p, search = program.prior, program.prior.pmf, program.columns.search
+    assert search is not None
+    allowed, every = program.allowed_gap(options.tolerance), program.columns.inner
+    inner = every[:, np.unique(np.linspace(0, every.shape[1] - 1, FEW_SEARCHED).astype(int))]
+    steps, finished, last = 0, False, math.inf
     for _ in range(MAX_ROUNDS):
         found = _weighed(program, inner, 0.05 * allowed)
         steps += found.iterations
-        used = found.weights > IDLE
-        matrix = _matrix(inner, found.weights)
-        z = sensitivities_of((inner * found.weights) @ inner.T, program.workload, program.criterion)
-        moved, worths = improved_sets(sets, p, ratio, z, found.multipliers)
-        best = np.argsort(-worths, kind="stable")
-        _, first = np.unique(moved[best], axis=0, return_index=True)
-        added = best[np.sort(first)[: ADDED * len(p)]]
-        added = added[worths[added] > max(allowed, SEARCHED * program.scale)]
+        used, matrix = found.weights > IDLE, _matrix(inner, found.weights)
+        information = (inner * found.weights) @ inner.T
+        z = sensitivities_of(information, program.workload, program.criterion)
         error = program.utility.value(prior, matrix)
-        finished = not len(added) or last - error < STALLED * program.scale
-        last = error
-        late = time.perf_counter() >= deadline
-        if finished or late:
+        stalled, last = last - error < STALLED * program.scale, error
+        if stalled or time.perf_counter() >= deadline:
+            finished = stalled
             break
-        more = ratio_columns(prior, privacy, moved[added])
-        inner = np.hstack([inner[:, used], more.inner[:, 1:]])
+        batch = search.improved(z, found.multipliers)
+        more = with_constant(p, [batch])
+        worths = ((z.T @ more[0]) ** 2).sum(axis=0) - found.multipliers @ more[0]
+        added = np.argsort(-worths, kind="stable")[: ADDED * len(p)]
+        added = added[worths[added] > max(allowed, SEARCHED * program.scale)]
+        if not len(added):
+            finished = True
+            break
+        inner = np.hstack([inner[:, used], more[1][:, added]])
     left = Options(seconds_until(options.deadline(begin), least=1e-3), options.tolerance)
-    proof = relaxed(p, program.workload, ratio, left) if program.criterion == "A" else None
+    proof = relaxed(p, program.workload, program.criterion, program.columns.cones, information, left)
     message = (
         "columns that a local search finds hardly lower the error"
         if finished

@@ -44,16 +44,23 @@ def information_bound(
     heights = ((z.T @ columns) ** 2).sum(axis=0)
     excess = float((heights - pi @ columns).max())
     spent = float(pi.sum()) + excess
-    sizes = float(heights.max()) + float(np.abs(pi).sum() * np.abs(columns).max())
+    gained, sizes = gained_by(p, wanted, criterion, z)
+    sizes += float(heights.max()) + float(np.abs(pi).sum() * np.abs(columns).max())
+    bound = gained - spent - rounding_of(z.size + len(p), sizes)
+    return bound if np.isfinite(bound) else -np.inf
+
+
+def gained_by(
+    p: FloatArray, wanted: FloatArray, criterion: Criterion, sensitivities: FloatArray
+) -> tuple[float, float]:
+    """What Z brings to the bound, `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, and the size of its terms."""
+    z = sensitivities
     if criterion == "D":
         sign, volume = np.linalg.slogdet(z @ z.T)
         gained = float(volume) + len(p) if sign > 0 else -np.inf
-        sizes += abs(float(volume)) + len(p)
-    else:
-        gained = 2 * float((wanted.T * z).sum()) - float(((wanted @ p) ** 2).sum())
-        sizes += 2 * float(np.abs(wanted.T * z).sum()) + float(((wanted @ p) ** 2).sum())
-    bound = gained - spent - rounding_of(z.size + len(p), sizes)
-    return bound if np.isfinite(bound) else -np.inf
+        return gained, abs(float(volume)) + len(p)
+    clear = float(((wanted @ p) ** 2).sum())
+    return 2 * float((wanted.T * z).sum()) - clear, 2 * float(np.abs(wanted.T * z).sum()) + clear
 
 
 def sensitivities_of(information: FloatArray, wanted: FloatArray, criterion: Criterion) -> FloatArray:

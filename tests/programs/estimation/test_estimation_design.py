@@ -20,6 +20,7 @@ from pmlopt import (
     L1Ball,
     Mechanism,
     Prior,
+    Vertices,
     certify,
     design,
     estimate,
@@ -35,8 +36,10 @@ from pmlopt.closed_forms import (
 )
 from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
 from pmlopt.privacy import Requirement
+from pmlopt.programs.estimation.column_cones import column_cones
+from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed_bound
 from pmlopt.programs.estimation.information_bound import information_bound
-from pmlopt.programs.estimation.ratio_relaxation import Relaxation, relaxed_bound
+from pmlopt.utility.estimation_error import Criterion
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
@@ -185,30 +188,96 @@ def test_generated_columns_reach_what_all_reach(monkeypatch: pytest.MonkeyPatch)
     assert part.value == pytest.approx(whole.value, rel=1e-7)
 
 
-def test_columns_that_are_not_listed_are_searched_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    utility, prior = EstimationError("prefix"), Prior.uniform(10)
-    listed = solve(design(prior, LDP(1.0), utility))
-    monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 100)
-    program = design(prior, LDP(1.0), utility)
+NEAR = Prior([0.3, 0.25, 0.2, 0.15, 0.1])
+SEARCHED: list[tuple[Prior, Requirement, float]] = [
+    (SKEWED, LDP(1.0), 1e-6),
+    (SKEWED, PML(1.0), 1e-6),
+    (SKEWED, LIP(0.9, 0.7), 1e-6),
+    (NEAR, PML(0.6, over=L1Ball(NEAR, 0.1)), 1e-6),  # two families of columns
+    (Prior([0.4, 0.3, 0.2, 0.1]), PML([0.3, 0.5, 0.7, 0.9]), 1e-2),
+    (Prior([0.4, 0.3, 0.3]), PML(0.5, over=Vertices([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3]])), 1e-2),
+]
+"""Priors, requirements, and how much worse than the best the columns of a search may be, over the scale."""
+
+
+@pytest.mark.parametrize("criterion", ["A", "D"])
+@pytest.mark.parametrize(("prior", "privacy", "worse"), SEARCHED)
+def test_columns_that_are_not_listed_are_searched_and_bounded(
+    monkeypatch: pytest.MonkeyPatch, prior: Prior, privacy: Requirement, worse: float, criterion: Criterion
+) -> None:
+    utility = EstimationError("prefix" if criterion == "A" else None, criterion)
+    listed = solve(design(prior, privacy, utility))
+    best = listed.certificate
+    assert listed.status.value == "optimal"
+    monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
+    program = design(prior, privacy, utility)
     found = solve(program)
     assert not program.columns.complete
-    assert found.status.value == "unproved"  # the gap is stated
-    assert found.value == pytest.approx(listed.value, rel=1e-4)
-    assert listed.value * 0.99 < found.bound <= listed.value
+    assert best.bound <= found.value <= best.value + worse * program.scale
+    assert best.value - 0.2 * program.scale < found.bound <= best.value
     assert found.certificate.verify()
+    unproved = certify(program, found.mechanism.matrix).gap
+    assert unproved == (pytest.approx(found.value) if criterion == "A" else math.inf)
+    # whatever the numbers, they prove nothing that is false
     proof, rng = found.certificate, np.random.default_rng(2)
     assert proof.multipliers is not None
-    assert proof.ratios is not None
     for scale in (1e-6, 1e-3, 0.1, 1.0):
-        z, rho, d = (
+        z, rho, *weights = (
             part * (1 + scale * rng.normal(size=part.shape))
-            for part in (proof.sensitivities, proof.multipliers, proof.ratios)
+            for part in (proof.sensitivities, proof.multipliers, *proof.products)
         )
-        bound = relaxed_bound(prior.pmf, proof.workload, math.e, Relaxation(z, rho, d))
-        assert bound <= listed.value
-    assert certify(program, randomized_response(10, 1.0).matrix).bound == 0.0
-    volume = solve(design(prior, LDP(1.0), EstimationError(criterion="D")))
-    assert volume.gap == math.inf
+        numbers = Relaxation(z, rho, tuple(weights))
+        cones = program.columns.cones
+        assert relaxed_bound(prior.pmf, proof.workload, criterion, cones, numbers) <= best.value
+
+
+@pytest.mark.parametrize(
+    ("prior", "privacy"), [case[:2] for case in SEARCHED] + [(Prior.uniform(7), PML(0.9))]
+)
+def test_no_quadratic_form_is_negative_at_an_extreme_column(prior: Prior, privacy: Requirement) -> None:
+    columns = design(prior, privacy, EstimationError()).columns.exact[:, 1:]
+    cones = column_cones(prior.pmf, privacy.columns(prior))
+    assert cones is not None
+    inside = np.zeros(columns.shape[1], dtype=bool)
+    for cone in cones:
+        scalars = len(cone.mean) - prior.size
+        ends = {0: columns[:0], 1: columns.min(axis=0, keepdims=True)}[scalars]
+        if scalars and isinstance(privacy, PML) and isinstance(privacy.over, Vertices):
+            ends = columns.max(axis=0, keepdims=True)  # its scalar is the largest entry
+        lifted = np.vstack([columns, ends])
+        assert cone.mean @ lifted == pytest.approx(1.0)
+        assert ((lifted**2).sum(axis=0) <= cone.size).all()
+        inside |= (cone.rows @ lifted >= -1e-9).all(axis=0)
+        for form in cone.forms:
+            assert (np.einsum("ik,ij,jk->k", lifted, form, lifted) >= -1e-9).all()
+        weights = np.random.default_rng(0).random(cone.count)
+        products = [np.outer(cone.rows[i], cone.rows[j]) for i, j in zip(*cone.pairs, strict=True)]
+        whole = sum(w * (f + f.T) / 2 for w, f in zip(weights, [*products, *cone.forms], strict=True))
+        assert cone.combined(weights) == pytest.approx(whole)
+    assert inside.all()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_the_relaxation_is_sharp_for_frequencies_at_the_uniform_prior(
+    monkeypatch: pytest.MonkeyPatch, epsilon: float
+) -> None:
+    monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
+    found = solve(design(Prior.uniform(11), PML(epsilon), EstimationError()))
+    known = least_pml_estimation_error(11, epsilon)
+    assert found.value == pytest.approx(known, rel=1e-6)
+    assert found.bound <= known * (1 + 1e-12)
+    assert found.gap <= 1e-5 * found.value
+    assert found.closed_form is not None
+
+
+def test_the_proof_has_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    monkeypatch.setattr(
+        "pmlopt.programs.estimation.column_generation.relaxed", lambda *a: given.append(a[-1].time_limit)
+    )
+    monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
+    solve(design(SKEWED, PML(1.0), EstimationError()), time_limit=100.0)
+    assert 0 < given[0] < 100.0
 
 
 def test_what_cannot_be_designed_is_refused() -> None:

@@ -1,0 +1,154 @@
+"""A bound on designs for estimation that needs no list of columns: a semidefinite relaxation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.backends import through_cvxpy
+from pmlopt.backends.outcome import Options
+from pmlopt.programs.estimation.column_cones import ColumnCone
+from pmlopt.programs.estimation.information_bound import gained_by
+from pmlopt.utility.estimation_error import Criterion
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """The numbers that prove a bound without a list of columns.
+
+    Attributes:
+        sensitivities: (N, L) Z; for "D" (N, N).
+        multipliers: (N,) rho of the rows over the prior.
+        weights: for each cone (count,) those of its quadratic forms, at least 0; negative ones count as 0.
+    """
+
+    sensitivities: FloatArray
+    multipliers: FloatArray
+    weights: tuple[FloatArray, ...]
+
+
+def relaxed_bound(
+    p: FloatArray,
+    wanted: FloatArray,
+    criterion: Criterion,
+    cones: Sequence[ColumnCone],
+    proof: Relaxation,
+) -> float:
+    """A lower bound on the error of every design from the columns of some cones, for any numbers.
+
+    It is that of `information_bound`, with an upper bound on what `|Z' lam|^2 - <p rho, lam>` can be for an
+    extreme column lam. With v = (lam, s) of a cone, its mean m and quadratic forms F_i, `v' F_i v >= 0`, and
+    pi = (p rho, 0), since <m, v> is one,
+
+        |Z' lam|^2 - <pi, v> = -v' S v - sum_i w[i] v' F_i v,
+        S = (pi m' + m pi') / 2 - Z Z' - sum_i w[i] F_i,
+
+    for weights w >= 0, and where the least eigenvalue of S is -eta this is at most `eta |v|^2`.
+
+    Source: [boyd2004convex, Section 5.2] (the bound by duality), for quadratic constraints.
+    """
+    z, pi = proof.sensitivities, p * proof.multipliers
+    gained, sizes = gained_by(p, wanted, criterion, z)
+    missing = 0.0
+    for cone, given in zip(cones, proof.weights, strict=True):
+        weights, n = np.maximum(given, 0.0), len(p)
+        padded = np.append(pi, np.zeros(len(cone.mean) - n))
+        form = (np.outer(padded, cone.mean) + np.outer(cone.mean, padded)) / 2 - cone.combined(weights)
+        form[:n, :n] -= z @ z.T
+        terms = np.abs(np.outer(padded, cone.mean)) + cone.combined(weights, absolute=True)
+        if not (np.isfinite(form).all() and np.isfinite(terms).all()):
+            return -np.inf
+        size = float(terms.sum()) + float((np.abs(z) @ np.abs(z).T).sum())
+        least = float(np.linalg.eigvalsh(form)[0]) - rounding_of(n, size)
+        missing = max(missing, -least * cone.size)
+    bound = gained - float(pi.sum()) - missing - rounding_of(z.size, sizes + float(np.abs(pi).sum()))
+    return bound if np.isfinite(bound) else -np.inf
+
+
+def relaxed(
+    p: FloatArray,
+    wanted: FloatArray,
+    criterion: Criterion,
+    cones: Sequence[ColumnCone],
+    information: FloatArray,
+    options: Options,
+) -> Relaxation | None:
+    """The best numbers for `relaxed_bound`, by one semidefinite program; None where it was not solved.
+
+    Args:
+        p: (N,) the prior.
+        wanted: (L, N) the workload.
+        criterion: "A" or "D".
+        cones: of the columns.
+        information: (N, N) J of a good design: in a basis in which it is the identity, and with rows of size
+            one, the numbers of the program are near one.
+        options: the seconds, and the tolerance.
+    """
+    n = len(p)
+    root = np.asarray(np.linalg.cholesky(information), dtype=float)
+    turned = np.linalg.solve(root, wanted.T).T  # W in the new basis, lam = root mu
+    unit = 1.0 if criterion == "D" else float(np.linalg.norm(turned))
+    pi = cp.Variable((n, 1))
+    cost = cp.sum(cp.multiply(np.linalg.solve(root, np.ones(n)), pi[:, 0]))
+    if criterion == "D":
+        z = cp.Variable((n, n), PSD=True)
+        gained = cp.log_det(z)
+    else:
+        z = cp.Variable(turned.T.shape)
+        gained = 2 * cp.sum(cp.multiply(turned.T / unit, z))
+    constraints, variables, norms = [], [], []
+    for cone in cones:
+        weights, sizes, form = _form(cone, root, pi)
+        constraints.append(_below(form, z, criterion) >> 0)
+        variables.append(weights)
+        norms.append(sizes)
+    problem = cp.Problem(cp.Maximize(gained - cost), constraints)
+    outcome = through_cvxpy.run(problem, "CLARABEL", options, {})
+    if outcome.state != "point" or z.value is None or pi.value is None:
+        return None
+    found = np.asarray(z.value)
+    if criterion == "D":
+        sizes, axes = np.linalg.eigh((found + found.T) / 2)
+        found = axes * np.sqrt(np.maximum(sizes, 0.0))
+    return Relaxation(
+        np.linalg.solve(root.T, found) * unit,
+        np.linalg.solve(root.T, pi.value).ravel() * unit**2 / p,
+        tuple(
+            np.maximum(np.asarray(weights.value), 0.0) * unit**2 / norm
+            for weights, norm in zip(variables, norms, strict=True)
+        ),
+    )
+
+
+def _form(
+    cone: ColumnCone, root: FloatArray, pi: cp.Variable
+) -> tuple[cp.Variable, FloatArray, cp.Expression]:
+    """The weights of the quadratic forms, the sizes by which these were divided, and S without Z."""
+    n, m = cone.letters, len(cone.mean)
+    basis = np.eye(m)
+    basis[:n, :n] = root
+    rows, mean = cone.rows @ basis, basis.T @ cone.mean
+    one, other = (rows[place] for place in cone.pairs)
+    products = one[:, :, None] * other[:, None, :]
+    forms = np.concatenate([
+        (products + products.transpose(0, 2, 1)) / 2,
+        np.array([basis.T @ form @ basis for form in cone.forms]).reshape(-1, m, m),
+    ])  # fmt: skip
+    sizes = np.linalg.norm(forms, axis=(1, 2))
+    weights = cp.Variable(len(forms), nonneg=True)
+    told = cp.reshape((forms / sizes[:, None, None]).reshape(-1, m * m).T @ weights, (m, m), order="C")
+    padded = cp.vstack([pi, np.zeros((m - n, 1))]) if m > n else pi
+    return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - told
+
+
+def _below(form: cp.Expression, z: cp.Variable, criterion: Criterion) -> cp.Expression:
+    """S for "D", whose Z Z' is the variable; for "A" the matrix of which S is Schur's complement."""
+    into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
+    if criterion == "D":
+        return (form + form.T) / 2 - into @ z @ into.T
+    block = cp.bmat([[np.eye(z.shape[1]), (into @ z).T], [into @ z, form]])
+    return (block + block.T) / 2
