@@ -77,6 +77,11 @@ class Mechanism:
         object.__setattr__(self, "outputs", columns)
 
     @property
+    def record(self) -> dict[str, Any]:
+        """The mechanism as plain data: the labels of both sides and the matrix."""
+        return {"inputs": list(self.inputs), "outputs": list(self.outputs), "matrix": self.matrix.tolist()}
+
+    @property
     def support(self) -> NDArray[np.bool_]:
         """(M,) which outputs can occur: those whose column is not zero.
 

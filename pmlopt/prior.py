@@ -150,6 +150,20 @@ class Prior:
         return cls.from_counts({letter: table[letter] for letter in letters})
 
     @classmethod
+    def from_weights(cls, weights: Sequence[int], labels: Iterable[Label] | None = None) -> Prior:
+        """The distribution proportional to whole numbers of any size, exactly; they are no sample.
+
+        Raises:
+            PriorError: a weight is zero, negative or not a whole number.
+
+        Examples:
+            >>> Prior.from_weights([3, 1]).probabilities, Prior.from_weights([3, 1]).samples
+            (array([0.75, 0.25]), None)
+        """
+        names, integers = counted(weights, labels)
+        return cls._from_integers(integers, names, samples=None)
+
+    @classmethod
     def _from_integers(cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None) -> Prior:
         for label, count in zip(labels, counts, strict=True):
             if count == 0:

@@ -212,11 +212,7 @@ class Result(Generic[C_co]):
             "bound": finite(self.bound),
             "gap": finite(self.gap),
             "level": finite(self.level),
-            "mechanism": {
-                "inputs": list(self.mechanism.inputs),
-                "outputs": list(self.mechanism.outputs),
-                "matrix": self.mechanism.matrix.tolist(),
-            },
+            "mechanism": self.mechanism.record,
             "certificate": self.certificate.to_dict(),
             "solver": self.solver,
             "reason": self.reason,

@@ -27,6 +27,7 @@ LAYERS = (
     "grids",
     "continuous",
     "mechanism",
+    "symmetry",
     "queries",
     "measures",
     "backends",
@@ -218,6 +219,7 @@ PUBLIC_PACKAGES = (
     "privacy",
     "queries",
     "releases",
+    "symmetry",
     "uncertainty",
     "utility",
 )

@@ -1,0 +1,288 @@
+"""Mechanisms that are constant on orbits of pairs, in whole numbers, without a matrix."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, IntArray, Label
+from pmlopt.errors import FileFormatError, MechanismError
+from pmlopt.files import ending_of, json_bytes, read_bytes, write_whole
+from pmlopt.mechanism import Mechanism, generator
+from pmlopt.symmetry.prior import PairSpace
+from pmlopt.symmetry.product import length_of, taken
+from pmlopt.symmetry.records import space_from
+from pmlopt.symmetry.types import TypePairs
+
+FORMAT = "pmlopt-orbit-mechanism"
+VERSION = 1
+
+LARGEST_MATRIX = 2**24
+"""Entries of a matrix that is written out, 128 MiB."""
+
+BATCH = 100_000
+"""Outputs that are drawn at once: a few dozen megabytes for tables of 24 records."""
+
+
+class OrbitMechanism(Mechanism):
+    """A mechanism with one probability for each orbit of pairs, in whole numbers.
+
+    Given a letter, the output is in its orbit c of pairs with probability `masses[c] / total`, and each of
+    the `multiplicities[c]` outputs with which the letter is in that orbit is as likely: the entry of the
+    matrix is `masses[c] / (total multiplicities[c])`, a rational number. Where the letters can be listed (up
+    to 2^16, and up to 2^24 pairs) it is a `Mechanism` for everything else, too.
+
+    Args:
+        space: the pairs, from `prior.pairs()`.
+        masses: a whole number for each orbit of pairs.
+        total: the sum of the masses of each orbit of letters.
+
+    Raises:
+        MechanismError: a mass is negative, or a sum is another one.
+
+    Examples:
+        >>> from pmlopt.symmetry import Circle
+        >>> half = OrbitMechanism(Circle(4).pairs(), [2, 2, 0], 4)  # stay, or a step to either side
+        >>> half.matrix[0], half.probability(0, 1)
+        (array([0.5 , 0.25, 0.  , 0.25]), Fraction(1, 4))
+    """
+
+    def __init__(self, space: PairSpace, masses: Sequence[int], total: int) -> None:
+        object.__setattr__(self, "space", space)
+        object.__setattr__(self, "masses", tuple(int(mass) for mass in masses))
+        object.__setattr__(self, "total", int(total))
+        if len(self.masses) != space.orbits.count:
+            raise MechanismError(
+                f"there are {len(self.masses)} masses for {space.orbits.count} orbits of pairs"
+            )
+        if not self.rows_are_exact:
+            raise MechanismError(
+                f"the masses are negative, or do not sum to {total} over an orbit of letters: no mechanism"
+            )
+
+    space: PairSpace
+    masses: tuple[int, ...]
+    total: int
+
+    @property
+    def rows_are_exact(self) -> bool:
+        """Whether the masses are non-negative and sum to exactly the total over each orbit of letters."""
+        sums = [0] * len(self.space.orbits.letters)
+        for mass, letter in zip(self.masses, self.space.orbits.letter.tolist(), strict=True):
+            sums[letter] += mass
+        return min(self.masses) >= 0 and all(found == self.total for found in sums)
+
+    def entry(self, place: int) -> Fraction:
+        """The probability of each output in an orbit of pairs, exact."""
+        return Fraction(self.masses[place], self.space.orbits.multiplicities[place] * self.total)
+
+    def probability(self, letter: Label, output: Label) -> Fraction:
+        """The probability of an output given a letter, exact.
+
+        Raises:
+            MechanismError: one of them is none.
+        """
+        x, y = self._encoded(letter), self._encoded(output, outputs=True)
+        return self.entry(int(self.space.pair_orbits(x, y)[0]))
+
+    def _encoded(self, label: Label, outputs: bool = False) -> Any:
+        return self.space.encode([label], outputs)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """(C,) the masses over their total, as floats."""
+        return np.array([mass / self.total for mass in self.masses])
+
+    @cached_property
+    def lifts(self) -> FloatArray:
+        """(C,) the entries of the matrix times the number of outputs in their orbits.
+
+        A column of these has the mean of the orbit's probability, whatever the size of the alphabet.
+        """
+        orbits = self.space.orbits
+        sizes = zip(self.masses, orbits.counts, orbits.letter.tolist(), strict=True)
+        return np.array([k * orbits.letters[x] / (n * self.total) for k, n, x in sizes])
+
+    def sample_array(self, letters: Any, seed: int | np.random.Generator | None = None) -> Any:
+        """One random output for each letter: first its orbit, then one of the orbit's outputs uniformly.
+
+        Args:
+            letters: (k, n) for tables of n records, (k,) for a circle or listed letters, a tuple of such
+                arrays for a product; positions, or labels where the prior has them.
+            seed: a seed or a numpy Generator; the same seed gives the same outputs.
+
+        Returns:
+            The outputs in the same form, as positions.
+
+        Raises:
+            MechanismError: a letter is none.
+        """
+        rng = generator(seed)
+        known = self.space.encode(letters)
+        parts = [
+            self.space.draw(some, self._places(self.space.letter_orbits(some), rng), rng)
+            for some in _batches(known, length_of(known))
+        ]
+        return _joined(parts)
+
+    def sample(self, values: Iterable[Label], seed: int | np.random.Generator | None = None) -> list[Label]:
+        """One random output for each value, as labels; see `sample_array` for many at once."""
+        letters = list(values)
+        if not letters:
+            return []
+        rng = generator(seed)
+        known = self.space.encode(letters)
+        drawn = self.space.draw(known, self._places(self.space.letter_orbits(known), rng), rng)
+        return self.space.decode(drawn)
+
+    def sample_counts(self, counts: Any, seed: int | np.random.Generator | None = None) -> IntArray:
+        """(k, B) the occurrences of letters in random outputs, for tables of which only those are known.
+
+        Args:
+            counts: (k, A) whole numbers that sum to the number of records.
+            seed: a seed or a numpy Generator.
+
+        Raises:
+            MechanismError: the letters are no tables of records, or the counts are of none.
+        """
+        space = self.space
+        if not isinstance(space, TypePairs):
+            raise MechanismError(f"{space.prior!r} has no counts: sample letters")
+        found = np.asarray(counts)
+        shape = space.letter_types.shape[1]
+        if found.ndim != 2 or found.shape[1] != shape or found.dtype.kind not in "iu":
+            raise MechanismError(
+                f"the counts have the shape {found.shape}: give {shape} whole numbers for each"
+            )
+        if (found < 0).any() or (found.sum(axis=1) != space.prior.records).any():
+            raise MechanismError(f"the counts do not sum to {space.prior.records} records")
+        places = self._places(space.type_orbits(found), generator(seed))
+        return np.asarray(space.output_types[space.orbits.output[places]])
+
+    def _places(self, orbits: IntArray, rng: np.random.Generator) -> IntArray:
+        """(k,) random orbits of pairs for letters of given orbits."""
+        uniform, places = rng.random(len(orbits)), np.empty(len(orbits), dtype=np.int64)
+        for orbit in np.unique(orbits).tolist():
+            own = self._of_letters[orbit]
+            ends = np.cumsum(self.shares[own])
+            last = int(np.flatnonzero(self.shares[own])[-1])  # takes what rounding leaves
+            here = orbits == orbit
+            places[here] = own[np.minimum(np.searchsorted(ends, uniform[here], side="right"), last)]
+        return places
+
+    @cached_property
+    def _of_letters(self) -> list[IntArray]:
+        """The orbits of pairs of each orbit of letters."""
+        return [np.flatnonzero(self.space.orbits.letter == x) for x in range(len(self.space.orbits.letters))]
+
+    @property
+    def inputs(self) -> tuple[Label, ...]:
+        """The labels of the letters, where they are few enough to list them."""
+        self.space.prior.check_listable()
+        return self.space.prior.labels
+
+    @cached_property
+    def outputs(self) -> tuple[Label, ...]:
+        """The labels of the outputs, where they are few enough to list them."""
+        self._check_listable()
+        return tuple(self.space.decode(self.space.listed(outputs=True)))
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """(N, M) the matrix, rounded to floats, where it has at most 2^24 entries.
+
+        Raises:
+            MechanismError: it has more.
+        """
+        self._check_listable()
+        entries = np.array([float(self.entry(place)) for place in range(len(self.masses))])
+        xs, ys = self.space.listed(), self.space.listed(outputs=True)
+        n, m = length_of(xs), length_of(ys)
+        pairs = np.arange(n * m)
+        places = self.space.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m))
+        matrix = entries[places].reshape(n, m)
+        matrix.setflags(write=False)
+        return matrix
+
+    def listed(self) -> Mechanism:
+        """The same as a plain `Mechanism`, rounded to floats.
+
+        Raises:
+            MechanismError: the matrix has more than 2^24 entries.
+        """
+        return Mechanism(self.matrix, self.inputs, self.outputs)
+
+    def _check_listable(self) -> None:
+        orbits = self.space.orbits
+        if (entries := sum(orbits.letters) * sum(orbits.outputs)) > LARGEST_MATRIX:
+            raise MechanismError(
+                f"the matrix has {entries:.3g} entries: it is listed up to {LARGEST_MATRIX}. `probability`, "
+                "`sample_array` and `save` need no list"
+            )
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {
+            "space": self.space.record,
+            "total": str(self.total),
+            "masses": [str(mass) for mass in self.masses],
+        }
+
+    def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+        """Write the mechanism by orbits to a JSON file, whole or not at all.
+
+        The masses are decimal digits in quotes: they are longer than what most readers take for a number.
+
+        Raises:
+            FileFormatError: the ending is another one, or the file cannot be written.
+        """
+        ending_of(path, (".json",))
+        content = {"format": FORMAT, "version": VERSION, **self.record, "metadata": dict(metadata or {})}
+        write_whole(path, json_bytes(content))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> OrbitMechanism:
+        """Read a mechanism by orbits from a JSON file.
+
+        Raises:
+            FileFormatError: the file is not there, cut short, or holds none.
+        """
+        return orbit_mechanism_from(path, read_bytes(path))
+
+    def __repr__(self) -> str:
+        return f"<OrbitMechanism on {self.space.prior!r}, {len(self.masses)} orbits of pairs>"
+
+
+def orbit_mechanism_from(path: str | os.PathLike[str], content: bytes) -> OrbitMechanism:
+    """The mechanism in the bytes of a JSON file; `path` is for messages."""
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as cause:
+        raise FileFormatError(f"{path}: is not a whole JSON file: {cause}") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
+        raise FileFormatError(
+            f'{path}: is no mechanism by orbits: "format" must be {FORMAT!r} and "version" {VERSION}'
+        )
+    try:
+        return OrbitMechanism(
+            space_from(data["space"]), [int(mass) for mass in data["masses"]], int(data["total"])
+        )
+    except (KeyError, TypeError, ValueError) as cause:
+        raise FileFormatError(f"{path}: {cause}") from None
+
+
+def _batches(letters: Any, count: int) -> Iterator[Any]:
+    for first in range(0, count, BATCH):
+        yield taken(letters, slice(first, first + BATCH))
+
+
+def _joined(parts: list[Any]) -> Any:
+    if isinstance(parts[0], list):
+        return tuple(_joined(list(several)) for several in zip(*parts, strict=True))
+    return np.concatenate(parts)
