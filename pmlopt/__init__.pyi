@@ -7,6 +7,7 @@ from . import plots as plots
 from . import privacy as privacy
 from . import queries as queries
 from . import releases as releases
+from . import symmetry as symmetry
 from . import testing as testing
 from . import uncertainty as uncertainty
 from . import utility as utility
@@ -80,6 +81,10 @@ from .solving import solve as solve
 from .solving import solvers_for as solvers_for
 from .sweeps import Sweep as Sweep
 from .sweeps import sweep as sweep
+from .symmetry import Circle as Circle
+from .symmetry import Invariant as Invariant
+from .symmetry import OrbitMechanism as OrbitMechanism
+from .symmetry import Types as Types
 from .uncertainty import AllPriors as AllPriors
 from .uncertainty import Box as Box
 from .uncertainty import L1Ball as L1Ball
@@ -98,6 +103,10 @@ from .uncertainty import robust_level as robust_level
 from .uncertainty import samples_needed as samples_needed
 from .uncertainty import sensitivity_bound as sensitivity_bound
 from .uncertainty import weissman_radius as weissman_radius
+from .utility import CoordinateGain as CoordinateGain
+from .utility import CoordinateLoss as CoordinateLoss
+from .utility import DisplacementGain as DisplacementGain
+from .utility import DisplacementLoss as DisplacementLoss
 from .utility import DistanceLoss as DistanceLoss
 from .utility import EstimationError as EstimationError
 from .utility import ExpectedGain as ExpectedGain

@@ -33,6 +33,8 @@ from pmlopt.programs.record_leakage.methods import RecordLeakageKind
 from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.programs.subconvex.methods import ColumnKind
 from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.programs.symmetric.methods import SymmetricKind
+from pmlopt.programs.symmetric.program import SymmetricDesign
 from pmlopt.programs.tradeoff.methods import TradeoffKind
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.worst_case.methods import WorstCaseKind
@@ -42,6 +44,7 @@ from pmlopt.result import C_co, Restart, Result, Status, Timings, WarmStart
 KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     LinearDesign: LinearKind(),
     ColumnDesign: ColumnKind(),
+    SymmetricDesign: SymmetricKind(),
     EstimationDesign: EstimationKind(),
     ContinuousDesign: ContinuousKind(),
     LeastLeakage: LeastLeakageKind(),

@@ -17,6 +17,7 @@ from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.ratios import Ratios, letter_ratios
 from pmlopt.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, below
+from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.uncertainty.column_families import NEGLIGIBLE_LEVEL, Family, Staircase
 from pmlopt.uncertainty.support_functions import two_values
 
@@ -48,6 +49,9 @@ class LDP(Requirement):
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
         if self.epsilon > LARGEST_EXPONENT:
             raise PrivacyError(f"an LDP level of {self.epsilon} nats is past 700: no float holds e^epsilon")
+
+    def on_cells(self, cells: Cells) -> LDP:
+        return self
 
     @property
     def limits(self) -> dict[str, float]:

@@ -13,6 +13,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior
 from pmlopt.privacy.ratio_bound import RatioRequirement
 from pmlopt.privacy.ratios import Ratios, mean_ratios
+from pmlopt.symmetry.pair_orbits import Cells
 
 
 class LetterBudgets(RatioRequirement):
@@ -39,6 +40,17 @@ class LetterBudgets(RatioRequirement):
     @property
     def details(self) -> dict[str, Any]:
         return {"budgets": list(self.epsilon)}
+
+    def on_cells(self, cells: Cells) -> RatioRequirement:
+        """With a budget for each orbit of letters, or for each letter where letters are listed."""
+        if len(self.epsilon) == len(cells.orbits):
+            return LetterBudgets([self.epsilon[orbit] for orbit in cells.letters.tolist()])
+        if cells.classes is None:
+            raise PrivacyError(
+                f"there are {len(self.epsilon)} budgets: give one for each of the {len(cells.orbits)} orbits "
+                "of letters"
+            )
+        return super().on_cells(cells)
 
     def check(self, prior: Prior) -> None:
         if prior.size != len(self.epsilon):

@@ -17,6 +17,7 @@ from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.ratios import Ratios, mean_ratios, together
 from pmlopt.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, below
+from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.uncertainty.column_families import Box, Family
 from pmlopt.uncertainty.support_functions import top_mean
 
@@ -52,6 +53,9 @@ class LIP(Requirement):
             if bound > LARGEST_EXPONENT:
                 raise PrivacyError(f"the {side} bound {bound} is past 700 nats: no float holds e^{side}")
             object.__setattr__(self, side, bound)
+
+    def on_cells(self, cells: Cells) -> LIP:
+        return self
 
     @property
     def limits(self) -> dict[str, float]:

@@ -20,6 +20,7 @@ from pmlopt.privacy.ratios import Ratios, mean_ratios
 from pmlopt.privacy.requirement import Declared, Requirement, below
 from pmlopt.privacy.secret_leakage import SecretPML
 from pmlopt.secret import Secret
+from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
 from pmlopt.uncertainty.column_families import NEGLIGIBLE_LEVEL, Box, Family, Staircase
 from pmlopt.uncertainty.support_functions import top_mean
@@ -84,6 +85,9 @@ class PML(Requirement):
         if over is not None and not isinstance(over, PriorSet):
             raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
         object.__setattr__(self, "over", over)
+
+    def on_cells(self, cells: Cells) -> PML:
+        return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
 
     @property
     def limits(self) -> dict[str, float]:

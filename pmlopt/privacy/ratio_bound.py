@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, float_array, nonnegative, whole_numbers
+from pmlopt.arrays import FloatArray, IntArray, float_array, nonnegative, whole_numbers
 from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import MechanismLike, paired
@@ -18,6 +18,7 @@ from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.ratio_blocks import block_of
 from pmlopt.privacy.ratios import Ratios, ratios_of
 from pmlopt.privacy.requirement import Declared, Requirement, below
+from pmlopt.symmetry.pair_orbits import Cells
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -46,6 +47,9 @@ class RatioRequirement(Requirement):
 
     def for_prior(self, prior: Prior) -> RatioRequirement:
         return self
+
+    def on_cells(self, cells: Cells) -> RatioRequirement:
+        return RatiosOnCells(self, cells)
 
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement is on other letters than the prior."""
@@ -78,6 +82,85 @@ class RatioRequirement(Requirement):
     def columns(self, prior: Prior) -> Ratios:
         self.check(prior)
         return self.ratios(prior.pmf)
+
+
+class RatiosOnCells(RatioRequirement):
+    """A list of ratio bounds on columns that are constant on the cells of their output.
+
+    Args:
+        whole: on the letters one by one.
+        cells: of one output; the letters must be listed.
+
+    Raises:
+        PrivacyError: the letters are not listed, or a permutation of the group takes a pair to none.
+    """
+
+    def __init__(self, whole: RatioRequirement, cells: Cells) -> None:
+        if cells.classes is None or cells.listed is None:
+            raise PrivacyError(
+                f"{whole!r} is a list of bounds on letters one by one: give the prior as Invariant(...), "
+                "which lists its letters"
+            )
+        self.whole, self.cells = whole.for_prior(cells.listed), cells
+        self.whole.check(cells.listed)
+        self.classes: IntArray = cells.classes
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return self.whole.limits
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return self.whole.details
+
+    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+        return self.whole.measured(log_ratios, ratios)
+
+    def ratios(self, weights: Any) -> Ratios:
+        assert self.cells.listed is not None
+        exact = weights.dtype == object
+        own = self.whole.ratios(
+            np.array(self.cells.listed.weights, dtype=object) if exact else self.cells.listed.pmf
+        )
+        rows = np.zeros((self.cells.size, len(own.rows)), dtype=weights.dtype)
+        np.add.at(rows, self.classes, own.rows.T)
+        n, c = own.size, self.cells.size
+        above, below = (
+            np.where(side < n, self.classes[np.minimum(side, n - 1)], side - n + c)
+            for side in (own.above, own.below)
+        )
+        return Ratios(c, rows.T, own.scales, above, below, own.exponents)
+
+    def __repr__(self) -> str:
+        return repr(self.whole)
+
+
+def check_ratios_invariant(whole: RatioRequirement, prior: Prior, moves: Sequence[IntArray]) -> None:
+    """Raise a PrivacyError where a permutation of the letters takes a ratio bound to none of the list.
+
+    Args:
+        whole: the bounds on each column.
+        prior: N letters, which the permutations leave as they are.
+        moves: permutations, each the (N,) positions to which letters go.
+    """
+    ratios = whole.for_prior(prior).ratios(np.array(prior.weights, dtype=object))
+    n = ratios.size
+    units = np.eye(n, dtype=int).astype(object)
+    sides = np.vstack([units, ratios.rows]), [1] * n + ratios.scales.tolist()
+
+    def pairs(order: IntArray) -> list[Any]:
+        rows = [(tuple(row), scale) for row, scale in zip(sides[0][:, order].tolist(), sides[1], strict=True)]
+        ends = zip(ratios.above.tolist(), ratios.below.tolist(), ratios.exponents.tolist(), strict=True)
+        return [(rows[above], rows[below], exponent) for above, below, exponent in ends]
+
+    known = set(pairs(np.arange(n)))
+    for place, move in enumerate(moves):
+        strange = [pair for pair, moved in enumerate(pairs(move)) if moved not in known]
+        if strange:
+            raise PrivacyError(
+                f"{whole!r} is not invariant: generator {place} takes its bound {strange[0]} to none of the "
+                "list"
+            )
 
 
 class RatioBound(RatioRequirement):

@@ -16,6 +16,7 @@ from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.ratio_blocks import block_of
 from pmlopt.privacy.ratios import Ratios, together
+from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.uncertainty.column_families import Family
 from pmlopt.uncertainty.cone import Cone
 
@@ -76,6 +77,21 @@ class Requirement(ABC):
     @abstractmethod
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """The values that the variables brought by `constraints` take at a given matrix."""
+
+    def on_cells(self, cells: Cells) -> Requirement:
+        """The bound on a column that is constant on the cells of its output, as one on their values.
+
+        Args:
+            cells: of one output of a symmetric prior.
+
+        Raises:
+            PrivacyError: it is on several columns at once, or not the same for all letters of an orbit.
+        """
+        raise PrivacyError(
+            f"{self!r} is not a bound on each column that is the same under a group: designs on symmetric "
+            "priors take PML (over all priors, least masses, boxes and l1 balls, or with budgets), LDP, LIP "
+            "and, on listed letters, ratio bounds"
+        )
 
     @property
     def has_ratios(self) -> bool:
@@ -173,6 +189,9 @@ class Conjunction(Requirement):
 
     def for_prior(self, prior: Prior) -> Conjunction:
         return Conjunction(*(part.for_prior(prior) for part in self.parts))
+
+    def on_cells(self, cells: Cells) -> Conjunction:
+        return Conjunction(*(part.on_cells(cells) for part in self.parts))
 
     @property
     def limits(self) -> dict[str, float]:

@@ -47,9 +47,7 @@ class DesignCertificate(Certificate):
     @property
     def statement(self) -> str:
         """Each level with its limit."""
-        limits = self.privacy.limits
-        levels = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in self.levels.items())
-        return f"{', '.join(levels)} nats"
+        return levels_in_words(self.levels, self.privacy.limits)
 
     @property
     @abstractmethod
@@ -98,3 +96,9 @@ class DesignCertificate(Certificate):
             "denominator": GRID,
             "verified_exactly": self.verify(),
         }
+
+
+def levels_in_words(levels: Mapping[str, float], limits: Mapping[str, float]) -> str:
+    """Each level with its limit, in one line."""
+    shown = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in levels.items())
+    return f"{', '.join(shown)} nats"

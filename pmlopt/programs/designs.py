@@ -13,9 +13,15 @@ from pmlopt.programs.estimation.program import EstimationDesign, estimation_desi
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
+from pmlopt.programs.symmetric.program import SymmetricDesign, symmetric_design
+from pmlopt.symmetry.prior import SymmetricPrior
 from pmlopt.utility import DistanceLoss, EstimationError, LinearUtility, SubConvex, Utility
 
 
+@overload
+def design(  # type: ignore[overload-overlap]
+    prior: SymmetricPrior, privacy: Requirement, utility: LinearUtility, outputs: Outputs = None
+) -> SymmetricDesign: ...
 @overload
 def design(
     prior: PriorLike, privacy: Requirement, utility: LinearUtility, outputs: Outputs = None
@@ -32,7 +38,7 @@ def design(
 def design(prior: Continuous, privacy: Requirement, utility: DistanceLoss) -> ContinuousDesign: ...
 def design(
     prior: PriorLike | Continuous, privacy: Requirement, utility: Utility, outputs: Outputs = None
-) -> LinearDesign | ColumnDesign | EstimationDesign | ContinuousDesign:
+) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign | ContinuousDesign:
     """Declare the design problem: the best utility over the mechanisms that meet the requirement.
 
     With a linear utility the feasible set is a polytope in P (N, M) and its output law q (1, M): rows of P
@@ -79,6 +85,9 @@ def design(
     if isinstance(prior, Continuous) or isinstance(utility, DistanceLoss):
         return continuous_design(prior, privacy, utility, outputs)
     known = as_prior(prior)
+    if isinstance(known, SymmetricPrior) and isinstance(utility, LinearUtility):
+        return symmetric_design(known, privacy, utility, outputs)
+    known = known.listed() if isinstance(known, SymmetricPrior) else known
     privacy = privacy.for_prior(known)
     if isinstance(utility, LinearUtility):
         return linear_design(known, privacy, utility, outputs_of(known.labels, utility.columns, outputs))

@@ -22,11 +22,16 @@ from pmlopt.arrays import (
 )
 from pmlopt.backends.structured.block import Block, edge_block, mean_block
 from pmlopt.errors import PrivacyError
+from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+
+_OUTWARDS = 4 * float(np.finfo(float).eps)
+"""The share by which bounds on cells are wider than those on letters, more than their products can err."""
 
 
 class Box(ChoquetSet):
@@ -66,6 +71,29 @@ class Box(ChoquetSet):
         _check_bounds(self.lower, self.upper)
         if labels is not None:
             self.labels = labels_of(labels, len(self.lower), "the labels of the bounds", PrivacyError)
+
+    def on_cells(self, cells: Cells) -> Box:
+        """The box on the cells; bounds are rounded outwards, so that it holds every prior of the set."""
+        if cells.classes is None or len(self.lower) != len(cells.classes):
+            raise PrivacyError(
+                f"{self!r} is on letters one by one: give the prior as Invariant(...) on as many letters, or "
+                "MinimumMass"
+            )
+        if cells.listed is not None:
+            self.check_letters(cells.listed.labels, "the prior of the design")
+        ends = []
+        for bounds, side in ((self.lower, "lower"), (self.upper, "upper")):
+            for orbit in range(len(cells.orbits)):
+                own = bounds[cells.letters[cells.classes] == orbit]
+                if (own != own[0]).any():
+                    raise PrivacyError(
+                        f"the {side} bounds are not invariant: letters of one orbit have {own.min():g} and "
+                        f"{own.max():g}"
+                    )
+            one = np.zeros(cells.size)
+            one[cells.classes] = bounds
+            ends.append(one * np.array(cells.counts, dtype=float))
+        return Box(ends[0] * (1 - _OUTWARDS), np.minimum(ends[1] * (1 + _OUTWARDS), 1.0), self.delta)
 
     @property
     def words(self) -> str:
@@ -166,7 +194,30 @@ class MinimumMass(Box):
                 f"the minimum mass is {self.mass:g}: give one in [0, 1/N] = [0, {1 / letters:g}]; with more, "
                 f"the set of priors on {letters} letters is empty"
             )
-        super().__init__(np.full(letters, self.mass), np.ones(letters))
+        self._letters = letters
+
+    @property
+    def size(self) -> int:
+        return self._letters
+
+    @cached_property
+    def lower(self) -> FloatArray:  # type: ignore[override]
+        """(N,) the mass, for each letter."""
+        return np.full(self.size, self.mass)
+
+    @cached_property
+    def upper(self) -> FloatArray:  # type: ignore[override]
+        """(N,) ones."""
+        return np.ones(self.size)
+
+    def on_cells(self, cells: Cells) -> Box:
+        """The box of the cells' least masses, rounded down."""
+        if self.size != cells.letters_in_all:
+            raise PrivacyError(f"{self!r} is on {self.size} letters, and the prior on {cells.letters_in_all}")
+        if self.mass == 0:
+            return AllPriors(cells.size)
+        least = np.array([self.mass * count for count in cells.counts])
+        return Box(least * (1 - _OUTWARDS), np.ones(cells.size))
 
     @property
     def words(self) -> str:

@@ -14,6 +14,7 @@ from pmlopt.arrays import (
     SUM_TOLERANCE,
     FloatArray,
     Label,
+    Positions,
     common_integers,
     float_array,
     labels_of,
@@ -23,6 +24,8 @@ from pmlopt.arrays import (
 from pmlopt.backends.structured.block import Block, mean_block, ratio_block, threshold_block
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.symmetry.pair_orbits import Cells
+from pmlopt.symmetry.prior import SymmetricPrior
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
 from pmlopt.uncertainty.column_families import Box, Family, Staircase
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
@@ -113,7 +116,8 @@ class L1Ball(ChoquetSet):
 
     def __init__(self, center: PriorLike | Center, radius: float, delta: float | None = None) -> None:
         self.center = Center.of(center)
-        self.labels = self.center.labels
+        structured = isinstance(self.center, SymmetricPrior)
+        self.labels = None if structured else self.center.labels
         self.radius = real(radius, "the radius", PrivacyError)
         self.delta = None if delta is None else probability(delta)
         if not 0 <= self.radius <= 2:
@@ -121,7 +125,29 @@ class L1Ball(ChoquetSet):
                 f"the radius is {self.radius:g}: give one in [0, 2]; no two distributions are further apart "
                 "than 2"
             )
-        check_possible(self.center.probabilities + self.radius)
+        if not structured:  # whose letters all have a mass
+            check_possible(self.center.probabilities + self.radius)
+
+    def on_cells(self, cells: Cells) -> L1Ball:
+        """The ball around the cells' masses: its priors are what those of the ball are on the cells."""
+        center = self.center
+        if isinstance(center, SymmetricPrior):
+            if not isinstance(cells.whole, SymmetricPrior) or center.structure != cells.whole.structure:
+                raise PrivacyError(f"the centre is {center!r}, and the prior of the design {cells.whole!r}")
+            return L1Ball(cells.prior, self.radius, self.delta)
+        if cells.classes is None or center.size != len(cells.classes):
+            raise PrivacyError(
+                f"{self!r} has no symmetric centre: give the prior of the design, {cells.whole!r}"
+            )
+        if cells.listed is not None:
+            self.check_letters(cells.listed.labels, "the prior of the design")
+        masses, weights = [0] * cells.size, center.weights
+        firsts: dict[int, int] = {}
+        for weight, cell in zip(weights, cells.classes.tolist(), strict=True):
+            if firsts.setdefault(int(cells.letters[cell]), weight) != weight:
+                raise PrivacyError("the centre is not invariant: letters of one orbit have different masses")
+            masses[cell] += weight
+        return L1Ball(Center.of_counts(tuple(masses), Positions(cells.size)), self.radius, self.delta)
 
     @property
     def half(self) -> float:

@@ -12,6 +12,7 @@ from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import match_labels
 from pmlopt.prior import PriorLike, as_prior
+from pmlopt.symmetry.pair_orbits import Cells
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -115,6 +116,20 @@ class PriorSet(ABC):
         if self.labels is None or isinstance(self.labels, Positions):
             return {}
         return {"labels": list(self.labels)}
+
+    def on_cells(self, cells: Cells) -> PriorSet:
+        """What the priors of the set are on the cells of an output, from whose values alone least means come.
+
+        Args:
+            cells: of one output of a symmetric prior.
+
+        Raises:
+            PrivacyError: the set has no such form, is on other letters, or not invariant.
+        """
+        raise PrivacyError(
+            f"{self!r} has no form by orbits: take all priors, least masses, a box or an l1 ball around the "
+            "prior"
+        )
 
     def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
         """Raise a PrivacyError for letters that are not those of the set, or are in another order.

@@ -8,6 +8,13 @@ from pmlopt.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility
 from pmlopt.utility.losses import LOSSES, absolute, hamming, squared
 from pmlopt.utility.orders import highest_threshold, kept_threshold, utility_order
 from pmlopt.utility.subconvex import GuessingProbability, SubConvex
+from pmlopt.utility.symmetric import (
+    CoordinateGain,
+    CoordinateLoss,
+    DisplacementGain,
+    DisplacementLoss,
+    SumOfParts,
+)
 from pmlopt.utility.utility import Utility
 from pmlopt.utility.workloads import WORKLOADS, workload_matrix
 
@@ -16,6 +23,10 @@ __all__ = [
     "LOSSES",
     "WORKLOADS",
     "ChiSquare",
+    "CoordinateGain",
+    "CoordinateLoss",
+    "DisplacementGain",
+    "DisplacementLoss",
     "DistanceLoss",
     "EstimationError",
     "ExpectedGain",
@@ -26,6 +37,7 @@ __all__ = [
     "LinearUtility",
     "MutualInformation",
     "SubConvex",
+    "SumOfParts",
     "TotalVariation",
     "Utility",
     "absolute",

@@ -13,6 +13,8 @@ from pmlopt.arrays import FloatArray, Label, Positions, float_array
 from pmlopt.errors import PmloptError, UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
+from pmlopt.symmetry.prior import PairSpace
+from pmlopt.symmetry.product import taken
 from pmlopt.utility.utility import Utility
 
 if TYPE_CHECKING:
@@ -65,6 +67,23 @@ class LinearUtility(Utility):
             raise UtilityError(
                 f"the {self.what} function fails on the labels {x!r} and {y!r}: {cause!r}"
             ) from cause
+
+    @property
+    def shape(self) -> Any:
+        """What the utility says of the letters and outputs of a symmetric prior; None if nothing."""
+        return None
+
+    def on_orbits(self, space: PairSpace) -> FloatArray:
+        """(C,) the values of f on orbits of pairs, on which f must be constant.
+
+        Where there are at most 2^20 pairs all are looked at. Of more, one of each orbit and three random
+        images of it: that f is constant on orbits is then what the person says who gives it.
+
+        Raises:
+            UtilityError: f differs by more than rounding (1e-12 of its size) within an orbit; the message
+                says where.
+        """
+        return on_orbits(self, space)
 
     def gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
         """The matrix as gains: of a loss, its negative."""
@@ -125,6 +144,67 @@ class ExpectedLoss(LinearUtility):
 
     maximised: ClassVar[bool] = False
     what: ClassVar[str] = "loss"
+
+
+_LISTED_PAIRS = 2**20
+"""Pairs on which it is checked one by one whether a utility is constant on orbits."""
+
+_PROBES = 3
+"""Random images of each representative where there are more."""
+
+_ROUNDING = 1e-12
+"""Differences within an orbit that are put down to rounding, as a share of the largest value."""
+
+
+def on_orbits(utility: LinearUtility, space: PairSpace) -> FloatArray:
+    """(C,) the values of a utility on orbits of pairs; see `LinearUtility.on_orbits`."""
+    orbits = space.orbits
+    if sum(orbits.letters) * sum(orbits.outputs) <= _LISTED_PAIRS:
+        xs, ys = space.listed(), space.listed(outputs=True)
+        labels = space.decode(xs, letters=True), space.decode(ys)
+        values = utility.table(*labels).ravel()
+        pairs = np.divmod(np.arange(len(values)), len(labels[1]))
+        places = space.pair_orbits(taken(xs, pairs[0]), taken(ys, pairs[1]))
+        found = np.empty(orbits.count)
+        found[places[::-1]] = values[::-1]  # the first of each orbit
+        _check_constant(
+            utility, values, found[places], lambda k: (labels[0][pairs[0][k]], labels[1][pairs[1][k]])
+        )
+        return found
+    if not callable(utility.matrix):
+        raise UtilityError(
+            f"the {utility.what} is a matrix, and {space.prior!r} has too many letters for one: give a "
+            "function of two letters, or CoordinateLoss(...)"
+        )
+    first = space.representatives()
+    found = _at_pairs(utility, space.decode(first[0], letters=True), space.decode(first[1]))
+    rng = np.random.default_rng(0)
+    for _ in range(_PROBES):
+        images = space.images(rng)
+        sides = space.decode(images[0], letters=True), space.decode(images[1])
+        values = _at_pairs(utility, *sides)
+        _check_constant(utility, values, found, _pairs_of(sides))
+    return found
+
+
+def _at_pairs(utility: LinearUtility, xs: Sequence[Label], ys: Sequence[Label]) -> FloatArray:
+    values = [utility._at(x, y) for x, y in zip(xs, ys, strict=True)]
+    return float_array(values, 1, f"the {utility.what} function", UtilityError)
+
+
+def _pairs_of(sides: tuple[Sequence[Label], Sequence[Label]]) -> Callable[[int], tuple[Label, Label]]:
+    return lambda place: (sides[0][place], sides[1][place])
+
+
+def _check_constant(
+    utility: LinearUtility, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]
+) -> None:
+    worst = int(np.abs(values - wanted).argmax())
+    if abs(values[worst] - wanted[worst]) > _ROUNDING * np.abs(values).max():
+        raise UtilityError(
+            f"the {utility.what} is not invariant: it is {values[worst]:.9g} on the pair {pair(worst)!r}, "
+            f"and {wanted[worst]:.9g} on another one of its orbit"
+        )
 
 
 def row_offsets(table: FloatArray) -> FloatArray:

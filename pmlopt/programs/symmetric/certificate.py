@@ -1,0 +1,92 @@
+"""The certificate of a mechanism by orbits: its levels, the bound on its utility, and the exact check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pmlopt.arrays import FloatArray
+from pmlopt.privacy import Requirement
+from pmlopt.programs.design_certificate import levels_in_words
+from pmlopt.programs.symmetric.columns import ReducedColumns
+from pmlopt.programs.symmetric.repair import OrbitRepair
+from pmlopt.result import Certificate, finite
+from pmlopt.symmetry.orbit_mechanism import OrbitMechanism
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SymmetricCertificate(Certificate):
+    """What is claimed of a mechanism by orbits that was designed for a symmetric prior and a requirement.
+
+    The bound is `constant + raw_bound(gains, multipliers)` and what rounding may hide, negated for a loss. It
+    is one on all mechanisms, since none does better than the average over its images under the group.
+
+    Attributes:
+        mechanism: in whole numbers.
+        privacy: the requirement.
+        columns: what it asks of one output of each orbit.
+        levels: the levels of the mechanism, recomputed, by name, in nats.
+        multipliers: (L,) the rho from which `bound` follows, one for each orbit of letters.
+        gains: (C,) the centred gains on orbits of pairs.
+        constant: what was added to the bound on these.
+        maximised: whether they are gains, and not losses.
+        repair: what was done to the solver's numbers.
+    """
+
+    mechanism: OrbitMechanism
+    privacy: Requirement
+    columns: ReducedColumns
+    levels: Mapping[str, float]
+    multipliers: FloatArray | None
+    gains: FloatArray
+    constant: float
+    maximised: bool
+    repair: OrbitRepair
+
+    @property
+    def level(self) -> float:
+        """The largest of `levels`, in nats: a float, a few units of rounding above or below the exact level.
+
+        What is proved in integers is that no level is above its limit.
+        """
+        return max(self.levels.values())
+
+    @property
+    def statement(self) -> str:
+        """Each level with its limit."""
+        return levels_in_words(self.levels, self.privacy.limits)
+
+    @property
+    def arithmetic(self) -> str:
+        """Whole numbers, of the level; the bound is a float to which what rounding may hide is added."""
+        return "rational arithmetic"
+
+    def verify(self) -> bool:
+        """Whether the masses of the orbits are a mechanism that meets the requirement, in whole numbers.
+
+        The orbits are checked to partition the pairs (each output meets each letter in exactly one), rows to
+        sum to exactly one, and each column to be within the bound, e^epsilon replaced by a rational below it.
+        """
+        partition = self.columns.orbits.consistent
+        return (
+            partition and self.mechanism.rows_are_exact and self.columns.hold_exactly(self.mechanism.masses)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+        return {
+            "utility": {"kind": "gain" if self.maximised else "loss", "orbits": self.gains.tolist()},
+            "privacy": {"name": self.privacy.name, "limits": self.privacy.limits, **self.privacy.details},
+            "levels": dict(self.levels),
+            "value": self.value,
+            "bound": finite(self.bound),
+            "gap": finite(self.gap),
+            "bound_from": {
+                "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
+                "constant": self.constant,
+            },
+            "repair": self.repair.record,
+            "denominator": str(self.mechanism.total),
+            "verified_exactly": self.verify(),
+        }

@@ -1,0 +1,150 @@
+"""Designs with a linear utility on a symmetric prior: one variable for each orbit of pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import ProgramError, UtilityError
+from pmlopt.privacy import Requirement
+from pmlopt.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
+from pmlopt.privacy.requirement import Conjunction
+from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.programs.outputs import Outputs
+from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.programs.symmetric.columns import ReducedColumns
+from pmlopt.symmetry.invariant import Invariant
+from pmlopt.symmetry.pair_orbits import PairOrbits
+from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
+from pmlopt.utility import LinearUtility
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SymmetricDesign(Program[SymmetricCertificate]):
+    """A design with expected gain or loss on a symmetric prior: a linear program in orbits of pairs.
+
+    `variables["orbits"]` has one entry for each orbit of pairs, the probability of an output of the orbit
+    given a letter of it, times the number of outputs in their orbit; `space.names` names them.
+    `variables["output_law"]` has the probability of each orbit of outputs. `constraints["rows"]` says that
+    rows of the mechanism sum to one, one for each orbit of letters, and for each orbit of outputs the
+    requirement brings its own, named after it.
+
+    Examples:
+        >>> from pmlopt import CoordinateLoss, PML, Types, design
+        >>> program = design(Types([0.7, 0.3], 2), PML(0.4), CoordinateLoss([[0, 1], [1, 0]]))
+        >>> program.variables["orbits"].shape, program.space.names[0]
+        ((10,), ((0, 0), (0, 2)))
+        >>> sorted(program.constraints)
+        ['output_law', 'pml of (0, 2)', 'pml of (1, 1)', 'pml of (2, 0)', 'rows']
+    """
+
+    prior: SymmetricPrior
+    privacy: Requirement
+    utility: LinearUtility
+    space: PairSpace
+    values: FloatArray
+    """(C,) the gain or loss on the orbits of pairs, in the person's units."""
+    columns: ReducedColumns
+
+    @property
+    def maximised(self) -> bool:
+        """Whether more of the utility is better."""
+        return self.utility.maximised
+
+    @property
+    def scale(self) -> float:
+        """The most that the choice of outputs can change the expected gain."""
+        orbits = self.space.orbits
+        highest = np.full(len(orbits.letters), -np.inf)
+        np.maximum.at(highest, orbits.letter, self.values)
+        return float(orbits.masses @ (highest - self.offsets))
+
+    @cached_property
+    def offsets(self) -> FloatArray:
+        """(L,) the least value for each orbit of letters, which no choice of outputs can change."""
+        return orbit_offsets(self.space.orbits, self.values)
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        """(C,) the gains less the offsets."""
+        centred = self.values - self.offsets[self.space.orbits.letter]
+        return centred if self.utility.maximised else -centred
+
+    @property
+    def constant(self) -> float:
+        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
+        return float(self.space.orbits.masses @ self.offsets)
+
+    def __repr__(self) -> str:
+        return f"<SymmetricDesign on {self.prior!r} under {self.privacy}>"
+
+
+def symmetric_design(
+    prior: SymmetricPrior, privacy: Requirement, utility: LinearUtility, outputs: Outputs
+) -> SymmetricDesign:
+    """Declare `max (or min) E[f(X, Y)]` over mechanisms by orbits that meet the requirement; see `design`.
+
+    The average of a mechanism over the group is a mechanism with the same expectation, and meets every
+    requirement that is convex and invariant: none does better than the best that is constant on orbits.
+
+    Raises:
+        ProgramError: outputs are given, which the symmetric prior knows already.
+        PriorError, PrivacyError, UtilityError: what is given does not fit, or is not invariant; or there are
+            too many orbits of pairs.
+    """
+    if outputs is not None:
+        raise ProgramError(
+            f"the outputs of {prior!r} are those on which its group acts: leave them out (Invariant takes "
+            "its own)"
+        )
+    if isinstance(prior, Invariant):
+        for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
+            if isinstance(part, RatioRequirement) and len(prior.moves):
+                check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
+    space = prior.pairs(utility.shape)
+    values = utility.on_orbits(space)
+    if np.abs(values).max() > 1e150:
+        raise UtilityError(f"the utility has an entry of size {np.abs(values).max():g}: change its unit")
+    columns = ReducedColumns.of(space, privacy)
+    return SymmetricDesign(
+        declare=partial(_declaration, space, columns, utility.maximised, values),
+        prior=prior,
+        privacy=privacy,
+        utility=utility,
+        space=space,
+        values=values,
+        columns=columns,
+    )
+
+
+def _declaration(
+    space: PairSpace, columns: ReducedColumns, maximised: bool, values: FloatArray
+) -> Declaration:
+    orbits = space.orbits
+    lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
+    law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")
+    constraints = {"rows": columns.rows @ lifts == 1, "output_law": columns.means @ lifts == law}
+    variables = {"orbits": lifts, "output_law": law}
+    for place, (name, own) in enumerate(zip(space.output_names, columns.privacy, strict=True)):
+        part = orbits.of_output(place)
+        column = cp.reshape(lifts[part], (part.stop - part.start, 1), order="F")
+        mean = cp.reshape(law[place], (1, 1), order="F")
+        declared = own.constraints(columns.cells[place].prior, column, mean)
+        constraints |= {f"{what} of {name}": one for what, one in declared.constraints.items()}
+        variables |= {f"{what} of {name}": one for what, one in declared.variables.items()}
+    sense = cp.Maximize if maximised else cp.Minimize
+    offsets = orbit_offsets(orbits, values)
+    centred = columns.weights * (values - offsets[orbits.letter])
+    expression = centred @ lifts + float(orbits.masses @ offsets)
+    return Declaration(problem_of(sense(expression), constraints), variables, constraints)
+
+
+def orbit_offsets(orbits: PairOrbits, values: FloatArray) -> FloatArray:
+    """(L,) the least value for each orbit of letters: an offset that no mechanism can change."""
+    lowest = np.full(len(orbits.letters), np.inf)
+    np.minimum.at(lowest, orbits.letter, values)
+    return lowest

@@ -1,0 +1,176 @@
+"""Repair: from a solver's numbers on orbits to whole numbers that satisfy the requirement exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.errors import MechanismError
+from pmlopt.exact.repair import LARGEST_SINGLE_MIXING
+from pmlopt.privacy import Requirement
+from pmlopt.programs.symmetric.columns import ReducedColumns
+from pmlopt.symmetry.orbit_mechanism import OrbitMechanism
+from pmlopt.symmetry.prior import PairSpace
+
+DIGITS = 120
+"""Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrbitRepair:
+    """What was done to a solver's numbers so that they satisfy the requirement.
+
+    Attributes:
+        mechanism: in whole numbers.
+        theta: the share in which one law of the output was mixed into every row, in [0, 1].
+        shift: the largest change of an entry times the number of outputs in its orbit.
+    """
+
+    mechanism: OrbitMechanism
+    theta: float
+    shift: float
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What was done, as plain data."""
+        return {"theta": self.theta, "largest_change": self.shift}
+
+
+def repair_orbits(
+    space: PairSpace, columns: ReducedColumns, privacy: Requirement, lifts: FloatArray
+) -> OrbitRepair:
+    """The nearest mechanism by orbits of a simple kind that satisfies the requirement in exact arithmetic.
+
+    Each column that breaks the bound by little is mixed with its own mean as far as it must, rows are
+    renormalised, and the whole is mixed with one law of the output with the smallest share that will do:
+    the law that it has, or the uniform one on the orbits of outputs that occur. Last, the masses of orbits of
+    pairs become whole numbers that sum to a power of two.
+
+    Args:
+        space: the pairs.
+        columns: their columns under the requirement.
+        privacy: the requirement as it was asked for.
+        lifts: (C,) finite; rows sum to one up to a solver's tolerance.
+
+    Raises:
+        MechanismError: a row's sum is off one by 0.5 or more, or a number is not finite.
+    """
+    clean = _normalised(columns, lifts)
+    mended = _mended(columns, clean)
+    theta, mechanism = min(
+        (_mixed(space, columns, privacy, mended, law) for law in _laws(columns, mended)),
+        key=lambda found: found[0],
+    )
+    return OrbitRepair(mechanism, theta, float(np.abs(mechanism.lifts - lifts).max()))
+
+
+def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> OrbitMechanism:
+    """The lifts in whole numbers, rows summing to exactly one.
+
+    What a row lacks goes to the likeliest orbit of outputs, in equal parts on all of these, so that a
+    constant stays one; or, where that would be negative or no whole number, to its largest mass.
+
+    Args:
+        space: the pairs.
+        lifts: (C,) non-negative, rows summing to one up to rounding.
+        law: (K,) the probabilities of the orbits of outputs.
+    """
+    orbits = space.orbits
+    whole = [_scaled(lift) for lift in lifts.tolist()]
+    likeliest = orbits.of_output(int(law.argmax()))
+    common = math.lcm(*orbits.letters)
+    sums, largest = [0] * len(orbits.letters), [-1] * len(orbits.letters)
+    letters = orbits.letter.tolist()
+    for place, (lift, n, x) in enumerate(zip(whole, orbits.counts, letters, strict=True)):
+        sums[x] += lift * n
+        if largest[x] < 0 or lift * n > whole[largest[x]] * orbits.counts[largest[x]]:
+            largest[x] = place
+    lacking = [(size << DIGITS) - found for size, found in zip(orbits.letters, sums, strict=True)]
+    own = list(range(likeliest.start, likeliest.stop))
+    parts = [divmod(rest, size) for rest, size in zip(lacking, orbits.letters, strict=True)]
+    able = [True] * len(orbits.letters)
+    for place in own:
+        able[letters[place]] &= whole[place] + parts[letters[place]][0] >= 0
+    for place in own:
+        if able[x := letters[place]]:
+            whole[place] += parts[x][0]
+    masses = [lift * n * (common // orbits.letters[x])
+              for lift, n, x in zip(whole, orbits.counts, letters, strict=True)]  # fmt: skip
+    for x, place in enumerate(largest):
+        masses[place] += (parts[x][1] if able[x] else lacking[x]) * (common // orbits.letters[x])
+    return OrbitMechanism(space, masses, common << DIGITS)
+
+
+def _scaled(lift: float) -> int:
+    """The lift times 2^DIGITS, rounded down."""
+    above, below = lift.as_integer_ratio()
+    return (above << DIGITS) // below
+
+
+def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
+    """Without negative entries, rows over their sums."""
+    if not np.isfinite(lifts).all():
+        raise MechanismError("the orbits to repair have an entry that is not finite")
+    clean = np.maximum(lifts, 0.0)
+    sums = columns.rows @ clean
+    if not (np.abs(sums - 1) < 0.5).all():
+        raise MechanismError(
+            f"the orbits to repair have a row that sums to {sums[np.abs(sums - 1).argmax()]:.3g}: they are "
+            "no mechanism, not even roughly"
+        )
+    return np.asarray(clean / sums[columns.orbits.letter])
+
+
+def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
+    """Columns that miss the bound by little mixed with their means, one by one; rows over their sums."""
+    output, starts = columns.orbits.output, columns.orbits.starts[:-1]
+    means = columns.means @ lifts
+    share = _needed(columns, lifts, means)
+    spread = np.maximum.reduceat(lifts, starts) - np.minimum.reduceat(lifts, starts)
+    share = np.where(share * spread <= LARGEST_SINGLE_MIXING, share, 0.0)
+    return _normalised(columns, (1 - share[output]) * lifts + (share * means)[output])
+
+
+def _laws(columns: ReducedColumns, lifts: FloatArray) -> Sequence[FloatArray]:
+    """The probabilities of the orbits of outputs, and the uniform ones on those that occur."""
+    own = np.asarray(columns.means @ lifts)
+    used = own > 0
+    return own, used / used.sum()
+
+
+def _mixed(
+    space: PairSpace, columns: ReducedColumns, privacy: Requirement, lifts: FloatArray, law: FloatArray
+) -> tuple[float, OrbitMechanism]:
+    """The least theta that a doubling search finds from the chord's, and its mixture; theta = 1 ends it."""
+    theta, output = float(_needed(columns, lifts, law).max()), columns.orbits.output
+    for attempt in count():
+        mixture = (1 - theta) * lifts + theta * law[output]
+        candidate = in_whole_numbers(space, mixture, columns.means @ mixture)
+        if _satisfied(columns, privacy, candidate):
+            return theta, candidate
+        if theta >= 1:
+            raise MechanismError("a constant does not meet the requirement in floating-point arithmetic")
+        missing = float(_needed(columns, candidate.lifts, law).max())
+        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
+    raise AssertionError("the search ends at theta = 1")
+
+
+def _satisfied(columns: ReducedColumns, privacy: Requirement, mechanism: OrbitMechanism) -> bool:
+    """In exact arithmetic, and in the floating-point arithmetic of whoever checks it next."""
+    limits = privacy.limits
+    levels = columns.levels(mechanism.lifts)
+    return all(levels[name] <= limits[name] for name in limits) and columns.hold_exactly(mechanism.masses)
+
+
+def _needed(columns: ReducedColumns, lifts: FloatArray, means: FloatArray) -> FloatArray:
+    """(K,) the share of a constant that each column needs mixed in, by the chord of the convex excess."""
+    over = columns.excess(lifts)
+    slack = np.maximum(-columns.excess(means[columns.orbits.output]), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(over > 0, over / (over + slack), 0.0)
