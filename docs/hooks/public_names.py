@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pmlopt"
 
 TOPICS: dict[str, tuple[str, ...]] = {
-    "Priors and mechanisms": ("prior", "secret", "mechanism"),
+    "Priors and mechanisms": ("prior", "secret", "mechanism", "symmetry"),
     "Measures": ("measures",),
     "Requirements": ("privacy",),
     "Sets of priors": ("uncertainty",),
