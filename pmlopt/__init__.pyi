@@ -87,6 +87,7 @@ from .symmetry import OrbitMechanism as OrbitMechanism
 from .symmetry import Types as Types
 from .uncertainty import AllPriors as AllPriors
 from .uncertainty import Box as Box
+from .uncertainty import JointLaws as JointLaws
 from .uncertainty import L1Ball as L1Ball
 from .uncertainty import MinimumMass as MinimumMass
 from .uncertainty import Vertices as Vertices

@@ -20,6 +20,7 @@ from pmlopt import (
     ApproximatePML,
     Box,
     GainLeakage,
+    JointLaws,
     L1Ball,
     MaximalLeakage,
     Mechanism,
@@ -264,6 +265,16 @@ def test_ratio_bounds_are_read_by_key(tmp_path: Path, keys: str, meant: Requirem
     assert program.privacy.limits == meant.limits
     for name in ("rows", "scales", "above", "below", "exponents"):
         assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("key", ["radius", "delta"])
+def test_sets_of_joint_laws_are_read(tmp_path: Path, key: str) -> None:
+    about = f"{{ pml = 0.1, {key} = 0.1, about = {{ counts = [[10, 1], [10, 19]] }} }}"
+    requirement = asked(load(write(tmp_path, GOOD.replace('{ pml = { log = "5/4" } }', about)))).privacy
+    secret = Secret.from_counts([[10, 1], [10, 19]])
+    meant = JointLaws.ball(secret, 0.1) if key == "radius" else JointLaws.confidence(secret, 0.1)
+    assert requirement.details == PML(0.1, about=secret, over=meant).details
+    assert requirement.scope == meant.scope
 
 
 def test_the_prior_is_that_of_the_secret_where_none_is_given(tmp_path: Path) -> None:

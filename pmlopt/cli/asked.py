@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
     from pmlopt.secret import Secret
-    from pmlopt.uncertainty import PriorSet
+    from pmlopt.uncertainty import JointLaws, PriorSet
 
 
 _OPTIONS = {
@@ -56,6 +56,14 @@ class AskedSet:
         if self.delta is not None:
             return REGIONS[self.region or "l1-ball"](sample, self.delta)
         return None if self.radius is None else L1Ball(prior, self.radius)
+
+    def joint_laws(self, secret: Secret) -> JointLaws:
+        """The set of joint laws, where a radius or delta is given."""
+        from pmlopt.uncertainty import JointLaws
+
+        if self.delta is not None:
+            return JointLaws.confidence(secret, self.delta)
+        return JointLaws.ball(secret, self.radius or 0.0)
 
 
 @dataclass(frozen=True)
@@ -130,8 +138,8 @@ class Asked:
         self.around.check()
         if self.robust and self.privacy_name != "pml":
             raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
-        if self.robust and self.about_file is not None:
-            raise InputError("--radius and --delta are about the data itself: leave out --about")
+        if self.region == "clopper-pearson" and self.about_file is not None:
+            raise InputError("--region clopper-pearson is of priors alone: with --about it is l1-ball")
 
     def _check_belonging(self) -> None:
         """Complain of an option that the requirement has not, and of one that it needs."""
@@ -182,6 +190,9 @@ class Asked:
         """
         from pmlopt.privacy import PML, requirement_named
 
+        if self.robust and self.about_file is not None:
+            secret = self.given(prior)["about"]
+            return PML(epsilon, about=secret, over=self.around.joint_laws(secret))
         if self.robust:
             sample = prior if self.prior_file is None or self.counts_file is None else self._sample(prior)
             return PML(epsilon, over=self.around.priors(prior, sample))
@@ -201,7 +212,8 @@ class Asked:
 
 _SET_OPTIONS = (
     click.option(
-        "--radius", type=float, help="PML only: for every prior within this l1 distance of the given one."
+        "--radius", type=float,
+        help="PML only: for every prior within this l1 distance of the given one; with --about joint law.",
     ),
     click.option(
         "--delta", type=float,

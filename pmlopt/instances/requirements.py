@@ -11,7 +11,7 @@ from pmlopt.privacy import PML, Conjunction, Pufferfish, Requirement, requiremen
 from pmlopt.privacy.by_name import NAMES
 from pmlopt.privacy.metric_privacy import DISTANCES
 from pmlopt.secret import Secret
-from pmlopt.uncertainty import REGIONS, Box, L1Ball, MinimumMass, PriorSet, Vertices
+from pmlopt.uncertainty import REGIONS, Box, JointLaws, L1Ball, MinimumMass, PriorSet, Vertices
 
 _NUMBER = (int, float)
 
@@ -72,10 +72,18 @@ def _pml(table: Table, prior: Prior, kind: str) -> Requirement:
                     for x, budget in enumerate(budgets)])  # fmt: skip
     level = table.level(kind)
     if "about" in table:
-        return PML(level, about=_secret(table))
+        secret = _secret(table)
+        return PML(level, about=secret, over=_joint_laws(table, secret))
     if any(key in table for key in _SETS):
         return PML(level, over=_SETS[table.only(tuple(_SETS))](table, prior))
     return PML(level)
+
+
+def _joint_laws(table: Table, secret: Secret) -> JointLaws | None:
+    """The joint laws within a radius of that of the secret, or that a sample leaves; None without either."""
+    if "radius" in table:
+        return JointLaws.ball(secret, table.take("radius", _NUMBER))
+    return JointLaws.confidence(secret, table.take("delta", _NUMBER)) if "delta" in table else None
 
 
 def _approximate(table: Table, prior: Prior, kind: str) -> Requirement:  # noqa: ARG001 - one of _KINDS

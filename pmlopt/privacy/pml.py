@@ -18,11 +18,13 @@ from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.letter_budgets import LetterBudgets
 from pmlopt.privacy.ratios import Ratios, mean_ratios
 from pmlopt.privacy.requirement import Declared, Requirement, below
+from pmlopt.privacy.robust_secret import RobustSecretPML
 from pmlopt.privacy.secret_leakage import SecretPML
 from pmlopt.secret import Secret
 from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
 from pmlopt.uncertainty.column_families import NEGLIGIBLE_LEVEL, Box, Family, Staircase
+from pmlopt.uncertainty.joint_laws import JointLaws
 from pmlopt.uncertainty.support_functions import top_mean
 
 if TYPE_CHECKING:
@@ -41,12 +43,13 @@ class PML(Requirement):
         epsilon: the bound on the pointwise maximal leakage of every outcome, in nats; past
             -log(min p) it binds nothing under one prior. Or a budget for each letter x, the bound on
             `log P[x,y] / q[y]`; these are compared with 0 after they were taken off.
-        over: the priors for which it must hold; left out, the prior of the design alone.
+        over: the priors for which it must hold, or about a secret the `JointLaws`; left out, the law of the
+            design alone.
         about: the `Secret` that is protected in place of the data.
 
     Raises:
         PrivacyError: epsilon is negative, NaN or infinite, `over` is no set of priors, `about` is no secret,
-            or budgets, `over` and `about` are given together.
+            budgets and one of `over` and `about` are given together, or `over` does not fit `about`.
 
     Source: [grosse2025empirical, Definition 2]; over a set, [grosse2025empirical, eq. (1)].
 
@@ -68,17 +71,31 @@ class PML(Requirement):
     name: ClassVar[str] = "pml"
 
     def __new__(
-        cls, epsilon: float | Sequence[float] = 0.0, over: PriorSet | None = None, about: Secret | None = None
+        cls,
+        epsilon: float | Sequence[float] = 0.0,
+        over: PriorSet | JointLaws | None = None,
+        about: Secret | None = None,
     ) -> Any:
         """The requirement of the form that is asked for: a `PML` where it is one epsilon, about the data."""
-        if sum([np.ndim(epsilon) > 0, over is not None, about is not None]) > 1:
+        if np.ndim(epsilon) > 0 and (over is not None or about is not None):
             raise PrivacyError("budgets for letters, `over` and `about` are forms of PML: give one of them")
+        if isinstance(over, JointLaws) != (over is not None and about is not None):
+            raise PrivacyError(
+                "PML about a secret is over a set of joint laws, JointLaws.confidence(secret, delta) or "
+                "JointLaws.ball(secret, radius), and without one over a set of priors: give `over` and "
+                "`about` that fit"
+            )
+        if about is not None and isinstance(over, JointLaws):
+            return RobustSecretPML(float(np.asarray(epsilon)), about, over)
         if about is not None:
             return SecretPML(float(np.asarray(epsilon)), about)
         return LetterBudgets(list(np.asarray(epsilon))) if np.ndim(epsilon) else super().__new__(cls)
 
     def __init__(
-        self, epsilon: float | Sequence[float], over: PriorSet | None = None, about: Secret | None = None
+        self,
+        epsilon: float | Sequence[float],
+        over: PriorSet | JointLaws | None = None,
+        about: Secret | None = None,
     ) -> None:
         assert about is None  # `__new__` has made another object
         object.__setattr__(self, "epsilon", nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]

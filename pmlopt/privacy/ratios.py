@@ -332,14 +332,14 @@ def _multipliers(lifts: Any, gains: FloatArray) -> FloatArray:
     )
     solver = highs.loaded(model, _OPTIONS)
     every = np.arange(n, dtype=np.int32)
-    found = np.zeros((k, gains.shape[1]))
+    weights = np.zeros((k, gains.shape[1]))
     for y, column in enumerate(gains.T):
         solver.changeColsCost(n, every, -column)
         solver.run()
         duals = np.array(solver.getSolution().row_dual)
         if len(duals) == k + 1 and np.isfinite(duals).all():
-            found[:, y] = np.maximum(-duals[:k], 0.0)
-    return found
+            weights[:, y] = np.maximum(-duals[:k], 0.0)
+    return weights
 
 
 def _columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from pmlopt.testing.independent import (
     weights_of,
 )
 from pmlopt.testing.random_designs import SLACK, check_gain, demand, random_gains, random_prior
+from pmlopt.uncertainty import JointLaws, Vertices
 from pmlopt.utility import ExpectedGain, MutualInformation
 
 Made = tuple[Prior, Requirement, list[Pair]]
@@ -33,11 +35,12 @@ Made = tuple[Prior, Requirement, list[Pair]]
 def ratios(rng: np.random.Generator) -> Result[Any]:
     """A design under a random ratio bound, or two at once, for a gain or for mutual information."""
     prior, requirement, pairs = _KINDS[int(rng.integers(len(_KINDS)))](rng)
-    if rng.random() < 0.2 and "pml" not in requirement.limits:
+    listed = requirement.has_ratios
+    if rng.random() < 0.2 and listed and "pml" not in requirement.limits:
         epsilon = float(rng.uniform(0.05, 2))
         requirement = requirement & PML(epsilon)
         pairs = pairs + _to_means(prior, [Fraction(epsilon)] * prior.size)
-    if rng.random() < 0.25:
+    if rng.random() < 0.25 and listed:
         result: Result[Any] = solve(design(prior, requirement, MutualInformation()))
         _check_pairs(result, pairs)
         _check_information(rng, result, prior, pairs)
@@ -114,6 +117,25 @@ def _about(rng: np.random.Generator) -> Made:
         for row in law
     ]
     return secret.prior, PML(epsilon, about=secret), pairs
+
+
+def _robust(rng: np.random.Generator) -> Made:
+    """About a secret for every joint law of a set, by the vertices of what it is made of."""
+    values, letters = int(rng.integers(2, 4)), int(rng.integers(1, 6))
+    law = rng.dirichlet(np.ones(values), int(rng.integers(1, 3)))
+    given = [rng.dirichlet(np.ones(letters), int(rng.integers(1, 3))) for _ in range(values)]
+    joint = law[0][:, None] * np.array([points[0] for points in given])
+    secret = Secret(joint / joint.sum())
+    epsilon = max(1e-6, _level(rng))
+    own, *others = [[_share([Fraction(float(v)) for v in row]) for row in points] for points in (law, *given)]
+    pairs = []
+    for weights in own:
+        for rows in product(*others):
+            mean = [sum((w * row[x] for w, row in zip(weights, rows, strict=True)), Fraction(0))
+                    for x in range(letters)]  # fmt: skip
+            pairs += [(row, mean, Fraction(epsilon)) for row in rows]
+    over = JointLaws(Vertices(law), [Vertices(points) for points in given])
+    return secret.prior, PML(epsilon, about=secret, over=over), pairs
 
 
 def _pufferfish(rng: np.random.Generator) -> Made:
@@ -203,5 +225,5 @@ def _pairs(rng: np.random.Generator) -> Made:
 
 
 _KINDS: tuple[Callable[[np.random.Generator], Made], ...] = (
-    _about, _pufferfish, _budgets, _metric, _gains, _pairs,
+    _about, _pufferfish, _budgets, _metric, _gains, _pairs, _robust,
 )  # fmt: skip

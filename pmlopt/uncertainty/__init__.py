@@ -14,6 +14,7 @@ from pmlopt.uncertainty.confidence import (
     weissman_radius,
     weissman_samples,
 )
+from pmlopt.uncertainty.joint_laws import JointLaws
 from pmlopt.uncertainty.l1_ball import L1Ball
 from pmlopt.uncertainty.planning import failure_bound, level_with_confidence, samples_needed
 from pmlopt.uncertainty.prior_set import LeastMean, PriorSet
@@ -33,6 +34,7 @@ __all__ = [
     "Box",
     "ChoquetSet",
     "Cone",
+    "JointLaws",
     "L1Ball",
     "LeastMean",
     "MinimumMass",

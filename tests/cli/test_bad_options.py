@@ -75,8 +75,9 @@ COMMANDS = [
     # secrets, distances and gains
     f"{SECRET} --prior p.csv",
     f"{SECRET} --counts p.csv",
-    f"{SECRET} --radius 0.1",
-    f"{SECRET} --delta 0.1",
+    f"{SECRET} --radius 0.1 --delta 0.1",
+    f"{SECRET} --radius 2.5",
+    f"{SECRET} --delta 0.1 --region clopper-pearson",
     *(f"{SECRET} --privacy {name}" for name in ("ldp", "metric", "g-leakage", "approximate-pml")),
     f"{SECRET} -o joint.csv",
     *(f"{SECRET.replace('joint.csv', name)}" for name in ("nowhere.csv", "p.csv", "m.json", ".")),

@@ -13,7 +13,7 @@ import pytest
 from cli.hostile import refused, write
 from commands import run
 
-from pmlopt import GainLeakage, Mechanism, MetricPrivacy, Prior, Secret, secret_witness
+from pmlopt import PML, GainLeakage, JointLaws, Mechanism, MetricPrivacy, Prior, Secret, secret_witness
 from pmlopt.errors import FileFormatError, PriorError
 
 PAIRS = "disease,age\n" + "ill,1\n" * 3 + "ill,2\n" + "well,2\n" * 4
@@ -89,6 +89,21 @@ def test_rows_of_a_mechanism_in_another_order_are_found(folder: Path) -> None:
     given = np.array([[1 / 3, 2 / 3, 0.0], [1 / 2, 1 / 6, 1 / 3]])
     means = np.array([4, 3, 2]) / 9 @ matrix
     assert level == pytest.approx(math.log((given @ matrix / means).max()), abs=1e-12)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_set_of_joint_laws() -> None:
+    write(Path(), "sample.csv", ",x,y\nill,300,100\nwell,200,400\n")
+    secret = Secret.load("sample.csv")
+    sets = {"radius": JointLaws.ball(secret, 0.1), "delta": JointLaws.confidence(secret, 0.1)}
+    for option, laws in sets.items():
+        asked = ["--about", "sample.csv", "--epsilon", "0.2", f"--{option}", "0.1"]
+        run("design", *asked, "--utility", "hamming", "-o", "out.json")
+        mechanism = Mechanism.load("out.json")
+        assert PML(0.2, about=secret, over=laws).level(secret.prior, mechanism) == pytest.approx(
+            0.2, abs=1e-9
+        )
+        assert json.loads(run("audit", "out.json", *asked, "--json"))["holds"]
 
 
 @pytest.mark.usefixtures("folder")
