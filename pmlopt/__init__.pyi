@@ -67,6 +67,7 @@ from .programs.worst_case.program import best_worst_case as best_worst_case
 from .programs.worst_case.program import best_worst_value as best_worst_value
 from .releases import Ledger as Ledger
 from .releases import attribute_levels as attribute_levels
+from .releases import best_split as best_split
 from .releases import calibrate_shuffled as calibrate_shuffled
 from .releases import compose as compose
 from .releases import compose_attributes as compose_attributes

@@ -18,12 +18,15 @@ from pmlopt.releases.shuffled import (
     shuffled_level,
     shuffled_slack,
 )
+from pmlopt.releases.split import Split, best_split
 
 __all__ = [
     "AttributeLevels",
     "JointOutcome",
     "Ledger",
+    "Split",
     "attribute_levels",
+    "best_split",
     "calibrate_shuffled",
     "chained_level",
     "compose",

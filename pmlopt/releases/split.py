@@ -1,0 +1,226 @@
+"""The best split of a total level over several releases that are fixed in advance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, real
+from pmlopt.errors import InputError, PrivacyError, ProgramError
+
+MOST_SOLVES = 500
+"""Solves after which a search ends with the gap that it has."""
+
+_SLACK = 1e-12
+"""Share of the total by which rounding of a sum of levels may exceed it; the levels returned do not."""
+
+
+class Answer(Protocol):
+    """What `solve` returns of a design: its value, and the bound that no other betters."""
+
+    @property
+    def value(self) -> float:
+        """Of the mechanism in hand."""
+        ...
+
+    @property
+    def bound(self) -> float:
+        """Of all mechanisms of the level."""
+        ...
+
+
+A = TypeVar("A", bound=Answer)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A split of a total over k releases.
+
+    Attributes:
+        levels: (k,) in nats, at most the total together.
+        value: the weighted sum of the values at these levels.
+        bound: what no split of the total betters, whatever the mechanisms.
+        answers: (k,) what was solved at these levels; None where nothing is spent and nothing can be done.
+        solves: how many levels were solved.
+    """
+
+    levels: tuple[float, ...]
+    value: float
+    bound: float
+    answers: tuple[Answer | None, ...]
+    solves: int
+
+    @property
+    def gap(self) -> float:
+        """|bound - value|."""
+        return abs(self.bound - self.value)
+
+
+def best_split(
+    solve_at: Sequence[Callable[[float], A]],
+    total: float,
+    weights: Sequence[float] | None = None,
+    maximised: bool = False,
+    tolerance: float = 1e-2,
+    most_solves: int = MOST_SOLVES,
+) -> Split:
+    """The levels of k releases with a given sum for which the sum of their utilities is best.
+
+    The sum of levels is a level of everything for attributes that are independent (PML, about their tuple)
+    and for releases of one secret under LDP; not under PML, where levels add under the posteriors (`Ledger`).
+
+    No form of the curves is assumed. The loss need not be convex in the level: at the uniform prior the
+    chance to guess one of N letters is `e^epsilon / N`, and the even split has the least of it. It falls with
+    the level, though, so that a bound at the upper end of an interval of levels holds in all of it; the
+    least sum of such bounds over intervals that fit the total bounds every split, and the intervals that
+    reach it are halved.
+
+    Args:
+        solve_at: for each release the answer at a level in nats, such as
+            `lambda e: solve(design(prior, PML(e), utility))`; a `ProgramError` at level 0 says that nothing
+            can be done there.
+        total: the sum of the levels, in nats.
+        weights: (k,) positive, by which the values are multiplied; left out, 1.
+        maximised: whether the values are gains.
+        tolerance: the gap at which the search ends, as a share of the value.
+        most_solves: levels that are solved at most.
+
+    Raises:
+        PrivacyError: the total is not positive.
+        InputError: there is no release, a weight is not positive, or there is not one for each release.
+
+    Examples:
+        >>> from types import SimpleNamespace
+        >>> def loss(level):  # convex: the even split is best
+        ...     return SimpleNamespace(value=math.exp(-level), bound=math.exp(-level))
+        >>> split = best_split([loss, loss], 2.0)
+        >>> split.levels, split.gap <= 0.01 * split.value
+        ((1.0, 1.0), True)
+        >>> def gain(level):
+        ...     return SimpleNamespace(value=math.exp(level) / 10, bound=math.exp(level) / 10)
+        >>> sorted(best_split([gain, gain], 2.0, maximised=True).levels)
+        [0.0, 2.0]
+    """
+    most, shares = real(total, "the total", PrivacyError), _weights(weights, len(solve_at))
+    if most <= 0:
+        raise PrivacyError(f"the total is {most:g}: give a level above 0")
+    curves = _curves(solve_at, shares, -1.0 if maximised else 1.0)
+    for curve in curves:
+        for level in (0.0, most / len(curves), most):
+            curve.solved(level)
+    while True:
+        value, chosen = _cheapest([(c.levels, c.values) for c in curves], most)
+        bound, cells = _cheapest([(c.levels[:-1], c.bounds[1:]) for c in curves], most * (1 + _SLACK))
+        solves = sum(len(curve.answers) for curve in set(curves))
+        if value - bound <= tolerance * abs(value) or solves >= most_solves:
+            break
+        if not _spent(curves, chosen, most) and not _halved(curves, cells):
+            break
+    sign = -1.0 if maximised else 1.0
+    levels = tuple(float(curve.levels[place]) for curve, place in zip(curves, chosen, strict=True))
+    answers = tuple(curve.answers[level] for curve, level in zip(curves, levels, strict=True))
+    return Split(levels, sign * value, sign * bound, answers, solves)
+
+
+@dataclass(eq=False)
+class _Curve:
+    """The loss of one release at the levels that were solved, ascending."""
+
+    solve_at: Callable[[float], Answer]
+    weight: float
+    answers: dict[float, Answer | None] = field(default_factory=dict)
+    levels: FloatArray = field(default_factory=lambda: np.zeros(0))
+    values: FloatArray = field(default_factory=lambda: np.zeros(0))
+    bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def solved(self, level: float) -> bool:
+        """Solve at a level; False where that was done before."""
+        if level in self.answers:
+            return False
+        try:
+            answer = self.solve_at(level)
+        except ProgramError:
+            if level > 0:
+                raise
+            answer = None
+        self.answers[level] = answer
+        value, bound = (math.inf, math.inf) if answer is None else (
+            self.weight * answer.value, self.weight * answer.bound
+        )  # fmt: skip
+        place = int(np.searchsorted(self.levels, level))
+        self.levels = np.insert(self.levels, place, level)
+        # a mechanism of a lower level is one of this level, and a bound of a higher level one of this
+        self.values = np.insert(self.values, place, value)
+        self.bounds = np.insert(self.bounds, place, bound)
+        return True
+
+
+def _curves(solve_at: Sequence[Callable[[float], Answer]], weights: FloatArray, sign: float) -> list[_Curve]:
+    """A curve for each release; one for all that are solved and weighed alike."""
+    known: dict[tuple[int, float], _Curve] = {}
+    return [
+        known.setdefault((id(solve), weight), _Curve(solve, sign * weight))
+        for solve, weight in zip(solve_at, weights.tolist(), strict=True)
+    ]
+
+
+def _weights(weights: Sequence[float] | None, count: int) -> FloatArray:
+    if not count:
+        raise InputError("there is no release to split the total over: give at least one")
+    if weights is None:
+        return np.ones(count)
+    found = np.array([real(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)])
+    if len(found) != count or not (found > 0).all():
+        raise InputError(f"give a positive weight for each of the {count} releases, not {list(weights)!r}")
+    return found
+
+
+def _cheapest(choices: Sequence[tuple[FloatArray, FloatArray]], most: float) -> tuple[float, tuple[int, ...]]:
+    """The least sum of costs, one choice for each release, whose uses are at most a total.
+
+    By dynamic programming: of the choices for the first releases those are kept than which none uses and
+    costs less.
+    """
+    used, costs, taken = np.zeros(1), np.zeros(1), np.zeros((1, 0), dtype=int)
+    for uses, prices in choices:
+        sums = (used[:, None] + uses).ravel()
+        totals = (costs[:, None] + prices).ravel()
+        fits = np.flatnonzero(sums <= most)
+        order = fits[np.lexsort((totals[fits], sums[fits]))]
+        best = np.minimum.accumulate(totals[order])
+        kept = order[np.append(True, best[1:] < best[:-1])]
+        rows, columns = np.divmod(kept, len(uses))
+        used, costs = sums[kept], totals[kept]
+        taken = np.column_stack([taken[rows], columns])
+    last = int(costs.argmin())
+    return float(costs[last]), tuple(taken[last].tolist())
+
+
+def _spent(curves: Sequence[_Curve], chosen: Sequence[int], total: float) -> bool:
+    """Solve where what is left of the total goes to one release; False where that tells nothing new."""
+    left = total - math.fsum(curve.levels[place] for curve, place in zip(curves, chosen, strict=True))
+    if left <= 1e-9 * total:
+        return False
+    slopes = []
+    for curve, place in zip(curves, chosen, strict=True):
+        after = min(place + 1, len(curve.levels) - 1)
+        width = curve.levels[after] - curve.levels[place]
+        drop = curve.values[place] - curve.values[after]
+        slopes.append(drop / width if width > 0 and math.isfinite(drop) else 0.0)
+    k = int(np.argmax(slopes))
+    return curves[k].solved(math.nextafter(float(curves[k].levels[chosen[k]] + left), 0.0))
+
+
+def _halved(curves: Sequence[_Curve], cells: Sequence[int]) -> bool:
+    """Halve the interval in which the bound falls most; False where none can be."""
+    falls = [curve.bounds[cell] - curve.bounds[cell + 1] for curve, cell in zip(curves, cells, strict=True)]
+    for k in np.argsort(-np.array(falls), kind="stable"):
+        low, high = curves[k].levels[cells[k]], curves[k].levels[cells[k] + 1]
+        middle = float(low + high) / 2
+        if low < middle < high:
+            return bool(curves[k].solved(middle))
+    return False
