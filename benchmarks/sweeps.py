@@ -23,7 +23,8 @@ from common import instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, Program, design
-from pmlopt.plots import figure_class, save_figure
+from pmlopt.drawing import figure_class
+from pmlopt.plots import save_figure
 
 OURS = {"pmlopt.sweep": 1, "pmlopt.sweep, 2 processes": 2}
 SETTINGS: Mapping[str, dict[str, Any]] = {

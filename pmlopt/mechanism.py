@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,13 @@ from pmlopt.arrays import (
     labels_of,
     subset_of,
 )
+from pmlopt.display import matrix_html, number, pandas, table_latex
+from pmlopt.drawing import heat_map
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.prior import Prior, PriorLike, as_prior
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -75,6 +80,47 @@ class Mechanism:
         object.__setattr__(self, "matrix", array)
         object.__setattr__(self, "inputs", rows)
         object.__setattr__(self, "outputs", columns)
+
+    def __repr__(self) -> str:
+        """The size and the labels: the numbers are in `matrix`."""
+        return f"<Mechanism of {few(self.inputs)} to {few(self.outputs)}>"
+
+    def _repr_html_(self) -> str:
+        """The matrix as a notebook shows it."""
+        n, m = self.matrix.shape
+        return matrix_html(f"Mechanism, {n} inputs and {m} outputs", self.matrix, self.inputs, self.outputs)
+
+    def to_frame(self) -> Any:
+        """The matrix as a pandas data frame, inputs down and outputs across.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        index, columns = (
+            pandas().Index(list(side), tupleize_cols=False) for side in (self.inputs, self.outputs)
+        )
+        return pandas().DataFrame(self.matrix, index=index, columns=columns)
+
+    def to_latex(self, digits: int = 4) -> str:
+        r"""The matrix as a LaTeX table, for the package booktabs.
+
+        Examples:
+            >>> print(Mechanism([[0.75, 0.25]], ["yes"], ["a", "b"]).to_latex().splitlines()[4])
+            yes & 0.75 & 0.25 \\
+        """
+        rows = zip(self.inputs, self.matrix, strict=True)
+        return table_latex(
+            ["", *map(str, self.outputs)],
+            [[str(label), *(number(entry, digits) for entry in row)] for label, row in rows],
+        )
+
+    def plot(self) -> Figure:
+        """The matrix as a heat map; `plots.mechanism_figure` adds the leakage under a prior.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        return heat_map(self.matrix, self.inputs, self.outputs)
 
     @property
     def record(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from pmlopt.arrays import shown
-from pmlopt.errors import MissingExtraError
+from pmlopt.drawing import figure_class, heat_map
 from pmlopt.files import ending_of, write_whole
 from pmlopt.measures import pointwise_leakage
 from pmlopt.mechanism import MechanismLike, paired
@@ -28,22 +28,7 @@ def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
         MissingExtraError: matplotlib is not installed.
     """
     p, m = paired(prior, mechanism)
-    n, k = m.matrix.shape
-    figure = figure_class()(figsize=(min(12, 2.5 + 0.45 * k), min(12, 2.5 + 0.4 * n)), layout="constrained")
-    top, main = figure.subplots(2, 1, sharex=True, height_ratios=[1, 4])
-    leakages = pointwise_leakage(p, m)
-    occurs = leakages > -float("inf")
-    top.bar([y for y in range(k) if occurs[y]], leakages[occurs], color="tab:red")
-    top.set_ylabel("leakage [nats]")
-    image = main.imshow(m.matrix, aspect="auto", cmap="Blues", vmin=0.0)
-    figure.colorbar(image, ax=main, label="P(output | secret)")
-    main.set_xlabel("output")
-    main.set_ylabel("secret")
-    if k <= 40:
-        main.set_xticks(range(k), [shown(str(label)) for label in m.outputs], rotation=90, parse_math=False)
-    if n <= 40:
-        main.set_yticks(range(n), [shown(str(label)) for label in m.inputs], parse_math=False)
-    return figure
+    return heat_map(m.matrix, m.inputs, m.outputs, pointwise_leakage(p, m))
 
 
 def utility_figure(
@@ -75,15 +60,6 @@ def utility_figure(
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
     return figure
-
-
-def figure_class() -> type[Figure]:
-    """Matplotlib's Figure, or an error that names the extra."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("plots need matplotlib: pip install 'pmlopt[plots]'") from None
-    return Figure
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:

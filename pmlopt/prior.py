@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,12 @@ from pmlopt.arrays import (
     subset_of,
     whole,
 )
+from pmlopt.display import number, pandas, table_html, table_latex
+from pmlopt.drawing import bars
 from pmlopt.errors import PriorError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SMALLEST = 1e-300
 """The smallest probability of a letter: its logarithm, -690.8 nats, bounds every leakage."""
@@ -228,6 +233,46 @@ class Prior:
             "counts": None if self.counts is None else list(self.counts),
             "samples": self.samples,
         }
+
+    def __repr__(self) -> str:
+        """The size, the labels and the sample: the numbers are in `probabilities`."""
+        sample = "" if self.samples is None else f", from {self.samples} observations"
+        return f"<Prior on {self.size} letters {few(self.labels)}{sample}>"
+
+    def _repr_html_(self) -> str:
+        """The probabilities as a notebook shows them."""
+        sample = "" if self.samples is None else f", from {self.samples:,} observations"
+        return table_html(f"Prior on {self.size} letters{sample}", ["letter", "probability"], self._rows(6))
+
+    def to_frame(self) -> Any:
+        """The probabilities as a pandas data frame with one column, letters down.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        index = pandas().Index(list(self.labels), tupleize_cols=False, name="letter")
+        return pandas().DataFrame({"probability": self.probabilities}, index=index)
+
+    def to_latex(self, digits: int = 4) -> str:
+        r"""The probabilities as a LaTeX table, for the package booktabs.
+
+        Examples:
+            >>> print(Prior([0.75, 0.25], ["a", "b"]).to_latex().splitlines()[4])
+            a & 0.75 \\
+        """
+        return table_latex(["letter", "probability"], self._rows(digits))
+
+    def _rows(self, digits: int) -> list[list[str]]:
+        pairs = zip(self.labels, self.probabilities, strict=True)
+        return [[str(label), number(probability, digits)] for label, probability in pairs]
+
+    def plot(self) -> Figure:
+        """The probabilities as bars.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        return bars(self.probabilities, self.labels, "probability")
 
     @property
     def weights(self) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ import cvxpy as cp
 
 from pmlopt.arrays import Label
 from pmlopt.backends.mps import write_mps
+from pmlopt.display import facts_html
 from pmlopt.result import C_co
 
 
@@ -127,3 +128,12 @@ class Program(ABC, Generic[C_co]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
+
+    def _repr_html_(self) -> str:
+        """What is asked, and how large the problem is, as a notebook shows it."""
+        sense = "maximise" if self.maximised else "minimise"
+        facts = {"sense": sense, "scale of the gap": f"{self.scale:.6g}", "tolerance": f"{self.tolerance:g}"}
+        facts |= {f"variable {name}": str(variable.shape) for name, variable in self.variables.items()}
+        constraints = {**self.constraints, **self.added}
+        facts |= {f"constraint {name}": f"{one.size} rows" for name, one in constraints.items()}
+        return facts_html(repr(self).strip("<>"), facts)

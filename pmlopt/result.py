@@ -9,14 +9,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
+from pmlopt.display import facts_html, matrix_html
 from pmlopt.estimation.estimable import Estimable, estimable
 from pmlopt.mechanism import Mechanism, MechanismLike
+from pmlopt.plots import mechanism_figure
+from pmlopt.prior import Prior
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Status(StrEnum):
@@ -65,6 +71,30 @@ class Certificate(ABC):
     @abstractmethod
     def arithmetic(self) -> str:
         """The arithmetic in which `verify` decides, in words, such as "rational arithmetic"."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """A dataclass would write all matrices into its `repr`, where the class has none of its own."""
+        super().__init_subclass__(**keywords)
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Certificate.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """The claim in a line."""
+        return f"<{type(self).__name__}: value {self.value:.9g}, bound {self.bound:.9g}; {self.statement}>"
+
+    def _repr_html_(self) -> str:
+        """The claim as a notebook shows it."""
+        return facts_html(type(self).__name__, self.facts)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is claimed, by name, as text."""
+        return {
+            "value": f"{self.value:.9g}",
+            "bound": f"{self.bound:.9g} (gap {self.gap:.1e})",
+            "leakage": self.statement,
+            "checked in": self.arithmetic,
+        }
 
     @property
     def violation(self) -> float:
@@ -203,6 +233,29 @@ class Result(Generic[C_co]):
 
     def __repr__(self) -> str:
         return f"<Result {self}>"
+
+    def _repr_html_(self) -> str:
+        """The claim and the matrix as a notebook shows them."""
+        facts = {
+            **self.certificate.facts,
+            "solver": f"{self.solver}, {self.timings.total:.2f} s",
+            "reason": self.reason,
+        }
+        mechanism = self.mechanism
+        title = f"{mechanism.matrix.shape[0]} inputs and {mechanism.matrix.shape[1]} outputs"
+        matrix = matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)
+        return facts_html(f"Result: {self.status.value}", facts) + matrix
+
+    def plot(self) -> Figure:
+        """The mechanism as a heat map; for a design, with the leakage of each output under its prior.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        prior = getattr(self.certificate, "prior", None)
+        if not isinstance(prior, Prior) or prior.size != len(self.mechanism.inputs):
+            return self.mechanism.plot()
+        return mechanism_figure(prior, self.mechanism)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a program: what `--json` prints."""

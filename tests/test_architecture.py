@@ -19,6 +19,8 @@ PACKAGE = Path(pmlopt.__file__).parent
 LAYERS = (
     "errors",
     "arrays",
+    "display",
+    "drawing",
     "roots",
     "labels",
     "files",
@@ -30,6 +32,7 @@ LAYERS = (
     "symmetry",
     "queries",
     "measures",
+    "plots",
     "backends",
     "uncertainty",
     "privacy",
@@ -47,7 +50,6 @@ LAYERS = (
     "sweeps",
     "instances",
     "bench",
-    "plots",
     "cli",
     "testing",
 )

@@ -123,7 +123,8 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
 
 def check_drawable(path: Path) -> None:
     """Complain of a picture that cannot be drawn, by its ending or for want of the extra."""
-    from pmlopt.plots import ENDINGS, figure_class
+    from pmlopt.drawing import figure_class
+    from pmlopt.plots import ENDINGS
 
     files.ending_of(path, ENDINGS)
     figure_class()

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pmlopt.display import pandas, table_html, table_latex
 from pmlopt.errors import MissingExtraError, SweepError
 from pmlopt.files import csv_bytes, ending_of, json_bytes, write_whole
+from pmlopt.plots import utility_figure
 from pmlopt.result import finite
 from pmlopt.sweeps.table_values import COLUMNS, as_array, plain, text_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ENDINGS = (".csv", ".parquet", ".json")
 FAILED = "failed"
@@ -95,6 +101,58 @@ class Sweep:
         filled = [empty if value is None else value for value in values]
         return np.array(filled, dtype=float if kind is int else kind)
 
+    def __repr__(self) -> str:
+        """How many rows there are, over what, and how many have an error."""
+        return f"<Sweep of {len(self.rows)} points over {', '.join(self.names)}; {len(self.failed)} failed>"
+
+    def _repr_html_(self) -> str:
+        """The table as a notebook shows it."""
+        return table_html(repr(self).strip("<>"), self.columns, self._texts())
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return pandas().DataFrame({name: self.column(name) for name in self.columns})
+
+    def to_latex(self, columns: Sequence[str] | None = None) -> str:
+        """The table for LaTeX, with the package booktabs.
+
+        Args:
+            columns: those to write; left out, the coordinates, value, bound and gap.
+        """
+        wanted = (*self.names, "value", "bound", "gap") if columns is None else tuple(columns)
+        places = [self.columns.index(name) for name in wanted if self.column(name) is not None]
+        return table_latex(wanted, [[row[place] for place in places] for row in self._texts()])
+
+    def _texts(self) -> list[list[str]]:
+        return [[_short(cell) for cell in row.cells] for row in self.rows]
+
+    def plot(self, value: str = "value") -> Figure:
+        """A column over the first coordinate, a curve for each combination of the others.
+
+        Args:
+            value: the column, such as "value", "bound" or "level".
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+            SweepError: there is no such column, or the first coordinate is no number.
+        """
+        across, *others = self.names
+        grid, heights = self.column(across), self.column(value)
+        if not all(np.issubdtype(column.dtype, np.number) for column in (grid, heights)):
+            raise SweepError(f"{across!r} or {value!r} has no numbers: plot other columns with to_frame()")
+        keys = [", ".join(f"{name}={row.point[name]}" for name in others) or value for row in self.rows]
+        points = {
+            key: {x: y for k, x, y in zip(keys, grid, heights, strict=True) if k == key}
+            for key in dict.fromkeys(keys)
+        }
+        places = sorted(set(grid))
+        curves = {key: [along.get(x, math.nan) for x in places] for key, along in points.items()}
+        return utility_figure(places, curves, value, across=across)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a program: what `--json` prints; numbers that are not finite are None."""
         return {
@@ -172,3 +230,10 @@ def _parquet() -> tuple[Any, Any]:
     except ImportError:
         raise MissingExtraError("Parquet needs pyarrow: pip install 'pmlopt[parquet]'") from None
     return pyarrow, pyarrow.parquet
+
+
+def _short(cell: Any) -> str:
+    """A cell as a person reads it."""
+    if cell is None:
+        return ""
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)

@@ -1,0 +1,115 @@
+"""Tables as a notebook and a paper show them: HTML and LaTeX, cut where they are long."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pmlopt.arrays import FloatArray, Label, shown
+from pmlopt.errors import MissingExtraError
+
+MOST_ROWS, MOST_COLUMNS = 12, 12
+"""How many rows and columns of a matrix a notebook shows; the rest is counted."""
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_"},
+}
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many digits after the point, without zeros at its end.
+
+    Examples:
+        >>> number(0.25), number(1 / 3), number(1.0)
+        ('0.25', '0.3333', '1')
+    """
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def facts_html(title: str, facts: Mapping[str, str]) -> str:
+    """A title over names and what they are, a line each."""
+    side = "style='text-align:left'"
+    rows = "".join(
+        f"<tr><th {side}>{_escaped(name)}</th><td {side}>{_escaped(text)}</td></tr>"
+        for name, text in facts.items()
+    )
+    return f"<div><b>{_escaped(title)}</b><table>{rows}</table></div>"
+
+
+def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A title over a table, cut after a dozen rows; what is left out is counted."""
+    top = "".join(f"<th>{_escaped(name)}</th>" for name in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows[:MOST_ROWS]
+    )
+    left = _left(len(rows) - MOST_ROWS, "rows")
+    return f"<div><b>{_escaped(title)}</b><table><tr>{top}</tr>{body}</table>{left}</div>"
+
+
+def matrix_html(title: str, matrix: FloatArray, inputs: Sequence[Label], outputs: Sequence[Label]) -> str:
+    """A title over a matrix of probabilities, shaded by size, cut after a dozen rows and columns."""
+    part = matrix[:MOST_ROWS, :MOST_COLUMNS]
+    top = "".join(f"<th>{_escaped(str(label))}</th>" for label in outputs[:MOST_COLUMNS])
+    body = "".join(
+        f"<tr><th>{_escaped(str(label))}</th>" + "".join(_shaded(value) for value in row) + "</tr>"
+        for label, row in zip(inputs, part.tolist(), strict=False)
+    )
+    left = _left(len(inputs) - MOST_ROWS, "rows") + _left(len(outputs) - MOST_COLUMNS, "columns")
+    return f"<div><b>{_escaped(title)}</b><table><tr><th></th>{top}</tr>{body}</table>{left}</div>"
+
+
+def table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    r"""A table for LaTeX with the package booktabs; the first column is text, the others are numbers.
+
+    Examples:
+        >>> print(table_latex(["letter", "p"], [["a_1", "0.5"]]))
+        \begin{tabular}{lr}
+        \toprule
+        letter & p \\
+        \midrule
+        a\_1 & 0.5 \\
+        \bottomrule
+        \end{tabular}
+    """
+    lines = [_latex_row(row) for row in rows]
+    columns = "l" + "r" * (len(head) - 1)
+    top = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", _latex_row(head), r"\midrule"]
+    return "\n".join([*top, *lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def pandas() -> Any:
+    """The package pandas.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import pandas as loaded
+    except ImportError:
+        raise MissingExtraError("data frames need pandas: pip install 'pmlopt[pandas]'") from None
+    return loaded
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    escaped = ("".join(_LATEX.get(sign, sign) for sign in shown(cell)) for cell in cells)
+    return " & ".join(escaped) + r" \\"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(shown(text))
+
+
+def _left(count: int, what: str) -> str:
+    return f"<p>and {count} more {what}</p>" if count > 0 else ""
+
+
+def _shaded(value: float) -> str:
+    """A cell whose ground is bluer the larger its probability; its text is readable on dark pages, too."""
+    return f"<td style='background:rgba(0,114,178,{0.75 * value:.3f})'>{number(value)}</td>"
