@@ -10,13 +10,15 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.exact.repair import (
     LARGEST_SINGLE_MIXING,
-    LARGEST_USUAL_MIXING,
     NOISE_THRESHOLD,
     Repair,
     repair,
 )
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
+
+NEGLIGIBLE_MIXING = 1e-8
+"""A share mixed in that is not worth the polish: a tenth of the usual tolerance, and it costs no more."""
 
 LARGEST_SYSTEM = 1_000_000
 """Coefficients of the dense equations that are solved: a fraction of a second."""
@@ -46,7 +48,7 @@ def polished_repair(
         MechanismError: the matrix is no mechanism even roughly.
     """
     fixed = repair(prior, privacy, matrix, noise)
-    if fixed.theta <= LARGEST_USUAL_MIXING:
+    if fixed.theta <= NEGLIGIBLE_MIXING:
         return fixed
     near = polished(prior, privacy, np.where(matrix > noise, matrix, 0.0))
     if near is None or np.abs(near - matrix).max() > LARGEST_SINGLE_MIXING:

@@ -63,13 +63,13 @@ class Task:
     def weights(self) -> FloatArray:
         """(K, N) the weights of the rows of a column."""
         weights = self.block.weights
-        return np.zeros((0, self.prior.size)) if weights is None else weights
+        return np.zeros((0, self.prior.size), self.costs.dtype) if weights is None else weights
 
     @cached_property
     def mean(self) -> FloatArray:
         """(K, k) what the scalars have in the rows of a column."""
         mean = self.block.mean
-        return np.zeros((0, len(self.block.inside))) if mean is None else mean
+        return np.zeros((0, len(self.block.inside)), self.costs.dtype) if mean is None else mean
 
     @cached_property
     def hinge_costs(self) -> FloatArray:
@@ -109,7 +109,7 @@ class Task:
     @cached_property
     def bounds(self) -> FloatArray:
         """(C,) the right sides of the coupling rows."""
-        bounds = np.ones(self.places[2])
+        bounds = np.ones(self.places[2], self.costs.dtype)
         if self.budget is not None:
             bounds[self.prior.size : self.places[0]] = -self.budget
         if self.border is not None:
@@ -121,7 +121,7 @@ class Task:
     @cached_property
     def signs(self) -> FloatArray:
         """(C,) 1 where a coupling row is at least its right side, -1 where it is at most, 0 where equal."""
-        signs = np.ones(self.places[2])
+        signs = np.ones(self.places[2], self.costs.dtype)
         signs[: self.prior.size] = -1.0 if self.short else 0.0
         if self.border is not None:
             signs[self.places[0] : self.places[1]] = ~self.border.equal
@@ -139,8 +139,8 @@ class Task:
             return np.asarray(sums)
         budgets = [] if self.budget is None or r is None else -r.sum(axis=1)
         total = [] if self.block.total is None else [-u[0].sum()]
-        border = np.zeros(0) if self.border is None else self.border.at(v)
-        return np.concatenate([sums, budgets, border, total])
+        border = v[0, :0] if self.border is None else self.border.at(v)
+        return np.concatenate([sums, budgets, border, total], dtype=v.dtype)
 
     def split(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Numbers for the coupling rows apart: sums of the rows, budgets, the border, the total."""

@@ -16,12 +16,21 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.structured.block_program import Task
 from pmlopt.backends.structured.newton import Newton
 from pmlopt.backends.structured.point import Family, Point
+from pmlopt.backends.structured.single_precision import narrowed, narrowed_point, widened_point
 
-MAX_CENTRALITY_CORRECTIONS = 1
-"""Centrality corrections tried in an iteration: one more saves fewer iterations than it costs."""
+CENTRING_EXPONENT = 4
+"""The target is the mean product times the share of the gap that a step without centring leaves, to this
+power. Mehrotra's 3 takes a quarter more iterations here."""
 
-LONG_STEP_SUM = 0.8
-"""Steps whose lengths add up to this are not corrected."""
+LARGE_ENTRIES = 20_000
+"""From so many entries on a factorisation costs far more than a step, so that corrections are cheap."""
+
+CORRECTIONS = ((1, 0.8), (2, 1.2))
+"""Below and above that: how many centrality corrections are tried, and the sum of the two lengths from which
+on a step is not corrected."""
+
+LONGER_STEP = 0.3
+"""Corrections look so much further than the steps go that are to be lengthened."""
 
 LEAST_STEP_GAIN = 0.02
 """A correction is kept where it lengthens the two steps by this in all."""
@@ -46,6 +55,16 @@ AIMED_GAP_SHARE = 0.01
 
 SMALLEST_GAP_SHARE = 1e-14
 """A gap below this share of the first is not waited for: it may never come."""
+
+SINGLE_PRECISION_ENTRIES = 5_000
+"""Matrices of more entries than this are begun in single precision: an iteration takes half as long there."""
+
+SINGLE_PRECISION_GAP = 1e-6
+"""The gap for each letter down to which single precision goes: below, slacks are lost in its rounding."""
+
+SINGLE_PRECISION_MISMATCH = 1e-3
+"""What the equations of the entries may miss there; where more is missed than at the point before, rounding
+has the upper hand."""
 
 EVERY, NEAR = 25, 4.0
 """The gap is certified every so many iterations, when the products are near to it, and whenever they have
@@ -90,12 +109,12 @@ def minimise(
         seconds: the time limit.
     """
     begin = time.perf_counter()
-    watch = _Watch(gap_of, enough, start)
-    point, idle = start, 0
-    passed: Point | None = None
-    for iteration in count():
-        if passed is None and point.gap <= halfway:
-            passed = point
+    watch = _Watch(gap_of, enough, start, halfway)
+    point, done, idle = start, 0, 0
+    if task.border is None and task.costs.size > SINGLE_PRECISION_ENTRIES:
+        point, done = _begun(task, start, watch, begin, seconds)
+    for iteration in count(done):
+        watch.note(point)
         if iteration % EVERY == EVERY - 1 or point.gap <= watch.near:
             watch.look(point)
         following, trouble = point, _over(iteration, idle, begin, seconds)
@@ -104,7 +123,7 @@ def minimise(
         if not (watch.proved or trouble):
             try:
                 with np.errstate(all="raise", under="ignore"):
-                    following, length = _iterate(task, point)
+                    following, length = _iterate(Newton(task, point))
                 idle = idle + 1 if length < SHORT else 0
             except ArithmeticError as cause:
                 trouble = f"numerical trouble: {cause}"
@@ -112,16 +131,40 @@ def minimise(
             watch.look(point)
         if watch.proved or trouble:
             message = "the certified gap is within the tolerance" if watch.proved else trouble
-            return Ending(watch.best, watch.gap, passed, iteration, message)
+            return Ending(watch.best, watch.gap, watch.passed, iteration, message)
         point = following
     raise AssertionError
 
 
-class _Watch:
-    """The point with the least certified gap so far."""
+def _begun(task: Task, start: Point, watch: _Watch, begin: float, seconds: float | None) -> tuple[Point, int]:
+    """The point that single precision comes to, and after how many iterations."""
+    narrow, point = narrowed(task), narrowed_point(start)
+    least = max(SINGLE_PRECISION_GAP * task.prior.size, watch.near)
+    idle, mismatch = 0, np.inf
+    for iteration in count():
+        if watch.passed is None and point.gap <= watch.halfway:
+            watch.note(widened_point(task, point))
+        if point.gap <= least or idle > 1 or _over(iteration, 0, begin, seconds):
+            break
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                newton = Newton(narrow, point)
+                if newton.mismatch > max(mismatch, SINGLE_PRECISION_MISMATCH):
+                    break
+                following, length = _iterate(newton)
+        except ArithmeticError:
+            break
+        point, mismatch = following, newton.mismatch
+        idle = idle + 1 if length < SHORT else 0
+    return widened_point(task, point), iteration
 
-    def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point) -> None:
-        self.gap_of, self.enough = gap_of, enough
+
+class _Watch:
+    """The point with the least certified gap so far, and the first that is halfway."""
+
+    def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point, halfway: float) -> None:
+        self.gap_of, self.enough, self.halfway = gap_of, enough, halfway
+        self.passed: Point | None = None
         self.best, self.gap = start, np.inf
         self.least = max(enough, SMALLEST_GAP_SHARE * start.gap)
         self.near = NEAR * AIMED_GAP_SHARE * self.least
@@ -133,6 +176,11 @@ class _Watch:
             self.gap
             <= (AIMED_GAP_SHARE if self.best.gap > AIMED_GAP_SHARE**2 * self.enough else 1.0) * self.enough
         )
+
+    def note(self, point: Point) -> None:
+        """Keep the first point that is halfway."""
+        if self.passed is None and point.gap <= self.halfway:
+            self.passed = point
 
     def look(self, point: Point) -> None:
         """Certify a point; the next is due when the products have halved."""
@@ -151,15 +199,15 @@ def _over(iteration: int, idle: int, begin: float, seconds: float | None) -> str
     return "time limit" if seconds is not None and time.perf_counter() - begin > seconds else ""
 
 
-def _iterate(task: Task, at: Point) -> tuple[Point, float]:
+def _iterate(newton: Newton) -> tuple[Point, float]:
     """The next point, and the shorter one of the two steps."""
-    newton = Newton(task, at)
+    at = newton.at
     now = at.products
-    pairs = sum(product.size for product in now.values()) - task.unpaired
+    pairs = sum(product.size for product in now.values()) - newton.task.unpaired
     gap = at.gap
     step = newton.step()
     primal, dual = at.lengths(step)
-    target = gap / pairs * (at.gap_after(step, primal, dual) / gap) ** 3
+    target = gap / pairs * (at.gap_after(step, primal, dual) / gap) ** CENTRING_EXPONENT
     wanted: Family = {}
     for name, product in now.items():
         change = step.slacks[name] * step.duals[name]
@@ -167,10 +215,11 @@ def _iterate(task: Task, at: Point) -> tuple[Point, float]:
         wanted[name] = np.subtract(target, change, out=change)
     step = newton.step(wanted)
     primal, dual = at.lengths(step)
-    for _ in range(MAX_CENTRALITY_CORRECTIONS):
-        if primal + dual > LONG_STEP_SUM:
+    most, long = CORRECTIONS[newton.task.costs.size > LARGE_ENTRIES]
+    for _ in range(most):
+        if primal + dual > long:
             break
-        ahead = at.moved(step, min(1.0, 1.3 * primal + 0.1), min(1.0, 1.3 * dual + 0.1))
+        ahead = at.moved(step, min(1.0, primal + LONGER_STEP), min(1.0, dual + LONGER_STEP))
         for name, product in ahead.products.items():
             wanted[name] += _centred(product, target)
         other = newton.step(wanted)

@@ -11,22 +11,44 @@ in y, of N rows but for budgets, a total and a border.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyrk, ssyrk
 
 from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.backends.structured.block_program import Task
 from pmlopt.backends.structured.point import Family, Point
 from pmlopt.backends.structured.small_systems import cholesky, factor_of_squares, forward, solved
 
-SHIFTS = (0.0, 1e-13, 1e-11, 1e-9)
-"""Added to the unit diagonal of a system that rounding has made indefinite; refinement mends the step."""
+REFINEMENTS = 4
+"""How often a step is refined at most."""
 
-SHARP, REFINEMENTS = 1e-11, 4
-"""A step that leaves more than this of the coupling rows or the means is refined, so many times at most."""
+
+class Precision(NamedTuple):
+    """LAPACK in one precision, and what rounding means there.
+
+    Attributes:
+        square: adds the product of a matrix with its transpose.
+        factorise: by Cholesky's method.
+        solve: with such a factor.
+        shifts: added to the unit diagonal of a system that rounding has made indefinite, one after another;
+            refinement mends the step.
+        sharp: a step that leaves more than this of the coupling rows or the means is refined.
+    """
+
+    square: Callable[..., Any]
+    factorise: Callable[..., Any]
+    solve: Callable[..., Any]
+    shifts: tuple[float, ...]
+    sharp: float
+
+
+DOUBLE = Precision(dsyrk, lapack.dpotrf, lapack.dpotrs, (0.0, 1e-13, 1e-11, 1e-9), 1e-11)
+SINGLE = Precision(ssyrk, lapack.spotrf, lapack.spotrs, (0.0, 1e-6, 1e-5), 1e-5)
 
 
 class Newton:
@@ -44,6 +66,7 @@ class Newton:
         self.task, self.block, self.hinge, self.at = task, task.block, task.block.hinge, at
         self.based = bool(self.block.lower.any())  # else the lower end is zero
         self.theta: Family = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
+        self.precision = SINGLE if at.low.dtype == np.float32 else DOUBLE
         self._eliminate_entries()
         self._eliminate_columns()
         self._factor()
@@ -82,7 +105,7 @@ class Newton:
         """Eliminate z, then u: `weighed` and `spread` (C, M) are their parts in the coupling rows."""
         task, costs = self.task, self.task.hinge_costs
         weighed = [self._weighed(*both) for both in zip(task.weights, costs, strict=True)]
-        mass = np.array([self._in_columns(part) for part in weighed]).reshape(
+        mass = np.array([self._in_columns(part) for part in weighed], self.psi.dtype).reshape(
             len(costs), len(costs), self.psi.shape[1]
         )
         self.lean = (
@@ -97,7 +120,7 @@ class Newton:
         if task.allowed is not None:  # the scalars of outputs that no letter may have stay
             void = ~task.allowed.any(axis=0)
             mass[np.diag_indices(len(mass))] += void
-            rows += [unit[:, None] * void for unit in np.eye(len(self.pull))]
+            rows += [unit[:, None] * void for unit in np.eye(len(self.pull), dtype=self.psi.dtype)]
         self.mass = cholesky(mass)
         self.weighed = [self._in_rows(part) for part in weighed]
         self.thrown = forward(self.mass, self.weighed)
@@ -129,32 +152,38 @@ class Newton:
         if task.border is not None:
             parts.append(task.border.by_output(part))
         if self.block.total is not None:
-            parts.append(np.full((1, part.shape[1]), -1.0 if scalar == 0 else 0.0))
+            parts.append(np.full((1, part.shape[1]), -1.0 if scalar == 0 else 0.0, part.dtype))
         return np.concatenate(parts)
 
     def _factor(self) -> None:
         count = self.task.places[2]
-        total = np.zeros((count, count), order="F")
+        kind = self.psi.dtype
+        total = np.zeros((count, count), kind, order="F")
         for thrown in self.thrown:
-            total = _add_square(total, thrown, -1.0)
+            total = self._plus_square(total, thrown, -1.0)
         for part in forward(self.root, self.spread):
-            total = _add_square(total, part, 1.0)
+            total = self._plus_square(total, part, 1.0)
         self._add_entries(total)
         diagonal = np.diag_indices(count)
-        self.rest = np.zeros(count)
+        self.rest = np.zeros(count, kind)
         if "coupled" in self.theta:
             self.rest[self.task.loose] = 1 / self.theta["coupled"]
         total[diagonal] += self.rest
         self.unit = 1 / np.sqrt(total[diagonal])
         total *= self.unit
         total *= self.unit[:, None]
-        for shift in SHIFTS:
+        for shift in self.precision.shifts:
             if shift:
                 total[diagonal] = 1 + shift
-            self.factor, info = lapack.dpotrf(total, lower=1)
+            self.factor, info = self.precision.factorise(total, lower=1)
             if info == 0 and np.isfinite(self.factor[-1, -1]):
                 return
         raise ArithmeticError("the Newton system is not positive definite")
+
+    def _plus_square(self, total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
+        """The lower triangle of `total + sign part part'`, in place."""
+        square = self.precision.square(sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
+        return np.asarray(square)
 
     def _add_entries(self, total: FloatArray) -> None:
         """What the entries by themselves make in the lower triangle of the system of the coupling rows."""
@@ -208,6 +237,11 @@ class Newton:
         out = -self.task.hinge_costs.T @ means
         return out if not len(budgets) else out - budgets[:, None]
 
+    @property
+    def mismatch(self) -> float:
+        """The largest violation of an equation of an entry by the multipliers."""
+        return float(max(self.stationary.max(), -self.stationary.min()))
+
     # ------------------------------------------------------------ steps
 
     def step(self, want: Family | None = None) -> Point:
@@ -242,7 +276,7 @@ class Newton:
             left_z = means - task.column_rows(dv, dr, du)
             if "spare" in to:
                 left_z -= dz / self.theta["spare"]
-            if max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= SHARP:
+            if max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= self.precision.sharp:
                 return self._step(to, dv, dr, du, dz, dy)
             cy, cz, cu = self._solve(left, left_z, nothing)
             cv, cr = self._moves(cy, cz, cu)
@@ -292,17 +326,19 @@ class Newton:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The eliminated system: y by its factor, then u and z of each output."""
         lift = solved(self.mass, means)
-        right = scalars + np.einsum("zuy,zy->uy", self.lean, lift)
+        right = scalars
+        for part, amount in zip(self.lean, lift, strict=True):
+            right = right + part * amount
         for part, amount in zip(self.weighed, lift, strict=True):
             rows = rows - part @ amount
         for part, amount in zip(self.spread, solved(self.root, right), strict=True):
             rows = rows - part @ amount
-        found, _ = lapack.dpotrs(self.factor, rows * self.unit, lower=1)
+        found, _ = self.precision.solve(self.factor, rows * self.unit, lower=1)
         dy = found * self.unit
         du = solved(self.root, right + [dy @ part for part in self.spread])
         if not len(means):
             return dy, means, du
-        back = np.einsum("zuy,uy->zy", self.lean, du) + [dy @ part for part in self.weighed]
+        back = (self.lean * du).sum(axis=1) + [dy @ part for part in self.weighed]
         return dy, lift - solved(self.mass, back), du
 
     def _step(
@@ -353,8 +389,3 @@ def _combined(parts: list[tuple[FloatArray, float]]) -> FloatArray:
     for part, factor in others:
         out = out + factor * part
     return out
-
-
-def _add_square(total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
-    """The lower triangle of `total + sign part part'`, in place."""
-    return np.asarray(dsyrk(sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1))

@@ -11,6 +11,8 @@ from pmlopt.arrays import FloatArray
 
 def cholesky(systems: FloatArray) -> FloatArray:
     """(K, K, M) lower factors of M positive definite systems (K, K, M)."""
+    if len(systems) == 1:
+        return np.sqrt(systems)
     factor = np.zeros_like(systems)
     for j in range(len(systems)):
         factor[j, j] = np.sqrt(systems[j, j] - (factor[j, :j] ** 2).sum(axis=0))
@@ -25,8 +27,10 @@ def factor_of_squares(rows: FloatArray) -> FloatArray:
     The modified Gram-Schmidt process on the columns of the rows, which is backward stable for the factor.
     """
     size = rows.shape[1]
+    if size == 1:
+        return np.asarray(np.sqrt((rows * rows).sum(axis=0))[None])
     columns = [rows[:, j] for j in range(size)]
-    factor = np.zeros((size, size, rows.shape[2]))
+    factor = np.zeros((size, size, rows.shape[2]), rows.dtype)
     for j in range(size):
         factor[j, j] = np.sqrt((columns[j] * columns[j]).sum(axis=0))
         if j + 1 < size:
@@ -50,6 +54,8 @@ def forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]
 
 def solved(factor: FloatArray, right: FloatArray) -> FloatArray:
     """(K, M) the solutions of `factor factor' x = right`."""
+    if not len(right):
+        return right
     if len(right) == 1:
         return np.asarray(right / factor[0] / factor[0])
     found = forward(factor, list(right))
@@ -57,4 +63,4 @@ def solved(factor: FloatArray, right: FloatArray) -> FloatArray:
         for j in range(i + 1, len(found)):
             found[i] = found[i] - factor[j, i] * found[j]
         found[i] = found[i] / factor[i, i]
-    return np.array(found).reshape(right.shape)
+    return np.array(found)

@@ -15,7 +15,7 @@ from pmlopt.backends.structured.point import Family, Point
 CONSTANT_SHARE = 0.3
 """The share of constant columns with which a neighbour's point is pushed inside."""
 
-VOID = 1e-300
+VOID = 1e-30
 """The multipliers of entries that are not there: their products vanish."""
 
 

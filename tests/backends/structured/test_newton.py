@@ -297,7 +297,7 @@ def test_iterations_stay_strictly_inside_and_on_the_equations(kind: str) -> None
     point = centre(task)
     first = point.gap
     for _ in range(30):
-        point, _ = _iterate(task, point)
+        point, _ = _iterate(Newton(task, point))
         assert all((part > 0).all() for part in (*point.slacks.values(), *point.duals.values()))
         conditions = Conditions(task, point)
         unknown = conditions.parts(conditions.stacked(point))
@@ -318,7 +318,7 @@ def test_masses_next_to_nothing_leave_the_rows_in_order(seed: int) -> None:
     assert task is not None
     point = centre(task)
     for _ in range(6):
-        point, _ = _iterate(task, point)
+        point, _ = _iterate(Newton(task, point))
         assert point.mechanism.sum(axis=1) == pytest.approx(1.0, abs=1e-8)
 
 
