@@ -101,7 +101,7 @@ def _repaired(
     """Theta and the repaired matrix, entries of at most `noise` taken for zeros."""
     clean = without_noise(matrix, noise)
     candidate = snap(clean)
-    if _satisfied(prior, privacy, candidate):
+    if satisfied(prior, privacy, candidate):
         return 0.0, candidate
     mended = _of_laws(prior, privacy, _mended(prior, privacy, clean, noise))
     if mended[0] <= LARGEST_USUAL_MIXING:
@@ -124,7 +124,7 @@ def _mixed(
     theta = float(_needed(prior, privacy, clean, law).max())
     for attempt in count():
         candidate = snap((1 - theta) * clean + theta * law)
-        if _satisfied(prior, privacy, candidate):
+        if satisfied(prior, privacy, candidate):
             break
         if theta >= 1:
             raise MechanismError("a constant does not meet the requirement in floating-point arithmetic")
@@ -133,7 +133,7 @@ def _mixed(
     return theta, candidate
 
 
-def _satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+def satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
     """In exact arithmetic, and in the floating-point arithmetic of whoever checks it next."""
     return privacy.holds(prior, Mechanism(matrix)) and holds_exactly(prior, privacy, matrix)
 
