@@ -14,6 +14,7 @@ import numpy as np
 from pmlopt import files
 from pmlopt.arrays import FloatArray, IntArray, Positions
 from pmlopt.errors import FileFormatError, InputError
+from pmlopt.labels import labels_from_json
 from pmlopt.prior import Prior
 
 FORMAT = "pmlopt-ledger"
@@ -81,7 +82,7 @@ def read(path: str | os.PathLike[str]) -> LedgerFile:
         raise FileFormatError(f"{path}: was changed after it was written: its digest is another")
     try:
         return LedgerFile(_prior(about), about["total"], about["releases"], likelihoods, history)
-    except (InputError, KeyError, TypeError) as cause:
+    except (InputError, KeyError, TypeError, ValueError) as cause:
         raise FileFormatError(f"{path}: is not a ledger: {cause}") from None
 
 
@@ -95,7 +96,7 @@ def _digest(about: dict[str, Any], likelihoods: FloatArray, history: IntArray) -
 
 
 def _prior(about: dict[str, Any]) -> Prior:
-    labels = None if about["unnamed"] else about["labels"]
+    labels = None if about["unnamed"] else labels_from_json(about["labels"])
     if about["counts"] is None:
         return Prior(about["probabilities"], labels, about["samples"])
     if about["samples"] is None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +179,13 @@ def test_an_epsilon_that_is_spent_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "prior", [Prior.uniform(2), Prior([0.25, 0.75], ["no", "yes"], 9), Prior.from_counts([3, 5])]
+    "prior",
+    [
+        Prior.uniform(2),
+        Prior([0.25, 0.75], ["no", "yes"], 9),
+        Prior.from_counts([3, 5]),
+        Prior([0.25, 0.75], [("no", 1), ("yes", 2)]),
+    ],
 )
 def test_a_file_gives_back_the_ledger(prior: Prior, tmp_path: Path) -> None:
     ledger = Ledger(prior, people=3, total=0.7)
@@ -189,6 +198,69 @@ def test_a_file_gives_back_the_ledger(prior: Prior, tmp_path: Path) -> None:
     assert back.initial.weights == prior.weights
     assert (back.initial.labels, back.initial.samples) == (prior.labels, prior.samples)
     assert [group.tolist() for group in back.groups()] == [group.tolist() for group in ledger.groups()]
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from pathlib import Path
+from pmlopt import Ledger
+
+path, when = Path(sys.argv[1]), sys.argv[2]
+ledger = Ledger.load(path)
+ledger.record([[0.75, 0.25], [0.25, 0.75]], [1, 1, 0])
+die = lambda: os.kill(os.getpid(), signal.SIGKILL)
+opened, replaced = os.fdopen, Path.replace
+
+class Half:
+    def __init__(self, stream):
+        self.stream = stream
+    def __enter__(self):
+        return self
+    def __exit__(self, *problem):
+        self.stream.close()
+    def write(self, content):
+        self.stream.write(content[: len(content) // 2])
+        self.stream.flush()
+        die()
+
+def replace(self, target):
+    if when == "before it is there":
+        die()
+    found = replaced(self, target)
+    if when == "after":
+        die()
+    return found
+
+if when == "in the middle":
+    os.fdopen = lambda *given: Half(opened(*given))
+Path.replace = replace
+ledger.save(path)
+"""
+"""A program that records a second release, and is killed while it writes."""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")
+@pytest.mark.parametrize(
+    ("when", "releases"), [("in the middle", 1), ("before it is there", 1), ("after", 2)]
+)
+def test_nothing_is_lost_when_killed_while_writing(tmp_path: Path, when: str, releases: int) -> None:
+    path = tmp_path / "ledger.npz"
+    ledger = Ledger([0.5, 0.5], people=3)
+    ledger.record(RESPONSE, [0, 1, 1])
+    ledger.save(path)
+    before = path.read_bytes()
+    ended = subprocess.run([sys.executable, "-c", KILLED, path, when], check=False).returncode
+    assert ended == -signal.SIGKILL
+    assert (path.read_bytes() == before) == (releases == 1)
+    back = Ledger.load(path)
+    assert back.releases == releases
+    if releases == 1:
+        assert (back.levels == ledger.levels).all()
+        back.record(RESPONSE, [1, 1, 0])  # and again, as if nothing had been
+        back.save(path)
+    ledger.record(RESPONSE, [1, 1, 0])
+    assert (Ledger.load(path).levels == ledger.levels).all()
 
 
 def test_a_file_cut_short_or_changed_is_refused(tmp_path: Path) -> None:
