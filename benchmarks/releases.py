@@ -6,7 +6,7 @@ First: seconds to record releases of 16 letters on many people, one after anothe
 of the posteriors and the mechanism, which any method needs; with the histories that differ and the size of
 the file. A random mechanism of 16 outputs makes nearly all histories different after six releases. Then the
 seconds of the search for the worst outcome of many releases. Last, the level and the tail of the histogram
-of the people of the Adult data, for the absolute loss.
+of the people of the Adult data, for the absolute loss, and the design for a level of the histogram.
 """
 
 from __future__ import annotations
@@ -20,7 +20,17 @@ from typing import Any
 import numpy as np
 from common import growth_figure, machine, report, suite_parser
 
-from pmlopt import PML, ExpectedLoss, Ledger, Prior, design, joint_level, shuffled_level, solve
+from pmlopt import (
+    PML,
+    ExpectedLoss,
+    Ledger,
+    Prior,
+    calibrate_shuffled,
+    design,
+    joint_level,
+    shuffled_level,
+    solve,
+)
 from pmlopt.instances import find
 from pmlopt.plots import save_figure
 from pmlopt.releases import shuffled_failure
@@ -44,6 +54,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     print()
     head = ("local level", "people", "level, delta 1e-6", "seconds", "tail of that level", "seconds")
     report(arguments.out, "releases-histogram", head, [histogram(e) for e in (0.5, 1.0, 2.0)])
+    print()
+    head = (
+        "level of the histogram",
+        "local level",
+        "mean absolute error",
+        "the same as local level",
+        "seconds",
+    )
+    report(arguments.out, "releases-calibrated", head, [calibrated(e) for e in (0.02, 0.05, 0.1)])
     if arguments.out is not None:
         last = {count: [row for row in rows if row[0] == count][-1] for count in people}
         sizes = [float(count) for count in people]
@@ -107,11 +126,30 @@ def histogram(epsilon: float) -> tuple[Any, ...]:
     )
 
 
+def calibrated(epsilon: float) -> tuple[Any, ...]:
+    """The design for a level of the histogram of Adult's people, beside that with it as the local level."""
+    prior = find("adult-education-absolute").prior
+    assert prior is not None
+    assert prior.samples is not None
+    start = time.perf_counter()
+    local, mechanism = calibrate_shuffled(
+        prior, lambda level: optimal(prior, level), prior.samples, epsilon, 1e-6
+    )
+    seconds = time.perf_counter() - start
+    error = absolute(prior)
+    errors = [error.value(prior, one) for one in (mechanism, optimal(prior, epsilon))]
+    return epsilon, f"{local:.3f}", f"{errors[0]:.4f}", f"{errors[1]:.4f}", f"{seconds:.1f}"
+
+
+def absolute(prior: Prior) -> ExpectedLoss:
+    """The distance of places."""
+    places = np.arange(prior.size, dtype=float)
+    return ExpectedLoss(np.abs(np.subtract.outer(places, places)))
+
+
 def optimal(prior: Prior, epsilon: float) -> Any:
     """The optimal mechanism for the absolute loss."""
-    places = np.arange(prior.size, dtype=float)
-    loss = ExpectedLoss(np.abs(np.subtract.outer(places, places)))
-    return solve(design(prior, PML(epsilon), loss)).mechanism
+    return solve(design(prior, PML(epsilon), absolute(prior))).mechanism
 
 
 if __name__ == "__main__":

@@ -90,7 +90,8 @@ def _agrees(instance: Instance, result: Result[Any]) -> bool | None:
 @click.option(
     "--utility", "utility_name", required=True,
     help="hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, hellinger, "
-    "guessing-probability; or a CSV matrix of gains.",
+    "guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, mean, marginals); "
+    "or a CSV matrix of gains.",
 )  # fmt: skip
 @click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
 @click.option("--outputs", help="The outputs: their number, or their labels with commas between.")

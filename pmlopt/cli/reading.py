@@ -14,8 +14,10 @@ from pmlopt.labels import labels_from_text
 if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
-    from pmlopt.utility import LinearUtility, SubConvex
+    from pmlopt.utility import EstimationError, LinearUtility, SubConvex
 
+ESTIMATION = "estimation-error"
+"""The name of the error of estimated frequencies; with a colon and its name, of a workload."""
 MOST_OUTPUTS = 100_000
 """The largest number of outputs that a command takes; a mechanism with two letters then has 1.6 MB."""
 
@@ -55,11 +57,16 @@ def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
 
 def read_utility(
     name: str, minimise: bool, prior: Prior
-) -> tuple[LinearUtility | SubConvex, Sequence[Any] | None]:
+) -> tuple[LinearUtility | SubConvex | EstimationError, Sequence[Any] | None]:
     """The utility of that name, or of a CSV matrix in the prior's order with its outputs."""
     from pmlopt.errors import UtilityError
-    from pmlopt.utility import INFORMATIONS, LOSSES, ExpectedGain, ExpectedLoss
+    from pmlopt.utility import INFORMATIONS, LOSSES, EstimationError, ExpectedGain, ExpectedLoss
 
+    kind, _, workload = name.partition(":")
+    if kind == ESTIMATION:
+        if minimise:
+            raise InputError(f"--minimise belongs to a matrix: {name} is minimised already")
+        return EstimationError(workload or None), None
     if name in LOSSES and minimise:
         raise InputError(f"--minimise belongs to a matrix: {name} is a loss already")
     if name in INFORMATIONS and minimise:
@@ -69,7 +76,7 @@ def read_utility(
     if name in LOSSES:
         return ExpectedLoss(LOSSES[name]), None
     if Path(name).suffix.lower() != ".csv":
-        known = ", ".join([*LOSSES, *INFORMATIONS])
+        known = ", ".join([*LOSSES, *INFORMATIONS, ESTIMATION])
         raise UtilityError(f"the utility {name!r} is not known: use {known}, or a .csv matrix")
     rows, columns = _rows_of(name, prior)
     return (ExpectedLoss if minimise else ExpectedGain)(rows), columns

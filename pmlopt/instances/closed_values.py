@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from pmlopt.measures import ldp_level, leakage_level
 from pmlopt.mechanism import Mechanism
 from pmlopt.program import Program
 from pmlopt.programs.envelope.program import EnvelopeProgram
+from pmlopt.programs.estimation.certifying import known_error
+from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.record_leakage.closed_form import is_parity, parity_error
@@ -24,7 +27,7 @@ from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.queries.distortion import loss_table
 
 _FORMS: Mapping[str, tuple[str, ...]] = {
-    "design": tuple(CLOSED_FORMS),
+    "design": (*CLOSED_FORMS, "least_ldp_estimation_error", "least_pml_estimation_error"),
     "worst_case_utility": ("utility_safe",),
     "envelope": ("randomized_response_envelope",),
     "record_leakage": ("parity_leakage",),
@@ -48,6 +51,8 @@ def closed_form(program: Program[Any], name: str) -> Mechanism:
         return uniform_on(program.allowed)
     if not isinstance(program, LinearDesign | ColumnDesign):
         raise InstanceError(f"there is no mechanism by the name {name!r} for {program!r}")
+    if name not in CLOSED_FORMS:
+        raise InstanceError(f"there is no mechanism by the name {name!r} for {program!r}")
     gains = program.gains if isinstance(program, LinearDesign) else np.zeros((program.prior.size, 1))
     form = CLOSED_FORMS[name](program.prior, program.privacy, gains)
     fits = program.outputs is not None and len(form.outputs) == len(program.outputs)
@@ -70,11 +75,20 @@ def closed_value(program: Program[Any], name: str) -> float:
         return _envelope_value(program, name)
     if isinstance(program, TradeoffProgram):
         return _tradeoff_value(program, name)
+    if isinstance(program, EstimationDesign):
+        return _estimation_value(program, name)
     if isinstance(program, LinearDesign | ColumnDesign):
         return program.utility.value(program.prior, closed_form(program, name))
     if isinstance(program, LeastLeakage):
         return leakage_level(program.prior, closed_form(program, name))
     raise InstanceError(f"no closed form is known for {program!r}")
+
+
+def _estimation_value(program: EstimationDesign, name: str) -> float:
+    known = known_error(program, math.nan)
+    if known is None or known.name != name:
+        raise InstanceError(f"the closed form {name} is for frequencies at the uniform prior under its bound")
+    return known.value
 
 
 def _envelope_value(program: EnvelopeProgram, name: str) -> float:

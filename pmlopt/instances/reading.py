@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -38,7 +38,16 @@ from pmlopt.queries import (
     laplace,
     symmetric_channel,
 )
-from pmlopt.utility import INFORMATIONS, LOSSES, ExpectedGain, ExpectedLoss, LinearUtility, SubConvex
+from pmlopt.utility import (
+    INFORMATIONS,
+    LOSSES,
+    EstimationError,
+    ExpectedGain,
+    ExpectedLoss,
+    LinearUtility,
+    SubConvex,
+)
+from pmlopt.utility.estimation_error import Criterion
 
 Arguments = dict[str, Any]
 _NUMBER = (int, float)
@@ -224,19 +233,29 @@ def _prior(table: Table) -> Prior:
     return prior
 
 
-def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility | SubConvex:
-    kind = table.only(("loss", "gain", "information", "information_density_of"))
-    utility: LinearUtility | SubConvex
+def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility | SubConvex | EstimationError:
+    kind = table.only(("loss", "gain", "information", "information_density_of", "estimation_error"))
+    utility: LinearUtility | SubConvex | EstimationError
     if kind == "information":
         utility = INFORMATIONS[table.choice(kind, tuple(INFORMATIONS))]()
     elif kind == "information_density_of":
         form = table.choice(kind, tuple(CLOSED_FORMS))
         mechanism = CLOSED_FORMS[form](prior, privacy, np.zeros((prior.size, 1)))
         utility = ExpectedGain(information_density(prior, mechanism.matrix))
+    elif kind == "estimation_error":
+        utility = _estimation_error(table, kind)
     else:
         utility = _linear(table, kind, prior)
     table.done()
     return utility
+
+
+def _estimation_error(table: Table, kind: str) -> EstimationError:
+    workload = table.take(kind, (str, list))
+    criterion = table.choice("criterion", get_args(Criterion)) if "criterion" in table else "A"
+    if criterion == "D" and workload != "identity":
+        raise table.error(kind, f'is {workload!r}: the criterion "D" has no workload, write "identity"')
+    return EstimationError(None if workload == "identity" else workload, criterion)  # type: ignore[arg-type]
 
 
 def _linear_utility(table: Table, prior: Prior) -> LinearUtility:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.columns import extreme_columns
+from oracles.estimation import least_error
 
 from pmlopt import (
     LDP,
@@ -26,7 +26,6 @@ from pmlopt import (
     estimate,
     solve,
 )
-from pmlopt.arrays import FloatArray
 from pmlopt.closed_forms import (
     least_ldp_estimation_error,
     least_pml_estimation_error,
@@ -88,18 +87,6 @@ def test_a_skewed_prior(privacy: Requirement, known: float) -> None:
     assert result.status.value == "optimal"
     assert result.value == pytest.approx(known, abs=1e-4)
     assert result.certificate.verify()
-
-
-def least_error(p: FloatArray, columns: FloatArray, workload: FloatArray) -> float:
-    """The least variance of a linear unbiased estimator: `min sum_y |v_y|^2 / q_y` with `V P' = W`."""
-    count = columns.shape[1]
-    weights, parts = cp.Variable(count, nonneg=True), cp.Variable((len(workload), count))
-    squares = cp.Variable(count, nonneg=True)  # |v_y|^2 <= q_y s_y, as a cone
-    difference = cp.reshape(weights - squares, (1, count), order="C")
-    cone = cp.SOC(weights + squares, cp.vstack([2 * parts, difference]), axis=0)
-    rows = [columns @ weights == 1, parts @ columns.T == workload, cone]
-    found = cp.Problem(cp.Minimize(cp.sum(squares)), rows).solve(solver="CLARABEL")
-    return float(found) - float(((workload @ p) ** 2).sum())
 
 
 @pytest.mark.parametrize("workload", ["identity", "prefix", "mean", "range"])
