@@ -1,6 +1,6 @@
 """The privacy funnel for several secrets, and metric privacy by neighbours beside all pairs.
 
-    python benchmarks/about_secrets.py [--output docs/secrets.png] [--points 25] [--sizes 10 20 30 60]
+    python benchmarks/about_secrets.py [--output FILE.png] [--points 25] [--sizes 10 20 30 60]
         [--repeats 3] [--large 200] [--grid 15] [--letters 60]
 
 The picture: the largest mutual information of six levels of education (counts of the Adult data) and what is
@@ -22,7 +22,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from common import FloatArray, interleaved, machine, table
+from common import FloatArray, drawing, interleaved, machine, table
 from information import merged
 from scipy import sparse
 
@@ -40,7 +40,7 @@ EPSILON = 0.5
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw the funnel, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/secrets.png"))
+    parser.add_argument("--output", type=Path, default=drawing("secrets"))
     parser.add_argument("--points", type=int, default=25)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 20, 30, 60])
     parser.add_argument("--repeats", type=int, default=3)

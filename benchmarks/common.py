@@ -53,6 +53,13 @@ def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int) -> d
     return {name: (statistics.median(times), answers[name]) for name, times in seconds.items()}
 
 
+def drawing(name: str) -> Path:
+    """Where a script leaves its own plot if nothing else is said."""
+    folder = Path("benchmark-results")
+    folder.mkdir(exist_ok=True)
+    return folder / f"{name}.png"
+
+
 PACKAGES = (
     "pmlopt", "cvxpy", "highspy", "highspy-extras", "clarabel", "scs", "osqp", "numpy", "scipy", "qif",
     "matplotlib",

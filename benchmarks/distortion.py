@@ -1,6 +1,6 @@
 """Leakage against distortion: figures of [wu2026entropy] beside certified optima, its claims, and costs.
 
-    python benchmarks/distortion.py [--output docs/distortion.png] [--csv FOLDER] [--repeats 3]
+    python benchmarks/distortion.py [--output FILE.png] [--csv FOLDER] [--repeats 3]
         [--time-limit 15] [--tolerance 1e-5] [--quick]
 
 Figure 5: leakage per record over expected distortion for parity: the designed optimum and mechanisms of
@@ -22,7 +22,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from common import interleaved, machine, report, table
+from common import drawing, interleaved, machine, report, table
 from distortion_claims import QUERIES, claims
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -99,7 +99,7 @@ class Ways:
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/distortion.png"))
+    parser.add_argument("--output", type=Path, default=drawing("distortion"))
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--repeats", type=int, default=3, help="Of each timing of the exact method.")
     parser.add_argument("--time-limit", type=float, default=15.0, help="Seconds for each exact point.")

@@ -1,6 +1,6 @@
 """The envelope: figures of [saeidian2026envelopes] with the exact value, studies, and what the programs cost.
 
-    python benchmarks/envelope.py [--output docs/envelope.png] [--csv FOLDER] [--priors 5000] [--seed 0]
+    python benchmarks/envelope.py [--output FILE.png] [--csv FOLDER] [--priors 5000] [--seed 0]
         [--letters 5 10 20 50] [--sizes 5x5 10x10 20x20 50x50 10x50 50x10] [--sparse 0]
         [--sets 0]
 
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import FloatArray, interleaved, machine, table, write_csv
+from common import FloatArray, drawing, interleaved, machine, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -101,7 +101,7 @@ NAMES = ("upper bound", "exact", "h_delta", "binary envelope", "approximate DP")
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figures and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/envelope.png"))
+    parser.add_argument("--output", type=Path, default=drawing("envelope"))
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--priors", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)

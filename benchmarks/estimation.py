@@ -2,7 +2,7 @@
 
 [grosse2025empirical, Figures 2 and 3]
 
-    python benchmarks/estimation.py [--output docs/estimation.png] [--csv FOLDER] [--priors 10000] [--seed 0]
+    python benchmarks/estimation.py [--output FILE.png] [--csv FOLDER] [--priors 10000] [--seed 0]
 
 Figure 2: for the mechanisms of Examples 1 and 2, 10,000 random priors within the range of Theorem 4, the
 leakage increase D_inf(P_Y || Q_Y) of each over its l1 distance, the theorem's bound, and the exact
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from common import FloatArray, table, write_csv
+from common import FloatArray, drawing, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -65,7 +65,7 @@ EXAMPLES = (
 def main(argv: Sequence[str] | None = None) -> None:
     """Compute both figures, draw them, and print how close the bounds come."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/estimation.png"))
+    parser.add_argument("--output", type=Path, default=drawing("estimation"))
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--priors", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,6 +1,6 @@
 """Frequencies from releases: designs beside the literature's, error against people, coverage.
 
-    python benchmarks/estimation_designs.py [--output docs/estimation_designs.png] [--csv FILE]
+    python benchmarks/estimation_designs.py [--output FILE.png] [--csv FILE]
         [--runs 10000] [--letters 16]
 
 First the average variance of prefix sums under LDP, for given people, beside the values that
@@ -20,7 +20,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from common import table, write_csv
+from common import drawing, table, write_csv
 from matplotlib.figure import Figure
 from scipy.linalg import hadamard
 
@@ -52,7 +52,7 @@ CONFIDENCE = 0.95
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the comparisons, and draw the error against the number of people."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/estimation_designs.png"))
+    parser.add_argument("--output", type=Path, default=drawing("estimation_designs"))
     parser.add_argument("--csv", type=Path, help="Write the errors, too.")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--letters", type=int, default=16, help="Levels of education, the commonest.")

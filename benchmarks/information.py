@@ -1,6 +1,6 @@
 """Mutual information against epsilon on six levels of education (Adult data), under four kinds of privacy.
 
-    python benchmarks/information.py [--output docs/information.png] [--csv FILE]
+    python benchmarks/information.py [--output FILE.png] [--csv FILE]
 
 For each epsilon: the largest I(X; Y) under PML, under PML for every prior within an l1 radius of 0.1 of the
 counts, under LDP, and of randomized response at that LDP level; every point is certified. Needs the extra
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from common import table, write_csv
+from common import drawing, table, write_csv
 
 from pmlopt import LDP, PML, L1Ball, MutualInformation, Prior, closed_forms, design, mutual_information, solve
 from pmlopt.instances import find
@@ -36,7 +36,7 @@ NAMES = ("optimal under PML", "optimal under robust PML", "optimal under LDP", "
 def main(argv: Sequence[str] | None = None) -> None:
     """Solve the grid, draw it, and print a few points."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/information.png"))
+    parser.add_argument("--output", type=Path, default=drawing("information"))
     parser.add_argument("--csv", type=Path, help="Write the points, too.")
     parser.add_argument("--points", type=int, default=61)
     parser.add_argument("--epsilon", type=float, default=3.0, help="The largest one, in nats.")

@@ -2,7 +2,7 @@
 
 They are [grosse2025empirical, Figures 4 to 7] and [saeidian2025histogram, Figure 1].
 
-    python benchmarks/noise.py [--output docs/noise.png] [--histogram docs/histogram.png] [--csv FOLDER]
+    python benchmarks/noise.py [--output FILE.png] [--histogram FILE.png] [--csv FOLDER]
         [--repeats 10000] [--seed 0]
 
 [grosse2025empirical, Figures 4 and 5]: the mutual information between a binary feature of the Adult data and
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from common import FloatArray, machine, table, write_csv
+from common import FloatArray, drawing, machine, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
@@ -49,8 +49,8 @@ RECORDS = 1000
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figures and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/noise.png"))
-    parser.add_argument("--histogram", type=Path, default=Path("docs/histogram.png"))
+    parser.add_argument("--output", type=Path, default=drawing("noise"))
+    parser.add_argument("--histogram", type=Path, default=drawing("histogram"))
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--repeats", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)

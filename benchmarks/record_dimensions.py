@@ -1,6 +1,6 @@
 """How far the leakage of a binary record is proved, over the number of outputs, by boxes and by cells.
 
-    python benchmarks/record_dimensions.py [--output docs/record-dimensions.png] [--csv FOLDER]
+    python benchmarks/record_dimensions.py [--output FILE.png] [--csv FOLDER]
         [--seconds 20] [--largest 18] [--adversaries 500] [--quick]
 
 The gap at b = (n - 1/2) log 2 after so many seconds, by boxes of posteriors and by cells of output laws: the
@@ -21,7 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from common import FloatArray, machine, report
+from common import FloatArray, drawing, machine, report
 from matplotlib.figure import Figure
 
 from pmlopt import BranchAndBound, Result, queries, record_leakage, solve
@@ -44,7 +44,7 @@ LEAST_GAP = 1e-8
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/record-dimensions.png"))
+    parser.add_argument("--output", type=Path, default=drawing("record-dimensions"))
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--seconds", type=float, default=20.0, help="For each query and method.")
     parser.add_argument("--largest", type=int, default=18, help="The most outputs.")

@@ -1,6 +1,6 @@
 """[wu2026entropy] Table 3 and Figures 3 to 5 with certified values, its claims checked, what methods cost.
 
-    python benchmarks/records.py [--output docs/records.png] [--csv FOLDER] [--restarts 8] [--starts 2]
+    python benchmarks/records.py [--output FILE.png] [--csv FOLDER] [--restarts 8] [--starts 2]
         [--points 8] [--repeats 5] [--sizes 4 100 1000 10000] [--listed 4 6 8 10]
         [--weights 10 100 1000 10000] [--mechanisms 100] [--time-limit 20] [--quick]
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import FloatArray, interleaved, machine, report, table
+from common import FloatArray, drawing, interleaved, machine, report, table
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from records_claims import BIT, claims
@@ -59,7 +59,7 @@ DISTORTIONS = np.array([0.005, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4,
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw the figures and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/records.png"))
+    parser.add_argument("--output", type=Path, default=drawing("records"))
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--restarts", type=int, default=8, help="Of the alternating method, in Table 3.")
     parser.add_argument("--starts", type=int, default=2, help="The same for each point of Figure 3.")

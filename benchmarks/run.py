@@ -135,7 +135,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "continuous": Benchmark("secrets that are numbers: both ends of the least loss over the bins"),
     "releases": Benchmark("a ledger of many people, and what releases leak together"),
 }
-HELPERS = ("common", "limited", "run", "distortion_claims", "records_claims")
+HELPERS = (
+    "common", "limited", "run", "distortion_claims", "records_claims", "figures", "figure_style",
+    "figures_of_priors", "figures_of_records",
+)  # fmt: skip
 """Modules that are no benchmarks."""
 
 

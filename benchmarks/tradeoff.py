@@ -1,6 +1,6 @@
 """The figure of the README: error against epsilon on the Adult education counts.
 
-    python benchmarks/tradeoff.py [--output docs/tradeoff.png]
+    python benchmarks/tradeoff.py [--output FILE.png]
 
 For each epsilon: the least mean absolute error in levels of education under PML, under LDP, and of randomized
 response at the LDP level that guarantees the same PML. Needs the extra `plots`.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from common import table
+from common import drawing, table
 from matplotlib.figure import Figure
 
 from pmlopt import LDP, PML, ExpectedLoss, Mechanism, Prior, closed_forms, design, solve
@@ -25,7 +25,7 @@ from pmlopt.utility import absolute
 def main(argv: Sequence[str] | None = None) -> None:
     """Solve the grid and draw it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/tradeoff.png"))
+    parser.add_argument("--output", type=Path, default=drawing("tradeoff"))
     parser.add_argument("--points", type=int, default=40)
     arguments = parser.parse_args(argv)
     prior = find("adult-education-absolute").prior

@@ -1,6 +1,6 @@
 """[song2026worstcase, Figures 1 to 3], and what the optimal worst case costs beside M*(h) and beside DQCP.
 
-    python benchmarks/worst_case.py [--output docs/worst_case.png] [--csv FOLDER] [--draws 1000] [--seed 0]
+    python benchmarks/worst_case.py [--output FILE.png] [--csv FOLDER] [--draws 1000] [--seed 0]
         [--sizes 20 50 100 150 200] [--large 500 1000 2000 5000] [--sets 20 40 60] [--time-limit 120]
 
 Figure 1: the least utility among 1,000 draws of the counting query of Section IV-A, for the utility-safe,
@@ -24,7 +24,7 @@ from unittest.mock import patch
 import cvxpy as cp
 import cvxpy.reductions.solvers.bisection as cvxpy_bisection
 import numpy as np
-from common import FloatArray, interleaved, machine, table, write_csv
+from common import FloatArray, drawing, interleaved, machine, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -66,7 +66,7 @@ PATTERNS = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Reproduce the figures, then measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/worst_case.png"))
+    parser.add_argument("--output", type=Path, default=drawing("worst_case"))
     parser.add_argument("--csv", type=Path, help="Write the points to CSV files in this folder, too.")
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,0 +1,286 @@
+"""Every figure of the site, in one style, as SVG.
+
+    python benchmarks/figures.py [--out docs/figures] [--only NAME ...]
+
+Those of the papers are drawn from the points in benchmarks/data, which the benchmark of each paper writes
+with `--csv`; the others are computed here, in seconds. Needs the extra `plots`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from about_secrets import secrets
+from figure_style import BLUE, GREY, RED, house_style, label_ends, panels, write
+from figures_of_priors import FIGURES as OF_PRIORS
+from figures_of_priors import columns, rows_of
+from figures_of_records import FIGURES as OF_RECORDS
+from matplotlib.figure import Figure
+
+from pmlopt import (
+    LDP,
+    PML,
+    EstimationError,
+    ExpectedLoss,
+    Ledger,
+    Mechanism,
+    MutualInformation,
+    Prior,
+    closed_forms,
+    design,
+    joint_level,
+    leakage_level,
+    mutual_information,
+    shuffled_level,
+    solve,
+)  # fmt: skip
+from pmlopt.cli.printing import progress
+from pmlopt.instances import find
+from pmlopt.utility import absolute
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Draw what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("docs/figures"))
+    parser.add_argument("--only", nargs="+", choices=list(FIGURES), metavar="NAME")
+    arguments = parser.parse_args(argv)
+    names = arguments.only or list(FIGURES)
+    with house_style():
+        for name in progress(names, len(names), "figures"):
+            write(FIGURES[name](), arguments.out / f"{name}.svg")
+
+
+def tradeoff() -> Figure:
+    """Least error over epsilon on the Adult education counts, under PML and LDP, and randomized response."""
+    prior = find("adult-education-absolute").prior
+    loss = ExpectedLoss(absolute)
+    grid = np.linspace(0.0, 3.5, 36)
+    figure, (axes,) = panels()
+    response = [_response(prior, loss, float(e)) for e in grid]
+    axes.plot(grid, response, ":", color=GREY, label="randomized response\nwith that PML")
+    axes.plot(
+        grid,
+        [solve(design(prior, LDP(e), loss)).value for e in grid],
+        "--",
+        color=RED,
+        label="optimal under LDP",
+    )
+    axes.plot(
+        grid, [solve(design(prior, PML(e), loss)).value for e in grid], color=BLUE, label="optimal under PML"
+    )
+    axes.set(xlabel="epsilon [nats]", ylabel="mean absolute error [levels]", ylim=(0, None), xlim=(0, 3.5))
+    axes.set_title("Adult data: 16 levels of education, 32,561 people")
+    label_ends(axes)
+    return figure
+
+
+def _response(prior: Prior, loss: ExpectedLoss, epsilon: float) -> float:
+    form = closed_forms.randomized_response(prior.size, closed_forms.ldp_for_pml(prior, epsilon))
+    return loss.value(prior, Mechanism(form.matrix, prior.labels, prior.labels))
+
+
+def information() -> Figure:
+    """Mutual information over epsilon: known prior, ball of priors, LDP, randomized response."""
+    table = columns("information")
+    figure, (axes,) = panels()
+    for name, values in list(table.items())[1:]:
+        axes.plot(table["epsilon"], values, label=name.replace("optimal under ", ""))
+    axes.set(xlabel="epsilon [nats]", ylabel="mutual information [nats]", ylim=(0, None), xlim=(0, 3))
+    axes.set_title("Adult data: six levels of education")
+    label_ends(axes)
+    return figure
+
+
+def funnel() -> Figure:
+    """What can be told of the data over what is told of a secret."""
+    grid = np.linspace(0.0, 1.5, 16)
+    grid[0] = 1e-6
+    figure, (axes,) = panels()
+    for name, secret in secrets().items():
+        found = [
+            solve(design(secret.prior, PML(float(e), about=secret), MutualInformation())).value for e in grid
+        ]
+        axes.plot(grid, found, label=name.replace(" that ", "\nthat ").replace("whether ", "whether\n"))
+    axes.set(xlabel="level about the secret [nats]", ylabel="mutual information [nats]", ylim=(0, None))
+    axes.set_title("Secrets that a level of education tells of")
+    label_ends(axes, gap=0.12)
+    return figure
+
+
+def estimation() -> Figure:
+    """People for one error, over epsilon: PML and LDP, designed and from the literature."""
+    prior = Prior.from_counts({"a": 40, "b": 30, "c": 15, "d": 10, "e": 5})
+    grid = np.linspace(0.3, 3.0, 19)
+    error = EstimationError()
+    figure, (axes,) = panels()
+    pml = [solve(design(prior, PML(float(e)), error)).value for e in grid]
+    ldp = [solve(design(prior, LDP(float(e)), error)).value for e in grid]
+    response = [error.value(prior, closed_forms.randomized_response(5, float(e)).matrix) for e in grid]
+    axes.semilogy(grid, response, ":", color=GREY, label="randomized\nresponse")
+    axes.semilogy(grid, ldp, "--", color=RED, label="optimal, LDP")
+    axes.semilogy(grid, pml, color=BLUE, label="optimal, PML")
+    axes.set(xlabel="epsilon [nats]", ylabel="n times the summed variance", xlim=(0.3, 3))
+    axes.set_title("Five frequencies: what they cost")
+    label_ends(axes, gap=0.13)
+    return figure
+
+
+def ledger() -> Figure:
+    """A second wave: its error with budgets for each letter, and by adding levels."""
+    prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+    truth = [
+        letter for letter, count in zip(prior.labels, prior.counts or (), strict=True) for _ in range(count)
+    ]
+    years = np.array(prior.labels, float)
+
+    def loss(letters: Sequence[object]) -> ExpectedLoss:
+        return ExpectedLoss(np.abs(np.subtract.outer(np.array(letters, float), years)))
+
+    first = solve(design(prior, PML(0.5), loss(prior.labels), outputs=prior.labels)).mechanism
+    grid = np.linspace(0.05, 1.2, 12)
+    budgets, added = [], []
+    for more in grid:
+        book = Ledger(prior, people=len(truth))
+        book.record(first, first.sample(truth, seed=1))
+        spent = {True: 0.0, False: 0.0}
+        for group in book.groups():
+            posterior = book.prior(group[0])
+            for whole in (True, False):
+                asked = book.requirement(0.5 + float(more), group[0]) if whole else PML(float(more))
+                found = solve(design(posterior, asked, loss(posterior.labels), outputs=prior.labels))
+                spent[whole] += len(group) * found.value / len(truth)
+        budgets.append(spent[True])
+        added.append(spent[False])
+    figure, (axes,) = panels()
+    axes.plot(grid, added, "--", color=RED, label="levels that add")
+    axes.plot(grid, budgets, color=BLUE, label="budgets of\nthe ledger")
+    axes.set(
+        xlabel="what the second wave adds to the level [nats]", ylabel="mean absolute error", ylim=(0, None)
+    )
+    axes.set_title("After a first wave of 0.5 nats")
+    label_ends(axes)
+    return figure
+
+
+def shuffle() -> Figure:
+    """The level of a histogram over the number of people, for local levels."""
+    prior = [0.4, 0.3, 0.2, 0.1]
+    people = np.unique(np.geomspace(100, 100_000, 10).astype(int))
+    figure, (axes,) = panels()
+    for level in (0.5, 1.0, 2.0):
+        mechanism = solve(
+            design(prior, PML(level), ExpectedLoss([[float(x != y) for y in range(4)] for x in range(4)]))
+        )
+        found = [shuffled_level(prior, mechanism.mechanism, int(n), 1e-6) for n in people]
+        axes.loglog(people, found, label=f"{level:g} nats each")
+    axes.set(
+        xlabel="people",
+        ylabel="level of the histogram [nats]",
+        title="Only the histogram is seen, delta = 1e-6",
+    )
+    label_ends(axes)
+    return figure
+
+
+def twice() -> Figure:
+    """The joint level of a mechanism used again and again, and the sum of the levels."""
+    prior = [0.4, 0.3, 0.2, 0.1]
+    mechanism = solve(design(prior, PML(0.5), EstimationError())).mechanism
+    count = np.arange(1, 13)
+    figure, (axes,) = panels()
+    level = leakage_level(prior, mechanism)
+    axes.plot(count, level * count, ":", color=GREY, label="sum of the levels")
+    axes.plot(
+        count, [joint_level(prior, [mechanism] * int(k)) for k in count], "o-", color=BLUE, label="exact"
+    )
+    axes.axhline(-np.log(min(prior)), color=RED, linestyle="--", label="the letter is known")
+    axes.set(xlabel="releases", ylabel="joint level [nats]", ylim=(0, 4))
+    label_ends(axes)
+    return figure
+
+
+def leakage_and_information() -> Figure:
+    """Mutual information and level of mechanisms of one level: the mean says little of the worst."""
+    prior = [0.4, 0.3, 0.2, 0.1]
+    rng = np.random.default_rng(0)
+    points = []
+    for _ in range(1200):
+        matrix = rng.dirichlet(np.full(4, float(rng.choice([0.2, 1.0]))), 4)
+        points.append((leakage_level(prior, matrix), mutual_information(prior, matrix)))
+    figure, (axes,) = panels()
+    levels, means = zip(*points, strict=True)
+    axes.plot(levels, means, ".", color=GREY, markersize=1.5, label="_", rasterized=True)
+    grid = np.linspace(0.02, 2.3, 24)
+    best = [solve(design(prior, PML(float(e)), MutualInformation())).value for e in grid]
+    axes.plot(grid, best, color=BLUE, label="most that a\nlevel allows")
+    axes.set(xlabel="PML level [nats]", ylabel="mutual information [nats]", xlim=(0, 2.4), ylim=(0, None))
+    axes.set_title("1,200 random mechanisms on four letters")
+    label_ends(axes)
+    return figure
+
+
+def estimation_people() -> Figure:
+    """Error of the frequencies of education over the number of people, Adult data."""
+    figure, (axes,) = panels()
+    styles = {"PML, optimal": "-", "LDP, optimal": "--", "subset selection": ":"}
+    for row in rows_of("estimation_designs"):
+        name = row["mechanism"]
+        points = [
+            (int(key[4:].replace(",", "")), float(value))
+            for key, value in row.items()
+            if key.startswith("n =")
+        ]
+        axes.loglog(*zip(*points, strict=True), styles.get(name, "-."), label=name)
+    axes.set(
+        xlabel="people", ylabel="root mean square error", title="Adult data: 16 levels, epsilon = 1, 100 runs"
+    )
+    label_ends(axes, gap=0.085)
+    return figure
+
+
+def growth() -> Figure:
+    """Seconds over the number of letters, for each kind of problem."""
+    figure, (axes,) = panels(height=4.6)
+    for place, row in enumerate(rows_of("growth")):
+        points = [
+            (int(size), float(value))
+            for size, value in row.items()
+            if size.isdigit() and value and ">" not in value
+        ]
+        axes.loglog(
+            *zip(*points, strict=True),
+            "-" if place < 7 else "--",
+            marker="o",
+            markersize=3,
+            label=row["kind"],
+        )
+    axes.set(xlabel="letters, N = M", ylabel="seconds, from the declaration to the certificate")
+    axes.set_xticks([10, 20, 50, 100, 200, 400], ["10", "20", "50", "100", "200", "400"])
+    axes.minorticks_off()
+    label_ends(axes, gap=0.05)
+    return figure
+
+
+FIGURES: Mapping[str, Callable[[], Figure]] = {
+    "tradeoff": tradeoff,
+    "information": information,
+    "funnel": funnel,
+    "estimation": estimation,
+    "ledger": ledger,
+    "shuffle": shuffle,
+    "releases": twice,
+    "leakage-information": leakage_and_information,
+    "estimation-people": estimation_people,
+    "growth": growth,
+    **OF_PRIORS,
+    **OF_RECORDS,
+}
+"""Every figure by the name of its file."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""Figures of song2026worstcase and wu2026entropy, drawn from the points stored in benchmarks/data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from figure_style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, label_ends, note, panels
+from figures_of_priors import columns, rows_of
+from matplotlib.figure import Figure
+
+BIT = math.log(2)
+
+# ---------------------------------------------------------------- song2026worstcase
+
+
+def worst_case_1() -> Figure:
+    """The least utility that a counting query's mechanisms draw, over epsilon."""
+    figure, (panel,) = panels()
+    table = columns("worst_case/figure-1")
+    styles = {"optimal": (BLUE, "-"), "utility-safe": (RED, "--"), "randomized response": (GREY, ":")}
+    for name, (colour, line) in styles.items():
+        panel.step(table["epsilon"], table[name], line, where="post", color=colour, label=name)
+    panel.set(
+        xlabel="epsilon [nats]", ylabel="least utility of 1,000 draws", title="Counting query on six records"
+    )
+    label_ends(panel, order=("optimal", "utility-safe", "randomized response"))
+    return figure
+
+
+def worst_case_2() -> Figure:
+    """The least leakage over the rarest letter: one rare letter, and three."""
+    figure, axes = panels(1, 2, sharex=True)
+    for panel, number, title in zip(axes, (2, 3), ("one rare letter", "three rare letters"), strict=True):
+        table = columns(f"worst_case/figure-{number}")
+        for h, colour in ((3, BLUE), (2, RED)):
+            panel.plot(table["p_min"], table[f"h={h} optimal"], color=colour, label=f"h = {h}")
+            panel.plot(table["p_min"], table[f"h={h} safe"], "o", color=colour, fillstyle="none", label="_")
+        panel.set(
+            xlabel="p_min", ylim=(0, None), title=f"Figure {number}: {title}", xticks=(0.05, 0.1, 0.15, 0.2)
+        )
+        label_ends(panel)
+    axes[0].set_ylabel("least leakage [nats]")
+    note(axes[1], "line: optimal\ncircle: utility-safe", (0.1, 2.9), BLACK)
+    return figure
+
+
+# ---------------------------------------------------------------- wu2026entropy
+
+
+def records_3() -> Figure:
+    """The certified leakage over b, and what the alternating method finds."""
+    figure, axes = panels(3, 1, height=2.3)
+    for panel, records in zip(axes, (4, 5, 6), strict=True):
+        rows = rows_of(f"records/figure-3-{records}")
+        for error, colour in zip(("0.1", "0.2", "0.3", "0.4"), (BLUE, RED, GREEN, PURPLE), strict=True):
+            line = [row for row in rows if row["p"] == error]
+            b = [float(row["b"]) for row in line]
+            panel.plot(b, [float(row["to"]) for row in line], color=colour, label="_")
+            local = [(float(row["b"]), float(row["alternating"])) for row in line if row["alternating"]]
+            panel.plot(*zip(*local, strict=True), "x:", color=colour, linewidth=0.8, label="_")
+            note(panel, f"p = {error}", (0.03, float(line[0]["to"]) + 0.018), colour)
+        panel.axvline((records - 1) * BIT, color=GREY, linewidth=0.8, linestyle="--", label="_")
+        note(panel, "(n - 1) log 2", ((records - 1) * BIT - 0.03, 0.42), GREY, ha="right")
+        panel.set(
+            ylabel="leakage per record [nats]",
+            ylim=(0, 0.45),
+            xlim=(0, records * BIT),
+            title=f"n = {records}",
+        )
+    axes[-1].set_xlabel("b [nats]; line: certified, crosses: alternating, two starts")
+    return figure
+
+
+def records_4() -> Figure:
+    """The certified leakage over epsilon of differential privacy, and a symmetric channel as printed."""
+    figure, (panel,) = panels()
+    rows = rows_of("records/figure-4-4")
+    for name, colour in (("Laplace", BLUE), ("exponential", RED)):
+        line = [row for row in rows if row["mechanism"] == name]
+        panel.semilogx(
+            [float(r["epsilon"]) for r in line], [float(r["to"]) for r in line], color=colour, label=name
+        )
+    panel.axhline(BIT, color=GREY, linewidth=0.8, linestyle="--", label="_")
+    note(panel, "log 2", (0.11, BIT - 0.03), GREY)
+    levels: dict[str, list[str]] = {}
+    for row in rows:
+        if row["mechanism"] == "BSC(0.3)":
+            levels.setdefault(f"{float(row['to']):.4f}", []).append(f"{float(row['b']):g}")
+    for level, those in levels.items():
+        panel.axhline(float(level), color=GREEN, linewidth=1.2, label="_")
+        span = those[0] if len(those) == 1 else f"{those[0]} to {those[-1]}"
+        note(panel, f"BSC(0.3), b = {span}: {level}", (2.2, float(level) - 0.022), GREEN)
+    panel.axhline(0.0931, color=ORANGE, linewidth=1.0, linestyle=":", label="_")
+    note(panel, "BSC(0.3), b = 0, as printed: 0.0931", (0.11, 0.117), ORANGE)
+    panel.set(
+        xlabel="epsilon of differential privacy",
+        ylabel="leakage per record [nats]",
+        ylim=(0, 0.72),
+        title="n = 4, b = 0",
+    )
+    label_ends(panel)
+    return figure
+
+
+def records_5() -> Figure:
+    """The expected distortion of parity over what it leaks, and over epsilon as the paper has it."""
+    figure, (panel,) = panels()
+    rows = rows_of("records/figure-5-4")
+    names = dict.fromkeys(r["mechanism"] for r in rows if r["mechanism"].startswith("BSC"))
+    for place, (name, colour) in enumerate(zip(names, (BLUE, RED, GREEN, PURPLE), strict=False)):
+        those = [row for row in rows if row["mechanism"] == name]
+        leaks, lost = [float(r["to"]) for r in those], [float(r["distortion"]) for r in those]
+        panel.semilogx(leaks, lost, color=colour, label="_")
+        k = 2 + 2 * (place % 2)
+        note(panel, f"b = {float(name.split()[-1]):.2f}", (leaks[k] * 0.95, lost[k]), colour, ha="right")
+    for kind, colour in (("Laplace", ORANGE), ("exponential", GREY)):
+        those = [row for row in rows if row["mechanism"].startswith(kind)]
+        epsilons = [float(row["mechanism"].split()[-1]) for row in those]
+        lost = [float(row["distortion"]) for row in those]
+        panel.semilogx(epsilons, lost, "--", color=colour, label="_")
+        panel.semilogx([float(row["to"]) for row in those], lost, "o", color=colour, markersize=3, label="_")
+        k = len(those) // 2
+        note(
+            panel,
+            f"{kind},\nover its epsilon",
+            (epsilons[k] * (0.8 if kind == "Laplace" else 1.15), lost[k] + 0.02),
+            colour,
+            ha="right" if kind == "Laplace" else "left",
+        )
+    panel.set(
+        xlabel="leakage (dashed: epsilon) [nats]; dots: certified",
+        ylabel="expected distortion",
+        xlim=(1e-3, 12),
+        ylim=(0, 0.55),
+        title="Parity of four records",
+    )
+    return figure
+
+
+def distortion_5() -> Figure:
+    """The designed optimum for parity, and mechanisms of differential privacy at their certified leakage."""
+    figure, axes = panels(1, 3, height=3.1, sharey=True)
+    for panel, records in zip(axes, (4, 5, 6), strict=True):
+        rows = rows_of(f"distortion/figure-5-designed-{records}")
+        entropies = dict.fromkeys(row["b"] for row in rows)
+        for b, colour in zip(entropies, (BLUE, RED, GREEN, PURPLE), strict=False):
+            line = [row for row in rows if row["b"] == b and row["mechanism"] == "designed"]
+            lost = [float(r["distortion"]) for r in line]
+            panel.semilogy(lost, [float(r["leaks at most"]) for r in line], color=colour, label="_")
+            note(panel, f"b = {float(b):.2f}", (0.05, float(line[1]["leaks at most"]) * 0.8), colour)
+            for kind, mark in (("Laplace", "o"), ("exponential", "x")):
+                those = [row for row in rows if row["b"] == b and row["mechanism"] == kind]
+                points = [(float(r["distortion"]), float(r["leaks at most"])) for r in those]
+                panel.semilogy(*zip(*points, strict=True), mark, color=colour, label="_")
+        panel.set(xlabel="expected distortion", xlim=(0, 0.5), title=f"n = {records}")
+    axes[0].set_ylabel("leakage per record [nats]")
+    return figure
+
+
+def distortion_6() -> Figure:
+    """Least leakage for a distortion, least distortion for a leakage: certified, by formula, by penalty."""
+    figure, axes = panels(1, 2)
+    kinds = (
+        ("6", "D", "leakage per record [nats]", "penalty: leaks"),
+        ("7", "L", "distortion", "penalty: distortion"),
+    )
+    for panel, (number, letter, upright, local) in zip(axes, kinds, strict=True):
+        table = columns(f"distortion/figure-{number}")
+        panel.plot(table[letter], table["value"], color=BLUE, label="_")
+        panel.plot(table[letter], table["closed form"], ":", color=BLACK, label="_")
+        panel.plot(table[letter], table[local], "x", color=RED, label="_")
+        title = "Figure 6: n = 3, b = 1.5" if number == "6" else "Figure 7: n = 2, b = 0"
+        panel.set(xlabel=letter, ylabel=upright, ylim=(0, None), title=title)
+        note(
+            panel,
+            "certified (dots: closed form)",
+            (float(table[letter][1]) * 1.6, float(table["value"][1])),
+            BLUE,
+        )
+        found = np.flatnonzero(np.isfinite(table[local]))[-2]
+        note(panel, "penalty method", (float(table[letter][found]), float(table[local][found]) + 0.05), RED)
+    return figure
+
+
+def distortion_more() -> Figure:
+    """Queries of three values: the designed optimum beside mechanisms at their certified leakage."""
+    figure, axes = panels(2, 3, height=2.5, sharey=True, sharex=True)
+    cases = [(name, b) for name in ("sum-mod-3", "quadratic") for b in ("0", "1", "1.5")]
+    for place, (panel, (name, b)) in enumerate(zip(axes, cases, strict=True)):
+        rows = rows_of(f"distortion/{name}-{b}")
+        for kind, colour, mark in (
+            ("designed", BLUE, "-"),
+            ("Laplace", RED, "o"),
+            ("exponential", GREEN, "x"),
+            ("symmetric channel", PURPLE, "^"),
+        ):
+            those = sorted(
+                (float(r["distortion"]), float(r["leaks at most"])) for r in rows if r["mechanism"] == kind
+            )
+            panel.plot(*zip(*those, strict=True), mark, color=colour, label="_")
+            if place == 0:
+                at = {
+                    "designed": (0.03, 0.12),
+                    "Laplace": (0.3, 0.5),
+                    "exponential": (0.6, 0.16),
+                    "symmetric channel": (0.29, 0.34),
+                }
+                note(panel, kind, at[kind], colour)
+        panel.set(title=f"{name.replace('-', ' ')}, b = {b}", ylim=(0, 0.72), xlim=(0, None))
+        if place > 2:
+            panel.set_xlabel("expected distortion")
+    axes[0].set_ylabel("leaks [nats]")
+    axes[3].set_ylabel("leaks [nats]")
+    return figure
+
+
+def dimensions() -> Figure:
+    """The proved gap of a record's leakage over the number of outputs, by boxes and by cells."""
+    rows = rows_of("record-dimensions")
+    queries = list(dict.fromkeys(row["query"] for row in rows))
+    figure, axes = panels(1, len(queries), height=3.0, sharey=True)
+    for panel, query in zip(axes, queries, strict=True):
+        those = [row for row in rows if row["query"] == query]
+        outputs = [int(row["outputs"]) for row in those]
+        for kind, colour, line in (("boxes", BLUE, "o-"), ("cells", RED, "x--")):
+            panel.semilogy(
+                outputs, [float(row[f"gap by {kind}"]) for row in those], line, color=colour, label=kind
+            )
+        panel.set(xlabel="outputs", title=query)
+        label_ends(panel, order=("cells", "boxes"))
+    axes[0].set_ylabel("gap [nats] after at most 15 s")
+    return figure
+
+
+FIGURES: Mapping[str, Callable[[], Figure]] = {
+    "worst-case-figure-1": worst_case_1,
+    "worst-case-figures-2-3": worst_case_2,
+    "records-figure-3": records_3,
+    "records-figure-4": records_4,
+    "records-figure-5": records_5,
+    "distortion-figure-5": distortion_5,
+    "distortion-figures-6-7": distortion_6,
+    "distortion-three-values": distortion_more,
+    "record-dimensions": dimensions,
+}
+"""Every figure by the name of its file."""
