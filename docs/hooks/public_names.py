@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pmlopt"
 
 TOPICS: dict[str, tuple[str, ...]] = {
-    "Priors and mechanisms": ("prior", "secret", "mechanism", "symmetry"),
+    "Priors and mechanisms": ("prior", "secret", "mechanism", "continuous", "symmetry"),
     "Measures": ("measures",),
     "Requirements": ("privacy",),
     "Sets of priors": ("uncertainty",),
@@ -23,8 +23,9 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "Estimates and releases": ("estimation", "releases"),
     "Closed forms and noise": ("closed_forms", "noise"),
     "Problem files, plots, tests, errors": ("instances", "plots", "testing", "errors"),
+    "More": (),
 }
-"""The pages of the reference: the modules and packages of each topic."""
+"""The pages of the reference: modules and packages of each topic; public ones that none names are "More"."""
 
 PROGRAM_FILES = ("program", "certificate", "design_certificate", "design_program", "designs")
 """Modules of `pmlopt.programs` that hold what builders and solve return; methods where they are public."""
@@ -120,13 +121,20 @@ def top_names() -> dict[str, str]:
 
 
 @cache
+def packages() -> tuple[str, ...]:
+    """The subpackages that `import pmlopt` offers by name."""
+    nodes = [node for node in tree(PACKAGE / "__init__.pyi").body if isinstance(node, ast.ImportFrom)]
+    return tuple(alias.name for node in nodes if node.module is None for alias in node.names)
+
+
+@cache
 def modules() -> tuple[Module, ...]:
     """Every module that defines something public, by topic."""
     public: dict[str, set[str]] = {}
     for name, module in top_names().items():
         public.setdefault(module, set()).add(name)
     topic_of = {part: topic for topic, parts in TOPICS.items() for part in parts}
-    for part in topic_of:
+    for part in [*topic_of, *(package for package in packages() if package not in topic_of)]:
         path = file_of(part)
         if part == "programs":
             for file in sorted(path.parent.rglob("*.py")):
@@ -140,13 +148,11 @@ def modules() -> tuple[Module, ...]:
     found = []
     for dotted, names in public.items():
         part = dotted.split(".")[1]
-        if part not in topic_of:
-            continue
         file = file_of(dotted)
         ordered = tuple(name for name in defined(file) if name in names)
         about = (ast.get_docstring(tree(file)) or "").split("\n\n")[0].replace("\n", " ")
         if ordered:
-            found.append(Module(dotted, topic_of[part], ordered, about))
+            found.append(Module(dotted, topic_of.get(part, "More"), ordered, about))
     return tuple(sorted(found, key=lambda module: (list(TOPICS).index(module.topic), module.path)))
 
 

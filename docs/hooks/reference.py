@@ -58,7 +58,7 @@ def reference_index() -> str:
         "# Reference\n\nEverything of `pmlopt` that is public. A name is imported from `pmlopt` itself where"
         " it is there (`from pmlopt import design`), else from its package (`pmlopt.noise.BinaryLaplace`).\n"
     ]
-    for topic in TOPICS:
+    for topic in filled():
         parts.append(f"\n## {topic}\n\n| module | what it has | names |\n| --- | --- | --- |\n")
         for module in modules():
             if module.topic == topic:
@@ -66,6 +66,11 @@ def reference_index() -> str:
                 names = ", ".join(f"`{name}`" for name in module.names)
                 parts.append(f"| {link} | {module.about} | {names} |\n")
     return "".join(parts)
+
+
+def filled() -> list[str]:
+    """The topics that have modules."""
+    return [topic for topic in TOPICS if any(module.topic == topic for module in modules())]
 
 
 def short(path: str) -> str:
@@ -169,7 +174,7 @@ def navigation() -> dict[str, list[dict[str, Any]]]:
     """The parts of the navigation that are generated, by the entry of mkdocs.yml that they replace."""
     library = [{FAMILIES.get(folder.name, folder.name): f"library/{folder.name}.md"} for folder in families()]
     entries: list[dict[str, Any]] = [{"By topic": "reference/index.md"}]
-    for topic in TOPICS:
+    for topic in filled():
         pages = [{short(module.path): module.page} for module in modules() if module.topic == topic]
         entries.append({topic: pages})
     return {"Reference": entries, "Problem library": [{"All": "library/index.md"}, *library]}
