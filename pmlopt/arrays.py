@@ -171,6 +171,20 @@ def _has_nan(label: Label) -> bool:
     return bool(label != label)
 
 
+def label_array(labels: Sequence[Label]) -> NDArray[Any]:
+    """Labels as an array: of numbers where all are of one kind that 64 bits hold, else of objects."""
+    kinds = {type(label) for label in labels}
+    expected = {int: "i", float: "f", bool: "b"}.get(kinds.pop()) if len(kinds) == 1 else None
+    if expected is not None:
+        array = np.array(labels)
+        if array.dtype.kind == expected:
+            return array
+    objects = np.empty(len(labels), dtype=object)
+    for place, label in enumerate(labels):
+        objects[place] = label
+    return objects
+
+
 def few(labels: Sequence[Label]) -> str:
     """Labels for a message: all of a few, and the first ones of many.
 

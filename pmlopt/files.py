@@ -1,4 +1,4 @@
-"""Files: labelled matrices as CSV, JSON and NPZ, tables of letters, and whole-or-nothing writing."""
+"""Files: labelled matrices as CSV, JSON and NPZ, and tables of letters."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import csv
 import io
 import json
 import os
-import stat
-import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,12 @@ import numpy as np
 from pmlopt.arrays import FloatArray, Label, Positions, few
 from pmlopt.errors import FileFormatError
 from pmlopt.labels import check_csv_labels, check_json_labels, labels_from_json, labels_from_text
+from pmlopt.whole_files import check_target as check_target
+from pmlopt.whole_files import is_same_file as is_same_file
+from pmlopt.whole_files import is_standard as is_standard
+from pmlopt.whole_files import reason_of as reason_of
+from pmlopt.whole_files import standard_input
+from pmlopt.whole_files import write_whole as write_whole
 
 FORMAT = "pmlopt-mechanism"
 VERSION = 1
@@ -46,84 +51,13 @@ class MatrixFile:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise where a file cannot be written: a folder is there, its own is not, the name is too long."""
-    try:
-        kind, folder = _kind_of(path), _kind_of(Path(path).parent)
-    except (OSError, ValueError, TypeError) as cause:
-        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
-    if kind is not None and stat.S_ISDIR(kind):
-        raise FileFormatError(f"{path}: cannot be written: it is a folder")
-    if folder is None or not stat.S_ISDIR(folder):
-        raise FileFormatError(f"{path}: cannot be written: its folder, {Path(path).parent}, is not there")
+def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
+    """The ending of a file, one of those that are known: by default those of a mechanism.
 
-
-def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths lead to one file, by links of any kind, or would once it is there."""
-    try:
-        return Path(one).samefile(other)
-    except (OSError, ValueError):  # one is not there: they are one file if they have one name
-        return Path(one).absolute() == Path(other).absolute()
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file so that it is there whole or not at all: beside it first, then renamed.
-
-    What is there and is no file, such as a pipe or a terminal, stays what it is and receives the bytes.
+    What is written to `-`, standard output, is JSON where that is known.
     """
     try:
-        kind = _kind_of(path)
-        if kind is not None and not stat.S_ISREG(kind):
-            _write_stream(path, kind, content)
-            return
-        target = Path(path).resolve()  # a link stays, and its file is written
-        mode = 0o666 & ~_umask() if kind is None else stat.S_IMODE(kind)
-        handle, temporary = tempfile.mkstemp(prefix=".pmlopt-", dir=target.parent)
-    except (OSError, ValueError, TypeError) as cause:
-        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(target)
-    except OSError as cause:
-        Path(temporary).unlink(missing_ok=True)
-        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _kind_of(path: str | os.PathLike[str]) -> int | None:
-    """The mode of the file, folder or device at a path, links followed; None where nothing is there."""
-    try:
-        return Path(path).stat().st_mode
-    except FileNotFoundError:
-        return None
-
-
-def _write_stream(path: str | os.PathLike[str], kind: int, content: bytes) -> None:
-    if not (stat.S_ISFIFO(kind) or stat.S_ISCHR(kind)):
-        raise OSError("it is no file, pipe or terminal")
-    with Path(path).open("wb") as stream:
-        stream.write(content)
-
-
-def reason_of(cause: Exception) -> str:
-    """What the system says went wrong, without the path."""
-    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
-    """The ending of a file, one of those that are known: by default those of a mechanism."""
-    try:
-        ending = Path(path).suffix.lower()
+        ending = ".json" if is_standard(path) and ".json" in known else Path(path).suffix.lower()
     except TypeError as cause:
         raise FileFormatError(f"{path!r:.60} is no path of a file: {cause}") from None
     if ending not in known:
@@ -138,19 +72,29 @@ def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
 
 
 def read_matrix(path: str | os.PathLike[str]) -> MatrixFile:
-    """Read a labelled matrix; the ending names the format.
+    """Read a labelled matrix; the ending names the format, and for `-`, standard input, how it begins.
 
     Raises:
         FileFormatError: the file is not there, cut short, or not of its format.
     """
-    decode = {".csv": _from_csv, ".json": _from_json, ".npz": _from_npz}[ending_of(path)]
-    return decode(path, read_bytes(path))
+    decode = {".csv": _from_csv, ".json": _from_json, ".npz": _from_npz}
+    if is_standard(path):
+        content = read_bytes(path)
+        return decode[_ending_by_content(content)](path, content)
+    return decode[ending_of(path)](path, read_bytes(path))
+
+
+def _ending_by_content(content: bytes) -> str:
+    """The format of a mechanism that comes without a name, by how it begins."""
+    if content.startswith(b"PK"):
+        return ".npz"
+    return ".json" if content.lstrip().startswith(b"{") else ".csv"
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Read a whole file of at most `LARGEST_FILE` bytes."""
+    """Read a whole file of at most `LARGEST_FILE` bytes; `-` is standard input."""
     try:
-        with Path(path).open("rb") as stream:
+        with nullcontext(standard_input()) if is_standard(path) else Path(path).open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be read: {reason_of(cause)}") from None

@@ -19,6 +19,7 @@ from pmlopt.arrays import (
     Positions,
     few,
     float_array,
+    label_array,
     labels_of,
     subset_of,
 )
@@ -26,6 +27,9 @@ from pmlopt.display import matrix_html, number, pandas, table_latex
 from pmlopt.drawing import heat_map
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.sampling.categorical import RowSampler
+from pmlopt.sampling.random_bits import Seed, random_bits
+from pmlopt.tables.columns import listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -189,26 +193,35 @@ class Mechanism:
         groups = [group for block in blocks for group in _similar(shapes, np.sort(block), rtol)]
         return sorted([int(occurring[y]) for y in group] for group in groups)
 
-    def sample(self, values: Iterable[Label], seed: int | np.random.Generator | None = None) -> list[Label]:
-        """One random output for each value, drawn independently from its row.
+    def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
+        """One random output for each value, drawn independently from its row, and exactly.
+
+        Bits are compared with the sums of the matrix as whole numbers (`pmlopt.sampling.categorical`), so
+        that each output has its probability in the row, over the row's sum, and not nearly.
 
         Args:
-            values: labels of inputs.
-            seed: a seed or a numpy Generator; the same seed gives the same outputs.
+            values: labels of inputs: an array, a series of pandas or Polars, or any iterable.
+            seed: for a result that can be repeated, a seed or a numpy Generator; None draws from the
+                operating system, as a release must.
+
+        Returns:
+            (n,) the labels of the outputs: an array of numbers or truth values where all of them are of one
+            such kind, else of Python objects.
+
+        Raises:
+            MechanismError: a value is not an input.
 
         Examples:
             >>> Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(["b", "a"], seed=1)
-            ['B', 'A']
+            array(['B', 'A'], dtype=object)
+            >>> Mechanism(np.eye(2), ["a", "b"]).sample(["b", "a", "b"])
+            array([1, 0, 1])
         """
-        rows = letters_at(self.inputs, values).tolist()
-        uniform = generator(seed).random(len(rows))
-        cumulative = np.cumsum(self.matrix, axis=1)
-        # the last output that can occur takes what rounding leaves of the row
-        last = self.matrix.shape[1] - 1 - np.argmax(self.matrix[:, ::-1] > 0, axis=1)
-        return [
-            self.outputs[min(int(np.searchsorted(cumulative[x], u, side="right")), int(last[x]))]
-            for x, u in zip(rows, uniform, strict=True)
-        ]
+        used, rows = np.unique(letters_at(self.inputs, values), return_inverse=True)
+        if not len(rows):
+            return label_array(self.outputs)[:0]
+        drawn = RowSampler(self.matrix[used]).draw(rows, random_bits(seed))
+        return label_array(self.outputs)[drawn]
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Write the mechanism to `path`, whole or not at all; the ending chooses the format.
@@ -242,22 +255,14 @@ class Mechanism:
 def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
     """Find the row of each value among the inputs of a mechanism, and raise for one that is none of them."""
     place = {label: i for i, label in enumerate(inputs)}
-    rows = []
-    for value in values:
-        if not isinstance(value, Hashable) or value not in place:
-            raise MechanismError(
-                f"the value {value!r} is not an input of the mechanism, whose inputs are {few(inputs)}"
-            )
-        rows.append(place[value])
-    return np.array(rows, dtype=int)
-
-
-def generator(seed: int | np.random.Generator | None) -> np.random.Generator:
-    """Make a numpy Generator from a seed; None takes the system's entropy."""
+    given = listed(values)
     try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError) as cause:
-        raise MechanismError(f"the seed {seed!r} cannot be used: {cause}") from None
+        return np.fromiter((place[value] for value in given), np.int64, len(given))
+    except (KeyError, TypeError):
+        strange = next(v for v in given if not isinstance(v, Hashable) or v not in place)
+        raise MechanismError(
+            f"the value {strange!r} is not an input of the mechanism, whose inputs are {few(inputs)}"
+        ) from None
 
 
 MechanismLike: TypeAlias = Mechanism | ArrayLike

@@ -25,7 +25,9 @@ from pmlopt.arrays import (
 )
 from pmlopt.display import number, pandas, table_html, table_latex
 from pmlopt.drawing import bars
-from pmlopt.errors import PriorError
+from pmlopt.errors import InputError, PriorError
+from pmlopt.tables.batches import MISSING_LETTER, Missing
+from pmlopt.tables.columns import has_labels, is_missing, listed, with_labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,9 +41,11 @@ class Prior:
     """The distribution P_X of a secret X on N letters, each of positive probability.
 
     Args:
-        probabilities: (N,) positive numbers that sum to one (within 1e-9).
-        labels: N distinct labels of the letters. Where none are given they are `Positions`, the numbers 0,
-            1, ..., N-1, which pair with other labels by position; labels that are given never do.
+        probabilities: (N,) positive numbers that sum to one (within 1e-9); or with labels, a mapping, a
+            pandas Series with its index, or a table of two columns of pandas, Polars or Arrow.
+        labels: N distinct labels of the letters, where the numbers have none. Where none are given they are
+            `Positions`, the numbers 0, 1, ..., N-1, which pair with other labels by position; labels that are
+            given never do.
         samples: the number of observations the probabilities were estimated from, if they were.
 
     Raises:
@@ -67,11 +71,12 @@ class Prior:
 
     def __init__(
         self,
-        probabilities: ArrayLike,
+        probabilities: ArrayLike | Mapping[Label, float],
         labels: Iterable[Label] | None = None,
         samples: int | None = None,
     ) -> None:
-        array = float_array(probabilities, 1, "the probabilities", PriorError)
+        labels, numbers = _with_labels(probabilities, labels)
+        array = float_array(numbers, 1, "the probabilities", PriorError)
         names = labels_of(labels, len(array), "the prior's labels", PriorError)
         _check_letters(names, array)
         total = math.fsum(array)
@@ -112,7 +117,7 @@ class Prior:
 
     @classmethod
     def from_counts(
-        cls, counts: Mapping[Label, int] | Sequence[int], labels: Iterable[Label] | None = None
+        cls, counts: Mapping[Label, int] | ArrayLike, labels: Iterable[Label] | None = None
     ) -> Prior:
         """The empirical distribution of a table of counts, with its sample size.
 
@@ -120,8 +125,10 @@ class Prior:
         sample does not hold for counts to which something was added.
 
         Args:
-            counts: a mapping from label to count, or N counts.
-            labels: N labels, where the counts are not a mapping.
+            counts: a mapping from label to count, a pandas Series with its index, a table of two columns
+                (letter and count, as what `value_counts` of Polars and Arrow returns), or N counts. Of a
+                column of a data file, `pmlopt.tables.column_counts` makes one.
+            labels: N labels, where the counts have none.
 
         Raises:
             PriorError: a count is zero, negative or not a whole number.
@@ -137,22 +144,43 @@ class Prior:
         return cls._from_integers(integers, names, samples=sum(integers))
 
     @classmethod
-    def from_samples(cls, values: Iterable[Label]) -> Prior:
+    def from_samples(cls, values: Iterable[Label], missing: Missing = "refuse") -> Prior:
         """The empirical distribution of observed values; letters in ascending order.
+
+        Args:
+            values: an array, a series of pandas or Polars, or any iterable.
+            missing: what to do with a missing value (None, NaN, NA): `refuse` it, `drop` it, or count it as
+                the `letter` "", the empty text, which comes last.
+
+        Raises:
+            PriorError: a value is missing, and that is refused; or values have no order.
 
         Examples:
             >>> Prior.from_samples(["b", "a", "b", "b"]).probabilities
             array([0.25, 0.75])
+            >>> Prior.from_samples(["b", None, "b", "b"], missing="letter").labels
+            ('b', '')
         """
+        given = listed(values)
+        absent = [place for place, value in enumerate(given) if is_missing(value)]
+        if absent and missing == "refuse":
+            raise PriorError(
+                f"the value at position {absent[0]} is missing: give missing='drop' to leave such values "
+                f"out, or 'letter' to make of them a letter of their own, {MISSING_LETTER!r}"
+            )
         try:
-            table = Counter(v.item() if isinstance(v, np.generic) else v for v in values)
+            present = given if not absent else [value for value in given if not is_missing(value)]
+            table = Counter(present)
             letters: list[Any] = sorted(table)
         except TypeError:
             raise PriorError(
                 "the samples are no letters, or mix kinds that have no order, such as text and numbers: "
                 "convert them to one kind, or count them and use Prior.from_counts"
             ) from None
-        return cls.from_counts({letter: table[letter] for letter in letters})
+        counts: dict[Label, int] = {letter: table[letter] for letter in letters}
+        if absent and missing == "letter":
+            counts[MISSING_LETTER] = counts.pop(MISSING_LETTER, 0) + len(absent)
+        return cls.from_counts(counts)
 
     @classmethod
     def from_weights(cls, weights: Sequence[int], labels: Iterable[Label] | None = None) -> Prior:
@@ -309,28 +337,37 @@ class Prior:
         return Prior._made(self.probabilities[order], subset_of(self.labels, order), self.samples, counts)
 
 
-PriorLike: TypeAlias = Prior | ArrayLike
+PriorLike: TypeAlias = Prior | ArrayLike | Mapping[Label, float]
 
 
 def as_prior(prior: PriorLike) -> Prior:
-    """Return a Prior as it is, and an array of probabilities as a Prior without labels."""
+    """Return a Prior as it is, and probabilities as a Prior: without labels where they have none."""
     return prior if isinstance(prior, Prior) else Prior(prior)
 
 
+def _with_labels(data: Any, labels: Iterable[Label] | None) -> tuple[Iterable[Label] | None, Any]:
+    """The labels and the numbers of what may carry labels itself."""
+    if not has_labels(data):
+        return labels, data
+    try:
+        own, numbers = with_labels(data)
+    except InputError as error:
+        raise PriorError(str(error)) from None
+    if own is not None and labels is not None:
+        raise PriorError("the numbers carry their labels already: leave out `labels`")
+    return labels if own is None else own, numbers
+
+
 def counted(
-    counts: Mapping[Label, int] | Sequence[int], labels: Iterable[Label] | None = None
+    counts: Mapping[Label, int] | ArrayLike, labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """The labels and the whole numbers of a table of counts, which may be 0; `Positions` for a bare list."""
-    if isinstance(counts, Mapping):
-        if labels is not None:
-            raise PriorError("the counts carry their labels already: leave out `labels`")
-        labels, values = tuple(counts.keys()), list(counts.values())
-    elif isinstance(counts, Iterable):
-        values = list(counts)
-    else:
+    labels, numbers = _with_labels(counts, labels)
+    if not isinstance(numbers, Iterable):
         raise PriorError(
             f"the counts are {counts!r}: give a mapping from label to count, or a list of counts"
         )
+    values: list[Any] = list(numbers)
     if not values:
         raise PriorError("there are no counts: a prior needs at least one letter")
     names = labels_of(labels, len(values), "the prior's labels", PriorError)

@@ -16,6 +16,7 @@ from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, few, labe
 from pmlopt.errors import FileFormatError, PriorError
 from pmlopt.labels import labels_from_text
 from pmlopt.prior import Prior
+from pmlopt.tables.columns import column_names, listed
 
 LONGEST_COUNT = 300
 """Digits of a count in a file; floats end at 308."""
@@ -90,7 +91,9 @@ class Secret:
 
         Args:
             counts: a mapping from (value of the secret, letter) to count; or an (S, N) table of counts, of
-                which a data frame keeps its index and its columns as labels.
+                which a pandas frame keeps its index and its columns as labels, and one of Polars or Arrow its
+                first column and the names of the others. Of two columns of a data file,
+                `pmlopt.tables.cross_counts` makes one.
             labels: N labels, where the table has none.
             values: S labels, the same.
             name: of the secret.
@@ -109,10 +112,16 @@ class Secret:
             table = [[counts.get((value, label), 0) for label in labels] for value in values]
         else:
             frame: Any = counts
-            if hasattr(counts, "columns"):  # a data frame
-                labels = list(frame.columns) if labels is None else labels
-                values = list(frame.index) if values is None else values
-            table = np.asarray(counts).tolist()
+            names = column_names(counts)
+            if names is not None and not hasattr(counts, "index"):  # of Polars or Arrow
+                labels = names[1:] if labels is None else labels
+                values = listed(frame[names[0]]) if values is None else values
+                table = [list(row) for row in zip(*(listed(frame[name]) for name in names[1:]), strict=True)]
+            else:
+                if names is not None:
+                    labels = names if labels is None else labels
+                    values = listed(frame.index) if values is None else values
+                table = np.asarray(counts).tolist()
         law = _laws(table)[0]
         if (law != np.floor(law)).any():
             raise PriorError("the joint counts must be whole numbers: give probabilities to Secret(...)")

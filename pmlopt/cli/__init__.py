@@ -1,6 +1,8 @@
 """The command line, `pmlopt` or `python -m pmlopt`."""
 
+from pmlopt.cli import apply as apply
 from pmlopt.cli import commands as commands
+from pmlopt.cli import data as data
 from pmlopt.cli import estimation as estimation
 from pmlopt.cli import histogram as histogram
 from pmlopt.cli import least_leakage as least_leakage

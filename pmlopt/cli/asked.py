@@ -12,8 +12,9 @@ import click
 
 from pmlopt import files
 from pmlopt.arrays import Label
+from pmlopt.cli.data import COLUMN_OPTIONS, ColumnOptions
 from pmlopt.cli.options import PATH, gathered
-from pmlopt.cli.reading import read_counts, read_distance, read_gains, read_prior
+from pmlopt.cli.reading import read_distance, read_gains
 from pmlopt.errors import InputError
 from pmlopt.privacy.by_name import MAY_HAVE, NAMES, WITH
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
     from pmlopt.secret import Secret
+    from pmlopt.tables import Missing
     from pmlopt.uncertainty import JointLaws, PriorSet
 
 
@@ -81,13 +83,29 @@ class Asked:
     radius: float | None = None
     delta: float | None = None
     region: str | None = None
+    column: str | None = None
+    by: str | None = None
+    missing: Missing = "refuse"
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    @property
+    def source(self) -> ColumnOptions:
+        """How the prior is read."""
+        return ColumnOptions(self.delimiter, self.encoding, self.column, self.missing)
 
     @cached_property
     def secret(self) -> Secret | None:
         """The joint law of the secret and the data, where there is one."""
         from pmlopt.secret import Secret
+        from pmlopt.tables import cross_counts
 
-        return None if self.about_file is None else Secret.load(self.about_file)
+        if self.about_file is None:
+            return None
+        if self.by is None or self.column is None:
+            return Secret.load(self.about_file)
+        pairs = cross_counts(self.about_file, self.by, self.column, self.missing, self.source.form)
+        return Secret.from_counts(pairs, name=self.by)
 
     def prior(self) -> Prior:
         """The prior, from a joint law, probabilities or counts: with both of these, the probabilities."""
@@ -95,9 +113,10 @@ class Asked:
         if self.secret is not None:
             return self.secret.prior
         if self.prior_file is not None:
-            return read_prior(self.prior_file)
+            # beside a sample, the column is of the sample
+            return (self.source if self.counts_file is None else ColumnOptions()).prior(self.prior_file)
         assert self.counts_file is not None
-        return read_counts(self.counts_file)
+        return self.source.sample(self.counts_file)
 
     @property
     def files(self) -> list[Path]:
@@ -134,6 +153,8 @@ class Asked:
             raise InputError("--about has the law of the data in it: leave out --prior and --counts")
         if self.prior_file is not None and self.counts_file is not None and self.delta is None:
             raise InputError("--prior and --counts are both given: with --delta the counts are its sample")
+        if (self.by is None) != (self.column is None or self.about_file is None):
+            raise InputError("of data, --about takes --column and --by, the column of the secret: give both")
         self._check_belonging()
         self.around.check()
         if self.robust and self.privacy_name != "pml":
@@ -202,11 +223,16 @@ class Asked:
     def _sample(self, prior: Prior) -> dict[Label, int]:
         """How often each letter was seen, maybe never; in the prior's order where they are the same."""
         assert self.counts_file is not None
-        labels, numbers = files.read_letters(self.counts_file)
-        counts = [int(number) for number in numbers if isinstance(number, int)]
-        if len(counts) < len(numbers) or len(set(labels)) < len(labels):
-            raise InputError(f"{self.counts_file}: give a whole number for each letter, and each letter once")
-        seen = dict(zip(labels, counts, strict=True))
+        if self.column is not None:
+            seen = self.source.counts(self.counts_file, self.column, self.missing)
+        else:
+            labels, numbers = files.read_letters(self.counts_file)
+            counts = [int(number) for number in numbers if isinstance(number, int)]
+            if len(counts) < len(numbers) or len(set(labels)) < len(labels):
+                raise InputError(
+                    f"{self.counts_file}: give a whole number for each letter, and each letter once"
+                )
+            seen = dict(zip(labels, counts, strict=True))
         return {letter: seen[letter] for letter in prior.labels} if set(seen) == set(prior.labels) else seen
 
 
@@ -256,6 +282,8 @@ _ASKED_OPTIONS = (
     ),
     click.option("--slack", type=float, help="Approximate PML only: what may be added to e^epsilon P(E)."),
     click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon."),
+    *COLUMN_OPTIONS,
+    click.option("--by", help="With --about DATA and --column: the column of DATA that holds the secret."),
     *_SET_OPTIONS,
 )  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import click
 from pmlopt import files
 from pmlopt.arrays import Label
 from pmlopt.cli.asked import Asked
+from pmlopt.cli.data import DataOptions, reads_data
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.errors import InputError, MechanismError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @main.command("estimate")
 @click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
 @click.option("--counts", "counts_file", type=PATH, help="CSV with a header and two columns: output, count.")
-@click.option("--data", type=PATH, help="Instead: the CSV file with the released column.")
+@click.option("--data", type=PATH, help="Instead: the data (CSV, Parquet or Arrow) with the released column.")
 @click.option(
     "--column",
     "columns",
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @click.option(
     "--confidence", type=float, default=0.95, show_default=True, help="With which all intervals hold at once."
 )
+@reads_data
 @json_option
 @exits
 def estimate_command(
@@ -56,6 +57,7 @@ def estimate_command(
     method: str,
     intervals: str,
     confidence: float,
+    form: DataOptions,
     as_json: bool,
 ) -> None:
     """Estimate the frequencies of the inputs of MECHANISM from the outputs that it released."""
@@ -69,7 +71,7 @@ def estimate_command(
         counts = _counts(counts_file, mechanism)
     else:
         assert data is not None
-        counts = _columns(data, columns, mechanism)
+        counts = _columns(data, columns, form, mechanism)
     found = estimate(
         mechanism, counts, method, confidence, workload=workload, intervals=intervals  # type: ignore[arg-type]
     )  # fmt: skip
@@ -85,18 +87,13 @@ def _counts(path: Path, mechanism: Mechanism) -> dict[Label, float]:
     return dict(zip(_outputs(path, texts, mechanism), numbers, strict=True))
 
 
-def _columns(path: Path, columns: tuple[str, ...], mechanism: Mechanism) -> dict[Label, float]:
+def _columns(
+    path: Path, columns: tuple[str, ...], form: DataOptions, mechanism: Mechanism
+) -> dict[Label, float]:
     """The counts of the released columns of a file, taken together where there are several."""
-    rows = files.read_rows(path)
-    for column in columns:
-        if rows[0].count(column) != 1:
-            raise InputError(
-                f"{path}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}"
-            )
-    places = [rows[0].index(column) for column in columns]
-    together: list[Label] = [tuple(row[place] for place in places) for row in rows[1:]]
-    seen = Counter(together if len(places) > 1 else [row[places[0]] for row in rows[1:]])
-    return dict(zip(_outputs(path, list(seen), mechanism), seen.values(), strict=True))
+    seen = form.tuple_counts(path, columns, "letter")
+    together: list[Label] = [key if len(columns) > 1 else key[0] for key in seen]
+    return dict(zip(_outputs(path, list(map(_text, together)), mechanism), seen.values(), strict=True))
 
 
 def _text(label: Label) -> Label:

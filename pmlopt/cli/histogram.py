@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pmlopt import files
-from pmlopt.cli.options import PATH, exits, json_option, main
+from pmlopt.cli.data import DataOptions, missing_option, reads_data, warn_of_seed
+from pmlopt.cli.options import PATH, TARGET, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table
 from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.tables import Missing
 
 
 @main.command()
@@ -34,10 +38,10 @@ from pmlopt.errors import InputError
 )
 @click.option("--no-clip", is_flag=True, help="Leave negative counts.")
 @click.option("--no-round", is_flag=True, help="Leave fractions.")
-@click.option("-o", "--output", type=PATH, required=True, help="The CSV file to write: class and count.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), help="For a result that can be repeated; leave out for a release."
-)
+@click.option("-o", "--output", type=TARGET, required=True, help="The CSV file to write: class and count.")
+@click.option("--seed", type=click.IntRange(min=0), help="For tests: whoever knows it knows the noise.")
+@missing_option("letter")
+@reads_data
 @json_option
 @exits
 def histogram(
@@ -51,9 +55,11 @@ def histogram(
     no_round: bool,
     output: Path,
     seed: int | None,
+    missing: Missing,
+    form: DataOptions,
     as_json: bool,
 ) -> None:
-    """Release how often each class occurs in the CSV file DATA, with Laplace noise.
+    """Release how often each class occurs in a column of DATA (CSV, Parquet or Arrow), with Laplace noise.
 
     What it leaks is about any one record, where the number of records and the set of classes are public.
     """
@@ -67,7 +73,8 @@ def histogram(
             "all classes by --classes, or say by --public-classes (not both) that they are public"
         )
     files.check_target(output)
-    counts = _counted(data, column, classes)
+    warn_of_seed(seed)
+    counts = _counted(data, column, classes, missing, form)
     noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=min_mass)
     released = noise.release(list(counts.values()), seed, clip=not no_clip, round_to_whole=not no_round)
     shown = [int(count) if not no_round else float(count) for count in released]
@@ -94,13 +101,11 @@ def _public(public_classes: bool) -> str:
     return "set of classes that occur" if public_classes else "classes given"
 
 
-def _counted(data: Path, column: str, classes: str | None) -> dict[str, int]:
+def _counted(
+    data: Path, column: str, classes: str | None, missing: Missing, form: DataOptions
+) -> dict[str, int]:
     """Count how often each class occurs, in the order given or of the text."""
-    rows = files.read_rows(data)
-    if rows[0].count(column) != 1:
-        raise InputError(f"{data}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")
-    place = rows[0].index(column)
-    found = Counter(row[place] for row in rows[1:])
+    found = {str(label): count for label, count in form.counts(data, column, missing).items()}
     if classes is None:
         return dict(sorted(found.items()))
     names = [name.strip() for name in classes.split(",")]
@@ -109,4 +114,4 @@ def _counted(data: Path, column: str, classes: str | None) -> dict[str, int]:
     others = sorted(set(found) - set(names))
     if others:
         raise InputError(f"{data}: the column {column!r} holds {others[0]!r}, which is none of --classes")
-    return {name: found[name] for name in names}
+    return {name: found.get(name, 0) for name in names}

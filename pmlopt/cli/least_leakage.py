@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pmlopt.cli.asked import AskedSet, over_sets
+from pmlopt.cli.data import ColumnOptions, reads_column
 from pmlopt.cli.options import NOT_SOLVED, PATH, Run, code_of, exits, main, runs
 from pmlopt.cli.printing import echo_json, nats, print_table, status
-from pmlopt.cli.reading import read_linear, read_outputs, read_prior
+from pmlopt.cli.reading import read_linear, read_outputs
 from pmlopt.errors import InputError
 from pmlopt.result import finite
 
@@ -34,6 +35,7 @@ _minimise_option = click.option("--minimise", is_flag=True, help="The CSV matrix
 
 @main.command("least-leakage")
 @_prior_option
+@reads_column
 @_utility_option
 @_minimise_option
 @click.option("--expected", type=float, help="What the expected gain must reach, or the loss not exceed.")
@@ -43,6 +45,7 @@ _minimise_option = click.option("--minimise", is_flag=True, help="The CSV matrix
 @exits
 def least_leakage(
     prior_file: Path,
+    source: ColumnOptions,
     utility_name: str,
     minimise: bool,
     expected: float | None,
@@ -52,7 +55,7 @@ def least_leakage(
 ) -> None:
     """Find the least PML level at which a utility can be promised."""
     run.check([prior_file, Path(utility_name)])
-    prior = read_prior(prior_file)
+    prior = source.prior(prior_file)
     utility, columns = read_linear(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
 
@@ -68,6 +71,7 @@ def least_leakage(
 
 @main.command("worst-case")
 @_prior_option
+@reads_column
 @_utility_option
 @_minimise_option
 @click.option(
@@ -81,6 +85,7 @@ def least_leakage(
 @exits
 def worst_case(
     prior_file: Path,
+    source: ColumnOptions,
     utility_name: str,
     minimise: bool,
     ties: Any,
@@ -96,7 +101,7 @@ def worst_case(
         raise InputError("--threshold and --epsilon both say which rank to keep: give one")
     around.check()
     run.check([prior_file, Path(utility_name)])
-    prior = read_prior(prior_file)
+    prior = source.prior(prior_file)
     over = around.priors(prior, prior)
     utility, columns = read_linear(utility_name, minimise, prior)
     outputs = prior.labels if columns is None else tuple(columns)

@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from pmlopt import files
+from pmlopt.cli.data import ColumnOptions, DataOptions, reads_column, reads_data
 from pmlopt.cli.options import PATH, check_apart, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
-from pmlopt.cli.reading import read_prior
 from pmlopt.errors import InputError
 from pmlopt.result import finite
 
@@ -23,17 +22,20 @@ def ledger() -> None:
 @ledger.command("new")
 @click.argument("ledger_file", metavar="LEDGER", type=PATH)
 @click.option("--prior", "prior_file", type=PATH, required=True, help="CSV: letter, count or probability.")
+@reads_column
 @click.option("--people", type=click.IntRange(min=1), required=True, help="How many people.")
 @click.option("--total", type=float, help="The level in nats that nobody may exceed in all.")
 @exits
-def new_ledger(ledger_file: Path, prior_file: Path, people: int, total: float | None) -> None:
+def new_ledger(
+    ledger_file: Path, prior_file: Path, source: ColumnOptions, people: int, total: float | None
+) -> None:
     """Begin the ledger LEDGER (.npz) for so many people."""
     from pmlopt.releases import Ledger
 
     if ledger_file.exists():
         raise InputError(f"{ledger_file}: is there already: a ledger is not begun again")
     check_apart([ledger_file], [prior_file])
-    Ledger(read_prior(prior_file), people, total).save(ledger_file)
+    Ledger(source.prior(prior_file), people, total).save(ledger_file)
     say(f"{ledger_file}: {people} people, nothing released")
 
 
@@ -43,9 +45,12 @@ def new_ledger(ledger_file: Path, prior_file: Path, people: int, total: float | 
 @click.argument("data", type=PATH)
 @click.option("--column", required=True, help="The column of DATA with what was released, a row a person.")
 @click.option("--who", help="The column of DATA with the numbers of the people, from 0; else all, in order.")
+@reads_data
 @exits
-def record_release(ledger_file: Path, mechanism_file: Path, data: Path, column: str, who: str | None) -> None:
-    """Record in LEDGER what MECHANISM released, a column of the CSV file DATA.
+def record_release(
+    ledger_file: Path, mechanism_file: Path, data: Path, column: str, who: str | None, form: DataOptions
+) -> None:
+    """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
     A release that might break the total is refused, and the file stays as it is.
     """
@@ -53,16 +58,12 @@ def record_release(ledger_file: Path, mechanism_file: Path, data: Path, column: 
     from pmlopt.releases import Ledger
 
     book, mechanism = Ledger.load(ledger_file), Mechanism.load(mechanism_file)
-    rows = files.read_rows(data)
-    for name in [column] if who is None else [column, who]:
-        if rows[0].count(name) != 1:
-            raise InputError(f"{data}: has {rows[0].count(name)} columns named {name!r}; it has {rows[0]}")
-    place = rows[0].index(column)
+    released, *numbers = form.texts(data, [column] if who is None else [column, who])
     as_text = Mechanism(mechanism.matrix, mechanism.inputs, map(str, mechanism.outputs))
-    people = None if who is None else _numbers([row[rows[0].index(who)] for row in rows[1:]], who)
-    book.record(as_text, [row[place] for row in rows[1:]], people)
+    people = None if who is None else _numbers(numbers[0], who)
+    book.record(as_text, released, people)
     book.save(ledger_file)
-    say(f"{len(rows) - 1} outcomes recorded in {ledger_file}: the largest leakage is {nats(book.level)}")
+    say(f"{len(released)} outcomes recorded in {ledger_file}: the largest leakage is {nats(book.level)}")
 
 
 @ledger.command("show")

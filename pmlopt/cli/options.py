@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -17,6 +17,7 @@ import click
 from pmlopt import __version__, files
 from pmlopt.cli.printing import echo_json, print_result, say, status
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
+from pmlopt.whole_files import output_apart
 
 if TYPE_CHECKING:
     from pmlopt.program import Program
@@ -32,7 +33,7 @@ def exits(command: Callable[A, None]) -> Callable[A, None]:
     @wraps(command)
     def run(*args: A.args, **kwargs: A.kwargs) -> None:
         try:
-            with _streams():
+            with _streams(), _printing_apart():
                 command(*args, **kwargs)
         except InputError as error:
             _fail(error, BAD_INPUT)
@@ -67,6 +68,17 @@ def _streams() -> Iterator[None]:
         _forget_output()
         place = error.filename or "the output cannot be written, or the current folder is gone"
         _fail(f"{place}: {files.reason_of(error)}", BAD_INPUT)
+
+
+@contextmanager
+def _printing_apart() -> Iterator[None]:
+    """Print to standard error where a file goes to standard output."""
+    context = click.get_current_context(silent=True)
+    if context is None or not context.meta.get(_PRINTS_APART):
+        yield
+        return
+    with output_apart(sys.stdout), redirect_stdout(sys.stderr):
+        yield
 
 
 def _forget_output() -> None:
@@ -104,6 +116,20 @@ def main() -> None:
 
 
 PATH = click.Path(path_type=Path)
+
+
+class _Target(click.Path):
+    """A file to write; where it is standard output, what is printed goes to standard error."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if ctx is not None and files.is_standard(os.fsdecode(path)):
+            ctx.meta[_PRINTS_APART] = True
+        return path
+
+
+_PRINTS_APART = "pmlopt.prints_apart"
+TARGET = _Target(path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -201,7 +227,12 @@ class Run:
 
 
 _RUN_OPTIONS = (
-    click.option("-o", "--output", type=PATH, help="Write .csv, .json (with the certificate) or .npz."),
+    click.option(
+        "-o",
+        "--output",
+        type=TARGET,
+        help="Write .csv, .json (with the certificate) or .npz; - for JSON to standard output.",
+    ),
     click.option(
         "--solver",
         default="auto",

@@ -15,6 +15,7 @@ from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
     PATH,
+    TARGET,
     check_apart,
     check_distinct,
     check_drawable,
@@ -151,7 +152,9 @@ def record_leakage_command(
 )  # fmt: skip
 @click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Largest gap.")
 @click.option("--time-limit", type=float, help="Seconds for each point.")
-@click.option("-o", "--output", type=PATH, help="Write the mechanism of a single point: .csv, .json or .npz.")
+@click.option(
+    "-o", "--output", type=TARGET, help="Write the mechanism of a single point: .csv, .json or .npz."
+)
 @click.option("--plot", type=PATH, help="Draw leakage over distortion: .png, .pdf or .svg.")
 @json_option
 @exits

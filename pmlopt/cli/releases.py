@@ -11,7 +11,7 @@ import click
 from pmlopt import files
 from pmlopt.arrays import Label, few
 from pmlopt.cli.asked import Asked, asks
-from pmlopt.cli.options import PATH, check_apart, exits, json_option, main
+from pmlopt.cli.options import PATH, TARGET, check_apart, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import aligned
 from pmlopt.errors import InputError
@@ -22,105 +22,6 @@ if TYPE_CHECKING:
 
 
 @main.command()
-@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
-@click.argument("data", type=PATH)
-@click.option("--column", required=True, help="The column of DATA that holds the secret.")
-@click.option("-o", "--output", type=PATH, required=True, help="The CSV file to write.")
-@click.option("--keep", help="The other columns that stay, in clear, with commas between; the rest goes.")
-@click.option("--drop", help="The other columns that go, with commas between, or all.")
-@click.option(
-    "--assess", is_flag=True, help="Print what each column that stays in clear tells of the secret, by DATA."
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), help="For a result that can be repeated; leave out for a release."
-)
-@exits
-def apply(
-    mechanism_file: Path,
-    data: Path,
-    column: str,
-    output: Path,
-    keep: str | None,
-    drop: str | None,
-    assess: bool,
-    seed: int | None,
-) -> None:
-    """Replace a column of the CSV file DATA by the outputs of MECHANISM, row by row.
-
-    Other columns stay in clear, and may tell of the secret what the mechanism does not: say with --keep or
-    --drop which, and see with --assess what they add.
-    """
-    from pmlopt.mechanism import Mechanism
-
-    if files.is_same_file(output, data):
-        raise InputError(f"{output}: is the data itself: write the release to another file")
-    check_apart([output], [mechanism_file])
-    files.check_target(output)
-    mechanism = Mechanism.load(mechanism_file)
-    rows = files.read_rows(data)
-    if rows[0].count(column) != 1:
-        raise InputError(f"{data}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")
-    place = rows[0].index(column)
-    stays = _kept(rows[0], place, keep, drop)
-    as_text = Mechanism(mechanism.matrix, map(str, mechanism.inputs), mechanism.outputs)
-    released = as_text.sample((row[place] for row in rows[1:]), seed)
-    beside = [other for other in stays if other != place]
-    table = _assessed(as_text, rows, place, beside) if assess else []
-    for row, letter in zip(rows[1:], released, strict=True):
-        row[place] = str(letter)
-    files.write_whole(output, files.csv_bytes([[row[other] for other in stays] for row in rows]))
-    say(f"{len(released)} rows written to {output}")
-    if table:
-        print_table(["in clear beside it", "values", "by itself", "with the release"], table)
-    if beside and keep is None and drop is None and not assess:
-        say(
-            f"warning: {few([rows[0][other] for other in beside])} stay in clear, and the level of the "
-            "mechanism does not count what they tell: choose --keep or --drop, and see --assess",
-            err=True,
-        )
-
-
-def _kept(header: Sequence[str], place: int, keep: str | None, drop: str | None) -> list[int]:
-    """The places of the columns that are written."""
-    if keep is not None and drop is not None:
-        raise InputError("--keep and --drop both say which columns stay: give one")
-    others = [other for other in range(len(header)) if other != place]
-    if drop == "all" and "all" not in header:
-        return [place]
-    named = (keep if keep is not None else drop or "").split(",")
-    names = {name.strip() for name in named} - ({""} if keep is None and drop is None else set())
-    for name in names:
-        if name not in [header[other] for other in others]:
-            raise InputError(f"--keep or --drop: {name!r} is no other column of {list(header)}")
-    chosen = {other for other in others if (header[other] in names) == (keep is not None)}
-    return sorted({place, *chosen})
-
-
-def _assessed(
-    mechanism: Mechanism, rows: list[list[str]], place: int, beside: list[int]
-) -> list[tuple[str, str, str, str]]:
-    """The levels about the secret of each column in clear, alone and with the release, by the data."""
-    from pmlopt.mechanism import Mechanism
-    from pmlopt.releases import level_beside, level_in_clear
-    from pmlopt.secret import Secret
-
-    letters = [row[place] for row in rows[1:]]
-    seen = list(dict.fromkeys(letters))
-    inputs = [mechanism.inputs.index(letter) for letter in seen]
-    part = Mechanism(mechanism.matrix[inputs], seen, mechanism.outputs)
-    groups = [[other] for other in beside] + ([beside] if len(beside) > 1 else [])
-    table = []
-    for group in groups:
-        values = [tuple(row[other] for other in group) for row in rows[1:]]
-        joint = Secret.from_samples(values, letters)
-        name = rows[0][group[0]] if len(group) == 1 else "all of them"
-        table.append(
-            (name, str(len(joint.values)), nats(level_in_clear(joint)), nats(level_beside(joint, part)))
-        )
-    return table
-
-
-@main.command()
 @click.argument("mechanism_files", metavar="MECHANISM...", type=PATH, nargs=-1, required=True)
 @asks
 @click.option(
@@ -128,7 +29,7 @@ def _assessed(
     is_flag=True,
     help="One mechanism for each attribute: the prior has a column for each, in this order, then count.",
 )
-@click.option("-o", "--output", type=PATH, help="Write the product mechanism, whose labels are tuples.")
+@click.option("-o", "--output", type=TARGET, help="Write the product mechanism, whose labels are tuples.")
 @json_option
 @exits
 def compose(

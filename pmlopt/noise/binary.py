@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, float_array, nonnegative, probability, real
 from pmlopt.errors import MechanismError, PriorError, PrivacyError
-from pmlopt.mechanism import generator, letters_at
+from pmlopt.mechanism import letters_at
 from pmlopt.noise.letter_masses import LetterMasses
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.sampling.grid_noise import grid_step
+from pmlopt.sampling.random_bits import RandomBits, Seed, random_bits
 from pmlopt.uncertainty.l1_ball import L1Ball
 from pmlopt.uncertainty.prior_set import PriorSet
 
@@ -161,9 +163,14 @@ class BinaryNoise(ABC):
     def log_ratio(self, outcomes: FloatArray) -> FloatArray:
         """The log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
 
+    @property
+    def step(self) -> float:
+        """The step of the grid of the noise: at most the scale over 2^48, and -1 and 1 are on it."""
+        return grid_step(self.scale) if self.scale else 1.0
+
     @abstractmethod
-    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """Independent draws of the noise, (size,)."""
+    def draw(self, bits: RandomBits, size: int) -> FloatArray:
+        """Independent draws of the noise, (size,): exact, on the grid."""
 
     def leakage(self, outcomes: ArrayLike) -> FloatArray:
         """The pointwise maximal leakage of outcomes under the prior itself, in nats.
@@ -180,18 +187,26 @@ class BinaryNoise(ABC):
         far = -np.logaddexp(np.log(same), np.log(other) - apart)
         return np.asarray(np.where(lost < 0.5, near, far))
 
-    def sample(self, values: Iterable[object], seed: int | None = None) -> FloatArray:
+    def sample(self, values: Iterable[object], seed: Seed = None) -> FloatArray:
         """Release each value, one of the prior's labels, as -1 or 1 with noise.
+
+        The noise is drawn from the discrete law on the multiples of `step`, exactly: its low digits tell
+        nothing. The leakage of an outcome on the grid, and with it the level, is that of the density there,
+        and failure probabilities have in them what they can be more on the grid.
 
         Args:
             values: labels.
-            seed: for a result that can be repeated; None draws from the system's entropy, as a release must.
+            seed: for a result that can be repeated; None draws from the operating system, as a release must.
 
         Raises:
             MechanismError: a value is not one of the two labels.
         """
         places = letters_at(self.prior.labels, values)
-        return np.asarray(2.0 * places - 1.0 + self.draw(generator(seed), len(places)))
+        centres = 2.0 * places - 1.0
+        if not self.scale:
+            return np.asarray(centres)
+        # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
+        return np.asarray(centres + self.draw(random_bits(seed), len(places)))
 
 
 def _radius(radius: float) -> float:

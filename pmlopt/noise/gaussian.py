@@ -13,6 +13,8 @@ from pmlopt.noise.binary import BinaryNoise, Promise, check_noise
 from pmlopt.noise.gaussian_failure import FALLS_TO, GaussianFailure
 from pmlopt.prior import PriorLike
 from pmlopt.roots import halved
+from pmlopt.sampling.grid_noise import gaussian_noise
+from pmlopt.sampling.random_bits import RandomBits
 from pmlopt.uncertainty.l1_ball import L1Ball
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.uncertainty.sensitivity import level_bound
@@ -142,8 +144,8 @@ class BinaryGaussian(BinaryNoise):
         with np.errstate(over="ignore"):  # inf is what it is then
             return np.asarray(2 * outcomes / self.scale / self.scale)
 
-    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        return rng.normal(scale=self.scale, size=size) if self.scale else np.zeros(size)
+    def draw(self, bits: RandomBits, size: int) -> FloatArray:
+        return gaussian_noise(self.scale, self.step, size, bits)
 
 
 def plocal_scale(epsilon: float, delta: float) -> float:

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, float_array, real, whole
 from pmlopt.errors import PrivacyError
-from pmlopt.mechanism import generator
 from pmlopt.noise.binary import check_scale
 from pmlopt.noise.laplace import laplace_level, laplace_scale
 from pmlopt.roots import smallest_holding
+from pmlopt.sampling.grid_noise import grid_step, laplace_noise
+from pmlopt.sampling.random_bits import Seed, random_bits
 
 
 @dataclass(frozen=True)
@@ -148,16 +149,20 @@ class LaplaceHistogram:
     def release(
         self,
         counts: ArrayLike,
-        seed: int | np.random.Generator | None = None,
+        seed: Seed = None,
         *,
         clip: bool = True,
         round_to_whole: bool = True,
     ) -> FloatArray:
         """Release the counts with noise; clipping and rounding come after it, and leak nothing more.
 
+        The noise y has the probability `(1 - q) / (1 + q) q^(|y| / g)`, `q = e^(-g / b)`, on the multiples of
+        a fine step g, drawn exactly. Counts are on the grid, so that ratios of probabilities at its outcomes
+        are those of the densities, and the level is `level`: the digits of floating point tell nothing.
+
         Args:
             counts: (k,) or (..., k) whole numbers, of at least 0.
-            seed: for a result that can be repeated; None draws from the system's entropy, as a release must.
+            seed: for a result that can be repeated; None draws from the operating system, as a release must.
             clip: negative counts to 0.
             round_to_whole: to the nearest whole numbers.
 
@@ -175,7 +180,8 @@ class LaplaceHistogram:
         self._check_classes(table.shape)
         noisy = flat.reshape(table.shape)
         if self.scale:
-            noisy = noisy + generator(seed).laplace(scale=self.scale, size=table.shape)
+            noise = laplace_noise(self.scale, grid_step(self.scale), table.size, random_bits(seed))
+            noisy = noisy + noise.reshape(table.shape)
         noisy = np.rint(noisy) if round_to_whole else noisy
         return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
 

@@ -14,6 +14,8 @@ from pmlopt.noise.binary import BinaryNoise, check_noise, check_scale
 from pmlopt.noise.laplace_failure import LaplaceFailure
 from pmlopt.prior import PriorLike
 from pmlopt.roots import smallest_holding
+from pmlopt.sampling.grid_noise import laplace_noise
+from pmlopt.sampling.random_bits import RandomBits
 from pmlopt.uncertainty.prior_set import PriorSet
 
 _LARGEST_SCALE = 1e300
@@ -150,8 +152,8 @@ class BinaryLaplace(BinaryNoise):
         with np.errstate(over="ignore"):  # inf is what it is then
             return np.asarray(2 * np.clip(outcomes, -1.0, 1.0) / self.scale)
 
-    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        return rng.laplace(scale=self.scale, size=size)
+    def draw(self, bits: RandomBits, size: int) -> FloatArray:
+        return laplace_noise(self.scale, self.step, size, bits)
 
 
 def _share(least: float) -> float:

@@ -20,6 +20,7 @@ import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.noise.letter_masses import LetterMasses
+from pmlopt.sampling.grid_noise import FINENESS
 
 ABSOLUTE_SLACK = 1e-11
 """How far above the supremum the reported probability may be."""
@@ -100,15 +101,23 @@ class Failure(ABC):
         return Letters(possible, mass, other, rest, np.where(possible, threshold, 0.0))
 
     def largest(self, masses: LetterMasses, enough: float | None = None) -> float:
-        """The supremum of F over the priors within bounds on both letters, from above.
+        """The supremum of F over the priors within bounds on both letters, from above, on the grid too.
 
-        For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
-        can be rarer, and is above the supremum by 1e-11 at most, and by a share of 1e-6 where that is less,
-        unless a limit of the search ends it; it is an upper bound in any case.
+        It holds for the density and for the discrete law that is drawn from: see `on_grid`.
 
         Args:
             masses: the bounds.
             enough: stop as soon as it is clear whether the answer is above that.
+        """
+        found = self._largest(masses, enough)
+        return on_grid(found, self.scale) if self.scale else found
+
+    def _largest(self, masses: LetterMasses, enough: float | None) -> float:
+        """The supremum of F for the density.
+
+        For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
+        can be rarer, and is above the supremum by 1e-11 at most, and by a share of 1e-6 where that is less,
+        unless a limit of the search ends it; it is an upper bound in any case.
         """
         if self.epsilon == 0:
             return 1.0
@@ -179,6 +188,29 @@ class Failure(ABC):
             min(most, down) if may else 0.0
             for may, (_, most) in ((first, masses.first), (second, masses.second))
         )
+
+
+def on_grid(failure: float, scale: float) -> float:
+    """A bound on F for discrete noise on the grid of `grid_step`, by F of the density.
+
+    On the grid an outcome leaks what it leaks by the density, so only the tails differ. With the step g, at
+    most the scale over 2^48:
+
+    - Laplace: `P(L > c)` is at most `2 / (1 + e^(-g/b)) <= 1 + g/b` times that of the density, for every c;
+    - Gaussian: with s = sigma / g and the normaliser of at least `s sqrt(2 pi)`, the sum over the grid's tail
+      is at most the integral and its first term. That is `(z + 1) / s` of the integral, z standard deviations
+      out (the hazard of the normal law is at most z + 1), and no float is below the tail at z = 39; and it is
+      at most `1 / (s sqrt(2 pi))` in all, for both tails 0.8 / s.
+
+    An outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its step
+    is 2^-53, and as much as 2^-47 of the scale 39 deviations out.
+    """
+    return raised(failure, max(2.0**-FINENESS, 2.0**-50 / scale))
+
+
+def raised(failure: float, coarseness: float) -> float:
+    """What `on_grid` bounds for a grid whose step is that share of the scale, below 1/40."""
+    return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
 
 
 def precision(epsilon: float) -> Context:

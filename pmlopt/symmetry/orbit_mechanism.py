@@ -10,11 +10,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pmlopt.arrays import FloatArray, IntArray, Label
+from pmlopt.arrays import FloatArray, IntArray, Label, label_array
 from pmlopt.errors import FileFormatError, MechanismError
 from pmlopt.files import ending_of, json_bytes, read_bytes, write_whole
-from pmlopt.mechanism import Mechanism, generator
+from pmlopt.mechanism import Mechanism
+from pmlopt.sampling.random_bits import Seed, generator
 from pmlopt.symmetry.prior import PairSpace
 from pmlopt.symmetry.product import length_of, taken
 from pmlopt.symmetry.records import space_from
@@ -131,15 +133,15 @@ class OrbitMechanism(Mechanism):
         ]
         return _joined(parts)
 
-    def sample(self, values: Iterable[Label], seed: int | np.random.Generator | None = None) -> list[Label]:
+    def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
         """One random output for each value, as labels; see `sample_array` for many at once."""
         letters = list(values)
         if not letters:
-            return []
+            return label_array([])
         rng = generator(seed)
         known = self.space.encode(letters)
         drawn = self.space.draw(known, self._places(self.space.letter_orbits(known), rng), rng)
-        return self.space.decode(drawn)
+        return label_array(self.space.decode(drawn))
 
     def sample_counts(self, counts: Any, seed: int | np.random.Generator | None = None) -> IntArray:
         """(k, B) the occurrences of letters in random outputs, for tables of which only those are known.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -62,6 +63,8 @@ class Center:
         """A centre from an array: a prior where no entry is 0."""
         if isinstance(values, Prior | Center):
             return values
+        if isinstance(values, Mapping):
+            return as_prior(values)
         array = float_array(values, 1, "the centre", PrivacyError)
         if not (array == 0).any() or (array < 0).any() or abs(math.fsum(array) - 1) > SUM_TOLERANCE:
             return as_prior(values)  # or its complaint

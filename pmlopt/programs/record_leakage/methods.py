@@ -10,13 +10,13 @@ import numpy as np
 from pmlopt.arrays import FloatArray, whole
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import PrivacyError, ProgramError
-from pmlopt.mechanism import generator
 from pmlopt.programs.kind import Found, Kind, Method
 from pmlopt.programs.record_leakage.alternating import alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.result import Restart, WarmStart, restart_of
+from pmlopt.sampling.random_bits import generator
 
 RecordStart = Mapping[int, FloatArray]
 """Laws (A, T) of (X_i, T) to start from, by record."""

@@ -1,0 +1,159 @@
+"""The command that releases columns of a data file through mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pmlopt import files
+from pmlopt.arrays import few
+from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progress, warn_of_seed
+from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
+from pmlopt.cli.printing import nats, print_table, say
+from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.releases.applying import ColumnRelease
+    from pmlopt.tables import Batch, Table
+
+
+@main.command()
+@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
+@click.argument("data", type=PATH)
+@click.option(
+    "--column", "columns", required=True, multiple=True,
+    help="The column of DATA that holds the secret. Given several times, inputs are tuples of the columns.",
+)  # fmt: skip
+@click.option(
+    "--also", type=(PATH, str), multiple=True, metavar="MECHANISM COLUMN",
+    help="Another mechanism for another column, in the same pass.",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=TARGET, required=True,
+    help="The file to write: .parquet, or else CSV; - for standard output.",
+)  # fmt: skip
+@click.option("--keep", help="The other columns that stay, in clear, with commas between; the rest goes.")
+@click.option("--drop", help="The other columns that go, with commas between, or all.")
+@click.option(
+    "--assess", is_flag=True, help="Print what each column that stays in clear tells of the secret, by DATA."
+)
+@missing_option()
+@click.option("--seed", type=click.IntRange(min=0), help="For tests: whoever knows it knows the draws.")
+@reads_data
+@exits
+def apply(
+    mechanism_file: Path,
+    data: Path,
+    columns: Sequence[str],
+    also: Sequence[tuple[Path, str]],
+    output: Path,
+    keep: str | None,
+    drop: str | None,
+    assess: bool,
+    missing: str,
+    seed: int | None,
+    form: DataOptions,
+) -> None:
+    """Replace columns of DATA (CSV, Parquet or Arrow) by the outputs of MECHANISM, row by row.
+
+    DATA is read and written in batches, and may be of any length. Other columns stay in clear, and may tell
+    of the secret what the mechanism does not: say with --keep or --drop which, and see with --assess what
+    they add. A missing cell is the letter '' (empty text) where the mechanism has it.
+    """
+    from pmlopt.mechanism import Mechanism
+    from pmlopt.releases.applying import ColumnRelease, apply_columns
+
+    if files.is_same_file(output, data):
+        raise InputError(f"{output}: is the data itself: write the release to another file")
+    check_apart([output], [mechanism_file, *(file for file, _ in also)])
+    files.check_target(output)
+    releases = [ColumnRelease(Mechanism.load(mechanism_file), tuple(columns))]
+    releases += [ColumnRelease(Mechanism.load(file), (column,)) for file, column in also]
+    warn_of_seed(seed)
+    with form.open(data) as table, row_progress(table) as progress:
+        beside = _kept(table, releases, keep, drop)
+        assessed = _Assessment(table, releases, beside, missing) if assess else None
+
+        def watch(batch: Batch) -> None:
+            if assessed is not None:
+                assessed.add(batch)
+            progress(batch.size)
+
+        done = apply_columns(
+            table, releases, output, keep=beside, drop_missing=missing == "drop", seed=seed, watch=watch
+        )
+    if done.dropped:
+        say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
+    say(f"{done.rows} rows written to {output}")
+    if assessed is not None and beside:
+        print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
+    if beside and keep is None and drop is None and not assess:
+        say(
+            f"warning: {few(beside)} stay in clear, and the level of the "
+            "mechanism does not count what they tell: choose --keep or --drop, and see --assess",
+            err=True,
+        )
+
+
+def _kept(table: Table, releases: Sequence[ColumnRelease], keep: str | None, drop: str | None) -> list[str]:
+    """The names of the other columns that are written."""
+    from pmlopt.tables import column_place
+
+    if keep is not None and drop is not None:
+        raise InputError("--keep and --drop both say which columns stay: give one")
+    taken = [column_place(table.names, name, table.where) for release in releases for name in release.columns]
+    others = [name for place, name in enumerate(table.names) if place not in taken]
+    if drop == "all" and "all" not in table.names:
+        return []
+    named = (keep if keep is not None else drop or "").split(",")
+    names = {name.strip() for name in named} - ({""} if keep is None and drop is None else set())
+    for name in names:
+        if name not in others:
+            raise InputError(f"--keep or --drop: {name!r} is no other column of {table.names}")
+    return [name for name in others if (name in names) == (keep is not None)]
+
+
+class _Assessment:
+    """What the columns in clear tell of the secret, by the data: counted batch by batch."""
+
+    def __init__(
+        self, table: Table, releases: Sequence[ColumnRelease], beside: Sequence[str], missing: str
+    ) -> None:
+        from pmlopt.tables import column_place
+
+        if len(releases) > 1 or len(releases[0].columns) > 1:
+            raise InputError("--assess is about one column that is released: leave the others out")
+        self._release, self._table, self._missing = releases[0], table, missing
+        self._secret = column_place(table.names, releases[0].columns[0], table.where)
+        self._places = [column_place(table.names, name, table.where) for name in beside]
+        self._groups = [[place] for place in self._places]
+        self._groups += [self._places] if len(self._places) > 1 else []
+        self._counts: list[dict[tuple[Any, ...], int]] = [{} for _ in self._groups]
+
+    def add(self, batch: Batch) -> None:
+        """Count a batch."""
+        from pmlopt.tables.counting import count_in
+
+        missing: Any = "drop" if self._missing == "drop" else "letter"
+        for counts, group in zip(self._counts, self._groups, strict=True):
+            count_in(counts, batch, [*group, self._secret], missing, self._table)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """For each column in clear, and all: its values, and the levels alone and with the release."""
+        from pmlopt.mechanism import Mechanism
+        from pmlopt.releases import level_beside, level_in_clear
+        from pmlopt.secret import Secret
+
+        mechanism, table = self._release.mechanism, []
+        texts = [str(label) for label in mechanism.inputs]
+        for counts, group in zip(self._counts, self._groups, strict=True):
+            joint = Secret.from_counts({(key[:-1], str(key[-1])): count for key, count in counts.items()})
+            letters = [texts.index(str(letter)) for letter in joint.labels]
+            part = Mechanism(mechanism.matrix[letters], joint.labels, mechanism.outputs)
+            name = self._table.names[group[0]] if len(group) == 1 else "all of them"
+            levels = (level_in_clear(joint), level_beside(joint, part))
+            table.append((name, str(len(joint.values)), *map(nats, levels)))
+        return table

@@ -1,0 +1,188 @@
+"""Options of commands that read a data file, and the command that counts what is in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pmlopt import files
+from pmlopt.cli.options import PATH, TARGET, check_apart, exits, gathered, main
+from pmlopt.cli.printing import say
+from pmlopt.cli.reading import read_counts, read_prior
+
+if TYPE_CHECKING:
+    from pmlopt.arrays import Label
+    from pmlopt.prior import Prior
+    from pmlopt.tables import CsvForm, Missing, Table
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How a CSV file of data is written; None where that shall be found."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    @property
+    def form(self) -> CsvForm:
+        """The delimiter and the encoding."""
+        from pmlopt.tables import CsvForm
+
+        return CsvForm(self.delimiter, self.encoding)
+
+    def open(self, path: Path) -> Table:
+        """The table of a data file."""
+        from pmlopt.tables import open_table
+
+        return open_table(path, self.form)
+
+    def counts(self, path: Path, column: str, missing: Missing = "refuse") -> dict[Label, int]:
+        """How often each value occurs in a column of a data file."""
+        return {label: count for (label,), count in self.tuple_counts(path, [column], missing).items()}
+
+    def tuple_counts(
+        self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
+    ) -> dict[tuple[Label, ...], int]:
+        """How often each tuple of values occurs in some columns of a data file."""
+        from pmlopt.tables.counting import tally
+
+        with self.open(path) as table:
+            return tally(table, columns, missing)
+
+    def texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
+        """The cells of some columns of a data file as text, an empty one where one is missing."""
+        from pmlopt.tables import column_place
+
+        with self.open(path) as table:
+            places = [column_place(table.names, column, path) for column in columns]
+            found: list[list[str]] = [[] for _ in places]
+            for batch in table.batches():
+                for texts, place in zip(found, places, strict=True):
+                    values, codes = batch.encoded(place)
+                    shown = ["" if value is None else str(value) for value in values]
+                    texts.extend(shown[code] for code in codes.tolist())
+        return found
+
+
+@dataclass(frozen=True)
+class ColumnOptions(DataOptions):
+    """How a prior is read: from a table of letters, or by counting a column of a data file."""
+
+    column: str | None = None
+    missing: Missing = "refuse"
+
+    def prior(self, path: Path) -> Prior:
+        """The prior of a table of letters, or of a column of a data file."""
+        if self.column is None:
+            return read_prior(path)
+        from pmlopt.prior import Prior
+
+        return Prior.from_counts(self.counts(path, self.column, self.missing))
+
+    def sample(self, path: Path) -> Prior:
+        """The same, with its sample size."""
+        return read_counts(path) if self.column is None else self.prior(path)
+
+
+_FORM_OPTIONS = (
+    click.option("--delimiter", help="Of a CSV data file: one character, or tab; else it is found."),
+    click.option("--encoding", help="Of a CSV data file, such as cp1252; else UTF-8, or as its mark says."),
+)
+
+
+def missing_option(default: str = "refuse") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option that says what becomes of missing cells."""
+    return click.option(
+        "--missing", type=click.Choice(["refuse", "drop", "letter"]), default=default, show_default=True,
+        help="What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text.",
+    )  # fmt: skip
+
+
+COLUMN_OPTIONS = (
+    click.option(
+        "--column",
+        help="The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it.",
+    ),
+    missing_option(),
+    *_FORM_OPTIONS,
+)
+reads_data = gathered("form", DataOptions, _FORM_OPTIONS)
+reads_column = gathered("source", ColumnOptions, COLUMN_OPTIONS)
+
+
+@main.command("count")
+@click.argument("data", type=PATH)
+@click.option("--column", required=True, help="The column of DATA to count.")
+@click.option("--by", help="Another column, such as that of a secret: count the pairs, as a crosstab.")
+@missing_option()
+@click.option(
+    "-o", "--output", type=TARGET, default="-", help="The CSV file to write; standard output if left out."
+)
+@reads_data
+@exits
+def count_command(
+    data: Path, column: str, by: str | None, missing: Any, output: Path, form: DataOptions
+) -> None:
+    """Count how often each value occurs in a column of DATA: CSV, Parquet or Arrow.
+
+    What it writes is a prior for --prior and --counts, or with --by a joint law for --about: a row for each
+    value of that column, and a column for each value of the other.
+    """
+    from pmlopt.tables import cross_counts
+
+    check_apart([output], [data])
+    files.check_target(output)
+    if by is None:
+        found = form.counts(data, column, missing)
+        rows: list[list[Any]] = [[column, "count"], *([label, count] for label, count in found.items())]
+    else:
+        pairs = cross_counts(data, by, column, missing, form.form)
+        letters = list(dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1]))))
+        values = list(dict.fromkeys(value for value, _ in pairs))
+        rows = [
+            [by, *letters],
+            *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
+        ]
+    files.write_whole(output, files.csv_bytes(rows))
+
+
+@contextmanager
+def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
+    """A line on a terminal with rows, rows a second and the time that is left; a function that adds rows."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield lambda rows: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.fields[rows]:,} rows, {task.fields[rate]:,.0f} a second"),
+        BarColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0 if table.done() is not None else None, rows=0, rate=0.0)
+
+        def add(rows: int) -> None:
+            shown = bar.tasks[0]
+            total = shown.fields["rows"] + rows
+            bar.update(
+                task, completed=table.done() or 0.0, rows=total, rate=total / max(shown.elapsed or 0.0, 1e-9)
+            )
+
+        yield add
+
+
+def warn_of_seed(seed: int | None) -> None:
+    """Say that a seed is for tests."""
+    if seed is not None:
+        say(
+            "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only", err=True
+        )

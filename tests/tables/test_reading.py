@@ -1,0 +1,182 @@
+"""Reading data files: the forms of CSV, Parquet and Arrow, and frames; both ways to read CSV agree."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tables.tables_of_any_kind import WAYS, cells_of, csv_bytes, opened, write_table
+
+from pmlopt.errors import FileFormatError, InputError, MissingExtraError
+from pmlopt.tables import CsvForm, open_table
+from pmlopt.tables.arrow import ArrowBatch
+from pmlopt.tables.batches import RowBatch
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
+NASTY = st.sampled_from(
+    ["", " ", "a", "1", "0.5", '"', '""', ",", ";", "\n", "\r", "\r\n", "a\rb", "\ufeff", "NA", "null", "é"]
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), delimiter=st.sampled_from(",;\t|"))
+def test_every_cell_is_read_as_it_was_written(
+    tmp_path: Path, way: str, end: str, data: st.DataObject, delimiter: str
+) -> None:
+    width = data.draw(st.integers(1, 3))
+    row = st.lists(st.one_of(CELLS, NASTY), min_size=width, max_size=width)
+    body = data.draw(st.lists(row, min_size=1, max_size=5))
+    names = [f"n{place}" for place in range(width)]
+    path = tmp_path / "data.csv"
+    path.write_bytes(csv_bytes([names, *body], delimiter, end))
+    table = opened(path, way, CsvForm(delimiter))
+    assert table.names == names
+    assert cells_of(table) == [[cell or None for cell in row] for row in body]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.sampled_from('a1,"\n\r;é '), max_size=25))
+def test_both_ways_agree_on_whatever_text(tmp_path: Path, text: str) -> None:
+    """What the one refuses the other refuses, and else both read the same."""
+    path = tmp_path / "data.csv"
+    path.write_bytes(text.encode())
+    found: list[Any] = []
+    for way in WAYS:
+        try:
+            table = opened(path, way)
+            found.append((table.names, cells_of(table)))
+        except FileFormatError:
+            found.append(None)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252", "latin-1"])
+def test_encodings_are_found_or_said(tmp_path: Path, way: str, encoding: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes("größe;ort\n1;Zürich\n2;Köln\n".encode(encoding))
+    if encoding in ("cp1252", "latin-1"):
+        with pytest.raises(FileFormatError, match="--encoding"):
+            opened(path, way)
+    form = CsvForm(None, encoding if encoding in ("cp1252", "latin-1") else None)
+    table = opened(path, way, form)
+    assert table.names == ["größe", "ort"]
+    assert cells_of(table) == [["1", "Zürich"], ["2", "Köln"]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_bytes_of_another_encoding_past_the_head_are_refused(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"a,b\n" + b"x,yyyyyyyyyyyy\n" * 100_000 + b"\xff,y\n")
+    table = opened(path, way)
+    with pytest.raises(FileFormatError, match="UTF-8"):
+        cells_of(table)
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [("a,b\n1,2\n", ","), ("a;b\n1,5;2\n", ";"), ("a\tb\n1\t2\n", "\t"), ("a|b\n1|2\n", "|"),
+     ("a\n1;2\n", ","),      ('"a,b";c\n1;2\n', ";"), ("a,b\n1\n", ",")],
+)  # fmt: skip
+def test_delimiters_are_found(text: str, delimiter: str) -> None:
+    assert CsvForm().found(text.encode(), "data.csv").delimiter == delimiter
+
+
+def test_two_delimiters_that_would_do_are_asked_about() -> None:
+    with pytest.raises(FileFormatError, match=r"commas and semicolons.*--delimiter"):
+        CsvForm().found(b"a;b,c\n1;2,3\n", "data.csv")
+    assert CsvForm("tab").delimiter == "\t"
+    for bad in ("", ";;", '"', "\n", "é"):
+        with pytest.raises(InputError, match="delimiter"):
+            CsvForm(bad)
+    with pytest.raises(InputError, match="encoding"):
+        CsvForm(None, "no-such")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "0 row"),
+        ("\n\n", "0 row"),
+        ("a,b\n", "1 row"),
+        ("a,b\n1,2\n3\n", "row 3 has 1 cells and the header 2"),
+        ("a,b\n1,2\n3,4,5\n", "row 3 has 3 cells"),
+        ('a,b\n1,2\n3,"4\n', "row 3"),
+        ('a,b\n1,"2"x\n', "row 2"),
+    ],
+)
+def test_files_that_are_no_table_are_told_with_the_row(
+    tmp_path: Path, way: str, text: str, message: str
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=message):
+        cells_of(opened(path, way))
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+def test_typed_files_keep_types_and_missing_cells(tmp_path: Path, ending: str) -> None:
+    columns: dict[str, list[Any]] = {
+        "text": ["a", None, ""], "whole": [1, None, 3], "real": [0.5, float("nan"), None],
+        "truth": [True, False, None],
+    }  # fmt: skip
+    path = tmp_path / f"data{ending}"
+    write_table(path, columns)
+    table = open_table(path)
+    assert table.names == list(columns)
+    rows = cells_of(table)
+    assert rows == [["a", 1, 0.5, True], [None, None, None, False], ["", 3, None, None]]
+    (tmp_path / "cut.parquet").write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(FileFormatError, match="is not a whole"):
+        open_table(tmp_path / "cut.parquet")
+
+
+def test_parquet_needs_its_extra_and_csv_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_table(tmp_path / "data.parquet", {"a": [1]})
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "pmlopt.tables.arrow", raising=False)
+    monkeypatch.delattr("pmlopt.tables.arrow", raising=False)
+    with pytest.raises(MissingExtraError, match=r"pmlopt\[parquet\]"):
+        open_table(tmp_path / "data.parquet")
+    assert cells_of(open_table(tmp_path / "data.csv")) == [["1", "2"]]
+
+
+def test_frames_of_every_library_are_tables() -> None:
+    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    columns = {"a": ["x", "y", None], "b": [1, 2, 3]}
+    frames = [
+        columns,
+        pandas.DataFrame(columns, index=[9, 8, 7]),
+        polars.DataFrame(columns),
+        pyarrow.table(columns),
+    ]
+    for frame in frames:
+        assert cells_of(open_table(frame)) == [["x", 1], ["y", 2], [None, 3]]
+    with pytest.raises(InputError, match="no table"):
+        open_table(3)
+    with pytest.raises(InputError, match="more than one column"):
+        open_table(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_batches_know_their_rows(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a\n" + "".join(f"{row}\n" for row in range(2, 80_002)))
+    for way, kind in zip(WAYS, (RowBatch, ArrowBatch), strict=True):
+        with opened(path, way) as table:
+            seen = 2
+            for batch in table.batches():
+                assert isinstance(batch, kind)
+                assert batch.first == seen
+                values, codes = batch.encoded(0)
+                assert values[codes[0]] == str(seen)
+                seen += batch.size
+            assert seen == 80_002
+            assert table.done() == 1.0
