@@ -10,6 +10,9 @@ from pmlopt.arrays import BoolArray, FloatArray
 
 Family = dict[str, FloatArray]
 
+BELOW_ONE = float(np.nextafter(1.0, 0.0))
+"""The length of a step that ends on the boundary: whole steps end inside."""
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -96,4 +99,4 @@ def _along(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
 
 def _ratio(step: FloatArray, at: FloatArray) -> float:
     least = float((step / at).min())
-    return 1.0 if least >= -1 else -1 / least
+    return 1.0 if least > -1 else min(-1 / least, BELOW_ONE)

@@ -102,7 +102,13 @@ class Ends:
         if upper < self.upper:
             self.upper, self.proof = upper, proof
 
-    def close(self, ask: Ask, enough: float, deadline: float, first: float = math.inf) -> str:
+    def decides(self, share: float) -> bool:
+        """Whether a mechanism reaches this share, or it is proved that none does."""
+        return self.reached >= share or self.upper < share
+
+    def close(
+        self, ask: Ask, enough: float, deadline: float, first: float = math.inf, asked_for: float = 0.0
+    ) -> str:
         """Ask programs until the ends are near enough, or a limit is reached; returns how it ended.
 
         The first is asked at the proved end, each later one by a hair above the root of the last tangent, as
@@ -115,11 +121,14 @@ class Ends:
             enough: the gap, in nats.
             deadline: of `time.perf_counter`.
             first: the share to ask at first; left out, the proved end.
+            asked_for: a share; where there is one, it ends when that is decided.
         """
         stalled = slow = failures = 0
         last: tuple[float, Asked] | None = None
         hair, root = HAIR, first
         while self.gap > max(enough, 2 * hair if stalled else 0.0):
+            if asked_for > 0 and self.decides(asked_for):
+                return MET
             if stalled >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
                 return STALLED
             left = seconds_until(deadline)
@@ -233,6 +242,18 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
 def invert(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
     """The same by the interior point method, for a floor on the expectation alone or for pairs alone."""
     return _searched(program, start, options, _inverted)
+
+
+def decide(level: float, program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
+    """Whether pairs alone can be had within a level, by the interior point method: which end is beyond it."""
+    share = math.exp(-level)
+
+    def close(ends: Ends, enough: float, deadline: float) -> tuple[str, int]:
+        masses = MassWithin(ends.program)
+        ending = ends.close(masses.ask, MASS_SEARCH_SHARE * enough, deadline, share, share)
+        return ending, masses.iterations
+
+    return _searched(program, start, options, close)
 
 
 def _searched(program: LeastLeakage, start: FloatArray | None, options: Options, close: Closing) -> Found:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.kind import Found, Kind, Method, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS
-from pmlopt.programs.least_leakage.methods import LeastLeakageKind, LevelSearch
+from pmlopt.programs.least_leakage.level_search import decide
+from pmlopt.programs.least_leakage.methods import SMALL_MASKS, LeastLeakageKind, LevelSearch
+from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate, keeps
 from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.result import WarmStart, restart_of
@@ -23,22 +26,32 @@ from pmlopt.result import WarmStart, restart_of
 
 @dataclass
 class _Tried:
-    """The thresholds tried so far, each with its least leakage."""
+    """The thresholds tried so far."""
 
     program: BestWorstCase
     options: Options
-    found: dict[int, Found[LevelCertificate]] = field(default_factory=dict)
+    found: list[Found[LevelCertificate]] = field(default_factory=list)
+    thresholds: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._deadline = self.options.deadline(time.perf_counter())
 
     def at(self, threshold: int) -> LevelCertificate:
-        """The least leakage at a threshold."""
+        """The least leakage at a threshold; of a large table, as much of it as decides about epsilon."""
+        self.thresholds.add(threshold)
         least = self.program.at(threshold)
-        start = LeastLeakageKind().start(least, None)
+        if self.program.order.size > SMALL_MASKS and self.program.over is None:
+            level = self._run(least, LevelSearch(search=partial(decide, self.program.epsilon)))
+            if keeps(level, self.program.epsilon) or level.bound > self.program.epsilon:
+                return level
+        return self._run(least, LevelSearch())
+
+    def _run(self, least: LeastLeakage, method: LevelSearch) -> LevelCertificate:
+        """What a method makes of a threshold, in the time that is left."""
         left = seconds_until(self._deadline, least=1e-3)
-        self.found[threshold] = LevelSearch().run(least, Options(left, least.tolerance), start)
-        return self.found[threshold].certificate
+        start = LeastLeakageKind().start(least, None)
+        self.found.append(method.run(least, Options(left, least.tolerance), start))
+        return self.found[-1].certificate
 
     @property
     def late(self) -> bool:
@@ -76,12 +89,12 @@ class ThresholdSearch(Method[BestWorstCase, None, ThresholdCertificate]):
             else:
                 high = middle
         certificate = _certificate(program, low, ruled_out - 1, kept, beyond)
-        searches = tried.found.values()
+        searches = tried.found
         return Found(
             certificate=certificate,
             finished=finished,
-            message=f"{len(tried.found)} thresholds tried",
-            detail=f"{len(tried.found)} thresholds tried",
+            message=f"{len(tried.thresholds)} thresholds tried",
+            detail=f"{len(tried.thresholds)} thresholds tried",
             iterations=sum(found.iterations or 0 for found in searches),
             compile_seconds=math.fsum(found.compile_seconds for found in searches),
             solve_seconds=math.fsum(found.solve_seconds for found in searches),

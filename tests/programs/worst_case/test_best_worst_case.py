@@ -112,6 +112,24 @@ def test_the_curve_is_every_single_solve(seed: int) -> None:
             assert beyond == math.inf
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_deciding_a_threshold_is_as_good_as_its_least_leakage(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As large tables are searched: by the interior point, at each threshold no further than epsilon."""
+    rng = np.random.default_rng([914, seed])
+    n, m = (int(count) for count in rng.integers(5, 16, 2))
+    order = utility_order(rng.random((n, m)))
+    program = best_worst_case(Prior(random_prior(rng, n)), order, float(rng.uniform(0.1, 1.5)))
+    expected = solve(program)
+    monkeypatch.setattr("pmlopt.programs.worst_case.methods.SMALL_MASKS", 0)
+    found = solve(program)
+    assert (found.status, found.value, found.bound) == (Status.OPTIMAL, expected.value, expected.bound)
+    assert found.level <= program.epsilon
+    assert found.certificate.verify()
+    assert (order[found.mechanism.matrix > 0] >= found.value).all()
+
+
 def test_a_sweep_over_thresholds_is_the_chain() -> None:
     prior = [0.6, 0.2, 0.2]
     table = sweep(partial(worst_case_utility, prior, EXAMPLE), {"threshold": [3, 1]})
