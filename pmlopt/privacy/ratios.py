@@ -87,15 +87,30 @@ class Ratios:
         return log_product_ratios(*self.differences, matrix)
 
     def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold."""
+        """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold.
+
+        In floats the unit is what a constant column leaves: in a pair of 50 nats that is e^48 times as much
+        as in one of 2, and the share of a constant that mends one would be taken for that of the other.
+        """
         if not len(self.exponents):
             return 0 * matrix.max(axis=0)
-        sides, scales = self.sides(matrix), np.append(np.ones(self.size, dtype=int), self.scales)
+        over = self._violations(matrix, power)
+        if matrix.dtype != object:
+            room = -self._violations(np.ones((self.size, 1)), power)
+            over = over / np.where(room > 0, room, 1.0)
+        return over.max(axis=0)
+
+    def _violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """(K, M) the numerators less e^exponent times the denominators, each pair times a positive number."""
+        # left to itself numpy puts whole numbers from 2^63 to 2^64 beside smaller ones into floats
+        kind = object if matrix.dtype == object else float
+        sides = self.sides(matrix)
+        scales = np.append(np.ones(self.size, dtype=kind), np.asarray(self.scales).astype(kind))
         factors = [power(exponent) for exponent in self.exponents.tolist()]
-        upper = np.array([f.numerator if isinstance(f, Fraction) else f for f in factors])
-        lower = np.array([f.denominator if isinstance(f, Fraction) else 1 for f in factors])
+        upper = np.array([f.numerator if isinstance(f, Fraction) else f for f in factors], dtype=kind)
+        lower = np.array([f.denominator if isinstance(f, Fraction) else 1 for f in factors], dtype=kind)
         above = sides[self.above] * (scales[self.below] * lower)[:, None]
-        return (above - sides[self.below] * (scales[self.above] * upper)[:, None]).max(axis=0)
+        return above - sides[self.below] * (scales[self.above] * upper)[:, None]
 
     @cached_property
     def differences(self) -> tuple[Any, Any]:
@@ -287,7 +302,7 @@ def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> R
     return Ratios(
         size=n,
         rows=np.array([weights]),
-        scales=np.array([weights.sum()]),
+        scales=np.array([weights.sum()], dtype=weights.dtype),
         above=mean if reverse else letters,
         below=letters if reverse else mean,
         exponents=np.minimum(np.broadcast_to(exponents, n), LARGEST_RATIO_EXPONENT),

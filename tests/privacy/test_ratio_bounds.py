@@ -33,6 +33,8 @@ from pmlopt import (
     solve,
 )
 from pmlopt.errors import PrivacyError
+from pmlopt.exact.rationals import integers, power_below
+from pmlopt.exact.repair import repair
 from pmlopt.privacy import Requirement
 from pmlopt.testing import check_requirement
 from pmlopt.utility import absolute, hamming
@@ -311,3 +313,26 @@ def test_on_a_long_line_the_closed_form_is_proved_without_a_solver() -> None:
     assert result.solver == "closed-form"
     assert result.gap <= 1e-9
     assert result.certificate.verify()
+
+
+def test_whole_numbers_between_2_to_the_63_and_64_stay_whole() -> None:
+    """Their sum is no signed integer of 64 bits, and numpy put it into a float beside ones."""
+    prior = Prior([math.nextafter(2.0**-11, 0.0), 0.5, 0.5 - 2.0**-11])  # multiples of 2^-64
+    weights = np.array(prior.weights, dtype=object)
+    assert 2**63 <= weights.sum() < 2**64
+    shares = [Fraction(int(weight), int(weights.sum())) for weight in weights]
+    mean = (shares[1] / 2 + shares[2] / 4) / (1 - shares[0])  # what letter 0, of 0 nats, must have
+    requirement = PML([0.0, 20.0, 20.0])
+    for near in (float(mean), math.nextafter(float(mean), 0.0), math.nextafter(float(mean), 1.0)):
+        assert Fraction(near) != mean
+        matrix = np.array([[near, 1 - near], [0.5, 0.5], [0.25, 0.75]])
+        assert max(requirement.excess(weights, integers(matrix), power_below)) > 0
+
+
+def test_steps_of_many_nats_are_mended_by_next_to_nothing_beside_small_ones() -> None:
+    """What a constant adds to a pair of 50 nats is e^48 times as much as what it adds to one of 2."""
+    places = np.array([0, 2.5, 2.6, 3.6, 3.7, 6.2])
+    requirement = MetricPrivacy(20.0, np.abs(places[:, None] - places))
+    fixed = repair(Prior.uniform(6), requirement, np.array([[0.0, 1.0]] * 5 + [[1.0, 0.0]]))
+    assert fixed.theta < 1e-14
+    assert requirement.holds(Prior.uniform(6), fixed.matrix)
