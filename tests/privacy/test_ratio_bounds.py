@@ -133,7 +133,7 @@ class TestEqualities:
 
 class TestMetric:
     @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-    @pytest.mark.parametrize("letters", [10, 30])
+    @pytest.mark.parametrize("letters", [10, 30, 100])
     def test_on_a_line_it_is_the_geometric_mechanism(self, letters: int, epsilon: float) -> None:
         for p in (np.full(letters, 1 / letters), random_prior(np.random.default_rng(1), letters, 3.0)):
             result = solve(design(p, MetricPrivacy(epsilon, steps), ExpectedLoss(absolute)))
