@@ -51,6 +51,7 @@ LAYERS = (
     "isolation",
     "solving",
     "sweeps",
+    "adapters",
     "instances",
     "bench",
     "cli",

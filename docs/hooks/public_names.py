@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pmlopt"
 
 TOPICS: dict[str, tuple[str, ...]] = {
-    "Priors and mechanisms": ("prior", "secret", "mechanism", "continuous", "symmetry"),
+    "Priors and mechanisms": ("prior", "secret", "continuous", "grids", "mechanism", "symmetry"),
     "Measures": ("measures",),
     "Requirements": ("privacy",),
     "Sets of priors": ("uncertainty",),
@@ -22,6 +22,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "Solving": ("solving", "result", "sweeps"),
     "Estimates and releases": ("estimation", "releases"),
     "Closed forms and noise": ("closed_forms", "noise"),
+    "Where people work": ("adapters.transformer", "adapters.expressions", "adapters.measurements"),
     "Problem files, plots, tests, errors": ("instances", "plots", "testing", "errors"),
     "More": (),
 }
@@ -147,12 +148,13 @@ def modules() -> tuple[Module, ...]:
             public.setdefault(origin.get(name, f"pmlopt.{part}"), set()).add(name)
     found = []
     for dotted, names in public.items():
-        part = dotted.split(".")[1]
+        inside = dotted.removeprefix("pmlopt.")
+        topic = topic_of.get(inside) or topic_of.get(inside.split(".")[0], "More")
         file = file_of(dotted)
         ordered = tuple(name for name in defined(file) if name in names)
         about = (ast.get_docstring(tree(file)) or "").split("\n\n")[0].replace("\n", " ")
         if ordered:
-            found.append(Module(dotted, topic_of.get(part, "More"), ordered, about))
+            found.append(Module(dotted, topic, ordered, about))
     return tuple(sorted(found, key=lambda module: (list(TOPICS).index(module.topic), module.path)))
 
 

@@ -7,6 +7,7 @@ from pmlopt.privacy.ldp import LDP
 from pmlopt.privacy.lip import LIP
 from pmlopt.privacy.maximal_leakage import MaximalLeakage
 from pmlopt.privacy.metric_privacy import MetricPrivacy
+from pmlopt.privacy.parameters import parametric_constraints
 from pmlopt.privacy.pml import PML
 from pmlopt.privacy.ratio_bound import RatioBound
 from pmlopt.privacy.requirement import Conjunction, Declared, Requirement
@@ -25,5 +26,6 @@ __all__ = [
     "Pufferfish",
     "RatioBound",
     "Requirement",
+    "parametric_constraints",
     "requirement_named",
 ]

@@ -69,7 +69,7 @@ class ApproximatePML(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
 
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         import cvxpy as cp
 
         over = cp.Variable(mechanism.shape, nonneg=True, name="excess")

@@ -60,7 +60,7 @@ class LDP(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return {"ldp": ldp_level(mechanism)}
 
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         import cvxpy as cp
 
         # column minima m: m <= P <= e^eps m, 2 N M rows instead of N (N-1) M

@@ -65,7 +65,7 @@ class LIP(Requirement):
         lower, upper = lip_levels(prior, mechanism)
         return {"lip_lower": lower, "lip_upper": upper}
 
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         rows = np.ones((prior.size, 1)) @ law
         return Declared(
             {

@@ -52,7 +52,7 @@ class MaximalLeakage(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return {"maximal_leakage": maximal_leakage(mechanism)}
 
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         import cvxpy as cp
 
         peak = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="column_maximum")

@@ -77,6 +77,11 @@ class PML(Requirement):
         about: Secret | None = None,
     ) -> Any:
         """The requirement of the form that is asked for: a `PML` where it is one epsilon, about the data."""
+        if hasattr(epsilon, "is_dcp"):
+            raise PrivacyError(
+                f"epsilon is {epsilon!r:.60}, of cvxpy: give a number, or take "
+                "privacy.parametric_constraints, on a matrix of your own"
+            )
         if np.ndim(epsilon) > 0 and (over is not None or about is not None):
             raise PrivacyError("budgets for letters, `over` and `about` are forms of PML: give one of them")
         if isinstance(over, JointLaws) != (over is not None and about is not None):
@@ -127,7 +132,7 @@ class PML(Requirement):
         level = leakage_level(p, m) if priors is None else float(pointwise_capacity(priors, m).max())
         return {"pml": level}
 
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         import cvxpy as cp
 
         ones, priors = np.ones((prior.size, 1)), self.priors(prior)

@@ -61,7 +61,7 @@ class RatioRequirement(Requirement):
         ratios = own.ratios(p.pmf)
         return own.measured(ratios.log_ratios(m.matrix[:, m.support]), ratios)
 
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         self.check(prior)
         return Declared(*self.ratios(prior.pmf).declare(mechanism, below))
 

@@ -13,7 +13,7 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.structured.block import Block
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import MechanismLike
-from pmlopt.prior import Prior, PriorLike
+from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.privacy.ratio_blocks import block_of
 from pmlopt.privacy.ratios import Ratios, together
 from pmlopt.symmetry.pair_orbits import Cells
@@ -35,7 +35,7 @@ class Declared:
 class Requirement(ABC):
     """A convex bound on the leakage of a mechanism, satisfied by every constant mechanism.
 
-    The number and the constraint are twins: `holds` is true iff the matrix satisfies `constraints`.
+    The number and the constraint are twins: `holds` is true iff the matrix satisfies `declare`.
     Beside them stand the two things a proof needs: `excess`, the bound in arithmetic of any kind,
     and `relaxation`, the support function that turns multipliers into a bound on the utility.
     """
@@ -71,12 +71,45 @@ class Requirement(ABC):
         """The levels of a mechanism in nats, under the same names as `limits`."""
 
     @abstractmethod
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         """The requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+
+    def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
+        """The requirement on a matrix of cvxpy variables in a problem of your own.
+
+        That entries are at least 0 and rows sum to one is yours to say. The law of the output is a variable
+        that comes with them, so that the constraints stay sparse; `certify` repairs what a solver returns.
+
+        Args:
+            prior: N letters.
+            mechanism: (N, M), affine in your variables.
+
+        Raises:
+            PrivacyError: the matrix has another number of rows, or is not affine.
+
+        Examples:
+            >>> import cvxpy as cp
+            >>> from pmlopt import PML
+            >>> P = cp.Variable((2, 2), nonneg=True)
+            >>> rules = [cp.sum(P, axis=1) == 1, *PML(0.2).constraints([0.5, 0.5], P)]
+            >>> round(float(cp.Problem(cp.Maximize(cp.trace(P) / 2), rules).solve(solver="HIGHS")), 6)
+            0.610701
+        """
+        import cvxpy as cp
+
+        known = as_prior(prior)
+        if mechanism.ndim != 2 or mechanism.shape[0] != known.size or not mechanism.is_affine():
+            raise PrivacyError(
+                f"the mechanism is {mechanism!r:.80} of shape {mechanism.shape}: give an affine expression "
+                f"with a row for each of {known.size} letters"
+            )
+        law = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="output_law")
+        declared = self.for_prior(known).declare(known, mechanism, law)
+        return [known.pmf[None, :] @ mechanism == law, *declared.constraints.values()]
 
     @abstractmethod
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """The values that the variables brought by `constraints` take at a given matrix."""
+        """The values that the variables brought by `declare` take at a given matrix."""
 
     def on_cells(self, cells: Cells) -> Requirement:
         """The bound on a column that is constant on the cells of its output, as one on their values.
@@ -216,8 +249,8 @@ class Conjunction(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return {name: level for part in self.parts for name, level in part.levels(prior, mechanism).items()}
 
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
-        declared = [part.constraints(prior, mechanism, law) for part in self.parts]
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        declared = [part.declare(prior, mechanism, law) for part in self.parts]
         return Declared(
             {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.constraints.items()},
             {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.variables.items()},

@@ -68,7 +68,7 @@ class RobustSecretPML(Requirement):
         largest = float(self.over.ratios(m.matrix[:, m.support]).max())
         return dict.fromkeys(self.limits, math.log(largest))
 
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         import cvxpy as cp
 
         self.nominal.check(prior)

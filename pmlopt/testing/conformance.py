@@ -323,7 +323,7 @@ def _violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> fl
     """The largest violation of the constraints on variables that hold a matrix."""
     mechanism = cp.Variable(matrix.shape, nonneg=True)
     law = cp.Variable((1, matrix.shape[1]), nonneg=True)
-    declared = requirement.constraints(prior, mechanism, law)
+    declared = requirement.declare(prior, mechanism, law)
     mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
     for name, value in requirement.auxiliary(prior, matrix).items():
         declared.variables[name].value = value

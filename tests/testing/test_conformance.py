@@ -91,13 +91,13 @@ class OtherNames(Twisted):
 
 
 class LooseConstraint(Twisted):
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
-        return PML(self.epsilon + 0.1).constraints(prior, mechanism, law)
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        return PML(self.epsilon + 0.1).declare(prior, mechanism, law)
 
 
 class StrictConstraint(Twisted):
-    def constraints(self, prior: Prior, mechanism: cp.Variable, law: cp.Variable) -> Declared:
-        return PML(self.epsilon / 2).constraints(prior, mechanism, law)
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        return PML(self.epsilon / 2).declare(prior, mechanism, law)
 
 
 class LooseExcess(Twisted):

@@ -257,7 +257,7 @@ def test_a_matrix_meets_the_declared_constraints_iff_its_level_is_within_epsilon
     assert above.holds(prior, matrix)
 
     below = PML(level - 1e-3, over=case.priors)
-    declared = below.constraints(prior, variable, law)
+    declared = below.declare(prior, variable, law)
     problem = cp.Problem(cp.Minimize(0), fixed + list(declared.constraints.values()))
     problem.solve(solver=cp.HIGHS)
     assert problem.status == cp.INFEASIBLE

@@ -197,7 +197,7 @@ def _declaration(
 ) -> Declaration:
     mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
-    declared = privacy.constraints(prior, mechanism, law)
+    declared = privacy.declare(prior, mechanism, law)
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
         "output_law": prior.pmf[None, :] @ mechanism == law,

@@ -133,7 +133,7 @@ def _declaration(
         part = orbits.of_output(place)
         column = cp.reshape(lifts[part], (part.stop - part.start, 1), order="F")
         mean = cp.reshape(law[place], (1, 1), order="F")
-        declared = own.constraints(columns.cells[place].prior, column, mean)
+        declared = own.declare(columns.cells[place].prior, column, mean)
         constraints |= {f"{what} of {name}": one for what, one in declared.constraints.items()}
         variables |= {f"{what} of {name}": one for what, one in declared.variables.items()}
     sense = cp.Maximize if maximised else cp.Minimize

@@ -196,7 +196,7 @@ def _declaration(prior: Prior, order: FloatArray, claim: PML, values: FloatArray
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")
     law = cp.Variable((1, m), nonneg=True, name="output_law")
     kept = cp.Variable(k, boolean=True, name="kept")  # of the thresholds 2 to K, and none above
-    declared = claim.constraints(prior, mechanism, law)
+    declared = claim.declare(prior, mechanism, law)
     above = kept[order.astype(int).ravel() - 1]  # the threshold just above each pair's rank
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,

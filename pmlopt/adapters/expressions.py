@@ -1,0 +1,53 @@
+"""A namespace of Polars expressions: `pl.col("education").pmlopt.release(mechanism)`.
+
+Importing this module registers the namespace.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pmlopt.errors import MissingExtraError
+from pmlopt.mechanism import Mechanism, as_mechanism
+from pmlopt.sampling.random_bits import generator
+
+try:
+    import polars as pl
+except ImportError:
+    raise MissingExtraError("expressions need Polars: pip install 'pmlopt[polars]'") from None
+
+
+@pl.api.register_expr_namespace("pmlopt")
+class Expressions:
+    """What pmlopt does to a column of a Polars frame.
+
+    Examples:
+        >>> import polars as pl
+        >>> from pmlopt import Mechanism
+        >>> flip = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
+        >>> frame = pl.DataFrame({"smokes": ["no", "yes"]})
+        >>> frame.select(pl.col("smokes").pmlopt.release(flip))["smokes"].to_list()
+        ['yes', 'no']
+    """
+
+    def __init__(self, column: Any) -> None:
+        self._column = column
+
+    def release(self, mechanism: Mechanism, seed: int | None = None) -> Any:
+        """The expression of one random output for each value, drawn independently from its row.
+
+        Args:
+            mechanism: its inputs are the values of the column; a missing value is refused if it is none.
+            seed: None draws from the system's randomness. A number repeats the draws: for tests only.
+
+        Raises:
+            MechanismError: on evaluation, for a value that is no input.
+        """
+        known = as_mechanism(mechanism)
+        random = None if seed is None else generator(seed)  # one for all batches: they must not repeat
+        kind = pl.Series(list(known.outputs)).dtype
+
+        def drawn(batch: Any) -> Any:
+            return pl.Series(batch.name, known.sample(batch, seed=random).tolist(), dtype=kind)
+
+        return self._column.map_batches(drawn, return_dtype=kind, is_elementwise=True)

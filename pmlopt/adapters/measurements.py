@@ -1,0 +1,103 @@
+"""A mechanism as an OpenDP measurement, to be composed with those of OpenDP.
+
+Where the mechanism is locally differentially private, proved in integers, it is a measurement under the
+max-divergence, which is pure differential privacy. Otherwise its PML level under a prior is a divergence of
+its own, which OpenDP composes with nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pmlopt.errors import MechanismError, MissingExtraError
+from pmlopt.exact.rationals import holds_exactly, rows_are_exact
+from pmlopt.measures import ldp_level, leakage_level
+from pmlopt.mechanism import MechanismLike, as_mechanism, paired
+from pmlopt.prior import Prior, PriorLike
+from pmlopt.privacy import LDP, PML, Requirement
+
+try:
+    import opendp.prelude as dp
+except ImportError:
+    raise MissingExtraError("measurements need OpenDP: pip install 'pmlopt[opendp]'") from None
+
+STEPS = 64
+"""How many units in the last place a level is raised at most until it is proved."""
+
+
+def ldp_measurement(mechanism: MechanismLike) -> Any:
+    """The mechanism as an OpenDP measurement on one value, epsilon-differentially private with its LDP level.
+
+    The caller enables the features "contrib" and "honest-but-curious" of OpenDP: the function is Python.
+
+    Args:
+        mechanism: with rows that sum to exactly one on multiples of 2^-53, as those of a `Result` do.
+
+    Raises:
+        MechanismError: it is not locally differentially private, or its rows are not exact.
+
+    Examples:
+        >>> import opendp.prelude as dp
+        >>> dp.enable_features("contrib", "honest-but-curious")
+        >>> measurement = ldp_measurement([[0.75, 0.25], [0.25, 0.75]])
+        >>> round(measurement.map(1), 6), measurement(0) in (0, 1)
+        (1.098612, True)
+    """
+    known = as_mechanism(mechanism)
+    level = ldp_level(known)
+    if math.isinf(level):
+        raise MechanismError(
+            "the mechanism is not locally differentially private, for an output excludes a letter: take "
+            "pml_measurement"
+        )
+    proved = _proved(Prior.uniform(len(known.inputs), known.inputs), known, level, LDP)
+    return _measurement(known, dp.max_divergence(), proved)
+
+
+def pml_measurement(prior: PriorLike, mechanism: MechanismLike) -> Any:
+    """The mechanism as an OpenDP measurement whose divergence is pointwise maximal leakage under a prior.
+
+    Args:
+        prior: N letters.
+        mechanism: as for `ldp_measurement`.
+
+    Raises:
+        MechanismError: its rows are not exact.
+
+    Examples:
+        >>> import opendp.prelude as dp
+        >>> dp.enable_features("contrib", "honest-but-curious")
+        >>> measurement = pml_measurement([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        >>> round(measurement.map(1), 6)
+        0.405465
+    """
+    p, known = paired(prior, mechanism)
+    proved = _proved(p, known, leakage_level(p, known), PML)
+    return _measurement(known, dp.user_divergence("pointwise maximal leakage under the given prior"), proved)
+
+
+def _proved(prior: Prior, mechanism: Any, level: float, requirement: type[Requirement]) -> float:
+    """The least float from the level on that is proved in integers."""
+    if not rows_are_exact(mechanism.matrix):
+        raise MechanismError(
+            "the rows do not sum to exactly one on multiples of 2^-53, so that no level is proved of its "
+            "draws: take the mechanism of a Result, or that of certify(design(...), matrix)"
+        )
+    claimed = max(level, 0.0)
+    for _ in range(STEPS):
+        if holds_exactly(prior, requirement(claimed), mechanism.matrix):  # type: ignore[call-arg]
+            return claimed
+        claimed = math.nextafter(claimed, math.inf)
+    raise MechanismError(f"the level {level:g} could not be proved in integers")
+
+
+def _measurement(mechanism: Any, divergence: Any, level: float) -> Any:
+    letters = frozenset(mechanism.inputs)
+    return dp.m.make_user_measurement(
+        input_domain=dp.user_domain("letters of the mechanism", lambda value: value in letters),
+        input_metric=dp.discrete_distance(),
+        output_measure=divergence,
+        function=lambda value: next(iter(mechanism.sample([value]))),
+        privacy_map=lambda distance: level if distance else 0.0,
+    )

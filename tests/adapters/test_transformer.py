@@ -1,0 +1,56 @@
+"""The scikit-learn transformer: scikit-learn's own checks, and what it promises."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pmlopt import leakage_level
+from pmlopt.adapters.transformer import PrivateColumns
+from pmlopt.errors import MechanismError
+from pmlopt.prior import Prior
+
+
+@parametrize_with_checks([PrivateColumns(max_letters=3)])  # type: ignore[untyped-decorator]
+def test_scikit_learn_accepts_it(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_each_column_is_within_epsilon_under_its_law() -> None:
+    random = np.random.default_rng(2)
+    table = np.column_stack([random.integers(0, 4, 500), random.normal(size=500).round(2)])
+    private = PrivateColumns(epsilon=0.7, max_letters=8).fit(table)
+    first, second = private.mechanisms_
+    assert first.inputs == (0.0, 1.0, 2.0, 3.0)
+    assert len(second.inputs) == 8
+    law = Prior.from_counts(np.bincount(table[:, 0].astype(int)).tolist(), first.inputs)
+    assert leakage_level(law, first) == pytest.approx(private.levels_[0], abs=1e-12)
+    assert (private.levels_ <= 0.7).all()
+    released = private.transform(table)
+    assert set(released[:, 1]) <= set(second.outputs)
+
+
+def test_draws_follow_the_rows() -> None:
+    # 20,000 draws a letter: a frequency off by more than 0.02 has probability below 2 e^-16 (Hoeffding)
+    table = np.repeat([[1], [2], [3]], 20_000, axis=0)
+    private = PrivateColumns(epsilon=0.5, random_state=1).fit(table)
+    released = private.transform(table)[:, 0]
+    mechanism = private.mechanisms_[0]
+    for row, letter in enumerate(mechanism.inputs):
+        drawn = released[table[:, 0] == letter]
+        for column, output in enumerate(mechanism.outputs):
+            assert abs((drawn == output).mean() - mechanism.matrix[row, column]) < 0.02
+
+
+def test_text_is_released_and_frames_come_back_as_frames() -> None:
+    frame = pd.DataFrame({"smokes": ["no", "yes", "no", "no"], "degree": ["a", "b", "b", "c"]})
+    private = PrivateColumns(random_state=3)
+    released = private.set_output(transform="pandas").fit_transform(frame)
+    assert list(released.columns) == ["smokes", "degree"]
+    assert set(released["smokes"]) <= {"no", "yes"}
+    assert isinstance(private.set_output(transform="polars").transform(frame), pl.DataFrame)
+    with pytest.raises(MechanismError, match="'maybe' is not an input"):
+        private.transform(pd.DataFrame({"smokes": ["maybe"], "degree": ["a"]}))
