@@ -71,6 +71,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "information": Benchmark(
         "mutual information against epsilon, Adult data", *drawn("information", "--points", "4")
     ),
+    "information_gaps": Benchmark(
+        "what is proved of f-informations on many letters, and over sets of priors"
+    ),
     "about_secrets": Benchmark(
         "the privacy funnel for several secrets, and metric privacy beside all pairs",
         *drawn(

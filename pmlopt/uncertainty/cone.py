@@ -10,6 +10,7 @@ from math import comb
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray
+from pmlopt.uncertainty.choquet import ChoquetSet
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.uncertainty.vertices import Vertices
 
@@ -23,7 +24,9 @@ class Cone:
 
     Over a lower probability nu an extreme column has a set where it is largest, a larger one outside of
     which it is zero, and one value between, since on the columns in one order w is linear and leaves one row:
-    nu(inner) < keep <= nu(inner and outer). Over K vertices it has at most K letters between.
+    nu(inner) < keep <= nu(inner and outer). Where only lower bounds bind, nu adds up on all sets but the
+    full one, and the value between is that of one letter, or of all others. Over K vertices it has at most K
+    letters between.
 
     Attributes:
         priors: the set.
@@ -45,7 +48,12 @@ class Cone:
         if isinstance(self.priors, Vertices):
             k = len(self.priors.laws)
             return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
-        return int(3**n)
+        return int(2**n + n * 2 ** (n - 1)) if self._additive else int(3**n)
+
+    @property
+    def _additive(self) -> bool:
+        priors = self.priors
+        return isinstance(priors, ChoquetSet) and priors.floats.upper is None and priors.floats.shift == 0
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
         """(N, K) all extreme columns of mean one under p, and possibly others; None above the limit."""
@@ -53,6 +61,8 @@ class Cone:
             return None
         if isinstance(self.priors, Vertices):
             found = _corners(self.priors.laws, self.keep)
+        elif self._additive:
+            found = self._one_between()
         else:
             digits = np.arange(self.count)[:, None] // 3 ** np.arange(self.priors.size) % 3
             found = self.nested(digits == 2, digits == 1)
@@ -60,6 +70,17 @@ class Cone:
         _, first = np.unique(np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True)
         kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
         return np.asarray(kept / (p @ kept))
+
+    def _one_between(self) -> FloatArray:
+        """(N, K) the columns that are 1 on a set, and between at all other letters or at one, 0 elsewhere."""
+        n = self.priors.size
+        sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
+        single = np.eye(n, dtype=bool)
+        parts = [self.nested(sets, ~sets)]
+        for letter in range(n):
+            inner = sets[~sets[:, letter]]
+            parts.append(self.nested(inner, np.broadcast_to(single[letter], inner.shape)))
+        return np.hstack(parts)
 
     def nested(self, inner: BoolArray, outer: BoolArray) -> FloatArray:
         """(N, K') the columns that are 1 on `inner`, as small as allowed on `outer`, and 0 elsewhere.

@@ -145,7 +145,14 @@ def test_no_list_is_longer_than_its_limit(n: int, k: int) -> None:
     p = np.full(n, 1 / n)
     points = np.random.default_rng(6).dirichlet(np.ones(n), k)
     patterns = sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
-    for one, count in ((Vertices(points), patterns), (MinimumMass(n, 0.5 / n), 3**n)):
+    bounded = Box(np.full(n, 0.5 / n), np.full(n, min(1.0, 1.2 / n)))
+    additive = 2**n + n * 2 ** (n - 1)
+    sets = (
+        (Vertices(points), patterns),
+        (MinimumMass(n, 0.5 / n), additive),
+        (bounded, 3**n if n > 1 else additive),
+    )
+    for one, count in sets:
         cone = Cone(one, 0.5)
         assert cone.count == count
         assert cone.extreme(p, count - 1) is None
@@ -279,6 +286,7 @@ def test_what_the_search_proves_is_above_every_column(
     kind: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
     utility, worth = UTILITIES[name]
     rng = np.random.default_rng([KINDS.index(kind), KERNELS.index(name)])
     for n in (2, 4):
@@ -301,6 +309,7 @@ def test_the_search_finds_the_best_of_few_columns(
     kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
     utility, worth = UTILITIES["mutual information"]
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     case, epsilon = random_set(kind, rng, 4), float(rng.uniform(0.3, 1.5))

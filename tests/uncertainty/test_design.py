@@ -305,6 +305,8 @@ def searched(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[float, Result
     best = value(case.p, PML(0.7, over=case.priors), MutualInformation())
     monkeypatch.setattr(NO_LIST, 0)
     monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_generation.MAX_RELAXED_ROUNDS", 1)
     return best, solve(design(case.p, PML(0.7, over=case.priors), MutualInformation()))
 
 
@@ -342,8 +344,8 @@ def test_on_fourteen_letters_there_is_a_mechanism_and_a_bound(kind: str) -> None
     ("one", "number"),
     [
         (L1Ball(np.full(12, 1 / 12), 0.5), 3**12),
-        (MinimumMass(12, 0.01), 3**12),
-        (MinimumMass(14, 0.01), 3**14),
+        (Box(np.full(12, 0.01), np.full(12, 0.5)), 3**12),
+        (MinimumMass(16, 0.01), 9 * 2**16),
         (Vertices(np.random.default_rng(15).dirichlet(np.ones(12), 4)), None),
     ],
 )
@@ -358,8 +360,8 @@ def test_too_many_columns_for_a_function_are_refused_by_their_number(
 
 
 def test_guessing_needs_a_list_too() -> None:
-    with pytest.raises(ProgramError, match=f"{3**14:,}"):
-        design(np.full(14, 1 / 14), PML(0.5, over=MinimumMass(14, 0.01)), GuessingProbability())
+    with pytest.raises(ProgramError, match=f"{21 * 2**18:,}"):
+        design(np.full(19, 1 / 19), PML(0.5, over=MinimumMass(19, 0.01)), GuessingProbability())
 
 
 # ---------------------------------------------------------------- what is said

@@ -15,12 +15,25 @@ from pmlopt.programs.subconvex.column_batch import Batch
 from pmlopt.programs.subconvex.fewest_outputs import fewest_outputs
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
+from pmlopt.programs.subconvex.split_pricing import SplitPricer
 
 COLUMNS_PER_ROUND = 400
 """Columns of a family that one round asks for."""
 
 MAX_PRICING_ROUNDS = 500
 """Rounds after which the mechanism in hand is returned with the gap that is left."""
+
+MAX_RELAXED_ROUNDS = 40
+"""Rounds with relaxed columns."""
+
+RELAXED_SHARE = 0.05
+"""Share of the gap that the relaxed columns may leave of the bound."""
+
+DIGITS = 0.1
+"""Share of the gap that the search of relaxed columns may leave."""
+
+SMOOTHING = 0.5
+"""Weight of the best multipliers beside the master's, of relaxed columns [wentges1997weighted]."""
 
 RANDOM_STARTS_PER_LETTER = 4
 """Random columns to start from, for each letter, where pricing is a search."""
@@ -76,6 +89,7 @@ class _Generation:
         self.bound, self.multipliers = program.space.closed_bound
         self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
         self.duals: FloatArray | None = None
+        self.relaxed: Master | None = None
 
     def run(self) -> str:
         """Round after round; how it ended."""
@@ -89,7 +103,7 @@ class _Generation:
                 return _TIME_LIMIT
             if self.rounds > MAX_PRICING_ROUNDS:
                 return "no proof within the rounds"
-            if not self._price():
+            if not self._price() and not (isinstance(self.pricer, SplitPricer) and self._relax(self.pricer)):
                 return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
 
     def _price(self) -> bool:
@@ -105,6 +119,27 @@ class _Generation:
         if self.bound - self.value <= self.allowed or priced.best <= least:
             return False
         return self._add(priced.columns)
+
+    def _relax(self, pricer: SplitPricer) -> bool:
+        """Lower the bound by relaxed columns, once; whether columns near to them are new to the master."""
+        if self.relaxed is not None or not pricer.splits or self.bound - self.value <= self.allowed:
+            return False
+        p = self.program.prior.pmf
+        self.relaxed = Master(self.master.lifts, self.master.worths, self.program.scale)
+        grown = False
+        for _ in range(MAX_RELAXED_ROUNDS):
+            value, _, duals = self.relaxed.solve()
+            slack = max(self.allowed, RELAXED_SHARE * (self.bound - self.value))
+            if self.bound - max(value, self.value) <= slack or time.perf_counter() >= self.deadline:
+                break
+            rho = SMOOTHING * self.multipliers + (1 - SMOOTHING) * duals / p
+            base = float(p @ rho)
+            found = pricer.relaxed(rho, value - base, DIGITS * (self.bound - value))
+            if base + found.upper < self.bound:
+                self.bound, self.multipliers = base + found.upper, rho
+            grown |= self._add(found.guesses)
+            self.relaxed.add(found.lifts, found.worths)
+        return grown
 
     def _add(self, batches: Iterable[Batch]) -> bool:
         """Add the columns that the master does not have; whether there were any."""

@@ -72,6 +72,10 @@ class NestedPricer:
         found = self._climbed(inner, outer, multipliers, most)
         return float(self._values(found, multipliers).max(initial=-np.inf)), found
 
+    def near(self, column: FloatArray, multipliers: FloatArray) -> Explicit:
+        """The best columns that are nested in the order of a column's entries, and on the way from there."""
+        return self._climbed(*_prefixes(np.argsort(-column, kind="stable")), multipliers, COLUMNS_PER_BATCH)
+
     def valued(self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray) -> tuple[float, Explicit]:
         """The best columns on these sets, and what the best is worth beyond its cost."""
         columns = self._explicit(inner, outer)

@@ -17,6 +17,7 @@ from pmlopt.programs.subconvex.listed_columns import Explicit, ExplicitPricer
 from pmlopt.programs.subconvex.nested_pricing import BallPricer, NestedPricer
 from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
 from pmlopt.programs.subconvex.pricing import Pricer
+from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.uncertainty.cone import Cone
 from pmlopt.uncertainty.l1_ball import L1Ball
 
@@ -46,8 +47,9 @@ class SetSpace(ColumnSpace):
             bound, rho = self._families.closed_bound
             plateau = PlateauSearch(search.nested.kernel, search.plateau, rho, np.inf).upper
             return max(bound, float(p @ rho) + plateau), rho
-        rho = search.chords.slopes
-        return float(p @ rho) + search.bound(rho, np.inf), rho
+        tried = (search.nested.chords.slopes, np.zeros(len(p)))
+        bounds = [float(p @ rho) + search.bound(rho, -np.inf) for rho in tried]
+        return min(bounds), tried[int(np.argmin(bounds))]
 
     @cached_property
     def largest(self) -> float:
@@ -55,8 +57,6 @@ class SetSpace(ColumnSpace):
 
     @cached_property
     def caps(self) -> FloatArray:
-        if isinstance(self._search, NestedPricer):
-            return self._search.chords.caps
         if self._search is not None:
             return self._search.nested.chords.caps
         assert self._all is not None
@@ -91,12 +91,13 @@ class SetSpace(ColumnSpace):
         )
 
     @cached_property
-    def _search(self) -> NestedPricer | BallPricer | None:
+    def _search(self) -> SplitPricer | BallPricer | None:
         if self._all is not None or self.kernel is None or not isinstance(self.cone, Cone):
             return None
-        nested, ball = NestedPricer(self.kernel, self.cone), self.cone.priors
+        ball = self.cone.priors
         if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
-            return nested
+            return SplitPricer(self.kernel, self.cone)
+        nested = NestedPricer(self.kernel, self.cone)
         return BallPricer(self._families.pricer(), nested, Plateau(ball.half, self.cone.keep))
 
     @property

@@ -1,0 +1,237 @@
+"""Pricing over a set of priors beyond listing: relaxed columns bound what nested sets of letters reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends import highs
+from pmlopt.privacy.requirement import MARGIN
+from pmlopt.programs.subconvex.column_batch import Batch
+from pmlopt.programs.subconvex.kernel import Kernel
+from pmlopt.programs.subconvex.listed_columns import Explicit
+from pmlopt.programs.subconvex.nested_pricing import NestedPricer
+from pmlopt.programs.subconvex.pricing import Priced
+from pmlopt.programs.subconvex.splits import Relaxation, Split, splits
+from pmlopt.uncertainty.cone import Cone
+
+FIRST_CELLS_PER_SIDE = 8
+"""Cells a side to start from."""
+
+MAX_CELLS = 4_000
+"""Cells of one family that are looked at in all."""
+
+LEAST_RADIUS = 1.0
+"""How far at least the multipliers of a cell are looked for from those of the cell that it was part of."""
+
+CELLS_AT_A_TIME = 200
+"""Cells that are halved together."""
+
+FIRST_STEPS, LATER_STEPS = 60, 30
+"""Steps of the ellipsoid method on the first cells, and on their parts."""
+
+RELAXED_COLUMNS = 12
+"""Relaxed columns that one round brings, of each family."""
+
+
+DIGITS = 1e-4
+"""What the search of cells may leave of a bound on one set of multipliers."""
+
+GUESSES = 1
+"""Relaxed columns of each family near to which columns are looked for in a round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """What one search of relaxed columns found.
+
+    Attributes:
+        upper: what no column is worth beyond its cost.
+        lifts: (N, K) relaxed columns, whose letters may be in part at each of the values.
+        worths: (K,) what they are worth, by the chords of phi.
+        guesses: columns near to them.
+    """
+
+    upper: float
+    lifts: FloatArray
+    worths: FloatArray
+    guesses: list[Explicit]
+
+
+class SplitPricer:
+    """Prices by columns on nested sets of letters; bounds by relaxed columns of each family.
+
+    Args:
+        kernel: the prior and phi.
+        cone: the columns allowed.
+    """
+
+    name: ClassVar[str] = "split"
+
+    def __init__(self, kernel: Kernel, cone: Cone) -> None:
+        self.nested = NestedPricer(kernel, cone)
+        self.kernel, self.splits = kernel, splits(cone)
+        self._largest = float(self.nested.chords.caps.max())
+
+    def seeds(self) -> list[Batch]:
+        """Columns to start from."""
+        return self.nested.seeds()
+
+    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Explicit]:
+        """The best columns found, and a bound where they are no better than `enough`; see `Pricer.price`."""
+        best, found = self.nested.best(multipliers, most)
+        upper = np.inf if best > enough else self.bound(multipliers, enough)
+        return Priced(best, max(best, upper), [found])
+
+    def bound(self, multipliers: FloatArray, enough: float) -> float:
+        """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
+        loose = self.nested.chords.upper(multipliers)
+        if loose <= enough or not self.splits:
+            return loose
+        cells = [_Cells(self.kernel, split, multipliers, self._largest) for split in self.splits]
+        return min(loose, max(family.search(enough, DIGITS) for family in cells))
+
+    def relaxed(self, multipliers: FloatArray, enough: float, digits: float) -> Relaxed:
+        """The bound with the relaxed columns that are near to it, and columns near to those."""
+        upper, lifts, worths, guesses = -np.inf, [], [], []
+        for split in self.splits:
+            cells = _Cells(self.kernel, split, multipliers, self._largest)
+            upper = max(upper, cells.search(enough, digits))
+            for place, (top, mid) in enumerate(cells.peaks(RELAXED_COLUMNS)):
+                found = relaxed_column(self.kernel, split, multipliers, top, mid)
+                if found is not None:
+                    lifts.append(found[0])
+                    worths.append(found[1])
+                    if place < GUESSES:
+                        guesses.append(self.nested.near(found[0], multipliers))
+        if lifts:
+            guesses.append(self._allowed(np.array(lifts).T))
+        stacked = np.array(lifts).reshape(-1, len(self.kernel.p)).T
+        loose = self.nested.chords.upper(multipliers)
+        return Relaxed(min(upper, loose) if self.splits else loose, stacked, np.array(worths), guesses)
+
+    def _allowed(self, lifts: FloatArray) -> Explicit:
+        """Relaxed columns as columns: the rows are concave, so they lack no more than solvers leave."""
+        cone = self.nested.cone
+        least = cone.priors.least_mean(lifts)
+        lacks = np.maximum(cone.keep * lifts.max(axis=0) * (1 + MARGIN) - least, 0.0)
+        share = lacks / (lacks + max(1 - cone.keep, MARGIN))
+        return Explicit((1 - share) * lifts + share)
+
+
+class _Cells:
+    """Cells of (top, mid) of one family, halved until none of their bounds matters."""
+
+    def __init__(self, kernel: Kernel, split: Split, multipliers: FloatArray, largest: float) -> None:
+        self._relaxation = Relaxation(kernel, split, multipliers)
+        spread = float(np.ptp(multipliers)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
+        self._radius = 2 * (1 + spread)
+        n = FIRST_CELLS_PER_SIDE
+        tops = np.linspace(1.0, max(largest, 1.0) * (1 + 1e-12), n + 1)
+        ratios = np.linspace(0.0, 1.0, n + 1)
+        self._cells = np.array(
+            [(*tops[i : i + 2], *ratios[j : j + 2]) for i in range(n) for j in range(len(ratios) - 1)]
+        )
+        self._points: list[tuple[float, float, float]] = []
+
+    def search(self, enough: float, digits: float = 0.0) -> float:
+        """The largest bound, once it is within `digits` of what a point reaches, or enough."""
+        relaxation, cells = self._relaxation, self._cells
+        radius = np.full(len(cells), self._radius)
+        start = np.zeros((len(cells), relaxation.dimension))
+        start[:, 1:] = self._radius / 4
+        bounds, dual = relaxation.bounds(cells, start, radius, FIRST_STEPS, enough)
+        looked, reached = len(cells), -np.inf
+        while True:
+            top = np.argsort(-bounds, kind="stable")
+            reached = max(reached, self._reached(cells[top[:8]], dual[top[:8]], radius[top[:8]]))
+            target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
+            if bounds[top[0]] <= target or looked > MAX_CELLS:
+                return float(bounds[top[0]])
+            chosen = top[:CELLS_AT_A_TIME]
+            chosen = chosen[bounds[chosen] > target]
+            parts = _halved(cells[chosen])
+            above, begin = np.tile(bounds[chosen], 2), np.tile(dual[chosen], (2, 1))
+            reach = np.tile(radius[chosen], 2)
+            found, better = relaxation.bounds(parts, begin, reach, LATER_STEPS, enough)
+            moved = np.abs(better - begin).max(axis=1)
+            rest = np.delete(np.arange(len(cells)), chosen)
+            cells, dual = np.concatenate([cells[rest], parts]), np.concatenate([dual[rest], better])
+            bounds = np.concatenate([bounds[rest], np.minimum(found, above)])
+            radius = np.concatenate(
+                [radius[rest], np.clip(3 * moved, np.maximum(reach / 2, LEAST_RADIUS), 4 * reach)]
+            )
+            looked += len(parts)
+
+    def _reached(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
+        """What relaxed columns reach at the middles of cells, roughly."""
+        middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
+        values, _ = self._relaxation.bounds(middles, dual, radius, FIRST_STEPS, -np.inf)
+        self._points += [
+            (v, m[0], m[0] * m[2]) for v, m in zip(values.tolist(), middles.tolist(), strict=True)
+        ]
+        return float(values.max())
+
+    def peaks(self, most: int) -> list[tuple[float, float]]:
+        """Points at which the bound is largest, some way apart."""
+        found: list[tuple[float, float]] = []
+        for _, top, mid in sorted(self._points, reverse=True):
+            if all(abs(top - t) + abs(mid - m) > 1e-3 for t, m in found):
+                found.append((top, mid))
+            if len(found) == most:
+                break
+        return found
+
+
+def _halved(cells: FloatArray) -> FloatArray:
+    """Both halves of each cell, across its longer side."""
+    across = cells[:, 3] - cells[:, 2] > np.log(cells[:, 1] / cells[:, 0])
+    first, second = cells.copy(), cells.copy()
+    rows, side = np.arange(len(cells)), np.where(across, 2, 0)
+    middle = (cells[rows, side] + cells[rows, side + 1]) / 2
+    first[rows, side + 1], second[rows, side] = middle, middle
+    return np.concatenate([first, second])
+
+
+def _points(split: Split, top: float, mid: float) -> FloatArray:
+    return np.array([(0.0, mid, top)[value] for value in split.values])
+
+
+def relaxed_column(
+    kernel: Kernel, split: Split, multipliers: FloatArray, top: float, mid: float
+) -> tuple[FloatArray, float] | None:
+    """(N,) the best relaxed column with these values, and its worth: a linear program in the shares."""
+    points, n, p = _points(split, top, mid), len(kernel.p), kernel.p
+    count = len(points)
+    gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * multipliers)
+    rows = mid * split.by_mid + top * split.by_top
+    matrix = sparse.vstack(
+        [
+            sparse.kron(np.ones((1, count)), sparse.eye(n)),
+            (points[:, None] * p).reshape(1, -1),
+            *(row.reshape(1, -1) for row in rows),
+        ],
+        format="csc",
+    )
+    rates = split.keep * top - split.share * mid
+    lower = np.concatenate([np.ones(n + 1), rates])
+    upper = np.concatenate([np.ones(n + 1), np.full(len(rates), np.inf)])
+    entries = matrix.indptr, matrix.indices, matrix.data
+    model = highs.columnwise(-gains.ravel(), (0.0, np.inf), (lower, upper), entries)
+    solver = highs.loaded(model, _TIGHT)
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    shares = np.clip(np.array(solver.getSolution().col_value).reshape(count, n), 0.0, 1.0)
+    shares /= shares.sum(axis=0)
+    column = points @ shares
+    mean = float(p @ column)
+    return column / mean, float(p @ (kernel.phi(points) @ shares)) / mean
+
+
+_TIGHT: dict[str, float | str] = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
