@@ -62,9 +62,9 @@ SINGLE_PRECISION_ENTRIES = 5_000
 SINGLE_PRECISION_GAP = 1e-6
 """The gap for each letter down to which single precision goes: below, slacks are lost in its rounding."""
 
-SINGLE_PRECISION_MISMATCH = 1e-3
-"""What the equations of the entries may miss there; where more is missed than at the point before, rounding
-has the upper hand."""
+SINGLE_PRECISION_MISMATCH = (1e-3, 1e-5)
+"""What the equations of the entries and the coupling rows may miss there; where more is missed than at the
+point before, rounding has the upper hand."""
 
 EVERY, NEAR = 25, 4.0
 """The gap is certified every so many iterations, when the products are near to it, and whenever they have
@@ -129,6 +129,8 @@ def minimise(
                 trouble = f"numerical trouble: {cause}"
         if trouble:
             watch.look(point)
+            if done and watch.gap > enough and not _over(iteration, 0, begin, seconds):
+                following, trouble, done, idle = start, "", 0, 0  # once more, all in double precision
         if watch.proved or trouble:
             message = "the certified gap is within the tolerance" if watch.proved else trouble
             return Ending(watch.best, watch.gap, watch.passed, iteration, message)
@@ -140,7 +142,7 @@ def _begun(task: Task, start: Point, watch: _Watch, begin: float, seconds: float
     """The point that single precision comes to, and after how many iterations."""
     narrow, point = narrowed(task), narrowed_point(start)
     least = max(SINGLE_PRECISION_GAP * task.prior.size, watch.near)
-    idle, mismatch = 0, np.inf
+    idle, last = 0, None
     for iteration in count():
         if watch.passed is None and point.gap <= watch.halfway:
             watch.note(widened_point(task, point))
@@ -149,14 +151,23 @@ def _begun(task: Task, start: Point, watch: _Watch, begin: float, seconds: float
         try:
             with np.errstate(all="raise", under="ignore"):
                 newton = Newton(narrow, point)
-                if newton.mismatch > max(mismatch, SINGLE_PRECISION_MISMATCH):
+                if last is not None and _blurred(newton, last):
+                    point = last.at
                     break
                 following, length = _iterate(newton)
         except ArithmeticError:
             break
-        point, mismatch = following, newton.mismatch
+        point, last = following, newton
         idle = idle + 1 if length < SHORT else 0
     return widened_point(task, point), iteration
+
+
+def _blurred(newton: Newton, last: Newton) -> bool:
+    """Whether equations are missed by more than at the last point, and by more than rounding should make."""
+    return any(
+        here > max(there, most)
+        for here, there, most in zip(newton.mismatch, last.mismatch, SINGLE_PRECISION_MISMATCH, strict=True)
+    )
 
 
 class _Watch:

@@ -12,6 +12,7 @@ in y, of N rows but for budgets, a total and a border.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -237,10 +238,11 @@ class Newton:
         out = -self.task.hinge_costs.T @ means
         return out if not len(budgets) else out - budgets[:, None]
 
-    @property
-    def mismatch(self) -> float:
-        """The largest violation of an equation of an entry by the multipliers."""
-        return float(max(self.stationary.max(), -self.stationary.min()))
+    @cached_property
+    def mismatch(self) -> tuple[float, float]:
+        """The largest violation of an equation of an entry by the multipliers, and of a coupling row."""
+        entries = max(self.stationary.max(), -self.stationary.min())
+        return float(entries), float(np.abs(self.rows).max())
 
     # ------------------------------------------------------------ steps
 

@@ -16,6 +16,7 @@ from pmlopt.backends.structured import interior_point
 from pmlopt.backends.structured.block_program import Task, attainable
 from pmlopt.backends.structured.interior_point import minimise
 from pmlopt.backends.structured.newton import Newton
+from pmlopt.backends.structured.point import Point
 from pmlopt.backends.structured.single_precision import narrowed, narrowed_point, widened_point
 from pmlopt.backends.structured.starts import centre
 
@@ -86,5 +87,18 @@ def test_rounding_that_takes_over_ends_it(monkeypatch: pytest.MonkeyPatch) -> No
     """With no room for rounding the rest is done in double precision, to the same end."""
     task = task_at("pml", np.random.default_rng(5), 7, 6)
     expected = least(task, 10_000, monkeypatch)
-    monkeypatch.setattr(interior_point, "SINGLE_PRECISION_MISMATCH", 0.0)
+    monkeypatch.setattr(interior_point, "SINGLE_PRECISION_MISMATCH", (0.0, 0.0))
+    assert least(task, 0, monkeypatch) == pytest.approx(expected, abs=1e-7)
+
+
+def test_what_single_precision_spoils_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = task_at("pml", np.random.default_rng(6), 7, 6)
+    expected = least(task, 10_000, monkeypatch)
+
+    def spoiled(task: Task, point: Point) -> Point:
+        found = widened_point(task, point)
+        found.slacks["above"][0] *= 1e-30
+        return found
+
+    monkeypatch.setattr(interior_point, "widened_point", spoiled)
     assert least(task, 0, monkeypatch) == pytest.approx(expected, abs=1e-7)
