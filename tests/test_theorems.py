@@ -193,3 +193,20 @@ def test_tables_are_read_by_their_headings() -> None:
     (row,) = tables(text)["one"]
     assert row.results == [("x2020y", "Lemma 1"), ("x2020y", "Lemma 2")]
     assert row.code(1) == ["c", "d"]
+
+
+def test_every_numbered_theorem_of_our_own_has_a_proof_and_a_row() -> None:
+    page = (PAGE.parent / "results.md").read_text("utf-8")
+    parts = re.split(r"^### (Theorem \d+): ", page, flags=re.MULTILINE)[1:]
+    theorems = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert [f"Theorem {number + 1}" for number in range(len(theorems))] == list(theorems)
+    assert all("*Proof.*" in text and "∎" in text for text in theorems.values())
+    linked = re.findall(r"\[(Theorem \d+)\]\(results\.md#([\w-]+)\)", "".join(row.cells[4] for row in OWN))
+    assert sorted(theorem for theorem, _ in linked) == sorted(theorems)
+    assert all(anchor.startswith(theorem.lower().replace(" ", "-") + "-") for theorem, anchor in linked)
+
+
+def test_every_figure_of_a_paper_that_is_drawn_has_its_page() -> None:
+    for row in CITED:
+        if any(place.startswith("Figure") for _, place in row.results) and "benchmarks/" in row.cells[2]:
+            assert re.search(r"\]\(gallery/[\w-]+\.md\)", row.cells[1]), row.cells[0]

@@ -1,9 +1,9 @@
 """Formulas as MathML, set when the site is built: browsers show it without scripts, fonts or a network.
 
-Three things are formulas: what stands between dollars, a fenced block `math`, and code in a line that is in
-the plain notation and cannot be taken for code (`notation.is_formula`). A formula with a backslash is LaTeX,
-any other is in plain notation, so that a docstring reads the same in a terminal. mkdocs hands pages and
-docstrings alike to the extension of Markdown that `on_config` adds.
+These are formulas: what stands between dollars, a fenced block `math`, code in a line that is in the plain
+notation and cannot be taken for code (`notation.is_formula`), and a relation in a sentence (`IN_PROSE`). A
+formula with a backslash is LaTeX, any other is in plain notation, so that a docstring reads the same in a
+terminal. mkdocs hands pages and docstrings alike to the extension of Markdown that `on_config` adds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 from markdown.preprocessors import Preprocessor
-from notation import NotationError, is_formula, latex
+from notation import IN_PROSE, NotationError, is_formula, latex
 
 DOLLARS = r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])"
 CODE = r"(?<![\\`])`([^`]+)`(?!`)"
@@ -94,6 +94,23 @@ class FormulaCode(InlineProcessor):
             return None, None, None
 
 
+class FormulaInProse(InlineProcessor):
+    """A relation in a sentence; what cannot be set stays as it is."""
+
+    def handleMatch(
+        self, found: re.Match[str], _: str
+    ) -> tuple[Element | str | None, int | None, int | None]:
+        """Set it."""
+        shape = re.match(r"\([A-Z]+,[A-Z ]*\) ", found[0])  # "(N, M) lambda >= 0" says a shape first
+        skipped = len(shape[0]) if shape else 0
+        text = re.sub(r" \((?:[a-z]{2,}|a) .*$", "", found[0][skipped:])  # "(or free)" ends it
+        start = found.start(0) + skipped
+        try:
+            return self.md.htmlStash.store(mathml(text)), start, start + len(text)
+        except NotationError:
+            return None, None, None
+
+
 class Mathematics(Extension):
     """The three kinds of formulas, for Python-Markdown."""
 
@@ -103,6 +120,7 @@ class Mathematics(Extension):
         md.inlinePatterns.register(FormulaCode(CODE, md), "formula_code", 195)  # before code, 190
         md.inlinePatterns.register(InnerProducts(r"<[A-Za-z][\w' ]*, [^<>\n]+>", md), "inner_products", 125)
         md.inlinePatterns.register(Dollars(DOLLARS, md), "dollars", 185)
+        md.inlinePatterns.register(FormulaInProse(IN_PROSE, md), "formula_in_prose", 184)
 
 
 def on_config(config: Any) -> Any:

@@ -61,6 +61,20 @@ def is_formula(code: str) -> bool:
     return bool(INDEXED.fullmatch(code) or IS_FORMULA.search(code)) and not IS_CODE.search(code)
 
 
+_END = r"(?![A-Za-z0-9])"
+_INDEX = r"(?:_(?:\{[^}]*\}|\([^)]*\)|\w+))?'?(?:\[[a-z0-9', +-]*\])?"
+_POWER = r"(?:\^(?:-?\w+|\([^)]*\)))?"
+_NAME = rf"(?:{'|'.join(sorted(GREEK | {'eps', 'epsilon', 'lam'}, key=len, reverse=True))}|[A-Za-z])"
+_WORD = r"(?:log|exp|sqrt|tr|det|(?:max|min|sum)(?:_\{[^}]*\}|_\w+)?)"
+_NUMBER = rf"\d+(?:,\d{{3}})*(?:\.\d+)?(?:e-?\d+)?{_END}"
+_ATOM = rf"(?:{_WORD}{_END}|{_NAME}(?:(?=[_'\[^(])|{_END}){_INDEX}|{_NUMBER}){_POWER}"
+_ROUND = r"\((?:[^()\n|]|\([^()\n]*\))*\)"
+_FACTOR = rf"(?:{_ATOM}(?:{_ROUND})?|{_ROUND}(?:\^[\w+]+)?|<[^<>\n|]+, [^<>\n|]+>|\|[\w ]+\|)"
+_SIDE = rf"{_FACTOR}(?:(?: [+*/-] | (?![aAI]\b(?! [-+*/<>=]))|/){_FACTOR})*"
+IN_PROSE = rf"(?<![\w`.$^,\x02\x03-])-?{_SIDE}(?: (?:<=|>=|=|<|>|!=) -?{_SIDE})+(?![\w(\x02])"
+"""A relation between formulas in a sentence: `l(y) = log(max_x P[x,y] / q[y])` without its code style."""
+
+
 class NotationError(ValueError):
     """A formula whose brackets do not match."""
 
@@ -111,7 +125,7 @@ class Formula:
         elif token.text == "/" and parts:
             self._quotient(parts)
         elif token.text == "^" and parts:
-            parts.append("^" + self._script())
+            parts.append("^" + self._script(raised=True))
         elif token.text == "|":
             parts.append(r"\mid " if parts and self._is_bar() else "|")
         elif token.text == "<":
@@ -205,7 +219,7 @@ class Formula:
             name += " "
         return name
 
-    def _script(self) -> str:
+    def _script(self, *, raised: bool = False) -> str:
         """What is raised or lowered: one atom, its brackets left out."""
         sign = ""
         if self.peek() == "-":
@@ -224,7 +238,7 @@ class Formula:
             letters = token.text if len(token.text) <= 2 and token.text.islower() else None
             text = letters or named(token.text)
         elif token.kind == "word":
-            text = self._scripted(token.text) if self.peek() == "[" else named(token.text)
+            text = self._scripted(token.text) if raised and self.peek() == "[" else named(token.text)
             if self.peek() == "_":
                 self.place += 1
                 text += "_" + self._script()

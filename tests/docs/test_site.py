@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -84,6 +85,22 @@ def test_brackets_that_do_not_match_are_refused(wrong: str) -> None:
 )
 def test_code_is_told_from_formulas(code: str, formula: bool) -> None:
     assert notation.is_formula(code) is formula
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("so that l(y) = log(max_x P[x,y] / q[y]), in nats", ["l(y) = log(max_x P[x,y] / q[y])"]),
+        ("with t > 1 and lam >= 0 for each", ["t > 1", "lam >= 0"]),
+        ("a law of X, not of Y", []),
+        ("where b = log |X| leaves", ["b = log |X|"]),
+        ("set `x = 1` here", []),
+        ("the file a.csv > b.csv", []),
+    ],
+)
+def test_relations_are_found_in_sentences(text: str, found: list[str]) -> None:
+    without_code = re.sub(r"`[^`]*`", "\x02", text)
+    assert re.findall(notation.IN_PROSE, without_code) == found
 
 
 def test_every_public_name_has_a_place_in_the_reference() -> None:
