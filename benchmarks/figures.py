@@ -23,12 +23,14 @@ from matplotlib.figure import Figure
 from pmlopt import (
     LDP,
     PML,
+    CoordinateLoss,
     EstimationError,
     ExpectedLoss,
     Ledger,
     Mechanism,
     MutualInformation,
     Prior,
+    Types,
     closed_forms,
     design,
     joint_level,
@@ -186,6 +188,21 @@ def shuffle() -> Figure:
     return figure
 
 
+def large_alphabets() -> Figure:
+    """Wrong answers out of n over epsilon, for tables of 8, 16 and 24 independent yes-or-no answers."""
+    figure, (axes,) = panels()
+    grid = np.linspace(0.25, 6.0, 8)
+    for records in (8, 16, 24):
+        survey = Types([0.7, 0.3], records)
+        loss = CoordinateLoss([[0, 1], [1, 0]])
+        found = [solve(design(survey, PML(float(e)), loss)).value / records for e in grid]
+        axes.plot(grid, found, label=f"2^{records} letters")
+    axes.set(xlabel="epsilon for the whole table [nats]", ylabel="share of wrong answers", ylim=(0, None))
+    axes.set_title("Tables of independent answers, 30% yes")
+    label_ends(axes)
+    return figure
+
+
 def twice() -> Figure:
     """The joint level of a mechanism used again and again, and the sum of the levels."""
     prior = [0.4, 0.3, 0.2, 0.1]
@@ -273,6 +290,7 @@ FIGURES: Mapping[str, Callable[[], Figure]] = {
     "ledger": ledger,
     "shuffle": shuffle,
     "releases": twice,
+    "large-alphabets": large_alphabets,
     "leakage-information": leakage_and_information,
     "estimation-people": estimation_people,
     "growth": growth,

@@ -46,7 +46,7 @@ IS_CODE = re.compile(
     r"==|@|\"|--|&|::|\.\w+\(|\bnp\.|\w=\S|^\w+ = \[|\*\*|\bfor \w+ in\b|\blambda \w+:|\bimport\b"
     r"|\b(?!min_|max_|sum_|log_)[a-z]{2,}_[a-z]{3,}|[a-z]\.[a-z]|\[\d*:|:\d*\]|^\W+$|^pip |^python |^pmlopt "
     r"|->|\$|\\|\*\.|\w/\w+\.|//|\bNone\b|\bTrue\b|\bnot \w|^'|<\w+>|\b[A-Z][a-z]+[A-Z]\w*|^- |\(shape|\bif\b"
-    r"|%|^[A-Z]+ [A-Z]+"
+    r"|%|^[A-Z]{2,} [A-Z]+"
 )
 """What code has and a formula has not."""
 
@@ -192,7 +192,7 @@ class Formula:
         if token.kind == "prime":
             return "'"
         if token.kind == "number":
-            return token.text.replace(",", "{,}")
+            return decimal(token.text)
         if token.kind != "word":
             return token.text
         if token.text == "sqrt" and self.peek() == "(":
@@ -267,6 +267,14 @@ class Formula:
                 break
             self._next(following)
         parts.append(rf"\frac{{{bare(numerator)}}}{{{bare(''.join(following))}}}")
+
+
+def decimal(text: str) -> str:
+    """A number as LaTeX: `1e-6` as a power of ten, commas without a space."""
+    digits, exponent, power = text.replace(",", "{,}").partition("e")
+    if not exponent:
+        return digits
+    return f"10^{{{power}}}" if digits == "1" else rf"{digits}\cdot 10^{{{power}}}"
 
 
 def bare(part: str) -> str:

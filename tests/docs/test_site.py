@@ -46,6 +46,8 @@ check = hook("check")
         ("for each x", r"\text{for each}\,x"),
         ("q'[y]", "q'_{y}"),
         ("40,000", "40{,}000"),
+        ("delta = 1e-6", r"\delta =10^{-6}"),
+        ("2.5e-4", r"2.5\cdot10^{-4}"),
     ],
 )
 def test_the_plain_notation_is_set(plain: str, latex: str) -> None:
@@ -73,6 +75,7 @@ def test_brackets_that_do_not_match_are_refused(wrong: str) -> None:
         ("max v <= e^eps w(v)", True),
         ("P[x,y]", True),
         ("q_N", True),
+        ("N M <= 900", True),
         ("I(X; Y)", True),
         ("design(prior, PML(1.0), loss)", False),
         ("one & other", False),
