@@ -41,6 +41,9 @@ STALLED = 1e-6
 SEARCH_SHARE = 0.5
 """Share of the time limit that a search without a list may take; the bound is proved in the rest."""
 
+ADDED_SHARE = 1e-5
+"""Size of what is added to a workload that leaves frequencies out; the error is then off by about as much."""
+
 IDLE = 1e-8
 """Weights up to this are taken for zero."""
 
@@ -70,6 +73,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     deadline = options.deadline(time.perf_counter())
     columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
     chosen, steps, message = _start(columns.exact), 0, "the rounds are used up"
+    kept = chosen[_spanning(columns.inner[:, chosen])]
     largest, proof = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p)))
     for _ in range(MAX_ROUNDS):
         inner = columns.inner[:, chosen]
@@ -89,7 +93,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         if not len(added):
             return Generated(matrix, *proof, True, "no column is left", steps)
         used = chosen[found.weights > IDLE] if len(excess) > FEW else chosen
-        chosen = np.concatenate([used, added])
+        chosen = np.unique(np.concatenate([kept, used, added]))
         if time.perf_counter() >= deadline:
             message = "the time is over"
             break
@@ -107,7 +111,8 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     prior, p, search = program.prior, program.prior.pmf, program.columns.search
     assert search is not None
     allowed, every = program.allowed_gap(options.tolerance), program.columns.inner
-    inner = every[:, np.unique(np.linspace(0, every.shape[1] - 1, FEW_SEARCHED).astype(int))]
+    kept = every[:, _spanning(every)]
+    inner = np.hstack([kept, every[:, 1 :: -(-every.shape[1] // FEW_SEARCHED)]])
     steps, finished, last = 0, False, math.inf
     for _ in range(MAX_ROUNDS):
         found = _weighed(program, inner, 0.05 * allowed)
@@ -128,7 +133,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
         if not len(added):
             finished = True
             break
-        inner = np.hstack([inner[:, used], more[1][:, added]])
+        inner = np.hstack([kept, inner[:, used], more[1][:, added]])
     left = Options(seconds_until(options.deadline(begin), least=1e-3), options.tolerance)
     proof = relaxed(p, program.workload, program.criterion, program.columns.cones, information, left)
     message = (
@@ -139,18 +144,47 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     return Generated(matrix, z, found.multipliers / p, finished, message, steps, proof)
 
 
+def _spanning(columns: FloatArray) -> IntArray:
+    """Columns from which all others follow, and the constant, the first: with them J can be regular."""
+    from scipy.linalg import qr
+
+    order = qr(columns, mode="r", pivoting=True)[1]
+    return np.asarray(np.unique(np.append(0, order[: len(columns)])))
+
+
 def _weighed(program: EstimationDesign, columns: FloatArray, gap: float) -> Weights:
     """The best weights of columns from equal ones, or, where that ends outside, from a point inside.
+
+    Where the workload leaves frequencies out, and that keeps the weights from converging, a little is added
+    to it.
 
     Raises:
         MethodError: they end outside, too.
     """
-    equal = np.full(columns.shape[1], 1 / columns.shape[1])
-    for start in (lambda: equal, lambda: _inside(columns)):
-        found = best_weights(columns, program.workload, program.criterion, start(), gap)
-        if np.abs(columns @ found.weights - 1).max() <= LARGEST_MISS:
-            return found
-    raise MethodError("the weights do not make a mechanism: the columns are too unlike in size")
+    equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
+    for wanted in _of_full_rank(program.workload):
+        for start in (lambda: equal, lambda: _inside(columns)):
+            tried = best_weights(columns, wanted, program.criterion, start(), gap)
+            if np.abs(columns @ tried.weights - 1).max() <= LARGEST_MISS:
+                found = tried
+                break
+        if found is not None and found.converged:
+            break
+    if found is None:
+        raise MethodError("the weights do not make a mechanism: the columns are too unlike in size")
+    return found
+
+
+def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
+    """A workload, and one to which a little of every frequency is added, where it leaves some out.
+
+    The information that is best for few combinations may be singular, where the error has no slope.
+    """
+    n = workload.shape[1]
+    if np.linalg.matrix_rank(workload) == n:
+        return [workload]
+    little = ADDED_SHARE * np.linalg.norm(workload) / math.sqrt(n)
+    return [workload, np.vstack([workload, little * np.eye(n)])]
 
 
 def _inside(columns: FloatArray) -> FloatArray:

@@ -15,6 +15,9 @@ from pmlopt.programs.estimation.column_cones import ColumnCone
 from pmlopt.programs.estimation.information_bound import gained_by
 from pmlopt.utility.estimation_error import Criterion
 
+LEAST_SHARE = 1e-8
+"""Eigenvalues of an information matrix below this share of the largest do not set the unit of a direction."""
+
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
@@ -84,12 +87,13 @@ def relaxed(
         wanted: (L, N) the workload.
         criterion: "A" or "D".
         cones: of the columns.
-        information: (N, N) J of a good design: in a basis in which it is the identity, and with rows of size
-            one, the numbers of the program are near one.
+        information: (N, N) J of a good design: in a basis in which it is the identity, as far as it is
+            regular, and with quadratic forms of size one, the numbers of the program are near one.
         options: the seconds, and the tolerance.
     """
     n = len(p)
-    root = np.asarray(np.linalg.cholesky(information), dtype=float)
+    sizes, axes = np.linalg.eigh(information)
+    root = np.asarray(axes * np.sqrt(np.maximum(sizes, LEAST_SHARE * sizes[-1])))
     turned = np.linalg.solve(root, wanted.T).T  # W in the new basis, lam = root mu
     unit = 1.0 if criterion == "D" else float(np.linalg.norm(turned))
     pi = cp.Variable((n, 1))

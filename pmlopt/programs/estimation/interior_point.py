@@ -27,11 +27,13 @@ class Weights:
         weights: (K,) q.
         multipliers: (N,) pi of `columns @ q = 1`.
         iterations: Newton steps.
+        converged: whether the gap was reached.
     """
 
     weights: FloatArray
     multipliers: FloatArray
     iterations: int
+    converged: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,8 @@ def best_weights(
     target = np.linalg.solve(root, np.ones(len(columns)))
     problem = _Problem(white, target, turned / np.sqrt(unit), criterion)
     found = _central_path(problem, start, gap / unit)
-    return Weights(found.weights, unit * np.linalg.solve(root.T, found.multipliers), found.iterations)
+    multipliers = unit * np.linalg.solve(root.T, found.multipliers)
+    return Weights(found.weights, multipliers, found.iterations, found.converged)
 
 
 def _central_path(problem: _Problem, start: FloatArray, gap: float) -> Weights:
@@ -137,8 +140,8 @@ def _central_path(problem: _Problem, start: FloatArray, gap: float) -> Weights:
         off = float(np.abs(columns.T @ point.pi - gains - point.z).max())
         missing = float(np.abs(columns @ point.q - problem.target).max())
         if point.q @ point.z <= gap and off <= gap and missing <= 1e-12:
-            break
-    return Weights(point.q, point.pi, iterations)
+            return Weights(point.q, point.pi, iterations, True)
+    return Weights(point.q, point.pi, iterations, False)
 
 
 def _search(

@@ -295,3 +295,21 @@ def test_what_cannot_be_designed_is_refused() -> None:
 def test_bad_errors_are_refused(workload: object, criterion: str, message: str) -> None:
     with pytest.raises(UtilityError, match=message):
         design([0.5, 0.5], PML(0.5), EstimationError(workload, criterion))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("letter", [0, 3])
+@pytest.mark.parametrize("listed", [True, False])
+def test_one_frequency_is_that_of_a_response_about_it(
+    monkeypatch: pytest.MonkeyPatch, letter: int, listed: bool
+) -> None:
+    """Randomized response about one letter leaves `p (1 - p) + e^eps / (e^eps - 1)^2`; J is singular."""
+    if not listed:
+        monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
+    prior = Prior([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
+    p = float(prior.pmf[letter])
+    known = p * (1 - p) + math.e / (math.e - 1) ** 2
+    found = solve(design(prior, LDP(1.0), EstimationError(np.eye(7)[[letter]])))
+    assert found.bound <= known * (1 + 1e-12)
+    assert found.value == pytest.approx(known, rel=1e-4)
+    assert known <= found.value * (1 + 1e-12)
+    assert found.certificate.verify()
