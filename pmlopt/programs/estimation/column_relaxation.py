@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,7 +82,10 @@ def relaxed(
     information: FloatArray,
     options: Options,
 ) -> Relaxation | None:
-    """The best numbers for `relaxed_bound`, by one semidefinite program; None where it was not solved.
+    """The best numbers for `relaxed_bound`, by semidefinite programs; None where none was solved.
+
+    For "D" one has the logarithm of a determinant in it, which may cost a solver its digits, and another
+    keeps the Z of J up to a factor; the better bound counts.
 
     Args:
         p: (N,) the prior.
@@ -91,40 +96,66 @@ def relaxed(
             regular, and with quadratic forms of size one, the numbers of the program are near one.
         options: the seconds, and the tolerance.
     """
-    n = len(p)
+    begin = time.perf_counter()
     sizes, axes = np.linalg.eigh(information)
     root = np.asarray(axes * np.sqrt(np.maximum(sizes, LEAST_SHARE * sizes[-1])))
-    turned = np.linalg.solve(root, wanted.T).T  # W in the new basis, lam = root mu
-    unit = 1.0 if criterion == "D" else float(np.linalg.norm(turned))
+    if criterion == "A":
+        turned = np.linalg.solve(root, wanted.T).T  # W in the new basis, lam = root mu
+        unit = float(np.linalg.norm(turned))
+        z = cp.Variable(turned.T.shape)
+        return _numbers(p, cones, root, z, 2 * cp.sum(cp.multiply(turned.T / unit, z)), unit, options)
+    n = len(p)
+    square = cp.Variable((n, n), symmetric=True)
+    found = [
+        _numbers(p, cones, root, cp.Constant(np.eye(n)), None, 1.0, options),
+        _numbers(p, cones, root, square, cp.log_det(square), 1.0, options.since(begin)),
+    ]
+    return max(
+        (one for one in found if one is not None),
+        key=lambda one: relaxed_bound(p, wanted, "D", cones, one),
+        default=None,
+    )
+
+
+def _numbers(
+    p: FloatArray,
+    cones: Sequence[ColumnCone],
+    root: FloatArray,
+    z: cp.Expression,
+    gained: cp.Expression | None,
+    unit: float,
+    options: Options,
+) -> Relaxation | None:
+    """The numbers of one semidefinite program.
+
+    Args:
+        p: (N,) the prior.
+        cones: of the columns.
+        root: (N, N) the basis.
+        z: in it, over the unit: (N, L) Z, or Z Z' where it is square and symmetric.
+        gained: what it brings, over the unit squared; None where it is kept up to a factor.
+        unit: of Z.
+        options: the seconds, and the tolerance.
+    """
+    n, whole = len(p), z.is_symmetric()  # a workload's Z is not declared so
     pi = cp.Variable((n, 1))
     cost = cp.sum(cp.multiply(np.linalg.solve(root, np.ones(n)), pi[:, 0]))
-    if criterion == "D":
-        z = cp.Variable((n, n), PSD=True)
-        gained = cp.log_det(z)
-    else:
-        z = cp.Variable(turned.T.shape)
-        gained = 2 * cp.sum(cp.multiply(turned.T / unit, z))
-    constraints, variables, norms = [], [], []
-    for cone in cones:
-        weights, sizes, form = _form(cone, root, pi)
-        constraints.append(_below(form, z, criterion) >> 0)
-        variables.append(weights)
-        norms.append(sizes)
-    problem = cp.Problem(cp.Maximize(gained - cost), constraints)
+    forms = [_form(cone, root, pi) for cone in cones]
+    constraints = [_below(form, z, whole) >> 0 for _, _, form in forms]
+    problem = cp.Problem(cp.Maximize((0.0 if gained is None else gained) - cost), constraints)
     outcome = through_cvxpy.run(problem, "CLARABEL", options, {})
     if outcome.state != "point" or z.value is None or pi.value is None:
         return None
     found = np.asarray(z.value)
-    if criterion == "D":
+    if whole:
         sizes, axes = np.linalg.eigh((found + found.T) / 2)
         found = axes * np.sqrt(np.maximum(sizes, 0.0))
+    if gained is None:
+        unit = math.sqrt(n / max(float(cost.value), 1e-300))  # the best factor of Z Z' is N over the cost
     return Relaxation(
         np.linalg.solve(root.T, found) * unit,
         np.linalg.solve(root.T, pi.value).ravel() * unit**2 / p,
-        tuple(
-            np.maximum(np.asarray(weights.value), 0.0) * unit**2 / norm
-            for weights, norm in zip(variables, norms, strict=True)
-        ),
+        tuple(np.maximum(np.asarray(weights.value), 0.0) * unit**2 / norm for weights, norm, _ in forms),
     )
 
 
@@ -149,10 +180,10 @@ def _form(
     return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - told
 
 
-def _below(form: cp.Expression, z: cp.Variable, criterion: Criterion) -> cp.Expression:
-    """S for "D", whose Z Z' is the variable; for "A" the matrix of which S is Schur's complement."""
+def _below(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
+    """S, where z is Z Z' as a whole; else the matrix of which S is Schur's complement."""
     into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
-    if criterion == "D":
+    if whole:
         return (form + form.T) / 2 - into @ z @ into.T
     block = cp.bmat([[np.eye(z.shape[1]), (into @ z).T], [into @ z, form]])
     return (block + block.T) / 2
