@@ -137,6 +137,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "distortion": Benchmark("wu2026entropy, Figures 5 to 7", *drawn("distortion", "--quick")),
     "continuous": Benchmark("secrets that are numbers: both ends of the least loss over the bins"),
+    "apply": Benchmark(
+        "10 million rows released beside a plain script; draws, noise, random tables and back"
+    ),
     "releases": Benchmark("a ledger of many people, and what releases leak together"),
 }
 HELPERS = (

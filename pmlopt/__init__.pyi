@@ -8,6 +8,7 @@ from . import privacy as privacy
 from . import queries as queries
 from . import releases as releases
 from . import symmetry as symmetry
+from . import tables as tables
 from . import testing as testing
 from . import uncertainty as uncertainty
 from . import utility as utility

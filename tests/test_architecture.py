@@ -226,6 +226,7 @@ PUBLIC_PACKAGES = (
     "queries",
     "releases",
     "symmetry",
+    "tables",
     "uncertainty",
     "utility",
 )

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pmlopt"
 
 TOPICS: dict[str, tuple[str, ...]] = {
-    "Priors and mechanisms": ("prior", "secret", "continuous", "grids", "mechanism", "symmetry"),
+    "Priors and mechanisms": ("prior", "secret", "continuous", "grids", "mechanism", "tables", "symmetry"),
     "Measures": ("measures",),
     "Requirements": ("privacy",),
     "Sets of priors": ("uncertainty",),

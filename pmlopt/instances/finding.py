@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from pmlopt.errors import InputError, InstanceError
-from pmlopt.files import read_bytes
+from pmlopt.files import is_standard, read_bytes
 from pmlopt.instances.instance import Instance
 from pmlopt.instances.reading import read_instance
 from pmlopt.instances.toml_table import Table
@@ -27,13 +27,13 @@ def load_all() -> list[Instance]:
 
 
 def find(name: str | os.PathLike[str]) -> Instance:
-    """An instance by the path of its file, or by its id in the library.
+    """An instance by the path of its file (`-` is standard input), or by its id in the library.
 
     Raises:
         InstanceError: there is neither, or the file breaks the schema.
     """
     path = Path(name)
-    if path.suffix == ".toml":
+    if path.suffix == ".toml" or is_standard(path):
         return load(path)
     files = {file.stem: file for file in library().glob("*/*.toml")}
     if str(name) in files:

@@ -12,6 +12,7 @@ from pmlopt.arrays import float_array
 from pmlopt.closed_forms import randomized_response
 from pmlopt.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.errors import UtilityError
+from pmlopt.files import is_standard
 from pmlopt.instances.closed_values import forms_for
 from pmlopt.instances.instance import BASES, RELATIONS, Expected, Instance
 from pmlopt.instances.requirements import law_of_secret, read_requirement
@@ -60,7 +61,7 @@ LARGEST_RTOL = 1e-2
 def read_instance(file: Path, root: Table) -> Instance:
     """The instance that the whole table of a problem file declares."""
     name = root.take("id", str)
-    if name != file.stem:
+    if name != file.stem and not is_standard(file):
         raise root.error("id", f"is {name!r} and the file's name {file.stem!r}: make them the same")
     title = root.take("title", str)
     name_of_builder = root.choice("builder", tuple(_BUILDERS))

@@ -113,7 +113,7 @@ class CsvTable(Table):
                 if size:
                     yield ArrowBatch(columns, size, first, text=True)
                 first += size
-        except (pyarrow.ArrowInvalid, UnicodeDecodeError) as cause:
+        except (pyarrow.ArrowInvalid, UnicodeError) as cause:
             self._explain(cause)
         self._check_quotes()
         if first <= 2:
@@ -140,12 +140,15 @@ class CsvTable(Table):
 
     def _reader(self) -> Any:
         assert self.form is not None
+        self._source.skip_blank_lines()
         self._source.watch = self._quotes.feed
         encoding = "utf8" if self.form.encoding in ("utf-8", "utf-8-sig") else self.form.encoding
         return pyarrow.csv.open_csv(
             pyarrow.PythonFile(self._source, mode="r"),
             pyarrow.csv.ReadOptions(block_size=_BLOCK, autogenerate_column_names=True, encoding=encoding),
-            pyarrow.csv.ParseOptions(delimiter=self.form.delimiter, newlines_in_values=True),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.form.delimiter, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+            ),
             pyarrow.csv.ConvertOptions(column_types=self._schema, strings_can_be_null=False),
         )
 
@@ -154,7 +157,7 @@ class CsvTable(Table):
         assert self.form is not None
         if Path(self.where).is_file():  # type: ignore[arg-type]
             self._read_plainly()
-        if isinstance(cause, UnicodeDecodeError) or "UTF8" in str(cause):
+        if isinstance(cause, UnicodeError) or "UTF8" in str(cause):
             raise FileFormatError(self.form.not_text(self.where, self.form.encoding or "utf-8")) from None
         raise FileFormatError(
             f"{self.where}: is not a whole CSV file: {str(cause).splitlines()[0]}"

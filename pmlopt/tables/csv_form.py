@@ -55,7 +55,7 @@ class CsvForm:
         ):
             raise InputError(f"the delimiter is {self.delimiter!r}: give one character such as ';', or tab")
         try:
-            codecs.lookup(self.encoding or "utf-8")
+            "".encode(self.encoding or "utf-8")  # refuses codecs of no text, too
         except LookupError:
             raise InputError(
                 f"the encoding {self.encoding!r} is not known: give one such as cp1252"
@@ -77,7 +77,7 @@ class CsvForm:
         decoder = codecs.getincrementaldecoder(encoding)()
         try:
             text = decoder.decode(head, final=whole)
-        except UnicodeDecodeError:
+        except UnicodeError:
             raise FileFormatError(self.not_text(where, encoding)) from None
         form = replace(self, encoding=encoding)
         return form if self.delimiter else replace(form, delimiter=_delimiter(text, where, whole=whole))
@@ -88,7 +88,9 @@ class CsvForm:
         return f"{where}: is not text in {name}, so not a CSV file of it: say its --encoding, such as cp1252"
 
     def rows(self, text: io.TextIOBase, where: object) -> Iterator[list[str]]:
-        """The rows of a file, blank lines left out, all of the header's length.
+        """The rows of a file, all of the header's length.
+
+        Blank lines are no rows, but in a file of one column, where they are missing cells.
 
         Raises:
             FileFormatError: a row is longer or shorter, or a quoted cell does not end.
@@ -99,7 +101,9 @@ class CsvForm:
         try:
             for row in reader:
                 if not row:
-                    continue
+                    if length != 1:
+                        continue
+                    row = [""]  # as some programs write a missing cell
                 number += 1
                 length = length or len(row)
                 if len(row) != length:
@@ -108,7 +112,7 @@ class CsvForm:
                         "the file may be cut short"
                     )
                 yield row
-        except UnicodeDecodeError:
+        except UnicodeError:
             raise FileFormatError(self.not_text(where, self.encoding or "utf-8")) from None
         except csv.Error as cause:
             raise FileFormatError(f"{where}: is not a whole CSV file: row {number + 1}: {cause}") from None

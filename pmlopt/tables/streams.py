@@ -34,6 +34,10 @@ class DataStream(io.RawIOBase):
         except (OSError, ValueError):
             self.size = None
 
+    def skip_blank_lines(self) -> None:
+        """Leave out what stands above a header."""
+        self._ahead = self._ahead.lstrip(b"\r\n")
+
     def readable(self) -> bool:
         """It is."""
         return True

@@ -29,7 +29,7 @@ def is_usual(text: str) -> bool:
     return not inside
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.text(st.sampled_from('a",\n\r'), max_size=12), st.lists(st.integers(0, 12), max_size=3))
 def test_quotes_are_judged_as_by_a_walk(text: str, cuts: list[int]) -> None:
     check = QuoteCheck(",")

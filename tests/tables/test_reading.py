@@ -73,7 +73,7 @@ def test_encodings_are_found_or_said(tmp_path: Path, way: str, encoding: str) ->
 @pytest.mark.parametrize("way", WAYS)
 def test_bytes_of_another_encoding_past_the_head_are_refused(tmp_path: Path, way: str) -> None:
     path = tmp_path / "data.csv"
-    path.write_bytes(b"a,b\n" + b"x,yyyyyyyyyyyy\n" * 100_000 + b"\xff,y\n")
+    path.write_bytes(b"a,b\n" + (b"x," + b"y" * 1000 + b"\n") * 1200 + b"\xff,y\n")
     table = opened(path, way)
     with pytest.raises(FileFormatError, match="UTF-8"):
         cells_of(table)
@@ -168,7 +168,7 @@ def test_frames_of_every_library_are_tables() -> None:
 
 def test_batches_know_their_rows(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text("a\n" + "".join(f"{row}\n" for row in range(2, 80_002)))
+    path.write_text("a\n" + "".join(f"{row}\n" for row in range(2, 66_002)))
     for way, kind in zip(WAYS, (RowBatch, ArrowBatch), strict=True):
         with opened(path, way) as table:
             seen = 2
@@ -178,5 +178,5 @@ def test_batches_know_their_rows(tmp_path: Path) -> None:
                 values, codes = batch.encoded(0)
                 assert values[codes[0]] == str(seen)
                 seen += batch.size
-            assert seen == 80_002
+            assert seen == 66_002
             assert table.done() == 1.0

@@ -1,0 +1,127 @@
+"""Commands on data files: priors by column, counts, formats, and standard input and output."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from cli.hostile import refused, write
+from click.testing import CliRunner, Result
+from tables.tables_of_any_kind import write_table
+
+from pmlopt import Mechanism
+from pmlopt.cli import main
+
+PEOPLE = "id;level;ill\n" + "".join(
+    f"{row};{'abc'[row % 3]};{'no' if row % 4 else 'yes'}\n" for row in range(12)
+)
+
+
+@pytest.fixture
+def people(folder: Path) -> Path:
+    return write(folder, "people.csv", PEOPLE)
+
+
+def run(command: str, given: str | bytes | None = None) -> Result:
+    result = CliRunner().invoke(main, shlex.split(command), input=given)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet", "people.arrow"])
+def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str) -> None:
+    columns = list(zip(*(line.split(";") for line in PEOPLE.splitlines()), strict=True))
+    if not name.endswith("csv"):
+        write_table(folder / name, {column[0]: list(column[1:]) for column in columns})
+    for option in ("prior", "counts"):
+        run(f"design --{option} {name} --column level --epsilon 0.5 --utility hamming -o out.json")
+        stored = json.loads((folder / "out.json").read_text())
+        assert stored["inputs"] == ["a", "b", "c"]
+        assert stored["metadata"]["certificate"]["prior"]["counts"] == [4, 4, 4]
+    found = json.loads(run(f"audit m.json --about {name} --column level --by ill --json").stdout)
+    assert found["about"]["secret"] == "ill"
+    assert found["about"]["values"] == ["no", "yes"]
+    run(f"least-leakage --prior {name} --column level --utility hamming --expected 0.2 -o least.json")
+    run(f"ledger new book-{name}.npz --prior {name} --column level --people 2")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "design --prior people.csv --column nowhere --epsilon 1 --utility hamming",
+        "design --prior people.csv --column level --delimiter , --epsilon 1 --utility hamming",
+        "design --prior people.csv --column level --delimiter ;; --epsilon 1 --utility hamming",
+        "design --prior people.csv --column level --encoding none-such --epsilon 1 --utility hamming",
+        "design --about people.csv --column level --epsilon 1 --utility hamming",
+        "design --prior people.csv --by ill --epsilon 1 --utility hamming",
+        "count people.csv --column nowhere",
+        "count people.csv --column level -o people.csv",
+        "apply m.json people.csv --column level --column nowhere -o out.csv",
+        "apply m.json people.csv --column level --also m.json level -o out.csv",
+        "apply m.json people.csv --column level --also m.json ill --assess -o out.csv",
+        "apply m.json people.csv --column level -o out.csv --encoding utf-16",
+    ],
+)
+def test_what_cannot_be_meant_is_refused(folder: Path, people: Path, command: str) -> None:
+    refused(folder, command)
+
+
+def test_counts_are_priors_and_joint_laws(folder: Path, people: Path) -> None:
+    assert run("count people.csv --column level").stdout == "level,count\na,4\nb,4\nc,4\n"
+    crosstab = run("count people.csv --column level --by ill").stdout
+    assert crosstab == "ill,a,b,c\nno,3,3,3\nyes,1,1,1\n"
+    write(folder, "cross.csv", crosstab)
+    by_file = json.loads(run("audit m.json --about cross.csv --json").stdout)
+    by_data = json.loads(run("audit m.json --about people.csv --column level --by ill --json").stdout)
+    assert by_file["about"]["level"] == by_data["about"]["level"]
+
+
+def test_missing_cells_are_told_or_counted(folder: Path) -> None:
+    write(folder, "gaps.csv", "id,level\n1,a\n2,\n3,b\n")
+    assert "row 3" in refused(folder, "count gaps.csv --column level")
+    assert run("count gaps.csv --column level --missing drop").stdout == "level,count\na,1\nb,1\n"
+    assert run("count gaps.csv --column level --missing letter").stdout == "level,count\na,1\nb,1\n,1\n"
+    assert "row 3" in refused(folder, "apply m.json gaps.csv --column level -o out.csv")
+    said = run("apply m.json gaps.csv --column level --missing drop -o out.csv")
+    assert "2 rows written" in said.stdout
+    assert "1 rows with a missing cell" in said.stderr
+
+
+def test_standard_input_and_output(folder: Path, people: Path) -> None:
+    data = people.read_bytes()
+    assert run("count - --column level", data).stdout.startswith("level,count\n")
+    released = run("apply m.json - --column level --drop all -o -", data)
+    assert released.stdout_bytes.startswith(b"level\n")
+    assert len(released.stdout_bytes.splitlines()) == 13
+    assert "12 rows written" in released.stderr
+    design = "design --prior - --epsilon 0.5 --utility hamming -o -"
+    designed = run(design, (folder / "p.csv").read_bytes())
+    stored = json.loads(designed.stdout)
+    assert stored["inputs"] == ["a", "b", "c"]
+    assert "optimal" in designed.stderr
+    assert "pml" in run("audit - --prior p.csv", designed.stdout_bytes).stdout
+    assert "pml" in run("audit - --prior p.csv", (folder / "m.csv").read_bytes()).stdout
+    assert "pml" in run("audit - --prior p.csv", (folder / "m.npz").read_bytes()).stdout
+    assert run("solve -", (folder / "small.toml").read_bytes()).exit_code == 0
+    histogram = "histogram - --column level --classes a,b,c --epsilon 1 -o -"
+    assert run(histogram, data).stdout_bytes.startswith(b"level,count\n")
+    write_table(folder / "t.parquet", {"level": ["a", "b"]})
+    assert (
+        run("count - --column level", (folder / "t.parquet").read_bytes()).stdout == "level,count\na,1\nb,1\n"
+    )
+    assert not (folder / "-").exists()
+
+
+def test_a_seed_is_warned_of(folder: Path, people: Path) -> None:
+    assert "for tests only" in run("apply m.json people.csv --column level -o out.csv --seed 1").stderr
+    assert "for tests only" not in run("apply m.json people.csv --column level -o out.csv").stderr
+
+
+def test_mechanisms_for_several_columns_in_one_pass(folder: Path, people: Path) -> None:
+    Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"]).save(folder / "swap.json")
+    run("apply m.json people.csv --column level --also swap.json ill -o out.csv")
+    rows = [line.split(";") for line in (folder / "out.csv").read_text().splitlines()]
+    assert rows[0] == ["id", "level", "ill"]
+    assert [row[2] for row in rows[1:]] == ["no" if row % 4 == 0 else "yes" for row in range(12)]
