@@ -77,6 +77,7 @@ from .releases import level_beside as level_beside
 from .releases import shuffled_level as shuffled_level
 from .result import Result as Result
 from .result import Status as Status
+from .saved import verify_file as verify_file
 from .secret import Secret as Secret
 from .solving import certify as certify
 from .solving import solve as solve

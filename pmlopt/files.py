@@ -26,7 +26,9 @@ from pmlopt.whole_files import standard_input
 from pmlopt.whole_files import write_whole as write_whole
 
 FORMAT = "pmlopt-mechanism"
-VERSION = 1
+VERSION = 2
+READ_VERSIONS = (1, 2)
+"""Versions of the JSON format that are read: matrices of version 1 have certificates that hold less."""
 ENDINGS = (".csv", ".json", ".npz")
 SIDES = ("inputs", "outputs")
 LARGEST_FILE = 2**30
@@ -261,9 +263,10 @@ def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
         raise FileFormatError(f"{path}: is not a whole JSON file: {cause}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise FileFormatError(f'{path}: is not a mechanism: the key "format" must be {FORMAT!r}')
-    if data.get("version") != VERSION:
+    if data.get("version") not in READ_VERSIONS:
         raise FileFormatError(
-            f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads {VERSION}"
+            f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads "
+            f"{' and '.join(map(str, READ_VERSIONS))}"
         )
     missing = [key for key in ("inputs", "outputs", "matrix") if key not in data]
     if missing:
@@ -309,6 +312,18 @@ def _from_npz(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
         raise FileFormatError(f"{path}: is not a whole mechanism in NPZ: {cause}") from None
     labels = _from_json(path, about)
     return MatrixFile(matrix, labels.inputs, labels.outputs, labels.metadata)
+
+
+def entry(record: Any, key: str, what: str) -> Any:
+    """What stands under a key of a record, or a FileFormatError that says where it is missing.
+
+    Examples:
+        >>> entry({"size": 3}, "size", "the set")
+        3
+    """
+    if not isinstance(record, Mapping) or key not in record:
+        raise FileFormatError(f"{what}: the key {key!r} is missing")
+    return record[key]
 
 
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:

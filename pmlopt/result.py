@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,9 @@ class Certificate(ABC):
             at most the value where it is minimised. Infinite where nothing is proved.
         gap: |bound - value|, computed without the digits that both share.
     """
+
+    kind: ClassVar[str]
+    """The name of this kind of certificate in files."""
 
     mechanism: Mechanism
     value: float

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pmlopt import files
 from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, few, labels_of, whole_numbers
 from pmlopt.errors import FileFormatError, PriorError
-from pmlopt.labels import labels_from_text
+from pmlopt.labels import labels_from_json, labels_from_text
 from pmlopt.prior import Prior
 from pmlopt.tables.columns import column_names, listed
 
@@ -231,6 +231,23 @@ class Secret:
             return cls(numbers, labels, values, name)
         except PriorError as error:
             raise PriorError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], labels: Iterable[Label] | None = None) -> Secret:
+        """The secret of plain data: its name, its values, and whole numbers proportional to the joint laws.
+
+        Raises:
+            PriorError: a number is not whole, or a value or a letter never occurs.
+        """
+        laws = [np.array(law, dtype=object) for law in record["weights"]]
+        shapes = {law.shape for law in laws}
+        whole = all(type(number) is int and number >= 0 for law in laws for number in law.ravel().tolist())
+        if len(shapes) != 1 or len(shapes.pop()) != 2 or not whole:
+            raise PriorError("the joint laws in the record are no tables of whole numbers of one shape")
+        made = cls.__new__(cls)
+        values = labels_from_json(record["values"]) if "values" in record else None
+        made._set(laws, labels, values, record["name"], False)
+        return made
 
     def reordered(self, labels: Iterable[Label]) -> Secret:
         """The same secret with the letters of X in the order of `labels`.

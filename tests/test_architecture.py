@@ -17,6 +17,7 @@ import pmlopt
 
 PACKAGE = Path(pmlopt.__file__).parent
 LAYERS = (
+    "verifier",
     "errors",
     "arrays",
     "display",
@@ -50,6 +51,7 @@ LAYERS = (
     "programs",
     "isolation",
     "solving",
+    "saved",
     "sweeps",
     "adapters",
     "instances",

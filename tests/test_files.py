@@ -463,7 +463,7 @@ def test_the_json_format_is_what_the_broken_ones_below_are_made_of(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (stored(version=2), "version 2"),
+        (stored(version=3), "version 3"),
         (stored(version=None), "version None"),
         (stored(format="other"), "format"),
         (stored(format=None), "format"),

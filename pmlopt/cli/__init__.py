@@ -11,6 +11,7 @@ from pmlopt.cli import library as library
 from pmlopt.cli import queries as queries
 from pmlopt.cli import releases as releases
 from pmlopt.cli import sweep as sweep
+from pmlopt.cli import verifying as verifying
 from pmlopt.cli.options import main
 
 __all__ = ["main"]

@@ -17,6 +17,7 @@ import click
 from pmlopt import files
 from pmlopt.cli.asked import Asked, asks
 from pmlopt.cli.estimation import audit_samples
+from pmlopt.cli.matrices import no_header, normalise, read_mechanism
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     PATH,
@@ -36,8 +37,10 @@ from pmlopt.cli.printing import (
     print_audit,
     print_envelopes,
     print_verdict,
+    say,
 )
 from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
+from pmlopt.cli.verifying import audit_saved, has_claims
 from pmlopt.errors import InputError
 from pmlopt.privacy.by_name import WITH
 from pmlopt.result import finite
@@ -135,6 +138,8 @@ def design(
     help="MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
 )
 @click.option("--confidence", type=float, help="With --samples; 0.95 where left out.")
+@no_header
+@normalise
 @json_option
 @exits
 def audit(
@@ -144,26 +149,25 @@ def audit(
     deltas: str | None,
     samples: bool,
     confidence: float | None,
+    no_header: bool,
+    normalise: bool,
     as_json: bool,
 ) -> None:
     """Recompute every leakage of MECHANISM (.csv, .json, .npz); exit 1 when the claim fails.
 
+    A saved result needs no prior: it is audited under its own, against all that it claims (see `verify`).
     With --samples the level is bounded from both sides with confidence, and 3 says that it is not decided.
     """
     from pmlopt.exact.rationals import holds_exactly, rows_are_exact
-    from pmlopt.mechanism import Mechanism
+    from pmlopt.saved.violations import violation
 
-    asked.check()
+    if not asked.files and epsilon is None and deltas is None and not samples and has_claims(mechanism_file):
+        sys.exit(audit_saved(mechanism_file, as_json))
+    _check_audit(asked, deltas, samples, confidence)
     if samples:
-        if deltas is not None:
-            raise InputError("--envelope needs a mechanism, and --samples are counts: leave one out")
         audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
         return
-    if confidence is not None:
-        raise InputError("--confidence belongs to --samples")
-    if asked.robust and deltas is not None:
-        raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
-    mechanism = Mechanism.load(mechanism_file)
+    mechanism = read_mechanism(mechanism_file, no_header, normalise)
     prior = aligned(asked.prior(), mechanism)
     secret = asked.given(prior)["about"]
     levels = levels_of(prior, mechanism)
@@ -192,6 +196,7 @@ def audit(
                 for name, level in claim.levels(prior, mechanism).items()
             },
             "holds": holds,
+            "broken_by": None if claim is None or holds else violation(prior, claim, mechanism),
             "rows_sum_to_one_exactly": exact,
             "envelope": [
                 {
@@ -209,7 +214,20 @@ def audit(
         print_envelopes(curve)
         if claim is not None:
             print_verdict(claim, claim.levels(prior, mechanism), bool(holds), exact)
+            if not holds:
+                say(f"By name: {violation(prior, claim, mechanism)}.")
     sys.exit(CLAIM_FAILS if holds is False else 0)
+
+
+def _check_audit(asked: Asked, deltas: str | None, samples: bool, confidence: float | None) -> None:
+    """Complain of options of an audit that do not belong together."""
+    asked.check()
+    if samples and deltas is not None:
+        raise InputError("--envelope needs a mechanism, and --samples are counts: leave one out")
+    if confidence is not None and not samples:
+        raise InputError("--confidence belongs to --samples")
+    if asked.robust and deltas is not None and not samples:
+        raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
 
 
 def _envelopes(

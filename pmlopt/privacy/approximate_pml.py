@@ -15,7 +15,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy.requirement import LARGEST_EXPONENT, MARGIN, Declared, Requirement, below
+from pmlopt.privacy.requirement import LARGEST_EXPONENT, MARGIN, Declared, Requirement, Witness, below, shaped
 from pmlopt.uncertainty.column_families import Family
 
 if TYPE_CHECKING:
@@ -103,6 +103,14 @@ class ApproximatePML(Requirement):
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         # with prices m >= 0 of the slack columns are apart again; any prices prove a bound
         return _priced(prior, gains, self, _prices(prior, gains, self))
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """The prices of the slack: (N,)."""
+        return {"prices": _prices(prior, gains, self)}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        prices = np.maximum(shaped(witness, "prices", (prior.size,)), 0.0)
+        return _priced(prior, gains, self, prices)
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
         raise PrivacyError(

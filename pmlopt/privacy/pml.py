@@ -17,7 +17,7 @@ from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.letter_budgets import LetterBudgets
 from pmlopt.privacy.ratios import Ratios, mean_ratios
-from pmlopt.privacy.requirement import Declared, Requirement, below
+from pmlopt.privacy.requirement import Declared, Requirement, Witness, below, shaped
 from pmlopt.privacy.robust_secret import RobustSecretPML
 from pmlopt.privacy.secret_leakage import SecretPML
 from pmlopt.secret import Secret
@@ -179,6 +179,18 @@ class PML(Requirement):
         if priors is not None:
             return priors.relaxation(prior.pmf, gains, self._keep)
         return float(top_mean(prior.pmf, gains, math.exp(-min(self.epsilon, prior.max_leakage))).max())
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Over a set of priors the theta of each column, see `PriorSet.thetas`; else nothing."""
+        priors = self.priors(prior)
+        return {} if priors is None else {"theta": priors.thetas(prior.pmf, gains, self._keep)}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        priors = self.priors(prior)
+        if priors is None:
+            return self.relaxation(prior, gains)
+        theta = shaped(witness, "theta", (priors.theta_rows, gains.shape[1]))
+        return priors.proved_gain(prior.pmf, gains, self._keep, theta)
 
     @property
     def has_ratios(self) -> bool:

@@ -17,7 +17,7 @@ from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.ratio_blocks import block_of
 from pmlopt.privacy.ratios import Ratios, ratios_of
-from pmlopt.privacy.requirement import Declared, Requirement, below
+from pmlopt.privacy.requirement import Declared, Requirement, Witness, below, shaped
 from pmlopt.symmetry.pair_orbits import Cells
 
 if TYPE_CHECKING:
@@ -78,6 +78,15 @@ class RatioRequirement(Requirement):
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         return self.ratios(prior.pmf).support(prior.pmf, gains)
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Weights of the pairs: (K, M)."""
+        return {"weights": self.ratios(prior.pmf).weights(prior.pmf, gains)}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        ratios = self.ratios(prior.pmf)
+        weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
+        return ratios.bounded(prior.pmf, gains, weights)
 
     def columns(self, prior: Prior) -> Ratios:
         self.check(prior)
@@ -220,7 +229,7 @@ class RatioBound(RatioRequirement):
         return {
             "numerators": self.numerators.tolist(),
             "denominators": self.denominators.tolist(),
-            "epsilon": self.epsilon.tolist(),
+            **({} if self.equal else {"epsilon": self.epsilon.tolist()}),
         }
 
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:

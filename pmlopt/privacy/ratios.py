@@ -15,6 +15,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray, IntArray, rounding_of
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.logarithms import log_product_ratios
+from pmlopt.privacy.ratio_multipliers import multipliers
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -27,14 +28,6 @@ _CHUNK = 20_000
 
 _MOST_BASES = 1_000_000
 """Bases that are tried to list extreme columns: half a minute for six letters."""
-
-_OPTIONS: dict[str, float | str] = {
-    "solver": "simplex",
-    "presolve": "off",  # each column starts from the basis of the one before
-    "simplex_iteration_limit": 100_000,
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-}
 
 _NOTHING = 1e-14
 """A pair whose sides differ by no more than this share of them bounds nothing in floats."""
@@ -171,23 +164,35 @@ class Ratios:
     def support(self, p: FloatArray, gains: FloatArray) -> float:
         """An upper bound on `<p g, v>` over the columns with `<p, v> = 1`, and over columns g; sharp.
 
-        From any w >= 0: `max_x [g[x] + sum_k w[k] (e^eps_k den_k[x] - num_k[x]) / p[x]]`. The w are the
-        multipliers of a linear program for each g; they need not be optimal.
+        From any w >= 0: `max_x [g[x] + sum_k w[k] (e^eps_k den_k[x] - num_k[x]) / p[x]]`.
         """
+        return self.bounded(p, gains, self.weights(p, gains))
+
+    def weights(self, p: FloatArray, gains: FloatArray) -> FloatArray:
+        """(K, M) weights w of the pairs for `bounded`: multipliers of a linear program for each column g."""
         from scipy import sparse
 
+        found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
-            return float(gains.max())
+            return found
         pairs, sizes = self.excesses
         unit = abs(pairs).max(axis=1).toarray().ravel()
         told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()  # else the two sides are the same
         scaled = sparse.diags_array(1 / unit[told])
-        lifts, terms = ((scaled @ rows[told] @ sparse.diags_array(1 / p)).tocsc() for rows in (pairs, sizes))
+        lifts = (scaled @ pairs[told] @ sparse.diags_array(1 / p)).tocsc()
         scale = float(np.abs(gains).max()) or 1.0
-        weights = _multipliers(lifts, gains / scale)
-        bounds = gains - scale * (lifts.T @ weights)
-        rounding = rounding_of(len(unit), 1.0) * (np.abs(gains) + scale * (terms.T @ weights))
-        return float((bounds + rounding).max())
+        found[told] = scale * multipliers(lifts, gains / scale) / unit[told][:, None]
+        return found
+
+    def bounded(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
+        """What any (K, M) weights prove that no column collects, with what rounding may have taken off."""
+        if not len(self.exponents):
+            return float(gains.max())
+        pairs, sizes = self.excesses
+        used = np.maximum(weights, 0.0)
+        bounds = gains - (pairs.T @ used) / p[:, None]
+        terms = np.abs(gains) + (sizes.T @ used) / p[:, None]
+        return float((bounds + rounding_of(len(self.exponents), 1.0) * terms).max())
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
         """(N, K) all extreme columns of mean one under p; None where there are too many bases to try.
@@ -326,35 +331,6 @@ def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratio
         below=pairs[:, 1],
         exponents=np.minimum(np.broadcast_to(exponents, len(pairs)), LARGEST_RATIO_EXPONENT),
     )
-
-
-def _multipliers(lifts: Any, gains: FloatArray) -> FloatArray:
-    """(K, M) multipliers for each column of gains: `max <g, u>`, `lifts u <= 0`, `<1, u> = 1`, `u >= 0`.
-
-    u is the column times the prior. HiGHS starts each from the basis of the one before.
-    """
-    from scipy import sparse
-
-    from pmlopt.backends import highs
-
-    k, n = lifts.shape
-    system = sparse.vstack([lifts, np.ones((1, n))], format="csc")
-    model = highs.columnwise(
-        np.zeros(n),
-        (0.0, np.inf),
-        (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
-        (system.indptr, system.indices, system.data),
-    )
-    solver = highs.loaded(model, _OPTIONS)
-    every = np.arange(n, dtype=np.int32)
-    weights = np.zeros((k, gains.shape[1]))
-    for y, column in enumerate(gains.T):
-        solver.changeColsCost(n, every, -column)
-        solver.run()
-        duals = np.array(solver.getSolution().row_dual)
-        if len(duals) == k + 1 and np.isfinite(duals).all():
-            weights[:, y] = np.maximum(-duals[:k], 0.0)
-    return weights
 
 
 def _columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,22 @@ from pmlopt.uncertainty.cone import Cone
 
 if TYPE_CHECKING:
     import cvxpy as cp
+
+
+Witness: TypeAlias = Mapping[str, FloatArray]
+"""Arrays by name, from which a bound follows; see `Requirement.witness`."""
+
+
+def shaped(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
+    """An array of a witness, finite and of the shape it must have.
+
+    Raises:
+        PrivacyError: it is missing, or something else.
+    """
+    found = witness.get(name)
+    if found is None or np.shape(found) != shape or not np.isfinite(found).all():
+        raise PrivacyError(f"the proof of the bound needs the finite numbers {name!r} in the shape {shape}")
+    return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -169,6 +185,23 @@ class Requirement(ABC):
         rounding-level error is allowed for by the caller.
         """
 
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Numbers that prove `relaxation` without a search, by name; none where a formula does."""
+        return {}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        """What a witness proves that no matrix within the bound collects; any numbers prove something.
+
+        Args:
+            prior: of the design.
+            gains: (N, M) as in `relaxation`.
+            witness: as `witness` gives it.
+
+        Raises:
+            PrivacyError: its arrays are missing or have other shapes.
+        """
+        return self.relaxation(prior, gains)
+
     @abstractmethod
     def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
         """The extreme columns of mean one that the bound allows, as families or as those of a cone.
@@ -279,6 +312,24 @@ class Conjunction(Requirement):
         if ratios is not None:
             return ratios.support(prior.pmf, gains)
         return min(part.relaxation(prior, gains) for part in self.parts)
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Weights of the pairs; where not all parts are pairs, the part that proves most and its witness."""
+        ratios = self.ratios(prior.pmf)
+        if ratios is not None:
+            return {"weights": ratios.weights(prior.pmf, gains)}
+        place = int(np.argmin([part.relaxation(prior, gains) for part in self.parts]))
+        return {"part": np.array(float(place)), **self.parts[place].witness(prior, gains)}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        ratios = self.ratios(prior.pmf)
+        if ratios is not None:
+            weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
+            return ratios.bounded(prior.pmf, gains, weights)
+        place = float(shaped(witness, "part", ()))
+        if place not in range(len(self.parts)):
+            raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")
+        return self.parts[int(place)].proved(prior, gains, witness)
 
     def columns(self, prior: Prior) -> Ratios:
         ratios = self.ratios(prior.pmf)

@@ -12,6 +12,7 @@ from pmlopt.exact.rationals import GRID, holds_exactly, rows_are_exact
 from pmlopt.exact.repair import Repair
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
+from pmlopt.privacy.from_record import requirement_record
 from pmlopt.result import Certificate, finite
 
 
@@ -80,8 +81,9 @@ class DesignCertificate(Certificate):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
         return {
+            "kind": self.kind,
             "utility": self.utility_record(),
-            "privacy": {"name": self.privacy.name, "limits": self.privacy.limits, **self.privacy.details},
+            "privacy": requirement_record(self.privacy, self.prior),
             "levels": dict(self.levels),
             "value": self.value,
             "bound": finite(self.bound),

@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.uncertainty.prior_set import Polytope, PriorSet
-from pmlopt.uncertainty.support_functions import Piece, largest_gain, two_values
+from pmlopt.uncertainty.support_functions import Piece, best_thetas, gain_at, largest_gain, two_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +150,16 @@ class ChoquetSet(PriorSet):
         if self.vacuous:
             return two_values(p, gains, keep)
         return largest_gain(self.pieces, p, gains, keep)
+
+    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        if self.vacuous or keep >= 1:
+            return np.zeros((1, gains.shape[1]))
+        return best_thetas(self.pieces, p, gains, keep)
+
+    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        if self.vacuous:
+            return two_values(p, gains, keep)
+        return gain_at(self.pieces, p, gains, keep, theta)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:

@@ -152,7 +152,8 @@ class JointLaws:
     @property
     def record(self) -> dict[str, Any]:
         """The set as plain data."""
-        return {"law": self.law.record, "conditionals": [one.record for one in self.conditionals]}
+        conditionals = [one.record for one in self.conditionals]
+        return {"law": self.law.record, "conditionals": conditionals, "words": self.words}
 
     def means(self, matrix: Any) -> tuple[Any, Any, Any]:
         """The extreme means of each column given each value, times one number, and that number.

@@ -219,6 +219,21 @@ class PriorSet(ABC):
             keep: e^-epsilon, in (0, 1].
         """
 
+    theta_rows: int = 1
+    """How many numbers `thetas` has for each column."""
+
+    @abstractmethod
+    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        """(T, M) multipliers of `keep max v <= w(v)` for each column g, from which `relaxation` follows."""
+
+    @abstractmethod
+    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        """What (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
+
+        It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta keep` is at most 0 for all
+        columns g, with room for rounding.
+        """
+
     @abstractmethod
     def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
         """(K,) the least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep <= w`.

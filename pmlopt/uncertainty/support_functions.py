@@ -81,20 +81,71 @@ def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
     the multipliers of that are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on
     how well: only theta is used, and any would do.
     """
-    weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
     if keep >= 1:
-        return float(low.max())
+        return float((p @ gains).max())
+    return float(mixture_thetas(laws, p, gains, keep)[1].max())
+
+
+def mixture_thetas(
+    laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
+) -> tuple[FloatArray, FloatArray]:
+    """(K, M) the theta of `best_mixture` for each column, and the (M,) tau that they prove."""
+    weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
     columns = np.arange(gains.shape[1])
+    best = np.zeros((len(laws), len(columns)))
     for _ in range(_MIXTURES):
         gain = gains[:, columns]
         theta, column = _mixtures(laws, weights * (gain - low[columns]), keep)
         fixed = _Fixed(theta, laws, weights, gain, keep)
-        high[columns] = np.minimum(high[columns], _root(fixed.excess, low[columns], high[columns]))
+        root = _root(fixed.excess, low[columns], high[columns])
+        best[:, columns] = np.where(root < high[columns], theta, best[:, columns])
+        high[columns] = np.minimum(high[columns], root)
         low[columns] = np.maximum(low[columns], (weights * gain * column).sum(axis=0) / (p @ column))
         columns = np.flatnonzero((high > low.max()) & (high - low > _SHARP * (np.abs(high) + np.abs(low))))
         if not len(columns):
             break
-    return float(high.max())
+    return best, high
+
+
+def best_thetas(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+    """(1, M) the theta of each column at the tau of `largest_gain`; keep < 1."""
+    tau = largest_gain(pieces, p, gains, keep)
+    return _least(pieces, p[:, None] * (gains - tau), keep)[1][None, :]
+
+
+def gain_at(
+    pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
+) -> float:
+    """The tau that (1, M) multipliers prove to be none below `largest_gain`: what no column collects.
+
+    Examples:
+        >>> uniform = (Piece(np.full(4, 0.25), 1.0),)
+        >>> gains = np.array([[4.0], [2.0], [1.0], [0.0]])
+        >>> round(gain_at(uniform, np.full(4, 0.25), gains, 0.5, np.array([[1.0]])), 9)
+        3.0
+        >>> gain_at(uniform, np.full(4, 0.25), gains, 0.5, np.array([[0.0]]))  # proves what needs no proof
+        4.0
+    """
+    if keep >= 1:
+        return float((p @ gains).max())
+    multipliers = np.maximum(theta[0], 0.0)
+
+    def excess(tau: FloatArray) -> FloatArray:
+        costs = p[:, None] * (gains - tau)
+        values = np.max([piece.at(costs, multipliers, keep)[0] for piece in pieces], axis=0)
+        return np.asarray(values + _rounding(costs, multipliers))
+
+    return float(_root(excess, p @ gains, gains.max(axis=0)).max())
+
+
+def gain_at_mixtures(
+    laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
+) -> float:
+    """The tau that (K, M) multipliers of the (K, N) laws prove; the twin of `gain_at` for a convex hull."""
+    if keep >= 1:
+        return float((p @ gains).max())
+    fixed = _Fixed(np.maximum(theta, 0.0), laws, p[:, None], gains, keep)
+    return float(_root(fixed.excess, p @ gains, gains.max(axis=0)).max())
 
 
 _MIXTURES, _SHARP = 8, 1e-13

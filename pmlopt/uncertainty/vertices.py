@@ -14,7 +14,14 @@ from pmlopt.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_arra
 from pmlopt.backends.structured.block import Block, hull_block, mean_block
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
-from pmlopt.uncertainty.support_functions import Piece, best_mixture, largest_gain
+from pmlopt.uncertainty.support_functions import (
+    Piece,
+    best_mixture,
+    best_thetas,
+    gain_at_mixtures,
+    largest_gain,
+    mixture_thetas,
+)
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -125,6 +132,21 @@ class Vertices(PriorSet):
         if len(self.laws) == 1:
             return largest_gain((Piece(self.laws[0], 1.0),), p, gains, keep)
         return best_mixture(self.laws, p, gains, keep)
+
+    @property
+    def theta_rows(self) -> int:  # type: ignore[override]
+        """One for each vertex."""
+        return len(self.laws)
+
+    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        if keep >= 1:
+            return np.zeros((len(self.laws), gains.shape[1]))
+        if len(self.laws) == 1:
+            return best_thetas((Piece(self.laws[0], 1.0),), p, gains, keep)
+        return mixture_thetas(self.laws, p, gains, keep)[0]
+
+    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        return gain_at_mixtures(self.laws, p, gains, keep, theta)
 
     def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
         high, room = inner @ self.laws.T, outer @ self.laws.T

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pmlopt.arrays import FloatArray
 from pmlopt.mechanism import Mechanism
@@ -35,6 +35,8 @@ class EnvelopeCertificate(Certificate):
         attack: (M, K) the post-processing; from `solve`, of at most N + 1 outcomes.
         multipliers: (N,) lam of `dual_bound.bad_mass`, over a set with nu (N + 1,), or None.
     """
+
+    kind: ClassVar[str] = "envelope"
 
     prior: Prior
     over: PriorSet | None
@@ -76,6 +78,7 @@ class EnvelopeCertificate(Certificate):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
         return {
+            "kind": self.kind,
             "delta": self.delta,
             "value": self.value,
             "bound": self.bound,
@@ -102,6 +105,8 @@ class ClosedFailureCertificate(Certificate):
         multipliers: (N,) lam of `dual_bound.bad_mass`, over a set with nu (N + 1,); with zeros alone
             the bound is 1.
     """
+
+    kind: ClassVar[str] = "closed-failure"
 
     prior: Prior
     over: PriorSet | None
@@ -146,6 +151,7 @@ class ClosedFailureCertificate(Certificate):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
         return {
+            "kind": self.kind,
             "epsilon": self.epsilon,
             "value": self.value,
             "bound": self.bound,

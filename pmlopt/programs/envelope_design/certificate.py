@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ class EnvelopeDesignCertificate(Certificate):
         proof: of the bound.
         repair: what was done to the solver's matrix.
     """
+
+    kind: ClassVar[str] = "envelope-design"
 
     prior: Prior
     epsilon: float
@@ -87,6 +89,7 @@ class EnvelopeDesignCertificate(Certificate):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
         return {
+            "kind": self.kind,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "utility": {"kind": "gain" if self.maximised else "loss", "table": self.table.tolist()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pmlopt.arrays import FloatArray
 from pmlopt.programs.design_certificate import DesignCertificate
@@ -25,6 +25,8 @@ class EstimationCertificate(DesignCertificate):
             `relaxed_bound` of the same numbers and `products` on the cones of the requirement.
         products: the weights of the products of linear forms in that bound, for each cone of columns.
     """
+
+    kind: ClassVar[str] = "estimation"
 
     criterion: Criterion
     workload: FloatArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -165,6 +165,8 @@ class LevelCertificate(DesignCertificate):
         laws: (N, M) of a set of priors one for each output, times a number, from which the bound follows with
             `multipliers`; or None.
     """
+
+    kind: ClassVar[str] = "least-leakage"
 
     privacy: PML
     allowed: BoolArray

@@ -14,6 +14,7 @@ from pmlopt.backends.structured.border import Border
 from pmlopt.backends.structured.point import Point
 from pmlopt.prior import Prior
 from pmlopt.programs.linear.added_constraints import CONVEX, gradients_of
+from pmlopt.programs.linear.affine_constraints import AffineConstraint
 from pmlopt.programs.linear.program import LinearDesign
 
 
@@ -99,7 +100,7 @@ def added_rows(program: LinearDesign) -> AddedRows | None:
             return None
     uniform = np.full(program.table.shape, 1 / program.table.shape[1])
     with program.holding(uniform):
-        coefficients = sparse.csr_array(sparse.vstack([_coefficients(program, each) for each in added]))
+        coefficients = sparse.csr_array(sparse.vstack([coefficients_of(program, each) for each in added]))
         values = np.concatenate([np.asarray(each.expr.value).flatten(order="F") for each in added])
     coefficients.eliminate_zeros()
     offset = values - coefficients @ uniform.ravel()
@@ -115,7 +116,7 @@ def added_rows(program: LinearDesign) -> AddedRows | None:
     return AddedRows(added, coefficients, offset, equal, zero, program.table.shape)
 
 
-def _coefficients(program: LinearDesign, constraint: cp.Constraint) -> sparse.csr_array:
+def coefficients_of(program: LinearDesign, constraint: cp.Constraint) -> sparse.csr_array:
     """(entries of the constraint, N M) its coefficients on the mechanism, row by row."""
     n, m = program.table.shape
     total = sparse.csr_array((constraint.expr.size, n * m))
@@ -126,3 +127,33 @@ def _coefficients(program: LinearDesign, constraint: cp.Constraint) -> sparse.cs
         else:
             total = total + sparse.kron(program.prior.pmf[None, :], part, format="csr")
     return sparse.csr_array(total)
+
+
+def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
+    """The added constraints with their multipliers; None where one is not affine in the mechanism alone.
+
+    The variables of the program must have their values, and the constraints their multipliers.
+    """
+    known = {program.mechanism.id, program.variables["output_law"].id}
+    found = []
+    for name, constraint in program.added.items():
+        affine = isinstance(constraint, CONVEX) and constraint.expr.is_affine()
+        if not affine or any(variable.id not in known for variable in constraint.variables()):
+            return None
+        if constraint.dual_value is None:
+            return None
+        found.append(_affine(program, name, constraint))
+    return tuple(found)
+
+
+def _affine(program: LinearDesign, name: str, constraint: cp.Constraint) -> AffineConstraint:
+    shape, point = program.table.shape, np.asarray(program.mechanism.value)
+    coefficients = coefficients_of(program, constraint).toarray().reshape(-1, *shape)
+    value = np.asarray(constraint.expr.value).flatten(order="F")
+    return AffineConstraint(
+        name,
+        isinstance(constraint, cp.constraints.Equality),
+        coefficients,
+        value - (coefficients * point).sum(axis=(1, 2)),
+        np.asarray(constraint.dual_value, dtype=float).flatten(order="F"),
+    )

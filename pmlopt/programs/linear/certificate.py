@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.privacy.requirement import Witness
 from pmlopt.programs.design_certificate import DesignCertificate
+from pmlopt.programs.linear.affine_constraints import AffineConstraint
 from pmlopt.result import finite
 
 
@@ -24,12 +26,18 @@ class LinearCertificate(DesignCertificate):
         constant: what was added to it.
         maximised: whether the table holds gains.
         table: (N, M) the gain or loss.
+        witness: from which the requirement's part in the bound follows; see `Requirement.witness`.
+        added: the constraints that were added; None where one is not affine in the mechanism alone.
     """
+
+    kind: ClassVar[str] = "linear"
 
     gains: FloatArray
     constant: float
     maximised: bool
     table: FloatArray
+    witness: Witness
+    added: tuple[AffineConstraint, ...] | None = ()
 
     @property
     def flat(self) -> bool:
@@ -39,4 +47,8 @@ class LinearCertificate(DesignCertificate):
         return {"kind": "gain" if self.maximised else "loss", "table": self.table.tolist()}
 
     def bound_record(self) -> dict[str, Any]:
-        return {"gains": self.gains.tolist(), "constant": finite(self.constant)}
+        """The witness, and the constraints; the gains where those are not in the record."""
+        witness = {"witness": {name: array.tolist() for name, array in self.witness.items()}}
+        if self.added is None:
+            return {**witness, "gains": self.gains.tolist(), "constant": finite(self.constant), "added": None}
+        return {**witness, "added": [constraint.record for constraint in self.added]}

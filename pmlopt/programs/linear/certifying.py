@@ -10,14 +10,21 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.exact.polish import polished_repair
 from pmlopt.mechanism import Mechanism
+from pmlopt.privacy.requirement import Witness
 from pmlopt.programs.linear.added_constraints import lagrangian, unit
+from pmlopt.programs.linear.added_rows import affine_constraints
+from pmlopt.programs.linear.affine_constraints import AffineConstraint
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.linear.dual_bound import raw_bound, rounding_in
+from pmlopt.programs.linear.dual_bound import proved_bound, raw_bound, rounding_in
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.utility.linear import expectation
 
 CLOSED = 1e-10
 """A gap of this share of the gain's range leaves nothing to look for."""
+
+
+WITNESSED = 1e-10
+"""By how much, as a share of the gain's range, a bound may grow so that numbers in a file prove it."""
 
 
 def certify_linear(
@@ -36,10 +43,11 @@ def certify_linear(
     """
     fixed = polished_repair(program.prior, program.privacy, matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
-    gains, constant, residuals = _with_added(program, fixed.matrix)
+    gains, constant, residuals, added = _with_added(program, fixed.matrix)
     gain = expectation(program.prior, program.centred, fixed.matrix)
     enough = gain - constant + CLOSED * program.scale
     rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers), enough)
+    witness, best = _witnessed(program, gains, rho, best)
     sign = 1.0 if program.utility.maximised else -1.0
     total = constant + sign * program.constant
     return LinearCertificate(
@@ -57,23 +65,44 @@ def certify_linear(
         table=program.table,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max()), **residuals},
         repair=fixed,
+        witness=witness,
+        added=added,
     )
 
 
-def _with_added(program: LinearDesign, matrix: FloatArray) -> tuple[FloatArray, float, dict[str, float]]:
-    """The gains and the constant of the bound, and by how much the matrix violates each added constraint.
+def _with_added(
+    program: LinearDesign, matrix: FloatArray
+) -> tuple[FloatArray, float, dict[str, float], tuple[AffineConstraint, ...] | None]:
+    """The gains and the constant of the bound, and the added constraints with their violations.
 
     Added constraints enter the bound through their multipliers.
     """
     if not program.added:
-        return program.centred, 0.0, {}
+        return program.centred, 0.0, {}, ()
     with program.holding(matrix):
         gains, constant = lagrangian(program)
         residuals = {
             name: float(np.max(constraint.violation())) / unit(constraint)
             for name, constraint in program.added.items()
         }
-    return gains, constant, residuals
+        return gains, constant, residuals, affine_constraints(program)
+
+
+def _witnessed(
+    program: LinearDesign, gains: FloatArray, rho: FloatArray | None, best: float
+) -> tuple[Witness, float]:
+    """The witness of the bound for these multipliers, and a bound that it proves.
+
+    Where a letter is so rare that digits cancel in the search, a closed form proves more: no witness then.
+    """
+    if rho is None or not math.isfinite(best):
+        return {}, best
+    prior, privacy = program.prior, program.privacy
+    witness = privacy.witness(prior, gains - rho[:, None])
+    if not witness:
+        return witness, best
+    proved = proved_bound(prior, privacy, gains, rho, witness)
+    return (witness, max(best, proved)) if proved <= best + WITNESSED * program.scale else ({}, best)
 
 
 def _guesses(

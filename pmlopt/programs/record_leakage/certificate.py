@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import QueryError
 from pmlopt.programs.record_leakage.proof import KindProof
+from pmlopt.programs.record_leakage.proof_records import proof_record
 from pmlopt.programs.record_leakage.verification import belongs, leaks_at_least, none_leaks_more
 from pmlopt.queries import RecordChannel
+from pmlopt.queries.records import query_record
 from pmlopt.result import Certificate, finite
 
 
@@ -30,6 +32,8 @@ class RecordCertificate(Certificate):
         joint: (A, T) the law of (X_i, T) under the worst prior found, T the class.
         proofs: of the bound, one for each kind of records; none where nothing was proved.
     """
+
+    kind: ClassVar[str] = "record-leakage"
 
     gap: float = field(init=False)
     channel: RecordChannel
@@ -90,12 +94,14 @@ class RecordCertificate(Certificate):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: the claim, the prior behind it, and the size of its proof."""
+        """Plain data for a JSON file: the claim, the prior behind it, and its proof."""
         try:
             prior = self.prior().tolist()
         except QueryError:
             prior = None
         return {
+            "kind": self.kind,
+            "query": query_record(self.channel.query),
             "entropy": self.entropy,
             "value": self.value,
             "bound": finite(self.bound),
@@ -115,4 +121,5 @@ class RecordCertificate(Certificate):
                 }
                 for kind in self.proofs
             ],
+            "proofs": [proof_record(kind) for kind in self.proofs],
         }

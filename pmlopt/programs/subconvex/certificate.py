@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pmlopt.programs.design_certificate import DesignCertificate
 
@@ -21,6 +21,8 @@ class ColumnCertificate(DesignCertificate):
             "search" is branch and bound, "relaxed" the chords of the utility, "everything" the utility of
             releasing the secret itself.
     """
+
+    kind: ClassVar[str] = "sub-convex"
 
     utility: str
     pricing: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from pmlopt.measures.record_information import uniform_alone
 from pmlopt.mechanism import Mechanism
@@ -35,6 +35,8 @@ class TradeoffCertificate(Certificate):
         audit: the proof of the mechanism's leakage.
         proof: of the bound, None where nothing was proved.
     """
+
+    kind: ClassVar[str] = "trade-off"
 
     sense: Sense
     limit: float
@@ -120,6 +122,7 @@ class TradeoffCertificate(Certificate):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file."""
         return {
+            "kind": self.kind,
             "minimised": self.sense,
             "limit": self.limit,
             "entropy": self.entropy,
@@ -129,6 +132,8 @@ class TradeoffCertificate(Certificate):
             "leakage_at_most": finite(self.leakage),
             "distortion": self.distortion,
             "violation": self.violation,
+            "losses": self.tradeoff.losses.tolist(),
+            "allowed": self.tradeoff.allowed.tolist(),
             "audit": self.audit.to_dict(),
             "bound_from": None if self.proof is None else _proof_record(self.proof),
         }

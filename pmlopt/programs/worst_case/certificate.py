@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class ThresholdCertificate(Certificate):
         order: (N, M) the ranks, from 1.
         utilities: (K,) the utility of each rank, where `value` and `bound` are utilities; or None.
     """
+
+    kind: ClassVar[str] = "worst-case"
 
     epsilon: float
     kept: LevelCertificate
@@ -115,11 +117,22 @@ class ThresholdCertificate(Certificate):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file."""
         return {
+            "kind": self.kind,
+            "value": self.value,
+            "bound": self.bound,
+            "gap": self.gap,
+            "order": self.order.tolist(),
             "threshold": self.threshold,
             "highest_not_ruled_out": self.ceiling,
             "utilities": None if self.utilities is None else self.utilities.tolist(),
             "epsilon": self.epsilon,
             "next_bound": finite(self.next_bound),
             "kept": self.kept.to_dict(),
-            "beyond": None if self.beyond is None else self.beyond.to_dict(),
+            "beyond": None if self.beyond is None else _with_matrix(self.beyond),
+            "verified_exactly": self.verify(),
         }
+
+
+def _with_matrix(proof: LevelCertificate) -> dict[str, Any]:
+    """A proof about another threshold with the mechanism that it is about."""
+    return {**proof.to_dict(), "matrix": proof.mechanism.matrix.tolist()}

@@ -1,0 +1,99 @@
+"""Matrices as people have them: without a header, rounded, or with semicolons between."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import click
+import numpy as np
+
+from pmlopt import files
+from pmlopt.arrays import Positions
+from pmlopt.cli.printing import say
+from pmlopt.errors import FileFormatError, MechanismError
+from pmlopt.labels import labels_from_text
+from pmlopt.mechanism import Mechanism
+
+LARGEST_CORRECTION = 0.01
+"""How far a row's sum may be from one to be rounding: two digits, and a hundred outputs of five."""
+
+no_header = click.option("--no-header", is_flag=True, help="The CSV matrix has numbers alone, no labels.")
+normalise = click.option("--normalise", is_flag=True, help="Divide the rows of the matrix by their sums.")
+
+
+def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mechanism:
+    """A mechanism from a file, as `Mechanism.load` does, and from matrices as spreadsheets write them.
+
+    A CSV may have semicolons or tabs between its cells, with decimal commas.
+
+    Args:
+        path: .csv, .json or .npz.
+        bare: whether a CSV has no header and no first column of labels.
+        rounded: whether rows are divided by their sums, which may be off one by `LARGEST_CORRECTION`.
+
+    Raises:
+        FileFormatError: the file holds no mechanism; the message names the option that may help.
+    """
+    if files.ending_of(path) != ".csv":
+        if bare or rounded:
+            raise FileFormatError(f"{path}: --no-header and --normalise belong to CSV files")
+        return Mechanism.load(path)
+    stored = _read_csv(path, bare)
+    matrix = np.asarray(stored.matrix, dtype=float)
+    sums = matrix.sum(axis=1)
+    off = float(np.abs(sums - 1).max())
+    if rounded and 0 < off <= LARGEST_CORRECTION:
+        say(f"The rows of {path.name} sum to one up to {off:.1g}: each is divided by its sum.", err=True)
+        matrix = matrix / sums[:, None]
+    elif 1e-9 < off <= LARGEST_CORRECTION:
+        raise FileFormatError(
+            f"{path}: a row sums to {sums[np.abs(sums - 1).argmax()]:.9g}: if rounding explains it, "
+            "--normalise divides each row by its sum"
+        )
+    try:
+        return Mechanism(matrix, stored.inputs, stored.outputs)
+    except MechanismError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def _read_csv(path: Path, bare: bool) -> files.MatrixFile:
+    text = files.read_bytes(path).decode("utf-8-sig", "replace")
+    delimiter = _delimiter(text)
+    if delimiter == "," and not bare:
+        _check_header(path, text)
+        return files.read_matrix(path)
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(row)]
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise FileFormatError(f"{path}: its rows have different numbers of cells, or there are none")
+    start = 0 if bare else 1
+    cells = [
+        [_number(cell, path, number) for cell in row[start:]]
+        for number, row in enumerate(rows[start:], start=start + 1)
+    ]
+    if not cells or not cells[0]:
+        raise FileFormatError(f"{path}: has no numbers beside its header")
+    if bare:
+        return files.MatrixFile(np.array(cells), Positions(len(cells)), Positions(len(cells[0])))
+    inputs = labels_from_text([row[0] for row in rows[1:]])
+    return files.MatrixFile(np.array(cells), inputs, labels_from_text(rows[0][1:]))
+
+
+def _delimiter(text: str) -> str:
+    """What stands between the cells: a semicolon or a tab where the first line has one, else a comma."""
+    first = text.lstrip().partition("\n")[0]
+    return next((mark for mark in (";", "\t") if mark in first), ",")
+
+
+def _check_header(path: Path, text: str) -> None:
+    first = text.lstrip().partition("\n")[0].strip().split(",")
+    if len(first) > 1 and all(files.is_number(cell) and "." in cell for cell in first):
+        raise FileFormatError(
+            f"{path}: its first row {first[:4]} looks like probabilities: is there no header? Say --no-header"
+        )
+
+
+def _number(cell: str, path: Path, row: int) -> float:
+    """A number, with a decimal point or a decimal comma."""
+    return files.number_of(cell.strip().replace(",", "."), f"{path}: row {row}")

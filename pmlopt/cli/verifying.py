@@ -1,0 +1,78 @@
+"""`pmlopt verify`: what a saved result claims, computed again from its file; and audits by its own words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, exits, json_option, main
+from pmlopt.cli.printing import echo_json, print_audit, print_table, say
+
+if TYPE_CHECKING:
+    from pmlopt.saved import Verdict
+
+CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
+"""The exit codes of a verdict: not all of it was checked is no yes."""
+
+WORDS: Mapping[bool | None, str] = {
+    True: "All that the file claims holds.",
+    False: "A claim of the file is FALSE.",
+    None: "What was checked holds, and a part cannot be checked from the file.",
+}
+
+
+@main.command("verify")
+@click.argument("saved_file", metavar="FILE", type=PATH)
+@json_option
+@exits
+def verify_command(saved_file: Path, as_json: bool) -> None:
+    """Check what a saved result (.json, .npz) claims, from the file alone; exit 1 when a part is false.
+
+    Exits with 3 where a part cannot be checked from the file, and says which. The script verifier.py of the
+    package checks most kinds with Python's standard library alone.
+    """
+    from pmlopt.saved import verify_file
+
+    verdict = verify_file(saved_file)
+    _print(verdict, saved_file, as_json)
+    sys.exit(CODES[verdict.holds])
+
+
+def has_claims(path: Path) -> bool:
+    """Whether a file is a saved result, with claims of its own."""
+    from pmlopt import files
+
+    return path.suffix.lower() in (".json", ".npz") and "certificate" in files.read_matrix(path).metadata
+
+
+def audit_saved(saved_file: Path, as_json: bool) -> int:
+    """Print the levels of a saved mechanism under its own prior, and the verdict on all that its file claims.
+
+    Returns:
+        The exit code.
+    """
+    from pmlopt.cli.printing import levels_of
+    from pmlopt.saved import verify_file
+    from pmlopt.saved.verifying import read_saved, saved_prior
+
+    mechanism, metadata = read_saved(saved_file)
+    prior = saved_prior(mechanism, metadata)
+    verdict = verify_file(saved_file)
+    if prior is not None and not as_json:
+        print_audit(saved_file, prior, mechanism, levels_of(prior, mechanism))
+    _print(verdict, saved_file, as_json)
+    return CODES[verdict.holds]
+
+
+def _print(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
+    if as_json:
+        echo_json(verdict.to_dict())
+        return
+    say(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
+    rows: list[tuple[Any, ...]] = [(p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts]
+    print_table(["part", "verdict", "decided in", "what was found"], rows)
+    say(WORDS[verdict.holds])

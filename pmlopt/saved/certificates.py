@@ -1,0 +1,371 @@
+"""Certificates from the plain data of a file: one reader for each kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pmlopt.arrays import BoolArray, FloatArray, Label, Positions, float_array
+from pmlopt.errors import FileFormatError
+from pmlopt.exact.repair import Repair
+from pmlopt.files import entry
+from pmlopt.labels import labels_from_json
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy import PML
+from pmlopt.privacy.from_record import requirement_from_record
+from pmlopt.privacy.requirement import Witness
+from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
+from pmlopt.programs.envelope_design.box_proof import BoxProof
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.floor import Floor
+from pmlopt.programs.linear.affine_constraints import AffineConstraint, priced
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.proof_records import proof_from_record
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof
+from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.queries import Orbits, record_channel
+from pmlopt.queries.records import query_from_record
+from pmlopt.result import Certificate
+from pmlopt.uncertainty.from_record import set_from_record
+from pmlopt.uncertainty.prior_set import PriorSet
+from pmlopt.utility import ExpectedGain, ExpectedLoss
+from pmlopt.utility.linear import row_offsets
+
+Record = Mapping[str, Any]
+WHAT = "the certificate"
+
+
+def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate:
+    """The certificate of a record, for the mechanism of its file.
+
+    Raises:
+        FileFormatError: its kind is not known, or a part is missing.
+        InputError: a part is not what it must be.
+    """
+    kind = entry(record, "kind", WHAT)
+    if kind not in READERS:
+        raise FileFormatError(f"the certificate is of the kind {kind!r}; known are {', '.join(READERS)}")
+    return READERS[kind](record, mechanism)
+
+
+def numbers(values: Any, ndim: int, what: str) -> FloatArray:
+    """Finite numbers of a file as an array."""
+    return float_array(values, ndim, what, FileFormatError)
+
+
+def optional(values: Any, ndim: int, what: str) -> FloatArray | None:
+    """The same where there are any."""
+    return None if values is None else numbers(values, ndim, what)
+
+
+def claimed(record: Record, maximised: bool = True) -> dict[str, Any]:
+    """Value, bound and gap; what is null is infinite."""
+    value, bound, gap = (entry(record, key, WHAT) for key in ("value", "bound", "gap"))
+    nothing = math.inf if maximised else -math.inf
+    found = {
+        "value": float(value),
+        "bound": nothing if bound is None else float(bound),
+        "gap": math.inf if gap is None else float(gap),
+    }
+    if not all(type(each) in (int, float) for each in (value, bound, gap) if each is not None):
+        raise FileFormatError(f"value, bound and gap must be numbers, not {value!r}, {bound!r}, {gap!r}")
+    return found
+
+
+def prior_of(record: Record, mechanism: Mechanism) -> Prior:
+    """The prior, on the letters of the mechanism."""
+    data = entry(record, "prior", WHAT)
+    labels = mechanism.inputs
+    if labels != labels_from_json(entry(data, "labels", "the prior")):
+        raise FileFormatError("the prior has other letters than the mechanism, or in another order")
+    return prior_from_record(data, labels)
+
+
+def prior_from_record(record: Record, labels: tuple[Label, ...]) -> Prior:
+    """The prior of its `record`, on labels.
+
+    Raises:
+        FileFormatError: a part is missing, or counts and probabilities are not the same law.
+        PriorError: they are no prior.
+
+    Examples:
+        >>> prior_from_record(Prior.from_counts({"low": 3, "high": 1}).record, ("low", "high")).counts
+        (3, 1)
+    """
+    probabilities, counts, samples = (entry(record, key, "the prior") for key in _PRIOR)
+    if counts is None:
+        return Prior(probabilities, labels, samples)
+    if samples is None and set(counts) == {1}:
+        found = Prior.uniform(len(counts), labels)
+    else:
+        found = Prior.from_counts(counts, labels)
+    same = np.array_equal(found.probabilities, np.asarray(probabilities, dtype=float))
+    if not same or samples != found.samples:
+        raise FileFormatError("the prior has counts that are not its probabilities and its sample")
+    return found
+
+
+_PRIOR = ("probabilities", "counts", "samples")
+
+
+def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
+    """What the certificates of designs share."""
+    prior = prior_of(record, mechanism)
+    privacy = requirement_from_record(entry(record, "privacy", WHAT), prior)
+    return {
+        "mechanism": mechanism,
+        "prior": prior,
+        "privacy": privacy,
+        "levels": privacy.levels(prior, mechanism),
+        "multipliers": optional(record["bound_from"].get("multipliers"), 1, "the multipliers"),
+        "residuals": entry(record, "residuals", WHAT),
+        "repair": _repair(record, mechanism),
+    }
+
+
+def _repair(record: Record, mechanism: Mechanism) -> Repair:
+    """What was done to a solver's matrix: a record, about a matrix that is not in the file."""
+    data = entry(record, "repair", WHAT)
+    dropped = tuple(map(mechanism.outputs.index, labels_from_json(data["dropped_outputs"])))
+    return Repair(mechanism.matrix, data["theta"], dropped, data["largest_change"])
+
+
+def _table(record: Record, mechanism: Mechanism) -> tuple[FloatArray, bool]:
+    """The gain or loss of each pair, and whether it is a gain."""
+    utility = entry(record, "utility", WHAT)
+    if utility.get("kind") not in ("gain", "loss"):
+        raise FileFormatError(f"the utility is of the kind {utility.get('kind')!r}, not gain or loss")
+    table = numbers(entry(utility, "table", "the utility"), 2, "the table of the utility")
+    if table.shape != mechanism.matrix.shape:
+        raise FileFormatError(f"the table of the utility has the shape {table.shape}, the matrix another")
+    return table, utility["kind"] == "gain"
+
+
+def _linear(record: Record, mechanism: Mechanism) -> LinearCertificate:
+    shared = _design(record, mechanism)
+    table, maximised = _table(record, mechanism)
+    source = record["bound_from"]
+    sign = 1.0 if maximised else -1.0
+    offsets, pmf = row_offsets(table), shared["prior"].pmf
+    added: tuple[AffineConstraint, ...] | None = None
+    if entry(source, "added", "the proof of the bound") is None:
+        gains = numbers(source["gains"], 2, "the gains")
+        constant = math.inf if source["constant"] is None else float(source["constant"])
+    else:
+        added = tuple(AffineConstraint.from_record(one, table.shape) for one in source["added"])
+        gains, extra = priced(added, sign * (table - offsets[:, None]), pmf)
+        constant = extra + sign * float(pmf @ offsets)
+    return LinearCertificate(
+        **shared,
+        **claimed(record, maximised),
+        gains=gains,
+        constant=constant,
+        maximised=maximised,
+        table=table,
+        witness=_witness(entry(source, "witness", "the proof of the bound")),
+        added=added,
+    )
+
+
+def _witness(data: Record) -> Witness:
+    return {name: np.array(values, dtype=float) for name, values in data.items()}
+
+
+def _subconvex(record: Record, mechanism: Mechanism) -> ColumnCertificate:
+    return ColumnCertificate(
+        **_design(record, mechanism),
+        **claimed(record),
+        utility=record["utility"]["kind"],
+        pricing=record["bound_from"]["pricing"],
+    )
+
+
+def _estimation(record: Record, mechanism: Mechanism) -> EstimationCertificate:
+    utility, source = record["utility"], record["bound_from"]
+    return EstimationCertificate(
+        **_design(record, mechanism),
+        **claimed(record, False),
+        criterion=utility["criterion"],
+        workload=numbers(utility["workload"], 2, "the workload"),
+        sensitivities=numbers(source["sensitivities"], 2, "the sensitivities"),
+        columns=source["extreme_columns"],
+        products=tuple(numbers(weights, 1, "the weights of products") for weights in source["products"]),
+    )
+
+
+def _level(record: Record, mechanism: Mechanism) -> LevelCertificate:
+    shared = _design(record, mechanism)
+    utility, source = record["utility"], record["bound_from"]
+    if not isinstance(shared["privacy"], PML):
+        raise FileFormatError("a least leakage is a level of PML about the data")
+    allowed = flags(utility["allowed"], mechanism.matrix.shape)
+    return LevelCertificate(
+        **shared,
+        **claimed(record, False),
+        allowed=allowed,
+        floor=_floor(utility.get("expected"), shared["prior"], allowed),
+        weight=float(source["floor"]),
+        laws=optional(source.get("laws"), 2, "the laws"),
+    )
+
+
+def flags(values: Any, shape: tuple[int, ...]) -> BoolArray:
+    """Truth values of a file."""
+    found = np.array(values)
+    if found.dtype != bool or found.shape != shape:
+        raise FileFormatError(f"the allowed pairs must be truth values in the shape {shape}")
+    return found
+
+
+def _floor(data: Record | None, prior: Prior, allowed: BoolArray) -> Floor | None:
+    if data is None:
+        return None
+    kind = ExpectedGain if "gain" in data else ExpectedLoss
+    table = numbers(entry(data, kind.what, "the floor"), 2, "the table of the floor")
+    if table.shape != allowed.shape:
+        raise FileFormatError("the table of the floor has another shape than the matrix")
+    return Floor(prior, allowed, kind(table), table, float(data["floor"]))
+
+
+def _threshold(record: Record, mechanism: Mechanism) -> ThresholdCertificate:
+    beyond = record["beyond"]
+    order = numbers(entry(record, "order", WHAT), 2, "the ranks")
+    if order.shape != mechanism.matrix.shape:
+        raise FileFormatError("the ranks have another shape than the matrix")
+    return ThresholdCertificate(
+        **claimed(record),
+        mechanism=mechanism,
+        epsilon=float(record["epsilon"]),
+        kept=_level(record["kept"], mechanism),
+        beyond=None
+        if beyond is None
+        else _level(beyond, Mechanism(beyond["matrix"], mechanism.inputs, mechanism.outputs)),
+        order=order,
+        utilities=optional(record["utilities"], 1, "the utilities"),
+    )
+
+
+def _over(record: Record) -> PriorSet | None:
+    data = entry(record, "over", WHAT)
+    return None if data is None else set_from_record(data)
+
+
+def _attack(record: Record, mechanism: Mechanism) -> Mechanism:
+    data = entry(record, "attack", WHAT)
+    outputs = data["outputs"]
+    names = Positions(len(outputs)) if outputs == list(range(len(outputs))) else labels_from_json(outputs)
+    return Mechanism(data["matrix"], mechanism.outputs, names)
+
+
+def _envelope(record: Record, mechanism: Mechanism) -> EnvelopeCertificate:
+    return EnvelopeCertificate(
+        **claimed(record),
+        mechanism=mechanism,
+        prior=prior_of(record, mechanism),
+        over=_over(record),
+        delta=float(record["delta"]),
+        attack=_attack(record, mechanism),
+        multipliers=optional(record["bound_from"]["multipliers"], 1, "the multipliers"),
+    )
+
+
+def _closed_failure(record: Record, mechanism: Mechanism) -> ClosedFailureCertificate:
+    return ClosedFailureCertificate(
+        **claimed(record),
+        mechanism=mechanism,
+        prior=prior_of(record, mechanism),
+        over=_over(record),
+        epsilon=float(record["epsilon"]),
+        attack=_attack(record, mechanism),
+        multipliers=numbers(record["bound_from"]["multipliers"], 1, "the multipliers"),
+    )
+
+
+def _envelope_design(record: Record, mechanism: Mechanism) -> EnvelopeDesignCertificate:
+    table, maximised = _table(record, mechanism)
+    source = record["bound_from"]
+    proof = BoxProof(
+        np.array(source["letters"], dtype=np.int64),
+        numbers(source["cuts"], 1, "the cuts"),
+        numbers(source["multipliers"], 2, "the multipliers"),
+        numbers(source["thresholds"], 2, "the thresholds"),
+    )
+    return EnvelopeDesignCertificate(
+        **claimed(record, maximised),
+        mechanism=mechanism,
+        prior=prior_of(record, mechanism),
+        epsilon=float(record["epsilon"]),
+        delta=float(record["delta"]),
+        margins=numbers(record["margins"], 1, "the margins"),
+        table=table,
+        maximised=maximised,
+        proof=proof,
+        repair=_repair(record, mechanism),
+    )
+
+
+def _records(record: Record, mechanism: Mechanism) -> RecordCertificate:
+    channel = record_channel(query_from_record(entry(record, "query", WHAT)), mechanism)
+    parts = claimed(record)
+    return RecordCertificate(
+        value=parts["value"],
+        bound=parts["bound"],
+        mechanism=mechanism,
+        channel=channel,
+        entropy=float(record["entropy"]),
+        record=record["record"],
+        joint=numbers(record["joint"], 2, "the joint law"),
+        proofs=tuple(
+            proof_from_record(kind, channel.log_counts(kind["record"]))
+            for kind in entry(record, "proofs", WHAT)
+        ),
+    )
+
+
+def _tradeoff(record: Record, mechanism: Mechanism) -> TradeoffCertificate:
+    audit = _records(record["audit"], mechanism)
+    query, source = audit.channel.query, record["bound_from"]
+    losses = numbers(record["losses"], 2, "the losses")
+    counts = np.logaddexp.reduce(query.log_counts(0), axis=0)
+    proof = None
+    if source is not None:
+        proof = TradeoffProof(tuple(_cut(cut) for cut in source["cuts"]), float(source["price"]))
+    return TradeoffCertificate(
+        **claimed(record, False),
+        mechanism=mechanism,
+        sense=record["minimised"],
+        limit=float(record["limit"]),
+        orbits=Orbits(query, np.arange(len(counts)), np.exp(counts - query.log_size)),
+        tradeoff=Tradeoff(losses, flags(record["allowed"], losses.shape)),
+        audit=audit,
+        proof=proof,
+    )
+
+
+def _cut(record: Record) -> Cut:
+    joint, posterior = (numbers(record[key], 2, f"the {key} of a cut") for key in ("joint", "posterior"))
+    return Cut(record["record"], joint, posterior, float(record["weight"]))
+
+
+READERS: Mapping[str, Callable[[Record, Mechanism], Certificate]] = {
+    LinearCertificate.kind: _linear,
+    ColumnCertificate.kind: _subconvex,
+    EstimationCertificate.kind: _estimation,
+    LevelCertificate.kind: _level,
+    ThresholdCertificate.kind: _threshold,
+    EnvelopeCertificate.kind: _envelope,
+    ClosedFailureCertificate.kind: _closed_failure,
+    EnvelopeDesignCertificate.kind: _envelope_design,
+    RecordCertificate.kind: _records,
+    TradeoffCertificate.kind: _tradeoff,
+}
+"""The kinds of certificates, each with what reads it."""

@@ -1,0 +1,151 @@
+"""Check a saved result from its file alone."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pmlopt import files
+from pmlopt.errors import FileFormatError, InputError, MechanismError
+from pmlopt.files import entry
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.result import Certificate, finite
+from pmlopt.saved.certificates import certificate_from_record, prior_of
+from pmlopt.saved.checks import parts_of
+from pmlopt.saved.verdict import FLOATS, Part, Verdict
+
+DERIVED_TOLERANCE = 1e-12
+"""Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
+
+RECORDS = ("residuals", "repair")
+"""What a certificate tells of the way it was found: no claims, and nothing in the file decides them."""
+
+
+def verify_file(path: str | os.PathLike[str]) -> Verdict:
+    """Check what a saved result claims, from its file alone and without a solver.
+
+    The certificate is read back, level, value and bound are computed again from its numbers, and whatever
+    else the file says of it must be what follows. `docs/certificate.md` says what each number is.
+
+    Args:
+        path: a .json or .npz file that `Result.save` wrote.
+
+    Raises:
+        FileFormatError: the file is no saved result, or lacks a part.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from pmlopt import ExpectedLoss, PML, design, solve
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "mechanism.json"
+        >>> solve(design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))).save(path)
+        >>> verify_file(path).holds
+        True
+        >>> _ = path.write_text(path.read_text().replace('"pml": 0.2', '"pml": 0.1'))
+        >>> found = verify_file(path)
+        >>> found.holds, found.parts[1].detail
+        (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')
+        >>> folder.cleanup()
+    """
+    mechanism, metadata = read_saved(path)
+    try:
+        record = entry(metadata, "certificate", str(path))
+        certificate = certificate_from_record(record, mechanism)
+        parts = (*parts_of(certificate), *_same(certificate, record, metadata))
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+        raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
+    return Verdict(certificate.kind, certificate.statement, parts)
+
+
+def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+    """The mechanism of a file, and what stands beside it.
+
+    Raises:
+        FileFormatError: the file holds no result: it is a CSV, or of an earlier version.
+    """
+    stored = files.read_matrix(path)
+    if "certificate" not in stored.metadata:
+        raise FileFormatError(
+            f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
+        )
+    if "kind" not in stored.metadata["certificate"]:
+        raise FileFormatError(
+            f"{path}: holds less than its check needs: save the result again, if its kind can be"
+        )
+    try:
+        return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
+    except MechanismError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any]) -> Prior | None:
+    """The prior that a saved result is about, where it has one."""
+    record = metadata["certificate"]
+    record = record.get("kept", record)
+    return prior_of(record, mechanism) if "probabilities" in (record.get("prior") or {}) else None
+
+
+def _same(
+    certificate: Certificate, record: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> tuple[Part, ...]:
+    """That everything else in the file follows from what was checked."""
+    again = certificate.to_dict()
+    kept = {key: value for key, value in record.items() if key not in RECORDS}
+    made = {key: value for key, value in again.items() if key not in RECORDS}
+    summary = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
+    told = {name: entry(metadata, name, "the file") for name in summary}
+    twice = {name: record.get(name) for name in ("value", "bound", "gap")}
+    if "levels" in record:
+        twice["level"] = max(record["levels"].values())
+    found = [
+        *(
+            f"the result has another {name} than its certificate"
+            for name in twice
+            if twice[name] != told[name]
+        ),
+        *differences(kept, made, "certificate"),
+        *differences(told, summary, "result"),
+    ]
+    other = next(iter(found), None) or _closed_form(certificate, metadata.get("closed_form"))
+    text = "everything else that the file says follows" if other is None else other
+    return (Part("record", other is None, FLOATS, text),)
+
+
+def _closed_form(certificate: Certificate, form: Mapping[str, Any] | None) -> str | None:
+    """What is wrong with the closed form beside the value, if anything."""
+    if form is None:
+        return None
+    off = certificate.value - form["value"] - form["difference"]
+    if abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
+        return None
+    return f"the difference from the closed form is {form['difference']!r}, and {off:.3g} more follows"
+
+
+def differences(told: Any, made: Any, where: str) -> Iterator[str]:
+    """Where two plain structures differ, floats up to rounding."""
+    if isinstance(told, dict) and isinstance(made, dict):
+        if set(told) != set(made):
+            yield f"{where} has the keys {sorted(set(told) ^ set(made))} too many or too few"
+            return
+        for key in told:
+            yield from differences(told[key], made[key], f"{where}.{key}")
+    elif isinstance(told, list | tuple) and isinstance(made, list | tuple):
+        if len(told) != len(made):
+            yield f"{where} has {len(told)} entries, and {len(made)} follow"
+            return
+        for place, pair in enumerate(zip(told, made, strict=True)):
+            yield from differences(*pair, f"{where}[{place}]")
+    elif not _near(told, made):
+        yield f"{where} is {told!s:.40}, and {made!s:.40} follows"
+
+
+def _near(told: Any, made: Any) -> bool:
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (told, made))
+    if not numbers:
+        return type(told) is type(made) and bool(told == made)
+    return told == made or math.isclose(told, made, rel_tol=DERIVED_TOLERANCE, abs_tol=DERIVED_TOLERANCE)

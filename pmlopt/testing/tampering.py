@@ -1,0 +1,175 @@
+"""Saved results with one number changed: what a check must refuse, or find true all the same."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import BoolArray
+from pmlopt.mechanism import Mechanism
+from pmlopt.program import Program
+from pmlopt.programs.design_certificate import DesignCertificate
+from pmlopt.programs.designs import design
+from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
+from pmlopt.programs.envelope.program import closed_failure, envelope
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.envelope_design.program import envelope_design
+from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.program import least_leakage, least_leakage_on
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.program import record_leakage
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.result import Certificate
+from pmlopt.saved.certificates import certificate_from_record
+from pmlopt.solving import solve
+from pmlopt.utility import INFORMATIONS, EstimationError, ExpectedGain, ExpectedLoss
+
+Path = tuple[str | int, ...]
+
+RECORDS = ("timings", "iterations", "repair", "residuals", "samples", "version")
+"""Numbers that tell how a result was found, or what the file is: they claim nothing."""
+
+NAMES = ("inputs", "outputs", "labels", "values")
+"""Names, which may be numbers."""
+
+PROOFS = ("bound_from", "proofs", "margins", "attack", "joint", "beyond")
+"""Numbers that prove and do not claim: with others the claims are what they were."""
+
+TOLERANCE = 1e-6
+"""How far the optimum that a solver finds again may be off, as a share of its size or of one."""
+
+
+def leaves(data: Any, path: Path = ()) -> Iterator[Path]:
+    """The places of all numbers of a saved result that claim or prove something.
+
+    Examples:
+        >>> list(leaves({"matrix": [[1.0]], "timings": {"solve": 1.0}, "named": True}))
+        [('matrix', 0, 0)]
+    """
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if key not in (*RECORDS, *NAMES):
+                yield from leaves(value, (*path, key))
+    elif isinstance(data, list):
+        for place, value in enumerate(data):
+            yield from leaves(value, (*path, place))
+    elif isinstance(data, int | float) and not isinstance(data, bool):
+        yield path
+
+
+def changed(data: Any, path: Path, by: float) -> Any:
+    """A copy with the number at a place changed by a share of its size, or by that much where it is 0.
+
+    Whole numbers stay whole, and change by at least one.
+    """
+    made = copy.deepcopy(data)
+    place = made
+    for key in path[:-1]:
+        place = place[key]
+    old = place[path[-1]]
+    step = by * (abs(old) or 1.0)
+    if isinstance(old, int):
+        place[path[-1]] = old + int(math.copysign(max(1, abs(round(step))), by))
+    else:
+        place[path[-1]] = (
+            old + step if old + step != old else math.nextafter(old, math.copysign(math.inf, by))
+        )
+    return made
+
+
+def is_proof(path: Path) -> bool:
+    """Whether a place holds a number that proves, so that a change leaves all claims as they are."""
+    if "added" in path:  # constraints are claims, their multipliers are not
+        return path[-1] == "multiplier"
+    return any(key in PROOFS for key in path)
+
+
+def still_true(data: Any) -> bool:
+    """Whether what a saved result claims is true, by solving its program again: level, value and bound.
+
+    Args:
+        data: of a JSON file, which a check has accepted.
+    """
+    mechanism = Mechanism(data["matrix"], data["inputs"], data["outputs"])
+    certificate = certificate_from_record(data["metadata"]["certificate"], mechanism)
+    if isinstance(certificate, ThresholdCertificate):
+        return _keeps_threshold(certificate)
+    program = restated(certificate)
+    if program is None:
+        return False
+    again = solve(program)
+    sign = 1.0 if program.maximised else -1.0
+    room = TOLERANCE * max(1.0, abs(again.value))
+    if isinstance(certificate, DesignCertificate):
+        levels, limits = certificate.privacy.levels(certificate.prior, mechanism), certificate.privacy.limits
+        if any(levels[name] > limit + 1e-9 for name, limit in limits.items()):
+            return False
+    reached = sign * certificate.value <= sign * again.bound + room
+    return reached and sign * certificate.bound >= sign * again.value - room
+
+
+def restated(certificate: Certificate) -> Program[Any] | None:
+    """The program whose answer a certificate is; None for kinds that are not restated here."""
+    if isinstance(certificate, LinearCertificate):
+        return _linear(certificate)
+    if isinstance(certificate, ColumnCertificate):
+        return design(certificate.prior, certificate.privacy, INFORMATIONS[certificate.utility]())
+    if isinstance(certificate, EstimationCertificate):
+        wanted = certificate.workload if certificate.criterion == "A" else None
+        return design(certificate.prior, certificate.privacy, EstimationError(wanted, certificate.criterion))
+    if isinstance(certificate, LevelCertificate):
+        return _level(certificate)
+    if isinstance(certificate, EnvelopeCertificate):
+        return envelope(certificate.prior, certificate.mechanism, certificate.delta, over=certificate.over)
+    if isinstance(certificate, ClosedFailureCertificate):
+        over = certificate.over
+        return closed_failure(certificate.prior, certificate.mechanism, certificate.epsilon, over=over)
+    if isinstance(certificate, EnvelopeDesignCertificate):
+        utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(certificate.table)
+        return envelope_design(certificate.prior, certificate.epsilon, certificate.delta, utility)
+    if isinstance(certificate, RecordCertificate):
+        return record_leakage(certificate.channel.query, certificate.mechanism, certificate.entropy)
+    return None
+
+
+def _level(certificate: LevelCertificate) -> Program[Any] | None:
+    outputs, floor = certificate.mechanism.outputs, certificate.floor
+    if floor is None:
+        over = certificate.privacy.over
+        return least_leakage_on(certificate.prior, certificate.allowed, outputs, over)
+    if not certificate.allowed.all():
+        return None
+    return least_leakage(certificate.prior, floor.utility, expected=floor.value, outputs=outputs)
+
+
+def _keeps_threshold(certificate: ThresholdCertificate) -> bool:
+    """Whether a threshold is kept within the level, and the next one is not, by solving for both."""
+    prior, outputs = certificate.kept.prior, certificate.mechanism.outputs
+    over = certificate.kept.privacy.over
+
+    def least(allowed: BoolArray) -> float:
+        if not allowed.any(axis=1).all():
+            return math.inf
+        return solve(least_leakage_on(prior, allowed, outputs, over)).value
+
+    kept = least(certificate.order >= certificate.threshold) <= certificate.epsilon + TOLERANCE
+    return kept and least(certificate.order > certificate.ceiling) > certificate.epsilon - TOLERANCE
+
+
+def _linear(certificate: LinearCertificate) -> Program[Any]:
+    utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(certificate.table)
+    program = design(certificate.prior, certificate.privacy, utility, certificate.mechanism.outputs)
+    added = {}
+    for one in certificate.added or ():
+        rows = [cp.sum(cp.multiply(row, program.mechanism)) for row in one.coefficients]
+        sides = cp.hstack(rows) + np.asarray(one.offset)
+        added[one.name] = sides == 0 if one.equal else sides <= 0
+    return program.with_constraints(**added) if added else program

@@ -1,0 +1,215 @@
+"""Saved results are checked from their files alone; a changed number is refused, or what it says is true."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import run
+from saved_cases import CASES, bent
+
+from pmlopt import PML, Mechanism, Prior, SubConvex, design, solve, verifier, verify_file
+from pmlopt.errors import FileFormatError, PmloptError
+from pmlopt.saved import Verdict, violation
+from pmlopt.saved.certificates import prior_from_record
+from pmlopt.testing.tampering import changed, is_proof, leaves, still_true
+
+
+@cache
+def saved(name: str) -> str:
+    """The text of a saved result."""
+    result = solve(CASES[name]())
+    record = {key: item for key, item in result.to_dict().items() if key != "mechanism"}
+    with contextlib.ExitStack() as stack:
+        import tempfile
+
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "result.json"
+        result.mechanism.save(path, record)
+        return path.read_text()
+
+
+def script(path: Path) -> tuple[int, str]:
+    """The exit code of the script that stands alone, and what it says."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        code = verifier.main(str(path))  # type: ignore[no-untyped-call]
+    return code, said.getvalue()
+
+
+def checked(path: Path, data: Any) -> bool | None:
+    """The verdict on data; what is not of the format is refused."""
+    path.write_text(json.dumps(data))
+    try:
+        return verify_file(path).holds
+    except PmloptError:
+        return False
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_is_checked_from_its_file(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(saved(name))
+    verdict = verify_file(path)
+    assert verdict.holds is True, str(verdict)
+    kind = json.loads(saved(name))["metadata"]["certificate"]["kind"]
+    code, said = script(path)
+    covered = (kind == "linear" and name != "joint-laws") or (kind == "least-leakage" and name == "threshold")
+    assert code == (0 if covered else 3), said
+    assert ("not checked by this script" in said) is not covered
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_changed_number_is_refused_or_true(name: str, tmp_path: Path) -> None:
+    data = json.loads(saved(name))
+    rng = random.Random(name)
+    places = list(leaves(data))
+    for path in rng.sample(places, min(len(places), 7)):
+        other = changed(data, path, rng.choice([1e-3, -1e-3, 1e-6]))
+        holds = checked(tmp_path / "result.json", other)
+        code, said = script(tmp_path / "result.json")
+        assert (code != 0) or holds is True, (path, said)
+        assert (code not in (1, 2)) or holds is False, (path, said)
+        assert holds is False or is_proof(path) or still_true(other), path
+
+
+def test_what_no_file_holds_is_not_called_true(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    spread = SubConvex(lambda column, p: p @ abs(column - p @ column))
+    for program in (bent(), design([0.5, 0.5], PML(0.4), spread)):
+        solve(program).save(path)
+        verdict = verify_file(path)
+        assert verdict.holds is None
+        assert script(path)[0] == 3
+        assert "cannot be checked" in run("verify", path, code=3)
+
+
+def test_npz_holds_the_same(tmp_path: Path) -> None:
+    solve(CASES["ball"]()).save(tmp_path / "result.npz")
+    assert verify_file(tmp_path / "result.npz").holds is True
+
+
+@pytest.mark.parametrize(
+    "content", [{"version": 1}, {"metadata": {}}, {"metadata": {"certificate": {"kind": "x"}}}]
+)
+def test_files_that_are_no_results_are_refused(content: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    data = json.loads(saved("pml"))
+    if content.get("version") == 1:
+        del data["metadata"]["certificate"]["kind"]
+    path.write_text(json.dumps({**data, **content}))
+    with pytest.raises(FileFormatError):
+        verify_file(path)
+    assert script(path)[0] != 0
+    run("verify", path, code=2)
+
+
+def test_a_claim_that_fails_names_outcome_and_letter(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    text = saved("counts")
+    path.write_text(text.replace('"pml": 0.3', '"pml": 0.2'))
+    found = verify_file(path)
+    assert isinstance(found, Verdict)
+    assert found.holds is False
+    said = run("verify", path, code=1)
+    assert re.search("the outcome '[abc]' tells 0.3 nats of '[abc]', and the limit is 0.2", said)
+    code, alone = script(path)
+    assert code == 1
+    assert "tells too much of" in alone
+
+
+BREAKABLE = (
+    "pml ldp lip maximal-leakage approximate-pml ball secret pufferfish metric g-leakage ratio-bound both"
+)
+
+
+@pytest.mark.parametrize("name", BREAKABLE.split())
+def test_violations_name_an_outcome(name: str) -> None:
+    program: Any = CASES[name]()
+    matrix = np.eye(3) * 0.97 + 0.01
+    tells = violation(
+        program.prior, program.privacy, Mechanism(matrix, program.prior.labels, ["x", "y", "z"])
+    )
+    assert any(repr(outcome) in tells for outcome in "xyz") or name == "approximate-pml"
+
+
+def test_an_audit_takes_prior_and_claim_from_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(saved("counts"))
+    said = run("audit", path)
+    assert "maximal_leakage" in said
+    assert "All that the file claims holds" in said
+    path.write_text(json.dumps(changed(json.loads(saved("counts")), ("matrix", 0, 0), 0.25)))
+    run("audit", path, code=2)  # no row of it sums to one
+    data = json.loads(saved("counts"))
+    data["matrix"][0] = [1.0, 0.0, 0.0]
+    path.write_text(json.dumps(data))
+    assert "FALSE" in run("audit", path, code=1)
+
+
+def test_verify_prints_json(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(saved("pml"))
+    printed = json.loads(run("verify", path, "--json"))
+    assert printed["holds"] is True
+    assert {part["part"] for part in printed["parts"] if part["exact"]} >= {"mechanism", "level"}
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("0.7,0.3\n0.3,0.7\n", ["--no-header"]),
+        ("0,7;0,3\n0,3;0,7\n", ["--no-header"]),
+        (";x;y\na;0,7;0,3\nb;0,3;0,7\n", []),
+        (",x,y\na,0.699,0.3\nb,0.3,0.701\n", ["--normalise"]),
+    ],
+)
+def test_matrices_as_spreadsheets_write_them(text: str, options: list[str], tmp_path: Path) -> None:
+    matrix, prior = tmp_path / "matrix.csv", tmp_path / "prior.csv"
+    matrix.write_text(text)
+    prior.write_text("letter,p\na,0.5\nb,0.5\n")
+    told = run("audit", matrix, "--prior", prior, *options, "--json")
+    level = json.loads(told[told.index("{") :])["level"]
+    assert level == pytest.approx(np.log(1.4), abs=2e-3)
+
+
+def test_what_may_help_is_named(tmp_path: Path) -> None:
+    matrix, prior = tmp_path / "matrix.csv", tmp_path / "prior.csv"
+    prior.write_text("letter,p\na,0.5\nb,0.5\n")
+    matrix.write_text("0.7,0.3\n0.3,0.7\n")
+    assert "--no-header" in run("audit", matrix, "--prior", prior, code=2)
+    matrix.write_text(",x,y\na,0.699,0.3\nb,0.3,0.701\n")
+    assert "--normalise" in run("audit", matrix, "--prior", prior, code=2)
+
+
+def test_the_script_is_one_page_of_the_standard_library() -> None:
+    source = Path(verifier.__file__).read_text()
+    assert len(source.splitlines()) <= 300
+    modules = {line.split()[1] for line in source.splitlines() if line.startswith(("import ", "from "))}
+    assert modules == {"json", "sys", "decimal", "fractions", "pathlib"}
+
+
+def test_saved_results_meet_the_schema() -> None:
+    import jsonschema
+
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "mechanism.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    for name in (name for name in CASES if len(saved(name)) < 20_000):  # others are as they, and longer
+        errors = [error.message[:200] for error in validator.iter_errors(json.loads(saved(name)))]
+        assert not errors, (name, errors)
+    broken = json.loads(saved("pml"))
+    del broken["metadata"]["certificate"]["prior"]
+    assert not validator.is_valid(broken)
+
+
+def test_a_loaded_prior_is_the_one_that_was_saved() -> None:
+    for prior in (Prior.from_counts({"a": 3, "b": 1}), Prior([0.25, 0.75], samples=12), Prior.uniform(3)):
+        again = prior_from_record(json.loads(json.dumps(prior.record)), prior.labels)
+        assert again.weights == prior.weights
+        assert again.samples == prior.samples

@@ -1,0 +1,133 @@
+"""Small programs of every kind of certificate and every kind of requirement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    AllPriors,
+    ApproximatePML,
+    Box,
+    EstimationError,
+    ExpectedGain,
+    ExpectedLoss,
+    GainLeakage,
+    L1Ball,
+    MaximalLeakage,
+    MetricPrivacy,
+    MinimumMass,
+    MutualInformation,
+    Prior,
+    Program,
+    Pufferfish,
+    RatioBound,
+    Secret,
+    Vertices,
+    best_worst_case,
+    best_worst_value,
+    closed_failure,
+    design,
+    distortion_leakage,
+    envelope,
+    envelope_design,
+    leakage_distortion,
+    least_leakage,
+    queries,
+    record_leakage,
+    worst_case_utility,
+)
+from pmlopt.privacy.requirement import Requirement
+from pmlopt.uncertainty.joint_laws import JointLaws
+from pmlopt.utility import TotalVariation
+
+P = [0.5, 0.3, 0.2]
+COUNTED = Prior.from_counts({"a": 5, "b": 3, "c": 2})
+LOSS = ExpectedLoss(1 - np.eye(3))
+SECRET = Secret(
+    [[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]], labels=["a", "b", "c"], values=["ill", "well"], name="health"
+)
+COUNTED_SECRET = Secret.from_counts([[10, 20, 10], [40, 10, 10]], labels=["a", "b", "c"])
+ORDER = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
+CHANNEL = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]
+PARITY = queries.ModularSum(4, 2)
+
+REQUIREMENTS: Mapping[str, Requirement] = {
+    "pml": PML(0.3),
+    "ldp": LDP(0.7),
+    "lip": LIP(0.3, 0.4),
+    "maximal-leakage": MaximalLeakage(0.3),
+    "approximate-pml": ApproximatePML(0.3, 0.05),
+    "budgets": PML([0.3, 0.2, 0.5]),
+    "metric": MetricPrivacy(0.3, [[0, 1, 2], [1, 0, 1], [2, 1, 0]]),
+    "graph": MetricPrivacy(0.3, [[0, 0.3, np.inf], [0.3, 0, np.inf], [np.inf, np.inf, 0]]),
+    "g-leakage": GainLeakage(0.2, [[1, 0, 0], [0, 1, 1]]),
+    "ratio-bound": RatioBound([[1, 0, 0], [0, 1, 0]], [P, P], 0.2),
+    "ratio-bounds": RatioBound([[1, 0, 0], [0, 1, 0]], [P, P], [0.2, 0.3]),
+    "both": PML(0.3) & LDP(0.5),
+    "both-over": PML(0.3, over=L1Ball(P, 0.1)) & MaximalLeakage(0.5),
+    "ball": PML(0.3, over=L1Ball(Prior.from_counts([5, 3, 2]), 0.1)),
+    "wide-ball": PML(0.6, over=L1Ball(P, 0.6)),
+    "point": PML(0.3, over=L1Ball(P, 0.0)),
+    "box": PML(0.6, over=Box([0.4, 0.2, 0.1], [0.6, 0.4, 0.3], delta=0.05)),
+    "minimum-mass": PML(0.6, over=MinimumMass(3, 0.1)),
+    "all-priors": PML(0.6, over=AllPriors(3)),
+    "vertices": PML(0.3, over=Vertices([P, [0.4, 0.3, 0.3]])),
+}
+
+
+def constrained() -> Program[Any]:
+    """A design with two affine constraints, one of which binds."""
+    program = design(P, PML(0.5), LOSS)
+    law = cp.sum(program.variables["output_law"][:, 1:]) >= 0.5
+    return program.with_constraints(first=program.mechanism[0, 0] <= 0.6, law=law)
+
+
+def bent() -> Program[Any]:
+    """A design with a constraint that no file holds."""
+    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
+    return program.with_constraints(squares=cp.sum_squares(program.mechanism) <= 1.01)
+
+
+CASES: Mapping[str, Callable[[], Program[Any]]] = {
+    **{name: partial(design, P, privacy, LOSS) for name, privacy in REQUIREMENTS.items()},
+    "counts": lambda: design(COUNTED, PML(0.3), LOSS),
+    "gain": lambda: design(P, PML(0.3), ExpectedGain(np.eye(3) + 0.3)),
+    "secret": lambda: design(SECRET.prior, PML(0.1, about=SECRET), LOSS),
+    "pufferfish": lambda: design(SECRET.prior, Pufferfish(0.2, SECRET), LOSS),
+    "joint-laws": lambda: design(
+        COUNTED_SECRET.prior, PML(0.5, JointLaws.ball(COUNTED_SECRET, 0.05), COUNTED_SECRET), LOSS
+    ),
+    "constrained": constrained,
+    "information": lambda: design(P, PML(0.3), MutualInformation()),
+    "variation": lambda: design(COUNTED, LDP(0.5), TotalVariation()),
+    "information-over": lambda: design(P, PML(0.3, over=L1Ball(P, 0.1)), MutualInformation()),
+    "estimation": lambda: design(P, LDP(1.0), EstimationError()),
+    "estimation-D": lambda: design(P, PML(0.5), EstimationError(criterion="D")),
+    "least": lambda: least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5),
+    "threshold": lambda: worst_case_utility([0.6, 0.2, 0.2], ORDER, 2),
+    "threshold-over": lambda: worst_case_utility(
+        [0.6, 0.2, 0.2], ORDER, 2, over=L1Ball([0.6, 0.2, 0.2], 0.1)
+    ),
+    "worst-case": lambda: best_worst_case([0.6, 0.2, 0.2], ORDER, 0.7),
+    "worst-value": lambda: best_worst_value([0.6, 0.2, 0.2], ExpectedGain(np.array(ORDER) * 1.0), 0.5),
+    "envelope": lambda: envelope(P, CHANNEL, 0.05),
+    "envelope-over": lambda: envelope(P, CHANNEL, 0.05, over=L1Ball(P, 0.1)),
+    "closed-failure": lambda: closed_failure(P, CHANNEL, 0.5),
+    "envelope-design": lambda: envelope_design(P, 0.5, 0.05, LOSS),
+    "record": lambda: record_leakage(PARITY, queries.laplace(PARITY, 1.0), 2.5),
+    "record-capacity": lambda: record_leakage(PARITY, queries.laplace(PARITY, 1.0), 1.0),
+    "record-quadratic": lambda: record_leakage(
+        queries.Quadratic(3), [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]], 1.9
+    ),
+    "trade-off": lambda: leakage_distortion(queries.ModularSum(3, 2), 0.2, 1.5),
+    "trade-off-distortion": lambda: distortion_leakage(queries.ModularSum(2, 2), 0.2, 0.5),
+}
+"""Programs by name; each is solved in well under a second."""
