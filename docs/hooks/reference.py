@@ -30,6 +30,7 @@ FAMILIES = {
     "records": "Records",
     "robust": "Sets of priors",
     "secrets": "Secrets and metrics",
+    "symmetry": "Large alphabets with symmetry",
     "worst_case": "Worst cases",
 }
 UNTOUCHED = re.compile(

@@ -12,6 +12,7 @@ from pmlopt import files
 from pmlopt.arrays import few
 from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progress, warn_of_seed
 from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
+from pmlopt.cli.orbits import apply_orbits, is_by_orbits
 from pmlopt.cli.printing import nats, print_table, say
 from pmlopt.errors import InputError
 
@@ -70,6 +71,11 @@ def apply(
         raise InputError(f"{output}: is the data itself: write the release to another file")
     check_apart([output], [mechanism_file, *(file for file, _ in also)])
     files.check_target(output)
+    if is_by_orbits(mechanism_file):
+        if assess or also or len(columns) > 1:
+            raise InputError("a mechanism by orbits releases one column: leave out --assess and --also")
+        say(apply_orbits(mechanism_file, data, columns[0], output, (keep, drop, seed)))
+        return
     releases = [ColumnRelease(Mechanism.load(mechanism_file), tuple(columns))]
     releases += [ColumnRelease(Mechanism.load(file), (column,)) for file, column in also]
     warn_of_seed(seed)

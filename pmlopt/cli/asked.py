@@ -155,14 +155,14 @@ class Asked:
             raise InputError("--prior and --counts are both given: with --delta the counts are its sample")
         if (self.by is None) != (self.column is None or self.about_file is None):
             raise InputError("of data, --about takes --column and --by, the column of the secret: give both")
-        self._check_belonging()
+        self.check_belonging()
         self.around.check()
         if self.robust and self.privacy_name != "pml":
             raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
         if self.region == "clopper-pearson" and self.about_file is not None:
             raise InputError("--region clopper-pearson is of priors alone: with --about it is l1-ball")
 
-    def _check_belonging(self) -> None:
+    def check_belonging(self) -> None:
         """Complain of an option that the requirement has not, and of one that it needs."""
         for option, name in _OPTIONS.items():
             belongs = [kind for kind in NAMES if WITH.get(kind) == name or name in MAY_HAVE.get(kind, ())]

@@ -28,6 +28,7 @@ from pmlopt.cli.options import (
     main,
     runs,
 )
+from pmlopt.cli.orbits import audit_orbits, declared_by_orbits, is_by_orbits
 from pmlopt.cli.printing import (
     about_record,
     echo_json,
@@ -98,13 +99,38 @@ def _agrees(instance: Instance, result: Result[Any]) -> bool | None:
 )  # fmt: skip
 @click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
 @click.option("--outputs", help="The outputs: their number, or their labels with commas between.")
+@click.option(
+    "--records",
+    type=click.IntRange(min=1),
+    help="The prior is the law of one of so many independent records, and the secret the table of them all: "
+    "the utility adds over the records. Written by orbits, as .json.",
+)
+@click.option(
+    "--circle",
+    type=click.IntRange(min=1),
+    help="In place of a prior: so many letters in a circle, uniform; the loss goes along the circle.",
+)
 @runs
 @exits
 def design(
-    asked: Asked, epsilon: float, utility_name: str, minimise: bool, outputs: str | None, run: Run
+    asked: Asked,
+    epsilon: float,
+    utility_name: str,
+    minimise: bool,
+    outputs: str | None,
+    records: int | None,
+    circle: int | None,
+    run: Run,
 ) -> None:
     """Design the optimal mechanism for a prior, a privacy bound and a utility."""
     run.check([*asked.files, Path(utility_name)])
+    if records is not None or circle is not None:
+        if outputs is not None:
+            raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
+        declared, title = declared_by_orbits(asked, epsilon, (utility_name, minimise), records, circle)
+        result = run.solve(declared)
+        run.show(result, title)
+        sys.exit(code_of(result))
     prior = asked.prior()
     privacy = asked.requirement(epsilon, prior)
     utility, columns = read_utility(utility_name, minimise, prior)
@@ -161,6 +187,9 @@ def audit(
     from pmlopt.exact.rationals import holds_exactly, rows_are_exact
     from pmlopt.saved.violations import violation
 
+    if not samples and is_by_orbits(mechanism_file):
+        audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
+        return
     if not asked.files and epsilon is None and deltas is None and not samples and has_claims(mechanism_file):
         sys.exit(audit_saved(mechanism_file, as_json))
     _check_audit(asked, deltas, samples, confidence)
@@ -178,9 +207,7 @@ def audit(
     claim = None if epsilon is None else asked.requirement(epsilon, prior)
     holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
     exact = rows_are_exact(mechanism.matrix)
-    curve = []
-    if deltas is not None:
-        curve = _envelopes(prior, mechanism, read_numbers(deltas, "--envelope"))
+    curve = [] if deltas is None else _envelopes(prior, mechanism, read_numbers(deltas, "--envelope"))
     if as_json:
         echo_json({
             "level": levels["pml"],

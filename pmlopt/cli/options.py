@@ -20,6 +20,7 @@ from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
 from pmlopt.whole_files import output_apart
 
 if TYPE_CHECKING:
+    from pmlopt.prior import Prior
     from pmlopt.program import Program
     from pmlopt.result import Result
 
@@ -198,6 +199,7 @@ class Run:
 
             program = declare()
             prior = getattr(program, "prior", None)
+            self._check_symmetric(prior)
             if self.plot is not None and prior is None:
                 raise InputError("--plot draws a mechanism for a prior, and this problem has none")
             if self.mps is not None:
@@ -211,6 +213,16 @@ class Run:
             assert prior is not None
             save_figure(mechanism_figure(prior, result.mechanism), self.plot)
         return result
+
+    def _check_symmetric(self, prior: Prior | None) -> None:
+        """Complain of files that cannot hold a mechanism by orbits, and of a picture of too many letters."""
+        from pmlopt.symmetry import SymmetricPrior
+
+        if isinstance(prior, SymmetricPrior):
+            if self.output is not None:
+                files.ending_of(self.output, (".json",))
+            if self.plot is not None:
+                prior.check_listable()
 
     def show(
         self,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pmlopt.programs.design_certificate import DesignCertificate
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
+    from pmlopt.programs.symmetric.certificate import SymmetricCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.result import Result
     from pmlopt.secret import Secret
@@ -125,6 +126,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
     from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
+    from pmlopt.programs.symmetric.certificate import SymmetricCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
@@ -134,7 +136,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         ("value", number(result.value)),
         ("bound", f"{number(result.bound)} (gap {result.gap:.1e})"),
     ]
-    if isinstance(certificate, DesignCertificate):
+    if isinstance(certificate, DesignCertificate | SymmetricCertificate):
         rows += [*_design_rows(certificate), *_estimable_rows(result)]
     elif isinstance(certificate, RecordCertificate):
         rows += _record_rows(certificate)
@@ -164,7 +166,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         print_matrix(result.mechanism)
 
 
-def _design_rows(certificate: DesignCertificate) -> list[tuple[str, str]]:
+def _design_rows(certificate: DesignCertificate | SymmetricCertificate) -> list[tuple[str, str]]:
     rows = []
     for name, level in certificate.levels.items():
         limit = certificate.privacy.limits[name]
@@ -181,7 +183,10 @@ def _design_rows(certificate: DesignCertificate) -> list[tuple[str, str]]:
 
 def _estimable_rows(result: Result[Any]) -> list[tuple[str, str]]:
     """What can be estimated from the output, where the matrix is small enough for its rank."""
-    if max(result.mechanism.matrix.shape) > LARGEST_RANKED:
+    from pmlopt.symmetry import OrbitMechanism
+
+    by_orbits = isinstance(result.mechanism, OrbitMechanism)
+    if by_orbits or max(result.mechanism.matrix.shape) > LARGEST_RANKED:
         return []
     return [("can be estimated", str(result.estimable))]
 
@@ -281,6 +286,11 @@ def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exa
 
 def print_matrix(mechanism: Mechanism) -> None:
     """Print the matrix of a mechanism, where it fits a terminal."""
+    from pmlopt.symmetry import OrbitMechanism
+
+    if isinstance(mechanism, OrbitMechanism) and not mechanism.listable(WIDEST_TABLE):
+        say(f"The mechanism has {len(mechanism.masses)} orbits of pairs: -o writes it to a file.")
+        return
     rows, columns = mechanism.matrix.shape
     if max(rows, columns) > WIDEST_TABLE:
         say(

@@ -39,14 +39,20 @@ from pmlopt.queries import (
     laplace,
     symmetric_channel,
 )
+from pmlopt.symmetry import Circle, Invariant, SymmetricPrior, Types
 from pmlopt.utility import (
     INFORMATIONS,
     LOSSES,
+    CoordinateGain,
+    CoordinateLoss,
+    DisplacementGain,
+    DisplacementLoss,
     EstimationError,
     ExpectedGain,
     ExpectedLoss,
     LinearUtility,
     SubConvex,
+    on_circle,
 )
 from pmlopt.utility.estimation_error import Criterion
 
@@ -54,6 +60,8 @@ Arguments = dict[str, Any]
 _NUMBER = (int, float)
 MOST_LETTERS = 10_000
 """Letters of a uniform prior, and outputs, in a problem file: a mechanism with both has 800 MB."""
+MOST_RECORDS = 1_000
+"""Records of a table in a problem file; orbits of pairs run out long before."""
 LARGEST_RTOL = 1e-2
 """The largest share of the expected value that an optimum may be off: a wider one would agree with errors."""
 
@@ -222,7 +230,11 @@ def _outputs(params: Table) -> int | tuple[Any, ...] | None:
 
 
 def _prior(table: Table) -> Prior:
-    kind = table.only(("uniform", "probabilities", "counts"))
+    kind = table.only(("uniform", "probabilities", "counts", "circle"))
+    if kind == "circle":
+        circle = Circle(table.count(kind, MOST_LETTERS), table.take("reflections", bool, True))
+        table.done()
+        return circle
     labels = table.take("labels", list, None)
     if kind == "uniform":
         prior = Prior.uniform(table.count(kind, MOST_LETTERS), labels)
@@ -230,6 +242,10 @@ def _prior(table: Table) -> Prior:
         prior = Prior(table.take(kind, list), labels)
     else:
         prior = Prior.from_counts(table.take(kind, (dict, list)), labels)
+    if "records" in table:
+        prior = Types(prior, table.count("records", MOST_RECORDS))
+    elif "generators" in table:
+        prior = Invariant(prior, table.take("generators", list))
     table.done()
     return prior
 
@@ -272,6 +288,11 @@ def _linear(table: Table, kind: str, prior: Prior) -> LinearUtility:
         if value not in named:
             raise table.error(kind, f"is {value!r}: write one of {', '.join(named)}, or a matrix")
         value = named[value]
+    if isinstance(prior, Types):
+        return CoordinateLoss(value) if kind == "loss" else CoordinateGain(value)
+    if isinstance(prior, Circle):
+        values = on_circle(value, prior.size) if callable(value) else value
+        return DisplacementLoss(values) if kind == "loss" else DisplacementGain(values)
     return ExpectedLoss(value) if kind == "loss" else ExpectedGain(value)
 
 
@@ -299,4 +320,6 @@ def _expected(table: Table, builder: str) -> Expected:
 
 def _gains(prior: Prior) -> dict[str, Any]:
     """Gains by name: 1 for the same label, and the same weighed by 1 / p[x]."""
+    if isinstance(prior, SymmetricPrior):
+        return {"match": lambda x, y: x == y}
     return {"match": lambda x, y: x == y, "balanced_match": np.diag(1 / prior.pmf)}

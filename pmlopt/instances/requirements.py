@@ -11,6 +11,7 @@ from pmlopt.privacy import PML, Conjunction, Pufferfish, Requirement, requiremen
 from pmlopt.privacy.by_name import NAMES
 from pmlopt.privacy.metric_privacy import DISTANCES
 from pmlopt.secret import Secret
+from pmlopt.symmetry import SymmetricPrior
 from pmlopt.uncertainty import REGIONS, Box, JointLaws, L1Ball, MinimumMass, PriorSet, Vertices
 
 _NUMBER = (int, float)
@@ -111,7 +112,7 @@ def _metric(table: Table, prior: Prior, kind: str) -> Requirement:
                 raise table.error("distance", f"is {distance!r}: write one of {known}, or a matrix")
             distance = DISTANCES[distance]
     requirement = requirement_named(kind, level, distance=distance)
-    return requirement.for_prior(prior)
+    return requirement if isinstance(prior, SymmetricPrior) else requirement.for_prior(prior)
 
 
 def _lengths(table: Table) -> dict[tuple[Any, Any], float]:

@@ -34,8 +34,8 @@ class Table:
                 raise self.error(key, "is missing: add it")
             return default
         value = self._left.pop(key)
-        if isinstance(value, bool) or not isinstance(value, kind):
-            kinds = kind if isinstance(kind, tuple) else (kind,)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if not isinstance(value, kind) or (isinstance(value, bool) and bool not in kinds):
             wanted = " or ".join(
                 dict.fromkeys(_KINDS[k] for k in kinds if k is not int or float not in kinds)
             )
@@ -135,4 +135,5 @@ _KINDS = {
     float: "a number",
     list: "a list",
     dict: "a table",
+    bool: "true or false",
 }

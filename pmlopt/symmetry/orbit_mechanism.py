@@ -212,6 +212,10 @@ class OrbitMechanism(Mechanism):
         matrix.setflags(write=False)
         return matrix
 
+    def listable(self, most: int) -> bool:
+        """Whether there are no more letters, and no more outputs, than a number."""
+        return max(sum(self.space.orbits.letters), sum(self.space.orbits.outputs)) <= most
+
     def listed(self) -> Mechanism:
         """The same as a plain `Mechanism`, rounded to floats.
 

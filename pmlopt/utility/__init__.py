@@ -14,6 +14,7 @@ from pmlopt.utility.symmetric import (
     DisplacementGain,
     DisplacementLoss,
     SumOfParts,
+    on_circle,
 )
 from pmlopt.utility.utility import Utility
 from pmlopt.utility.workloads import WORKLOADS, workload_matrix
@@ -44,6 +45,7 @@ __all__ = [
     "hamming",
     "highest_threshold",
     "kept_threshold",
+    "on_circle",
     "squared",
     "utility_order",
     "workload_matrix",

@@ -133,6 +133,17 @@ class Displacement(LinearUtility):
         return values[space.displacements]
 
 
+def on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
+    """(N,) a loss on two numbers at the distances along a circle of N letters, by displacement.
+
+    Examples:
+        >>> from pmlopt.utility import squared
+        >>> on_circle(squared, 5)
+        array([0., 1., 4., 4., 1.])
+    """
+    return np.array([float(loss(0, min(d, size - d))) for d in range(size)])
+
+
 class DisplacementLoss(Displacement):
     """Minimise the expected loss `E[d((Y - X) mod N)]` on a circle.
 

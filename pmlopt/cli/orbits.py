@@ -1,0 +1,205 @@
+"""What the commands do with symmetric priors and with mechanisms by orbit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pmlopt import files
+from pmlopt.cli.asked import Asked
+from pmlopt.cli.options import CLAIM_FAILS
+from pmlopt.cli.printing import echo_json, nats, print_table, say
+from pmlopt.cli.reading import read_linear
+from pmlopt.errors import InputError
+from pmlopt.result import finite
+
+if TYPE_CHECKING:
+    from pmlopt.prior import Prior
+    from pmlopt.privacy import Requirement
+    from pmlopt.program import Program
+    from pmlopt.symmetry import SymmetricPrior
+    from pmlopt.utility import LinearUtility
+
+
+def declared_by_orbits(
+    asked: Asked, epsilon: float, utility: tuple[str, bool], records: int | None, circle: int | None
+) -> tuple[Callable[[], Program[Any]], str]:
+    """What declares the design on a table of records or on a circle, and its title.
+
+    Args:
+        asked: the law of a record, and the requirement.
+        epsilon: in nats.
+        utility: the name of the utility, and whether a matrix holds losses.
+        records: of a table.
+        circle: its letters.
+    """
+    from pmlopt.symmetry import Circle, Types
+
+    name, minimise = utility
+    prior: SymmetricPrior
+    if circle is not None:
+        if records is not None or asked.files:
+            raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
+        prior, title = Circle(circle), f"a circle of {circle} letters"
+        value: LinearUtility = _on_circle(name, circle)
+    else:
+        assert records is not None
+        law = asked.prior()
+        prior, title = Types(law, records), f"{records} records of {asked.title}"
+        value = _on_records(name, minimise, law)
+    privacy = _requirement(asked, epsilon, prior)
+
+    def declare() -> Program[Any]:
+        from pmlopt.programs.designs import design
+
+        return design(prior, privacy, value)
+
+    return declare, f"Optimal mechanism for {title}"
+
+
+def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Requirement:
+    """The requirement that the options name; over an l1 ball around a prior whose letters are not listed."""
+    from pmlopt.privacy import PML, requirement_named
+    from pmlopt.uncertainty import L1Ball
+
+    asked.check_belonging()
+    if asked.delta is not None or asked.secret is not None:
+        raise InputError("--delta and --about need a list of letters: leave out --records and --circle")
+    if asked.radius is not None:
+        if asked.privacy_name != "pml":
+            raise InputError(f"--radius belongs to --privacy pml, not to {asked.privacy_name}")
+        return PML(epsilon, over=L1Ball(prior, asked.radius))
+    return requirement_named(asked.privacy_name, epsilon, lower=asked.lower)
+
+
+def _on_circle(name: str, size: int) -> LinearUtility:
+    """The loss of that name along a circle."""
+    from pmlopt.utility import LOSSES, DisplacementLoss, on_circle
+
+    if name not in LOSSES:
+        raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
+    return DisplacementLoss(on_circle(LOSSES[name], size))
+
+
+def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
+    """The utility of that name, or of a CSV matrix on one record, added over the records of a table."""
+    from pmlopt.utility import CoordinateGain, CoordinateLoss
+
+    utility, _ = read_linear(name, minimise, law)
+    return (CoordinateGain if utility.maximised else CoordinateLoss)(utility.matrix)
+
+
+def is_by_orbits(path: Path) -> bool:
+    """Whether a file is JSON and says that it holds a mechanism by orbits."""
+    from pmlopt.symmetry.orbit_mechanism import FORMAT
+
+    if path.suffix.lower() != ".json":
+        return False
+    try:
+        data = json.loads(files.read_bytes(path))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and data.get("format") == FORMAT
+
+
+def apply_orbits(
+    path: Path, data: Path, column: str, output: Path, how: tuple[str | None, str | None, int | None]
+) -> str:
+    """Replace a column of a CSV file by the outputs of a mechanism by orbits; what was done, in words.
+
+    Args:
+        path: of the mechanism.
+        data: the CSV file.
+        column: its name.
+        output: the file to write.
+        how: the other columns to keep and to drop, as `apply` takes them, and the seed.
+    """
+    keep, drop, seed = how
+    rows = files.read_rows(data)
+    if rows[0].count(column) != 1:
+        raise InputError(f"{data}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")
+    if keep is not None and drop is not None:
+        raise InputError("--keep and --drop both say which columns stay: give one")
+    named = {name.strip() for name in (keep or drop or "").split(",") if name.strip()}
+    others = [name for name in rows[0] if name != column]
+    if strange := sorted(named - {*others, *(["all"] if drop is not None else [])}):
+        raise InputError(f"--keep or --drop: {strange[0]!r} is no other column of {rows[0]}")
+    kept = named if keep is not None else set(others) - (set(others) if "all" in named else named)
+    place = rows[0].index(column)
+    stays = [k for k, name in enumerate(rows[0]) if k == place or name in kept]
+    released = _released(path, [row[place] for row in rows[1:]], seed)
+    for row, letter in zip(rows[1:], released, strict=True):
+        row[place] = letter
+    files.write_whole(output, files.csv_bytes([[row[k] for k in stays] for row in rows]))
+    return f"{len(released)} rows written to {output}"
+
+
+def _released(path: Path, letters: Sequence[str], seed: int | None) -> list[str]:
+    """The outputs for the cells of a column: all together one table of records, or a letter each."""
+    from pmlopt.symmetry import OrbitMechanism, Types
+
+    mechanism = OrbitMechanism.load(path)
+    prior = mechanism.space.prior
+    if isinstance(prior, Types):
+        if len(letters) != prior.records:
+            raise InputError(
+                f"the data has {len(letters)} rows, and the mechanism is for {prior.records} records"
+            )
+        known = {str(label): label for label in prior.law.labels}
+        table = tuple(_known(known, letter) for letter in letters)
+        return [str(label) for label in mechanism.sample([table], seed)[0]]
+    known = {str(label): label for label in prior.labels}
+    return [str(label) for label in mechanism.sample([_known(known, letter) for letter in letters], seed)]
+
+
+def _known(letters: dict[str, Any], text: str) -> Any:
+    if text not in letters:
+        raise InputError(f"the value {text!r} is none of the letters {', '.join(list(letters)[:12])}")
+    return letters[text]
+
+
+def audit_orbits(
+    path: Path, asked: Asked, epsilon: float | None, as_json: bool, beyond: str | float | None = None
+) -> None:
+    """Recompute the levels of a mechanism by orbits under the prior in its file; exit 1 for a false claim."""
+    from pmlopt.privacy import LDP, LIP, PML
+    from pmlopt.programs.symmetric.columns import ReducedColumns
+    from pmlopt.symmetry import OrbitMechanism
+
+    if beyond is not None:
+        raise InputError(
+            f"{path}: is by orbits: leave out --envelope, which needs a matrix, and --confidence"
+        )
+    if asked.files:
+        raise InputError(f"{path}: has its prior in it: leave out --prior, --counts and --about")
+    mechanism = OrbitMechanism.load(path)
+    space = mechanism.space
+    levels: dict[str, float] = {}
+    claim = None if epsilon is None else _requirement(asked, epsilon, space.prior)
+    for requirement in (PML(0.0), LDP(0.0), LIP(0.0, 0.0)):
+        levels |= ReducedColumns.of(space, requirement).levels(mechanism.lifts)
+    holds = None
+    if claim is not None:
+        columns = ReducedColumns.of(space, claim)
+        levels |= columns.levels(mechanism.lifts)
+        holds = columns.hold_exactly(mechanism.masses) and space.orbits.consistent
+    if as_json:
+        echo_json({
+            "level": levels["pml"],
+            "levels": {name: finite(level) for name, level in levels.items()},
+            "claimed": None if claim is None else claim.limits,
+            "holds": holds,
+            "rows_sum_to_one_exactly": mechanism.rows_are_exact,
+            "orbits": space.orbits.count,
+        })  # fmt: skip
+    else:
+        say(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
+        print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
+        if claim is not None:
+            stated = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
+            verdict = "holds" if holds else "FAILS"
+            say(f"The claim {verdict}: {stated} nats, decided in whole numbers.")
+    sys.exit(CLAIM_FAILS if holds is False else 0)
