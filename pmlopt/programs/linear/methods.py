@@ -18,7 +18,7 @@ from pmlopt.errors import InfeasibleError, MechanismError, SolverUnavailableErro
 from pmlopt.mechanism import as_mechanism, paired
 from pmlopt.privacy.ratio_blocks import LEAST_ROOM
 from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
-from pmlopt.programs.linear import structured
+from pmlopt.programs.linear import by_classes, structured
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear
 from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
@@ -109,6 +109,9 @@ class LinearMethod(Method[LinearDesign, Start, LinearCertificate]):
             assert start.known is not None
             point = Point(start.known.matrix, start.known.multipliers)
             return Outcome("point", True, start.known.name, 0, True, 0.0, 0.0, point)
+        if self.name == by_classes.NAME:
+            assert program.classes is not None
+            return by_classes.run(program, program.classes, options)
         if self.name in (structured.NAME, "highs") and (task := task_of(program)) is not None:
             near = start.restart
             arrays = near.arrays if near is not None and near.solver == self.name else None
@@ -151,6 +154,7 @@ class Facts:
         known: whether a closed form is known to be optimal.
         vertex: whether it is a vertex from which the simplex gains.
         given: whether a person gave a mechanism to start from.
+        classes: whether letters and outputs fall into few classes that look alike.
     """
 
     linear: bool
@@ -161,6 +165,7 @@ class Facts:
     known: bool
     vertex: bool
     given: bool
+    classes: bool
 
 
 @dataclass(frozen=True)
@@ -197,6 +202,13 @@ DECISIONS: tuple[Rule, ...] = (
     Rule(
         lambda facts: facts.linear and not (facts.vertex or facts.given) and facts.entries <= SIMPLEX_ENTRIES,
         LinearMethod("highs", "small LP: HiGHS dual simplex ends at a vertex"),
+    ),
+    Rule(
+        lambda facts: facts.classes and not (facts.vertex or facts.given),
+        LinearMethod(
+            by_classes.NAME,
+            "letters and outputs fall into few classes that look alike: LP with a variable for each class",
+        ),
     ),
     Rule(
         lambda facts: facts.blocked,
@@ -246,7 +258,7 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
     The gap of a design must close, unless constraints were added whose part in the bound is not sharp.
     """
 
-    names = (CLOSED_FORM, structured.NAME, *highs.METHODS)
+    names = (CLOSED_FORM, by_classes.NAME, structured.NAME, *highs.METHODS)
     gap_is_an_answer = False
 
     def start(self, program: LinearDesign, warm_start: WarmStart) -> Start:
@@ -278,6 +290,12 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
             if start.known is None:
                 raise SolverUnavailableError(
                     f"no closed form is known to be optimal for {program!r}: use auto"
+                )
+        elif name == by_classes.NAME:
+            if program.classes is None:
+                raise SolverUnavailableError(
+                    f"{name} needs few classes of letters and outputs that look alike, and {program!r} has "
+                    "none: use auto"
                 )
         elif name == structured.NAME:
             if task_of(program) is None:
@@ -328,6 +346,7 @@ def _facts(program: LinearDesign, start: Start) -> Facts:
         known=start.from_formula,
         vertex=start.from_formula and start.useful is not None,
         given=start.matrix is not None and not start.from_formula,
+        classes=program.classes is not None,
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,10 +15,20 @@ from pmlopt.exact.rationals import power_below
 from pmlopt.mechanism import Mechanism
 from pmlopt.privacy import Requirement
 from pmlopt.symmetry.pair_orbits import Cells, PairOrbits
-from pmlopt.symmetry.prior import PairSpace
 
 _FAINT = 2.0**-60
 """The share of a column beside one that tells nothing: the sum of both is 1 in floats."""
+
+
+class HasCells(Protocol):
+    """Pairs in orbits, or in classes on which an optimal mechanism is constant for another reason."""
+
+    @property
+    def orbits(self) -> PairOrbits:
+        """The orbits, with their sizes."""
+
+    def cells(self, place: int) -> Cells:
+        """The cells of an output of the orbit at a place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +50,8 @@ class ReducedColumns:
     privacy: tuple[Requirement, ...]
 
     @classmethod
-    def of(cls, space: PairSpace, privacy: Requirement) -> ReducedColumns:
-        """The columns of a space under a requirement.
+    def of(cls, space: HasCells, privacy: Requirement) -> ReducedColumns:
+        """The columns of pairs under a requirement.
 
         Raises:
             PrivacyError: the requirement is not on each column, or not the same for all letters of an orbit.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray
@@ -13,12 +12,12 @@ from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.privacy import Requirement
 from pmlopt.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
 from pmlopt.privacy.requirement import Conjunction
-from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.program import Program
 from pmlopt.programs.outputs import Outputs
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric.columns import ReducedColumns
+from pmlopt.programs.symmetric.declaration import declaration, orbit_offsets
 from pmlopt.symmetry.invariant import Invariant
-from pmlopt.symmetry.pair_orbits import PairOrbits
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.utility import LinearUtility
 
@@ -111,7 +110,7 @@ def symmetric_design(
         raise UtilityError(f"the utility has an entry of size {np.abs(values).max():g}: change its unit")
     columns = ReducedColumns.of(space, privacy)
     return SymmetricDesign(
-        declare=partial(_declaration, space, columns, utility.maximised, values),
+        declare=partial(declaration, space.output_names, columns, utility.maximised, values),
         prior=prior,
         privacy=privacy,
         utility=utility,
@@ -119,32 +118,3 @@ def symmetric_design(
         values=values,
         columns=columns,
     )
-
-
-def _declaration(
-    space: PairSpace, columns: ReducedColumns, maximised: bool, values: FloatArray
-) -> Declaration:
-    orbits = space.orbits
-    lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
-    law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")
-    constraints = {"rows": columns.rows @ lifts == 1, "output_law": columns.means @ lifts == law}
-    variables = {"orbits": lifts, "output_law": law}
-    for place, (name, own) in enumerate(zip(space.output_names, columns.privacy, strict=True)):
-        part = orbits.of_output(place)
-        column = cp.reshape(lifts[part], (part.stop - part.start, 1), order="F")
-        mean = cp.reshape(law[place], (1, 1), order="F")
-        declared = own.declare(columns.cells[place].prior, column, mean)
-        constraints |= {f"{what} of {name}": one for what, one in declared.constraints.items()}
-        variables |= {f"{what} of {name}": one for what, one in declared.variables.items()}
-    sense = cp.Maximize if maximised else cp.Minimize
-    offsets = orbit_offsets(orbits, values)
-    centred = columns.weights * (values - offsets[orbits.letter])
-    expression = centred @ lifts + float(orbits.masses @ offsets)
-    return Declaration(problem_of(sense(expression), constraints), variables, constraints)
-
-
-def orbit_offsets(orbits: PairOrbits, values: FloatArray) -> FloatArray:
-    """(L,) the least value for each orbit of letters: an offset that no mechanism can change."""
-    lowest = np.full(len(orbits.letters), np.inf)
-    np.minimum.at(lowest, orbits.letter, values)
-    return lowest
