@@ -12,14 +12,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from common import growth_figure, machine, report, suite_parser
+from common import machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, Circle, CoordinateLoss, DisplacementLoss, ExpectedLoss, Types, design, solve
+from pmlopt.drawing import figure_class
 from pmlopt.plots import save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EPSILON, CHANCE, DRAWS = 1.0, 0.3, 100_000
 HAMMING = CoordinateLoss([[0, 1], [1, 0]])
@@ -56,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ran(f"circle of {n}", n, "orbits", "circle", around=n)
     report(arguments.out, "symmetry", HEAD, rows_of(runs))
     if arguments.out is not None:
-        save_figure(growth_figure(curves(runs), "seconds", "letters"), arguments.out / "symmetry.png")
+        save_figure(growth(runs), arguments.out / "symmetry.png")
 
 
 # ---------------------------------------------------------------- in a process of their own
@@ -135,17 +139,27 @@ def rows_of(runs: Mapping[tuple[str, int, str], Run]) -> list[list[Any]]:
     return rows
 
 
-def curves(runs: Mapping[tuple[str, int, str], Run]) -> dict[str, tuple[list[float], list[float]]]:
-    """Seconds over the number of letters, for each kind of problem and method."""
+def growth(runs: Mapping[tuple[str, int, str], Run]) -> Figure:
+    """Variables, processor seconds and memory over the logarithm of the number of letters."""
     kinds = {"bits": "bits", "of 3": "records over three letters", "circle": "circle"}
-    drawn: dict[str, tuple[list[float], list[float]]] = {}
+    drawn: dict[str, list[tuple[float, float, float, float]]] = {}
     for (problem, letters, method), one in runs.items():
         if one.done:
             kind = next(name for key, name in kinds.items() if key in problem)
-            sizes, seconds = drawn.setdefault(f"{kind}, {method}", ([], []))
-            sizes.append(letters)
-            seconds.append(float(one.answer["seconds"]))
-    return drawn
+            point = (math.log2(letters), one.answer["variables"], one.answer["cpu"], one.memory)
+            drawn.setdefault(f"{kind}, {method}", []).append(point)
+    figure = figure_class()(figsize=(9.5, 3.4), layout="constrained")
+    panels = figure.subplots(1, 3)
+    for place, title in enumerate(("variables", "processor seconds", "peak memory [MiB]"), 1):
+        axes = panels[place - 1]
+        for (name, points), mark in zip(drawn.items(), "osx^v", strict=False):
+            across = [point[0] for point in points]
+            axes.plot(across, [point[place] for point in points], marker=mark, markersize=3, label=name)
+        axes.set(title=title, xlabel="binary digits of a letter")
+        axes.set_yscale("linear" if place == 3 else "log")
+        axes.grid(visible=True, which="major", linewidth=0.3)
+    panels[0].legend(frameon=False, fontsize="x-small")
+    return figure
 
 
 if __name__ == "__main__":

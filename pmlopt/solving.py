@@ -35,6 +35,8 @@ from pmlopt.programs.subconvex.methods import ColumnKind
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.symmetric.methods import SymmetricKind
 from pmlopt.programs.symmetric.program import SymmetricDesign
+from pmlopt.programs.symmetric_leakage.methods import SymmetricLevelKind
+from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
 from pmlopt.programs.tradeoff.methods import TradeoffKind
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.worst_case.methods import WorstCaseKind
@@ -45,6 +47,7 @@ KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     LinearDesign: LinearKind(),
     ColumnDesign: ColumnKind(),
     SymmetricDesign: SymmetricKind(),
+    SymmetricLeastLeakage: SymmetricLevelKind(),
     EstimationDesign: EstimationKind(),
     ContinuousDesign: ContinuousKind(),
     LeastLeakage: LeastLeakageKind(),

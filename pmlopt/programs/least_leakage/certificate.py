@@ -96,7 +96,7 @@ def least_level(
     # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
     share = rounding_of(prior.size, 1.0)
     above = np.take_along_axis(worth + share * (sizes + size), order, axis=0) - least
-    return max(0.0, -math.log(min(1.0, float(_roots(masses, above).max()) * (1 + share))))
+    return max(0.0, -math.log(min(1.0, float(filled_masses(masses, above).max()) * (1 + share))))
 
 
 def _exact_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers) -> float:
@@ -136,8 +136,13 @@ def _root(over: list[tuple[Fraction, int]]) -> Fraction:
     return filled
 
 
-def _roots(masses: FloatArray, over: FloatArray) -> FloatArray:
-    """(M,) the masses up to which the sum of `masses * over` is at least 0 in each column."""
+def filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
+    """(M,) the masses up to which the sum of `masses * over` is at least 0 in each column.
+
+    Args:
+        masses: (N, M) or (N, 1), each column in the order of its `over`.
+        over: (N, M), falling.
+    """
     filled, sums = np.cumsum(masses, axis=0), np.cumsum(masses * over, axis=0)
     negative = sums < 0
     last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]

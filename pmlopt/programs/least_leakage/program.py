@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import overload
 
 import cvxpy as cp
 import numpy as np
@@ -22,6 +23,8 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.floor import Floor
 from pmlopt.programs.least_leakage.over_set import usable_pairs
 from pmlopt.programs.outputs import Outputs, outputs_of
+from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage, symmetric_least_leakage
+from pmlopt.symmetry.prior import SymmetricPrior
 from pmlopt.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.utility import LinearUtility
 from pmlopt.utility.orders import allowed_pairs
@@ -193,6 +196,11 @@ def least_leakage_on(
     return _declared(prior, allowed, outputs, None, over)
 
 
+@overload
+def least_leakage(  # type: ignore[overload-overlap]
+    prior: SymmetricPrior, utility: LinearUtility, *, expected: float
+) -> SymmetricLeastLeakage: ...
+@overload
 def least_leakage(
     prior: PriorLike,
     utility: LinearUtility,
@@ -201,11 +209,20 @@ def least_leakage(
     worst: float | None = None,
     outputs: Outputs = None,
     over: PriorSet | None = None,
-) -> LeastLeakage:
+) -> LeastLeakage: ...
+def least_leakage(
+    prior: PriorLike,
+    utility: LinearUtility,
+    *,
+    expected: float | None = None,
+    worst: float | None = None,
+    outputs: Outputs = None,
+    over: PriorSet | None = None,
+) -> LeastLeakage | SymmetricLeastLeakage:
     """Declare the design of least PML under a floor on the expected utility, on the worst case, or on both.
 
     Args:
-        prior: N letters.
+        prior: N letters. Of a symmetric prior such as `Types`, in orbits of pairs, with `expected` alone.
         utility: `ExpectedGain` or `ExpectedLoss`.
         expected: what the expected gain must reach; the expected loss must not exceed it.
         worst: what the gain of every pair that can occur must reach; the loss must not exceed it.
@@ -237,6 +254,10 @@ def least_leakage(
             "a floor on the expected utility and `over` cannot be given together: give `worst` alone, or "
             "`design` with PML(epsilon, over=...) for the best expected utility within a level"
         )
+    if isinstance(known, SymmetricPrior):
+        if expected is None or worst is not None or outputs is not None:
+            raise ProgramError(f"on {known!r} least leakage is under `expected` alone: leave the others out")
+        return symmetric_least_leakage(known, utility, real(expected, "the expected utility", ProgramError))
     letters = outputs_of(known.labels, utility.columns, outputs)
     table = utility.table(known.labels, letters)
     allowed = np.ones(table.shape, dtype=bool)

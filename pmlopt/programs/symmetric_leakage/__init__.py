@@ -1,0 +1,1 @@
+"""The least leakage on priors that a group leaves as they are."""

@@ -1,0 +1,68 @@
+"""The certificate of a least leakage by orbits: a level that a mechanism has, and one below which none is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.programs.least_leakage.certificate import filled_masses
+from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.programs.symmetric.columns import ReducedColumns
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SymmetricLevelCertificate(SymmetricCertificate):
+    """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
+
+    The bound is `least_level_by_orbits(columns, gains, least, multipliers)`; `verify` is about the level.
+
+    Attributes:
+        least: what the expectation of `gains` reaches, up to the rounding of the sum.
+        floor: the same in the person's units.
+    """
+
+    least: float
+    floor: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file: enough to check every claim again."""
+        record = super().to_dict()
+        return {**record, "utility": {**record["utility"], "kind": "least leakage", "expected": self.floor}}
+
+
+def least_level_by_orbits(
+    columns: ReducedColumns, gains: FloatArray, least: float, multipliers: FloatArray
+) -> float:
+    """A PML level that no mechanism whose expected gain reaches `least` can be below, in nats.
+
+    For any rho in R^L: `E[g] = <pi, rho> + sum_y q[y] <w_y (g - rho), lam_y>` over columns lam_y of mean
+    one, so one of them has `<w (g - rho), lam> >= C` with `C = least - <pi, rho>`. A column of level epsilon
+    is at most 1/s with `s = e^-epsilon`: one has iff the sum of `w (g - rho - C)` over the cells in
+    descending order, up to the mass s, is at least 0. The least level is -log of the largest s, over all
+    outputs; what rounding may have taken off the sums is allowed for.
+
+    Args:
+        columns: one for each orbit of outputs.
+        gains: (C,) on orbits of pairs.
+        least: what their expectation must reach.
+        multipliers: (L,) rho; those that are not finite prove nothing.
+    """
+    if not np.isfinite(multipliers).all():
+        return 0.0
+    orbits = columns.orbits
+    mean = float(orbits.masses @ multipliers)
+    size = abs(least) + float(orbits.masses @ np.abs(multipliers))
+    share = rounding_of(max(own.size for own in columns.cells), 1.0)
+    rho = multipliers[orbits.letter]
+    above = gains - rho - (least - mean) + share * (np.abs(gains) + np.abs(rho) + size)
+    largest = 0.0
+    for place in range(len(columns.cells)):
+        over = columns.column(above, place)
+        order = np.argsort(-over, axis=0, kind="stable")
+        masses = columns.column(columns.weights, place)[order[:, 0]]
+        largest = max(largest, float(filled_masses(masses, np.take_along_axis(over, order, axis=0))[0]))
+    return max(0.0, -math.log(min(1.0, largest * (1 + share)))) if largest > 0 else math.inf

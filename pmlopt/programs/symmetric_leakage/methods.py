@@ -1,0 +1,152 @@
+"""The method for least leakage by orbits: the level at which the best expected gain reaches the floor."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends import highs
+from pmlopt.backends.outcome import Options
+from pmlopt.errors import MechanismError
+from pmlopt.privacy import PML
+from pmlopt.programs.kind import Found, Kind, Method, MethodError
+from pmlopt.programs.symmetric.methods import SIMPLEX_ORBITS
+from pmlopt.programs.symmetric.repair import OrbitRepair, repair_orbits
+from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate, least_level_by_orbits
+from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
+from pmlopt.result import WarmStart
+
+MAX_PROGRAMS = 60
+"""Linear programs after which the search ends with the gap that is left; most take fewer than ten."""
+
+STEP_SHARE = 0.25
+"""The share of the tolerance above the proved level at which the next program is: its witness ends it."""
+
+
+@dataclass
+class Ends:
+    """The two ends of the search.
+
+    Attributes:
+        proved: the level that no mechanism can be below.
+        multipliers: what proves it.
+        level: that of the best mechanism in hand.
+        repair: the mechanism.
+        programs: linear programs so far.
+    """
+
+    proved: float = 0.0
+    multipliers: FloatArray | None = None
+    level: float = math.inf
+    repair: OrbitRepair | None = None
+    programs: int = 0
+
+    @property
+    def gap(self) -> float:
+        """How far the ends are apart."""
+        return self.level - self.proved
+
+
+@dataclass(frozen=True)
+class OrbitLevelSearch(Method[SymmetricLeastLeakage, None, SymmetricLevelCertificate]):
+    """A program at the level that is proved, whose multipliers prove a higher one, until one is reached."""
+
+    name: str = "level-search"
+    reason: str = "multipliers of the best gain within one level prove the next: Newton's method on the level"
+
+    def run(
+        self, program: SymmetricLeastLeakage, options: Options, start: None
+    ) -> Found[SymmetricLevelCertificate]:
+        """Search, and certify what was found."""
+        begin = time.perf_counter()
+        deadline, ends = options.deadline(begin), Ends()
+        allowed = program.allowed_gap(options.tolerance)
+        epsilon = STEP_SHARE * allowed
+        while ends.gap > allowed and ends.programs < MAX_PROGRAMS and time.perf_counter() < deadline:
+            before = ends.proved
+            _ask(program, epsilon, ends, options.since(begin))
+            stalled = ends.proved <= before and math.isinf(ends.level)
+            epsilon = 2 * epsilon + STEP_SHARE * allowed if stalled else ends.proved + STEP_SHARE * allowed
+        if ends.repair is None:
+            raise MethodError(f"no mechanism in hand after {ends.programs} programs")
+        return Found(
+            certificate=_certificate(program, ends),
+            finished=ends.gap <= allowed,
+            message=f"{ends.programs} linear programs",
+            detail=f"{program.space.orbits.count} orbits of pairs",
+            iterations=ends.programs,
+            solve_seconds=time.perf_counter() - begin,
+            arrays={"orbits": ends.repair.mechanism.lifts},
+        )
+
+
+def _ask(program: SymmetricLeastLeakage, epsilon: float, ends: Ends, options: Options) -> None:
+    """The best gain within a level: what reaches the floor is a witness, and the multipliers are a proof."""
+    ends.programs += 1
+    program.share.value = math.exp(-epsilon) * (1 + 2.0**-40)
+    method = "highs" if program.space.orbits.count <= SIMPLEX_ORBITS else "highs-ipm"
+    outcome = highs.run(program.problem, method, options, warm=False)
+    if outcome.state != "point":
+        raise MethodError(outcome.message)
+    columns = program.columns(epsilon)
+    duals = program.constraints["rows"].dual_value
+    if duals is not None:
+        rho = np.asarray(duals) / program.space.orbits.masses
+        for guess in (rho, np.where(program.space.orbits.masses < 1e-11, 0.0, rho)):
+            proved = least_level_by_orbits(columns, program.gains, program.least, guess)
+            if ends.proved < proved < math.inf:
+                ends.proved, ends.multipliers = proved, guess
+    if epsilon >= ends.level:
+        return
+    lifts = np.asarray(program.variables["orbits"].value)
+    try:
+        found = repair_orbits(program.space, columns, PML(epsilon), lifts)
+    except MechanismError:
+        return
+    if program.slack(found.mechanism.lifts) >= -program.rounding_of_floor:
+        ends.level, ends.repair = epsilon, found
+
+
+def _certificate(program: SymmetricLeastLeakage, ends: Ends) -> SymmetricLevelCertificate:
+    assert ends.repair is not None
+    columns = program.columns(ends.level)
+    return SymmetricLevelCertificate(
+        mechanism=ends.repair.mechanism,
+        value=ends.level,
+        bound=min(ends.proved, ends.level),
+        gap=max(0.0, ends.gap),
+        privacy=PML(ends.level),
+        columns=columns,
+        levels=columns.levels(ends.repair.mechanism.lifts),
+        multipliers=ends.multipliers,
+        gains=program.gains,
+        constant=program.least,
+        maximised=program.utility.maximised,
+        repair=ends.repair,
+        least=program.least,
+        floor=program.floor,
+    )
+
+
+class SymmetricLevelKind(Kind[SymmetricLeastLeakage, None, SymmetricLevelCertificate]):
+    """Least leakage on a symmetric prior."""
+
+    names = (OrbitLevelSearch.name,)
+
+    def start(self, program: SymmetricLeastLeakage, warm_start: WarmStart) -> None:
+        """Nothing: the programs are small."""
+
+    def automatic(self, program: SymmetricLeastLeakage, start: None) -> Sequence[OrbitLevelSearch]:
+        """The one method that there is."""
+        return [OrbitLevelSearch()]
+
+    def certify(
+        self, program: SymmetricLeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
+    ) -> Found[SymmetricLevelCertificate]:
+        """Nothing: a matrix of so many letters is none."""
+        return super().certify(program, matrix, multipliers)

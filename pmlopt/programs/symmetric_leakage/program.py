@@ -1,0 +1,125 @@
+"""Least leakage on a symmetric prior: the smallest PML level at which an expected utility can be promised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.errors import ProgramError
+from pmlopt.privacy import PML
+from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.programs.symmetric.columns import ReducedColumns
+from pmlopt.programs.symmetric.declaration import orbit_offsets
+from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
+from pmlopt.symmetry.pair_orbits import Cells
+from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
+from pmlopt.utility import LinearUtility
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SymmetricLeastLeakage(Program[SymmetricLevelCertificate]):
+    """The least PML level at which an expected gain reaches a floor, in orbits of pairs.
+
+    `problem` is the linear program for one level: the largest expected gain, less what the best outputs would
+    gain, among mechanisms of level epsilon. `share` is the parameter e^-epsilon. `solve` searches for the
+    least level at which that reaches `least`.
+
+    Attributes:
+        prior: the symmetric prior.
+        utility: the gain or loss.
+        space: the pairs.
+        cells: of one output of each orbit.
+        gains: (C,) the gains on orbits of pairs less the best of each letter: at most 0.
+        least: what their expectation must reach.
+        floor: the same in the person's units.
+        share: e^-epsilon, a parameter of `problem`, 1 at first.
+
+    Examples:
+        >>> from pmlopt import CoordinateLoss, Types, least_leakage, solve
+        >>> loss = CoordinateLoss([[0, 1], [1, 0]])
+        >>> program = least_leakage(Types([0.7, 0.3], 8), loss, expected=1.9226514289)
+        >>> round(solve(program).value, 6)  # the loss that one nat buys
+        1.0
+    """
+
+    prior: SymmetricPrior
+    utility: LinearUtility
+    space: PairSpace
+    cells: tuple[Cells, ...]
+    gains: FloatArray
+    least: float
+    floor: float
+    share: cp.Parameter
+
+    @property
+    def maximised(self) -> bool:
+        """The level is minimised."""
+        return False
+
+    @property
+    def rounding_of_floor(self) -> float:
+        """What rounding may have taken off the floor and off an expectation."""
+        size = float(np.abs(self.gains).max()) + abs(self.least)
+        return rounding_of(max(own.size for own in self.cells), size)
+
+    def columns(self, epsilon: float) -> ReducedColumns:
+        """The columns within a level."""
+        return ReducedColumns(self.space.orbits, self.cells, (PML(epsilon),) * len(self.cells))
+
+    def slack(self, lifts: FloatArray) -> float:
+        """By how much the expected gain of a mechanism is above the floor; negative where it is below."""
+        return float((self.columns(0.0).weights * lifts) @ self.gains) - self.least
+
+    def __repr__(self) -> str:
+        return f"<SymmetricLeastLeakage on {self.prior!r}>"
+
+
+def symmetric_least_leakage(
+    prior: SymmetricPrior, utility: LinearUtility, expected: float
+) -> SymmetricLeastLeakage:
+    """Declare the search for the least level under a floor on the expected utility; see `least_leakage`.
+
+    Raises:
+        ProgramError: no mechanism reaches the floor; the message says how far one gets.
+        PriorError, UtilityError: the utility does not fit, or is not invariant.
+    """
+    space = prior.pairs(utility.shape)
+    orbits, sign = space.orbits, 1.0 if utility.maximised else -1.0
+    signed = sign * utility.on_orbits(space)
+    best = -orbit_offsets(orbits, -signed)
+    gains, most = signed - best[orbits.letter], float(orbits.masses @ best)
+    share = cp.Parameter(nonneg=True, value=1.0, name="share")
+    cells = tuple(space.cells(place) for place in range(len(orbits.outputs)))
+    program = SymmetricLeastLeakage(
+        declare=lambda: _declaration(ReducedColumns(orbits, cells, ()), gains, share),
+        prior=prior,
+        utility=utility,
+        space=space,
+        cells=cells,
+        gains=gains,
+        least=sign * expected - most,
+        floor=expected,
+        share=share,
+    )
+    if program.least > program.rounding_of_floor:
+        raise ProgramError(
+            f"no mechanism has an expected {utility.what} of {expected:.12g}: "
+            f"the {'largest' if utility.maximised else 'smallest'} is {sign * most + 0.0:.12g}"
+        )
+    return program
+
+
+def _declaration(columns: ReducedColumns, gains: FloatArray, share: cp.Parameter) -> Declaration:
+    orbits = columns.orbits
+    lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
+    law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")
+    constraints = {
+        "rows": columns.rows @ lifts == 1,
+        "output_law": columns.means @ lifts == law,
+        "pml": share * lifts <= law[orbits.output],
+    }
+    problem = problem_of(cp.Maximize((columns.weights * gains) @ lifts), constraints)
+    return Declaration(problem, {"orbits": lifts, "output_law": law}, constraints)
