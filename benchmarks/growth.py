@@ -106,20 +106,20 @@ def outside(size: int) -> Callable[[], Any]:
     """The envelope of a random mechanism at delta = 0.1."""
     p, gains = instance("random", size, 1)
     matrix = gains / gains.sum(axis=1, keepdims=True)
-    return lambda: envelope(p, matrix, 0.1)
+    return lambda: solve(envelope(p, matrix, 0.1))
 
 
 def records(size: int) -> Callable[[], Any]:
     """Parity of n records through a symmetric channel, half a bit short of all entropy."""
     parity = ModularSum(size, 2)
     channel = symmetric_channel(parity, 0.2)
-    return lambda: record_leakage(parity, channel, (size - 0.5) * BIT)
+    return lambda: solve(record_leakage(parity, channel, (size - 0.5) * BIT))
 
 
 def distortion(size: int) -> Callable[[], Any]:
     """The least leakage of parity at an expected distortion of 0.2, half a bit short of all entropy."""
     parity = ModularSum(size, 2)
-    return lambda: leakage_distortion(parity, 0.2, (size - 0.5) * BIT)
+    return lambda: solve(leakage_distortion(parity, 0.2, (size - 0.5) * BIT))
 
 
 LETTERS = (10, 20, 50, 100, 200, 400)

@@ -130,9 +130,11 @@ class MassWithin:
         self.iterations += ending.iterations
         point = ending.point
         matrix, _ = point.parts(task.allowed, task.hinged)
+        missing = max(0.0, 1 - float((prior.pmf @ matrix).sum()))
+        slope = scale * abs(float((point.means * point.scalars).sum()))
         return Asked(
             matrix=matrix,
             proof=Multipliers(1 - task.multipliers(point.rows)),
-            missing=max(0.0, 1 - float((prior.pmf @ matrix).sum())),
-            slope=scale * abs(float((point.means * point.scalars).sum())),
+            missing=missing,
+            slope=slope if missing > MASS_TOLERANCE else math.nan,  # where all fits, nothing tells the root
         )

@@ -103,8 +103,8 @@ class Ends:
             self.upper, self.proof = upper, proof
 
     def decides(self, share: float) -> bool:
-        """Whether a mechanism reaches this share, or it is proved that none does."""
-        return self.reached >= share or self.upper < share
+        """Whether a mechanism reaches a share above zero, or it is proved that none does."""
+        return share > 0 and (self.reached >= share or self.upper < share)
 
     def close(
         self, ask: Ask, enough: float, deadline: float, first: float = math.inf, asked_for: float = 0.0
@@ -114,7 +114,7 @@ class Ends:
         The first is asked at the proved end, each later one by a hair above the root of the last tangent, as
         in Newton's method: there its multipliers prove nearly all, and so little is missing that its
         mechanism is mended at next to no cost. Multipliers extrapolated from the last two programs are tried
-        too. Where that is slow, the middle is asked now and then.
+        too. Where that is slow, the middle is asked now and then, and where there is no tangent.
 
         Args:
             ask: the program.
@@ -125,10 +125,8 @@ class Ends:
         """
         stalled = slow = failures = 0
         last: tuple[float, Asked] | None = None
-        hair, root = HAIR, first
-        while self.gap > max(enough, 2 * hair if stalled else 0.0):
-            if asked_for > 0 and self.decides(asked_for):
-                return MET
+        hair, root, tried = HAIR, first, 0.0
+        while self.gap > max(enough, 2 * hair if stalled else 0.0) and not self.decides(asked_for):
             if stalled >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
                 return STALLED
             left = seconds_until(deadline)
@@ -147,6 +145,8 @@ class Ends:
             root = share - asked.missing / asked.slope if asked.slope > 0 else math.inf
             self.take(asked.matrix)
             self.prove(asked.proof)
+            if math.isnan(asked.slope):  # no tangent: once just below the proved end, else the middle
+                root, tried = (math.nan if tried == self.upper else self.upper * (1 - enough / 2)), self.upper
             if asked.missing > 0:
                 if last is not None and last[0] != share:
                     step = (min(max(root, self.reached), self.upper) - share) / (share - last[0])
@@ -157,11 +157,11 @@ class Ends:
                 stalled, hair = stalled + 1, WIDENING * hair
             else:
                 stalled, hair = 0, max(HAIR, hair / WIDENING)
-        return MET if self.gap <= enough else STALLED
+        return MET if self.gap <= enough or self.decides(asked_for) else STALLED
 
     def _next(self, root: float, hair: float, slow: int) -> float:
         """The share to ask at: a hair beside the root, on the side that is not proved, or in the middle."""
-        if slow % 3 == 2:
+        if slow % 3 == 2 or math.isnan(root):
             return self._middle()
         if root >= self.upper and not slow:
             return self.upper

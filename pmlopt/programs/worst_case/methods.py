@@ -17,7 +17,7 @@ from pmlopt.programs.kind import Found, Kind, Method, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS
 from pmlopt.programs.least_leakage.level_search import decide
-from pmlopt.programs.least_leakage.methods import SMALL_MASKS, LeastLeakageKind, LevelSearch
+from pmlopt.programs.least_leakage.methods import SMALL_ENTRIES, LeastLeakageKind, LevelSearch
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate, keeps
 from pmlopt.programs.worst_case.program import BestWorstCase
@@ -40,7 +40,7 @@ class _Tried:
         """The least leakage at a threshold; of a large table, as much of it as decides about epsilon."""
         self.thresholds.add(threshold)
         least = self.program.at(threshold)
-        if self.program.order.size > SMALL_MASKS and self.program.over is None:
+        if self.program.order.size > SMALL_ENTRIES and self.program.over is None:
             level = self._run(least, LevelSearch(search=partial(decide, self.program.epsilon)))
             if keeps(level, self.program.epsilon) or level.bound > self.program.epsilon:
                 return level
