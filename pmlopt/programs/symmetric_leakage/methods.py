@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
 from pmlopt.result import WarmStart
 
 MAX_PROGRAMS = 60
-"""Linear programs after which the search ends with the gap that is left; most take fewer than ten."""
+"""Linear programs after which the search ends with the gap that is left; most take ten to thirty."""
 
 STEP_SHARE = 0.25
 """The share of the tolerance above the proved level at which the next program is: its witness ends it."""
@@ -38,6 +38,8 @@ class Ends:
         level: that of the best mechanism in hand.
         repair: the mechanism.
         programs: linear programs so far.
+        short: levels at which the floor was not reached, each with what was missing, the last two.
+        over: the least level at which it was, with what was left.
     """
 
     proved: float = 0.0
@@ -45,6 +47,8 @@ class Ends:
     level: float = math.inf
     repair: OrbitRepair | None = None
     programs: int = 0
+    short: list[tuple[float, float]] = field(default_factory=list)
+    over: tuple[float, float] | None = None
 
     @property
     def gap(self) -> float:
@@ -57,7 +61,7 @@ class OrbitLevelSearch(Method[SymmetricLeastLeakage, None, SymmetricLevelCertifi
     """A program at the level that is proved, whose multipliers prove a higher one, until one is reached."""
 
     name: str = "level-search"
-    reason: str = "multipliers of the best gain within one level prove the next: Newton's method on the level"
+    reason: str = "multipliers of the best gain within one level prove another: secants on the level"
 
     def run(
         self, program: SymmetricLeastLeakage, options: Options, start: None
@@ -66,12 +70,10 @@ class OrbitLevelSearch(Method[SymmetricLeastLeakage, None, SymmetricLevelCertifi
         begin = time.perf_counter()
         deadline, ends = options.deadline(begin), Ends()
         allowed = program.allowed_gap(options.tolerance)
-        epsilon = STEP_SHARE * allowed
+        epsilon = step = STEP_SHARE * allowed
         while ends.gap > allowed and ends.programs < MAX_PROGRAMS and time.perf_counter() < deadline:
-            before = ends.proved
             _ask(program, epsilon, ends, options.since(begin))
-            stalled = ends.proved <= before and math.isinf(ends.level)
-            epsilon = 2 * epsilon + STEP_SHARE * allowed if stalled else ends.proved + STEP_SHARE * allowed
+            epsilon = _next_level(ends, step)
         if ends.repair is None:
             raise MethodError(f"no mechanism in hand after {ends.programs} programs")
         return Found(
@@ -101,15 +103,34 @@ def _ask(program: SymmetricLeastLeakage, epsilon: float, ends: Ends, options: Op
             proved = least_level_by_orbits(columns, program.gains, program.least, guess)
             if ends.proved < proved < math.inf:
                 ends.proved, ends.multipliers = proved, guess
-    if epsilon >= ends.level:
-        return
     lifts = np.asarray(program.variables["orbits"].value)
+    slack = program.slack(lifts)
     try:
         found = repair_orbits(program.space, columns, PML(epsilon), lifts)
     except MechanismError:
-        return
-    if program.slack(found.mechanism.lifts) >= -program.rounding_of_floor:
-        ends.level, ends.repair = epsilon, found
+        found = None
+    if found is not None and program.slack(found.mechanism.lifts) >= -program.rounding_of_floor:
+        if epsilon < ends.level:
+            ends.level, ends.repair, ends.over = epsilon, found, (epsilon, max(slack, 0.0))
+    else:
+        ends.short = [*ends.short[-1:], (epsilon, min(slack, 0.0))]
+
+
+def _next_level(ends: Ends, step: float) -> float:
+    """Where to ask next: just above the proved level, or at the root of a secant of the slack if it is more.
+
+    Every third program is halfway between the ends, so that the search ends whatever the slack is like.
+    """
+    low, root = ends.proved + step, 0.0
+    points = [*ends.short, ends.over] if ends.over is not None else ends.short
+    if len(points) >= 2 and points[-1] is not None and points[-2] is not None:
+        (a, s), (b, t) = points[-2], points[-1]
+        root = b - t * (b - a) / (t - s) + step if t > s else 0.0
+    if ends.over is None:
+        return max(low, min(root, 2 * low + 1.0))
+    if ends.programs % 3 == 0 or not low <= root < ends.level:
+        return (ends.proved + ends.level) / 2 if ends.gap > 4 * step else low
+    return root
 
 
 def _certificate(program: SymmetricLeastLeakage, ends: Ends) -> SymmetricLevelCertificate:
