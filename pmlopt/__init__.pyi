@@ -75,6 +75,7 @@ from .releases import compose_attributes as compose_attributes
 from .releases import joint_level as joint_level
 from .releases import level_beside as level_beside
 from .releases import shuffled_level as shuffled_level
+from .reports import write_report as write_report
 from .result import Result as Result
 from .result import Status as Status
 from .saved import verify_file as verify_file

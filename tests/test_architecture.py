@@ -52,6 +52,7 @@ LAYERS = (
     "isolation",
     "solving",
     "saved",
+    "reports",
     "sweeps",
     "adapters",
     "instances",

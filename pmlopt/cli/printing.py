@@ -137,7 +137,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         ("bound", f"{number(result.bound)} (gap {result.gap:.1e})"),
     ]
     if isinstance(certificate, DesignCertificate | SymmetricCertificate):
-        rows += [*_design_rows(certificate), *_estimable_rows(result)]
+        rows += [*_worth_rows(certificate), *_design_rows(certificate), *_estimable_rows(result)]
     elif isinstance(certificate, RecordCertificate):
         rows += _record_rows(certificate)
     elif isinstance(certificate, TradeoffCertificate):
@@ -158,12 +158,40 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     ]  # fmt: skip
     say(title)
     print_table(["", ""], rows)
-    if isinstance(certificate, DesignCertificate) and certificate.flat:
-        say("The utility is the same whatever is released: there is nothing to design.")
+    if isinstance(certificate, DesignCertificate):
+        _print_warnings(certificate)
     if isinstance(certificate, RecordCertificate):
         _print_joint(certificate)
     else:
         print_matrix(result.mechanism)
+
+
+def _print_warnings(certificate: DesignCertificate) -> None:
+    """Say what is easily overlooked of a design."""
+    from pmlopt.reports.facts import warnings_of
+
+    for line in warnings_of(certificate.prior, certificate.privacy, certificate.mechanism):
+        say(f"Mind: {line}")
+    if certificate.flat:
+        say("The utility is the same whatever is released: there is nothing to design.")
+
+
+LARGEST_COMPARED = 10_000
+"""Entries of a mechanism up to which randomized response at the same level is computed beside it."""
+
+
+def _worth_rows(certificate: DesignCertificate | SymmetricCertificate) -> list[tuple[str, str]]:
+    """What the value is, and what others reach."""
+    from pmlopt.programs.design_certificate import DesignCertificate
+    from pmlopt.reports.baselines import baselines
+
+    if not isinstance(certificate, DesignCertificate):
+        return []
+    found = baselines(certificate) if certificate.mechanism.matrix.size <= LARGEST_COMPARED else None
+    if found is None:
+        return []
+    others = ", ".join(f"{name} {number(value)}" for name, value in found.rows if name != "this mechanism")
+    return [("it is the", f"{found.what}: {others}")]
 
 
 def _design_rows(certificate: DesignCertificate | SymmetricCertificate) -> list[tuple[str, str]]:
