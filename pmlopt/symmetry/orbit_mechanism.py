@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pmlopt.arrays import FloatArray, IntArray, Label, label_array
 from pmlopt.errors import FileFormatError, MechanismError
 from pmlopt.files import ending_of, json_bytes, read_bytes, write_whole
 from pmlopt.mechanism import Mechanism
-from pmlopt.sampling.random_bits import Seed, generator
+from pmlopt.sampling.random_bits import Seed, SeededBits, generator
 from pmlopt.symmetry.prior import PairSpace
 from pmlopt.symmetry.product import length_of, taken
 from pmlopt.symmetry.records import space_from
@@ -114,6 +115,9 @@ class OrbitMechanism(Mechanism):
     def sample_array(self, letters: Any, seed: int | np.random.Generator | None = None) -> Any:
         """One random output for each letter: first its orbit, then one of the orbit's outputs uniformly.
 
+        The orbit has exactly its probability. The bits are those of a numpy Generator, which takes its seed
+        from the operating system where none is given; within an orbit, outputs are as likely up to 2^-53.
+
         Args:
             letters: (k, n) for tables of n records, (k,) for a circle or listed letters, a tuple of such
                 arrays for a product; positions, or labels where the prior has them.
@@ -168,20 +172,40 @@ class OrbitMechanism(Mechanism):
         return np.asarray(space.output_types[space.orbits.output[places]])
 
     def _places(self, orbits: IntArray, rng: np.random.Generator) -> IntArray:
-        """(k,) random orbits of pairs for letters of given orbits."""
-        uniform, places = rng.random(len(orbits)), np.empty(len(orbits), dtype=np.int64)
+        """(k,) random orbits of pairs for letters of given orbits, each with exactly its probability.
+
+        Words of 64 bits are compared with the sums of the masses; where a word is on a sum itself, more bits
+        decide.
+        """
+        words = rng.integers(2**64, size=len(orbits), dtype=np.uint64)
+        places = np.empty(len(orbits), dtype=np.int64)
         for orbit in np.unique(orbits).tolist():
-            own = self._of_letters[orbit]
-            ends = np.cumsum(self.shares[own])
-            last = int(np.flatnonzero(self.shares[own])[-1])  # takes what rounding leaves
-            here = orbits == orbit
-            places[here] = own[np.minimum(np.searchsorted(ends, uniform[here], side="right"), last)]
+            own, thresholds = self._of_letters[orbit]
+            here = np.flatnonzero(orbits == orbit)
+            drawn = np.searchsorted(thresholds, words[here], side="right")
+            for k in np.flatnonzero(np.isin(words[here], thresholds)).tolist():
+                drawn[k] = self._decided(own, int(words[here[k]]), rng)
+            places[here] = own[drawn]
         return places
 
+    def _decided(self, own: IntArray, word: int, rng: np.random.Generator) -> int:
+        """Which of the orbits of pairs a word belongs to, its digits beyond 64 drawn as far as needed."""
+        position, end = word * self.total + SeededBits(rng).below(self.total), 0
+        for place, orbit in enumerate(own.tolist()):
+            end += self.masses[orbit] << 64
+            if position < end:
+                return place
+        raise AssertionError("the masses sum to the total")
+
     @cached_property
-    def _of_letters(self) -> list[IntArray]:
-        """The orbits of pairs of each orbit of letters."""
-        return [np.flatnonzero(self.space.orbits.letter == x) for x in range(len(self.space.orbits.letters))]
+    def _of_letters(self) -> list[tuple[IntArray, NDArray[np.uint64]]]:
+        """The orbits of pairs of each orbit of letters, and the sums of their masses in 64 binary digits."""
+        found = []
+        for x in range(len(self.space.orbits.letters)):
+            own = np.flatnonzero(self.space.orbits.letter == x)
+            ends = [end for end in accumulate(self.masses[k] for k in own.tolist()) if end < self.total]
+            found.append((own, np.array([(end << 64) // self.total for end in ends], dtype=np.uint64)))
+        return found
 
     @property
     def inputs(self) -> tuple[Label, ...]:

@@ -175,3 +175,17 @@ def test_a_matrix_that_is_too_large_is_not_written_out() -> None:
     with pytest.raises(MechanismError, match="listed up to"):
         _ = mechanism.matrix
     assert mechanism.probability((0,) * 40, (1,) * 40) >= 0
+
+
+def test_words_on_a_sum_are_decided_by_more_bits() -> None:
+    """A third is between two words: the one below it goes to the first a third of the time."""
+    space = Circle(5).pairs()
+    mechanism = OrbitMechanism(space, [1, 0, 2], 3)
+    own = np.arange(3)
+    word = 2**64 // 3
+    rng = np.random.default_rng(4)
+    drawn = np.array([mechanism._decided(own, word, rng) for _ in range(3000)])
+    assert set(drawn.tolist()) == {0, 2}
+    assert abs((drawn == 0).mean() - 1 / 3) < 6 * np.sqrt(2 / 9 / 3000)  # fails once in 10^8
+    assert mechanism._decided(own, word - 1, rng) == 0
+    assert mechanism._decided(own, word + 1, rng) == 2
