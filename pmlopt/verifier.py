@@ -44,8 +44,8 @@ def law(record):
     counts, floats = record["counts"], record["probabilities"]
     need(abs(sum(map(Q, floats)) - 1) < Q(2, 10**9) and min(floats) > 0, "the prior is a law")
     if counts is not None:
-        need([c / sum(counts) for c in counts] == floats, "the counts of the prior are its probabilities")
-        need(record["samples"] in (None, sum(counts)), "the sample size is the sum of the counts")
+        same = [c / sum(counts) for c in counts] == floats and record["samples"] in (None, sum(counts))
+        need(same, "the counts of the prior are its probabilities and its sample")
     return [Q(v) / sum(map(Q, counts or floats)) for v in counts or floats]
 
 def joined(privacy, limits):
@@ -61,7 +61,7 @@ def is_pairs(privacy):
 
 def pairs(privacy, limits, p):
     """The pairs `<num, v> <= e^exponent <den, v>` of each column v; sides are {letter: coefficient}."""
-    name, mean, letters, found = privacy["name"], dict(enumerate(p)), range(len(p)), []
+    name, mean, letters, found, near = privacy["name"], dict(enumerate(p)), range(len(p)), [], 0
     at, epsilon = [{x: Q(1)} for x in letters], Q(next(iter(limits.values()), 0))
     if name == "all-of":
         return [pair for part, own in joined(privacy, limits) for pair in pairs(part, own, p)]
@@ -85,11 +85,11 @@ def pairs(privacy, limits, p):
         for joint in privacy["about"]["weights"]:
             given = [{x: Q(v, sum(row)) for x, v in enumerate(row)} for row in joint]
             whole = {x: Q(sum(row[x] for row in joint), sum(map(sum, joint))) for x in letters}
-            need(all(abs(v - p[x]) <= Q(1, 10**9) for x, v in whole.items()), "the joint law has the prior")
+            near += all(abs(v - p[x]) <= Q(1, 10**9) for x, v in whole.items())
             some = [(given[s], given[t]) for s, t in privacy.get("pairs", [])]
             some += [(b, a) for a, b in some] or [(row, whole) for row in given]
             found += [(a, b, epsilon) for a, b in some]
-        return found
+        return need(near, "a joint law has the prior") or found
     budgets = privacy.get("budgets", [0] * len(p))
     return [(at[x], mean, Q(budget) + epsilon) for x, budget in zip(letters, budgets, strict=True)]
 
@@ -98,7 +98,8 @@ def lower_probability(data):
     own = next(data[key] for key in SETS if key in data)
     if "l1_ball" in data:
         raw = [Q(v) for v in own.get("counts", own["center"])]
-        need("counts" not in own or [float(v / sum(raw)) for v in raw] == own["center"], "the centre")
+        same = "counts" not in own or [float(v / sum(raw)) for v in raw] == own["center"]
+        need(same and abs(sum(map(Q, own["center"])) - 1) < Q(2, 10**9), "the centre is a law")
         return [v / sum(raw) for v in raw], Q(own["radius"]) / 2, None, Q(1)
     lower = [Q(v) for v in own.get("lower") or [own.get("mass", 0)] * own["size"]]
     upper = [Q(v) for v in own.get("upper", [1] * len(lower))]
@@ -110,6 +111,7 @@ def lower_probability(data):
 def least_mean(data, column):
     """The least mean of a column over a set of priors: a Choquet integral, or that of a vertex."""
     if "vertices" in data:
+        need(all(abs(sum(q) - 1) < Q(2, 10**9) for q in table(data["vertices"])), "the vertices are laws")
         return min(dot(point, column) / sum(point) for point in table(data["vertices"]))
     lower, shift, upper, total = lower_probability(data)
     need(len(lower) == len(column), "the set of priors is on these letters")
@@ -132,9 +134,8 @@ def broken(privacy, limits, p, columns, names):
         for outcome, c in zip(names[1], columns, strict=True):
             if set(SETS) & set(part) and max(c) > factor * least_mean(part, c):
                 return f"the outcome {outcome!r} tells too much of {names[0][c.index(max(c))]!r}"
-            for num, den, exponent in pairs(part, own, p) if is_pairs(part) and max(c) else []:
-                least = sum(w * c[x] for x, w in den.items())
-                if sum(w * c[x] for x, w in num.items()) > power(exponent) * least:
+            for num, den, e in pairs(part, own, p) if is_pairs(part) and max(c) else []:
+                if sum(w * c[x] for x, w in num.items()) > power(e) * sum(w * c[x] for x, w in den.items()):
                     return f"the outcome {outcome!r} tells too much of {names[0][max(num, key=num.get)]!r}"
     return ""
 
@@ -179,8 +180,8 @@ def within(privacy, limits, p, gains, proof, most):
         return within(*dict(enumerate(joined(privacy, limits)))[proof["part"]], p, gains, proof, most)
     costs = [[w * (v - most) for w, v in zip(p, g, strict=True)] for g in gains]
     thetas = zip(*(above(row, Q(0)) for row in proof["theta"]), strict=True)
-    return all(sum(a) <= 0 if up == 1 else max(pieces(privacy, a, list(theta), keep)) <= 0
-               for a, theta in zip(costs, thetas, strict=True))
+    return all(max(a) <= 0 or (sum(a) <= 0 if up == 1 else max(pieces(privacy, a, list(t), keep)) <= 0)
+               for a, t in zip(costs, thetas, strict=True))
 
 def pieces(data, a, theta, keep):
     """`min_Q sum (a + theta Q)^+ - theta keep` over a set of priors Q is the largest of these."""
@@ -215,9 +216,8 @@ def linear(record, matrix, p):
     source, privacy, value = record["bound_from"], record["privacy"], Q(record["value"])
     rows, sign = table(record["utility"]["table"]), {"gain": 1, "loss": -1}[record["utility"]["kind"]]
     rounding = Q(1, 2**48) * (len(p) + len(rows[0]) + 8) * max(max(map(abs, row)) for row in rows)
-    mean = sum(w * dot(r, g) for w, r, g in zip(p, matrix, rows, strict=True))
-    need(abs(value - mean) <= rounding, "the value is the expectation")
-    gains, most = [[sign * v for v in row] for row in rows], sign * Q(record["bound"] or 0)
+    need(abs(value - sum(map(lambda w, r, g: w * dot(r, g), p, matrix, rows))) <= rounding, "the value")
+    gains, most = [[sign * v for v in row] for row in rows], sign * Q(record["bound"] or 0) + rounding
     for one in source["added"] or []:
         unit = min(Q(1), max(abs(Q(c)) for row in one["rows"] for line in row["coefficients"] for c in line))
         for row in one["rows"]:

@@ -16,7 +16,7 @@ import pytest
 from commands import run
 from saved_cases import CASES, bent
 
-from pmlopt import PML, Mechanism, Prior, SubConvex, design, solve, verifier, verify_file
+from pmlopt import PML, ExpectedLoss, Mechanism, Prior, SubConvex, design, solve, verifier, verify_file
 from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.saved import Verdict, violation
 from pmlopt.saved.certificates import prior_from_record
@@ -88,6 +88,13 @@ def test_what_no_file_holds_is_not_called_true(tmp_path: Path) -> None:
         assert verdict.holds is None
         assert script(path)[0] == 3
         assert "cannot be checked" in run("verify", path, code=3)
+
+
+def test_a_bound_that_is_a_rounded_constant_is_true(tmp_path: Path) -> None:
+    one_output = ExpectedLoss([[97.1], [0.3], [1 / 3]])
+    solve(design([0.7, 0.1, 0.2], PML(0.5), one_output, outputs=1)).save(tmp_path / "result.json")
+    assert verify_file(tmp_path / "result.json").holds is True
+    assert script(tmp_path / "result.json")[0] == 0
 
 
 def test_npz_holds_the_same(tmp_path: Path) -> None:
