@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import BoolArray, FloatArray, Label, float_array, real
+from pmlopt.arrays import BoolArray, FloatArray, Label, float_array, real, whole
 from pmlopt.errors import PriorError
 from pmlopt.grids import Grid
 from pmlopt.prior import Prior
@@ -17,7 +17,7 @@ from pmlopt.prior import Prior
 
 @runtime_checkable
 class Law(Protocol):
-    """A law of a real number, such as a frozen continuous distribution of `scipy.stats`."""
+    """A law of a real number without atoms, such as a frozen continuous distribution of `scipy.stats`."""
 
     def cdf(self, x: Any) -> Any:
         """The probability of at most x, for an array of x."""
@@ -56,6 +56,8 @@ class Continuous:
         for one in laws:
             if not isinstance(one, Law):
                 raise PriorError(f"the law {one!r:.60} has no cdf and support: give one of scipy.stats")
+            if hasattr(one, "pmf") or hasattr(getattr(one, "dist", None), "pmf"):
+                raise PriorError("the law is discrete: give its numbers as the letters of a Prior")
         given = [one.support() for one in laws] if support is None else _intervals(support, len(laws))
         self._set(given, period)
         object.__setattr__(self, "_laws", laws)
@@ -119,7 +121,12 @@ class Continuous:
         return len(self.intervals)
 
     def even(self, bins: int) -> Grid:
-        """The grid with so many intervals of one length along each axis."""
+        """The grid with so many intervals of one length along each axis.
+
+        Raises:
+            PriorError: it is no positive whole number.
+        """
+        bins = whole(bins, "the number of bins", PriorError)
         edges = tuple(np.linspace(low, high, bins + 1) for low, high in self.intervals)
         periods = tuple(
             high - low if circle else None
@@ -138,8 +145,7 @@ class Continuous:
             return np.bincount(grid.locate(samples), minlength=grid.size).astype(float)
         total = np.ones(1)
         for law, edges in zip(self._laws, grid.edges, strict=True):  # type: ignore[attr-defined]
-            below = np.asarray(law.cdf(edges), dtype=float)
-            masses = np.diff(below)
+            masses = _masses(law, edges)
             if not (np.isfinite(masses).all() and (masses >= 0).all() and masses.sum() > 0):
                 raise PriorError(f"the cdf of {law!r:.60} does not rise over the support {edges[[0, -1]]}")
             total = np.outer(total, masses).ravel()
@@ -160,6 +166,22 @@ class Continuous:
         return Prior(masses[kept] / masses[kept].sum(), labels)
 
 
+def _masses(law: Law, edges: FloatArray) -> FloatArray:
+    """The probabilities between edges; above the median from the upper tail, whose digits a cdf loses.
+
+    Raises:
+        PriorError: the law has an atom at the first edge.
+    """
+    below = np.asarray(law.cdf(edges), dtype=float)
+    if below[0] > np.asarray(law.cdf(np.nextafter(edges[0], -np.inf)), dtype=float) + 1e-12:
+        raise PriorError(f"the law {law!r:.60} has an atom at {edges[0]}: take letters in place of numbers")
+    masses = np.diff(below)
+    if hasattr(law, "sf"):
+        upper = below[:-1] > 0.5
+        masses[upper] = -np.diff(np.asarray(law.sf(edges), dtype=float))[upper]
+    return np.asarray(masses)
+
+
 def box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
     """The centre of each box that is kept: a number, or a tuple of numbers."""
     centres = grid.centres[kept].tolist()
@@ -167,6 +189,8 @@ def box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
 
 
 def _intervals(support: Any, axes: int) -> list[tuple[float, float]]:
+    if np.ndim(support) == 0:
+        raise PriorError(f"the support is {support!r:.60}: give (low, high)")
     pairs = [support] if axes == 1 and np.ndim(support) == 1 else list(support)
     if len(pairs) != axes or any(np.shape(pair) != (2,) for pair in pairs):
         raise PriorError(f"the support is {support!r:.60}: give (low, high), one for each of {axes} axes")

@@ -23,13 +23,16 @@ _LATEX = {
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits after the point, without zeros at its end.
+    """A probability with so many digits after the point, without zeros at its end.
 
     Examples:
-        >>> number(0.25), number(1 / 3), number(1.0)
-        ('0.25', '0.3333', '1')
+        >>> number(0.25), number(1 / 3), number(1.0), number(1e-9), number(1 - 1e-9)
+        ('0.25', '0.3333', '1', '<0.0001', '>0.9999')
     """
     text = f"{value:.{digits}f}"
+    if float(text) in (0.0, 1.0) and value != float(text):  # a probability that is neither must not look so
+        edge = 10.0**-digits
+        return f"<{edge:.{digits}f}" if value < 0.5 else f">{1 - edge:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

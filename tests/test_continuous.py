@@ -44,6 +44,9 @@ def test_a_sample_gives_whole_counts() -> None:
         (lambda: Continuous([0.5, 0.5]), "no cdf and support"),
         (lambda: Continuous(scipy.stats.uniform(), support=(1, 2, 3)), "the support is"),
         (lambda: Continuous(scipy.stats.uniform(), period=(True, False)), "period"),
+        (lambda: Continuous(scipy.stats.binom(3, 0.5), support=(0, 3)), "discrete"),
+        (lambda: Continuous(scipy.stats.norm(), support=5), "give \\(low, high\\)"),
+        (lambda: Continuous(scipy.stats.uniform()).even(0), "number of bins"),
         (lambda: Continuous.from_samples([0.5, 3.0], support=(0, 1)), r"\[3.0\] at position 1"),
         (lambda: Continuous.from_samples([0.5, np.nan]), "nan at position 1"),
     ],
@@ -57,3 +60,10 @@ def test_a_support_without_probability_is_refused() -> None:
     secret = Continuous(scipy.stats.uniform(), support=(2, 3))
     with pytest.raises(PriorError, match="does not rise over the support"):
         secret.prior(secret.even(2))
+
+
+def test_both_tails_keep_their_digits() -> None:
+    secret = Continuous(scipy.stats.norm(), support=(-10, 10))
+    prior = secret.prior(secret.even(32))
+    assert prior.size == 32
+    assert np.allclose(prior.pmf, prior.pmf[::-1], rtol=1e-9)

@@ -91,11 +91,12 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         check_is_fitted(self)
         table = validate_data(self, X, dtype=None, reset=False)
         seeds = None if self.random_state is None else check_random_state(self.random_state)
-        released: NDArray[Any] = np.empty_like(table)
+        outputs = [np.array(mechanism.outputs) for mechanism in self.mechanisms_]
+        released: NDArray[Any] = np.empty(table.shape, np.result_type(table, *outputs))
         for place, (mechanism, column) in enumerate(zip(self.mechanisms_, table.T, strict=True)):
             seed = None if seeds is None else int(seeds.randint(2**31))
             letters = _nearest(mechanism, _plain(column))
-            released[:, place] = np.array(mechanism.sample(letters, seed=seed), dtype=table.dtype)
+            released[:, place] = mechanism.sample(letters, seed=seed)
         return released
 
     def __sklearn_tags__(self) -> Any:
@@ -121,17 +122,21 @@ def _law(values: NDArray[Any], most: int) -> Prior:
     if len(letters) > most and _numeric(values):
         edges = np.quantile(values, np.linspace(0, 1, most + 1)[1:-1])
         bins = np.searchsorted(edges, values, side="right")
-        middles = {int(b): np.median(values[bins == b]).astype(values.dtype) for b in np.unique(bins)}
-        letters, counts = np.unique([middles[int(b)] for b in bins], return_counts=True)
+        middles = [np.median(values[bins == place]).astype(values.dtype) for place in np.unique(bins)]
+        # the law of what `transform` hands to the mechanism: a middle may be nearest to values of another bin
+        letters, counts = np.unique(_to_nearest(np.unique(middles), values), return_counts=True)
     return Prior.from_counts(counts.tolist(), letters.tolist())
 
 
 def _nearest(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
     """The letter of each value: itself, or the nearest number."""
     letters = np.array(mechanism.inputs)
-    if not _numeric(values) or not _numeric(letters):
-        return list(values.tolist())
+    found = _to_nearest(letters, values) if _numeric(values) and _numeric(letters) else values
+    return list(found.tolist())
+
+
+def _to_nearest(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """For each value the nearest of some letters, which ascend; the lower one of two."""
     above = np.clip(np.searchsorted(letters, values), 1, max(1, len(letters) - 1))
     low, high = letters[above - 1], letters[np.minimum(above, len(letters) - 1)]
-    nearest = np.where(np.abs(values - low) <= np.abs(high - values), low, high)
-    return list(nearest.astype(letters.dtype).tolist())
+    return np.asarray(np.where(np.abs(values - low) <= np.abs(high - values), low, high))

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pmlopt.arrays import FloatArray
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.arrays import FloatArray, IntArray, rounding_of
 from pmlopt.continuous import Continuous
+from pmlopt.errors import PriorError
 from pmlopt.grids import Grid
-from pmlopt.programs.continuous.bracket import least_loss
+from pmlopt.programs.continuous.bracket import least_loss, mean_losses
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.result import Certificate
 from pmlopt.utility.distance_loss import DistanceLoss
@@ -21,7 +25,7 @@ class ContinuousCertificate(Certificate):
     Attributes:
         secret: the secret, with its law.
         utility: the loss.
-        grid: the bins. `grid.locate(points)` says in which a secret is.
+        grid: the bins. `rows(points)` says which row a secret draws from.
         multipliers: (size,) one for each bin, from which the bound follows.
         boxes: about how many boxes the bound was computed on.
         bins: the certificate of the same mechanism for the bins; its level is that of the secret.
@@ -49,12 +53,45 @@ class ContinuousCertificate(Certificate):
         """Integers, of the level on bins of the probabilities that are stored; the losses are floats."""
         return "rational arithmetic"
 
+    def rows(self, points: ArrayLike) -> IntArray:
+        """(n,) the row of the mechanism for each of (n, axes) secrets.
+
+        Raises:
+            PriorError: a secret is outside of the support, or in a bin that has no probability under the law.
+        """
+        rows = np.cumsum(self.secret.masses(self.grid) > 0) - 1
+        boxes = self.grid.locate(points)
+        empty = self.secret.masses(self.grid)[boxes] <= 0
+        if empty.any():
+            first = int(np.argmax(empty))
+            raise PriorError(
+                f"{np.asarray(points)[first].tolist()} at position {first} is in a bin without probability: "
+                "the law excludes it"
+            )
+        return np.asarray(rows[boxes])
+
     def verify(self) -> bool:
-        """Whether the matrix meets the requirement as rationals, and both ends of the loss come out again."""
-        found = least_loss(
+        """Whether the matrix meets the requirement as rationals, and both ends of the loss come out again.
+
+        The probabilities of the bins, the losses in them and the bound are computed anew from the law.
+        """
+        prior = self.secret.prior(self.grid)
+        table, _ = mean_losses(self.secret, self.utility, self.grid)
+        if table.shape != self.mechanism.matrix.shape:
+            return False
+        lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
+        least = least_loss(
             self.secret, self.bins.privacy, self.utility, self.grid, self.multipliers, self.boxes
         )
-        return self.bins.verify() and self.bound <= max(found, 0.0) and self.value >= self.bins.value
+        same = np.array_equal(self.mechanism.matrix, self.bins.mechanism.matrix)
+        return (
+            same
+            and np.array_equal(prior.pmf, self.bins.prior.pmf)
+            and self.bins.verify()
+            and self.bound <= max(least, 0.0)
+            and self.value >= lost - rounding_of(table.size, lost)
+            and self.gap >= self.value - self.bound - rounding_of(2, self.value)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file; the law itself is not in it, but the probabilities of the bins are."""

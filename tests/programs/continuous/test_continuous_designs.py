@@ -1,6 +1,7 @@
 """Designs for secrets that are numbers: both ends against closed forms and against finer bins."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from pmlopt import (
     DistanceLoss,
     ExpectedLoss,
     L1Ball,
+    Mechanism,
     Status,
     certify,
     design,
     leakage_level,
     solve,
 )
-from pmlopt.errors import PmloptError, ProgramError
+from pmlopt.errors import PmloptError, PriorError, ProgramError
 from pmlopt.programs.continuous.bracket import least_loss, mean_losses
 from pmlopt.programs.continuous.methods import Refinement, certified_on
 
@@ -53,7 +55,7 @@ def test_the_value_is_the_loss_of_the_mechanism_by_a_sample() -> None:
     secret = Continuous(scipy.stats.beta(2, 3), support=(0, 1))
     found = certified_on(design(secret, PML(1.0), DistanceLoss()), secret.even(40))
     draws = scipy.stats.beta(2, 3).rvs(100_000, random_state=np.random.default_rng(3))
-    rows = found.mechanism.matrix[found.grid.locate(draws[:, None])]
+    rows = found.mechanism.matrix[found.rows(draws[:, None])]
     losses = (rows * np.abs(draws[:, None] - np.array(found.mechanism.outputs))).sum(axis=1)
     assert abs(losses.mean() - found.value) < 5e-3
 
@@ -105,3 +107,27 @@ def test_what_cannot_be_meant_is_refused(declare: Any) -> None:
 def test_a_matrix_alone_has_no_bins() -> None:
     with pytest.raises(ProgramError, match="no bins"):
         certify(design(Continuous(scipy.stats.uniform()), PML(1.0), DistanceLoss()), [[1.0]])
+
+
+def test_a_changed_certificate_is_refused() -> None:
+    secret = Continuous(scipy.stats.beta(2, 3), support=(0, 1))
+    found = certified_on(design(secret, PML(1.0), DistanceLoss()), secret.even(6), 64)
+    assert found.verify()
+    n, m = found.mechanism.matrix.shape
+    cheaper = replace(found.bins, table=found.bins.table / 10, value=found.bins.value / 10)
+    for changed in (
+        replace(found, mechanism=Mechanism(np.eye(n, m))),
+        replace(found, bins=cheaper, value=cheaper.value, bound=0.0, gap=0.0),
+        replace(found, bound=found.value, gap=0.0),
+        replace(found, gap=0.0),
+        replace(found, grid=secret.even(6).divided(1).halved_where(np.ones(6))),
+    ):
+        assert not changed.verify()
+
+
+def test_rows_skip_bins_without_probability() -> None:
+    secret = Continuous.from_samples([0.1, 0.2, 0.9], support=(0, 1))
+    found = certified_on(design(secret, PML(0.5), DistanceLoss()), secret.even(4), 16)
+    assert found.rows([[0.15], [0.99]]).tolist() == [0, 1]
+    with pytest.raises(PriorError, match=r"\[0\.4\] at position 1 is in a bin without probability"):
+        found.rows([[0.15], [0.4]])
