@@ -225,7 +225,7 @@ def linear(record, matrix, p):
             price = Q(row["multiplier"]) if one["equal"] else max(Q(row["multiplier"]), Q(0))
             over = sum(map(dot, lines, matrix)) + offset
             size = (len(p) * len(rows[0]) + 8) * (sum(abs(c) for line in lines for c in line) + abs(offset))
-            room = Q(record["residuals"][one["name"]]) * unit + Q(1, 2**48) * size
+            room = min(Q(record["residuals"][one["name"]]), Q(1, 10**6)) * unit + Q(1, 2**48) * size
             need((abs(over) if one["equal"] else over) <= room, f"the constraint {one['name']!r} is kept")
             most += price * offset
             gains = [[v - price * c / w for v, c in zip(g, line, strict=True)]

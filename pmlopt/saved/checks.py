@@ -23,6 +23,7 @@ from pmlopt.programs.estimation.information_bound import information_bound
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.dual_bound import proved_bound, raw_bound, rounding_in
+from pmlopt.programs.linear.methods import RESIDUAL
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.subconvex.allowed_columns import column_space
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -126,7 +127,7 @@ def _added(certificate: LinearCertificate) -> list[Part]:
     """That the mechanism keeps the constraints that were added, as far as the file says."""
     found = []
     for one in certificate.added or ():
-        allowed = float(certificate.residuals.get(one.name, 0.0)) * one.unit
+        allowed = min(float(certificate.residuals.get(one.name, 0.0)), RESIDUAL) * one.unit
         size = float(np.abs(one.coefficients).sum(axis=(1, 2)).max() + np.abs(one.offset).max())
         broken = one.violation(certificate.mechanism.matrix)
         holds = broken <= allowed + rounding_of(one.coefficients[0].size, size)

@@ -7,6 +7,7 @@ import io
 import json
 import random
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,21 @@ def test_a_changed_number_is_refused_or_true(name: str, tmp_path: Path) -> None:
         assert (code != 0) or holds is True, (path, said)
         assert (code not in (1, 2)) or holds is False, (path, said)
         assert holds is False or is_proof(path) or still_true(other), path
+
+
+def test_a_file_cannot_grant_itself_room_for_an_added_constraint(tmp_path: Path) -> None:
+    program = design([0.5, 0.3, 0.2], PML(0.4), ExpectedLoss(1 - np.eye(3)))
+    free = solve(program)
+    kept = solve(program.with_constraints(cap=program.mechanism[0, 0] <= 0.3))
+    certificate = replace(
+        kept.certificate, mechanism=free.mechanism, value=free.value, gap=abs(kept.bound - free.value),
+        residuals={**kept.certificate.residuals, "cap": 1.0},
+    )  # fmt: skip
+    path = tmp_path / "forged.json"
+    replace(kept, certificate=certificate).save(path)
+    assert free.mechanism.matrix[0, 0] > 0.31
+    assert verify_file(path).holds is False
+    assert script(path)[0] == 1
 
 
 def test_what_no_file_holds_is_not_called_true(tmp_path: Path) -> None:
