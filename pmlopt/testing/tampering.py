@@ -100,7 +100,8 @@ def still_true(data: Any) -> bool:
     Args:
         data: of a JSON file, which a check has accepted.
     """
-    mechanism = Mechanism(data["matrix"], data["inputs"], data["outputs"])
+    sides = (None if side in data["unnamed"] else data[side] for side in ("inputs", "outputs"))
+    mechanism = Mechanism(data["matrix"], *sides)
     certificate = certificate_from_record(data["metadata"]["certificate"], mechanism)
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
