@@ -10,6 +10,7 @@ import numpy as np
 from pmlopt.arrays import IntArray, Label, whole
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior
+from pmlopt.sampling.random_bits import RandomBits
 from pmlopt.symmetry.pair_orbits import PairOrbits
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 
@@ -121,10 +122,10 @@ class CirclePairs(PairSpace):
         ahead = (outputs - letters) % self.prior.size
         return np.minimum(ahead, self.prior.size - ahead) if self.prior.reflections else ahead
 
-    def draw(self, letters: IntArray, places: IntArray, rng: np.random.Generator) -> IntArray:
+    def draw(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
         steps = self.displacements[places]
         if self.prior.reflections:
-            steps = np.where(rng.random(len(steps)) < 0.5, steps, -steps)
+            steps = np.where(bits.words(len(steps)) & np.uint64(1), steps, -steps)
         return np.asarray((letters + steps) % self.prior.size)
 
     def representatives(self) -> tuple[IntArray, IntArray]:

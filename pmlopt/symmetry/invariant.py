@@ -12,6 +12,7 @@ from pmlopt.arrays import IntArray, Label, Positions, few, labels_of
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.mechanism import letters_at
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.sampling.random_bits import RandomBits
 from pmlopt.symmetry.pair_orbits import PairOrbits
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 
@@ -173,10 +174,10 @@ class ListedPairs(PairSpace):
     def pair_orbits(self, letters: IntArray, outputs: IntArray) -> IntArray:
         return self.table[letters, outputs]
 
-    def draw(self, letters: IntArray, places: IntArray, rng: np.random.Generator) -> IntArray:
+    def draw(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
         ordered, starts = self._by_orbit
-        several = np.array(self.orbits.multiplicities)[places]
-        which = starts[places] + np.floor(rng.random(len(places)) * several).astype(np.int64)
+        several = np.array(self.orbits.multiplicities, dtype=np.uint64)[places]
+        which = starts[places] + bits.all_below(several).astype(np.int64)
         return np.asarray(ordered[letters, which])
 
     @cached_property

@@ -17,7 +17,7 @@ from pmlopt.arrays import FloatArray, IntArray, Label, label_array
 from pmlopt.errors import FileFormatError, MechanismError
 from pmlopt.files import ending_of, json_bytes, read_bytes, write_whole
 from pmlopt.mechanism import Mechanism
-from pmlopt.sampling.random_bits import Seed, SeededBits, generator
+from pmlopt.sampling.random_bits import RandomBits, Seed, random_bits
 from pmlopt.symmetry.prior import PairSpace
 from pmlopt.symmetry.product import length_of, taken
 from pmlopt.symmetry.records import space_from
@@ -112,16 +112,16 @@ class OrbitMechanism(Mechanism):
         sizes = zip(self.masses, orbits.counts, orbits.letter.tolist(), strict=True)
         return np.array([k * orbits.letters[x] / (n * self.total) for k, n, x in sizes])
 
-    def sample_array(self, letters: Any, seed: int | np.random.Generator | None = None) -> Any:
+    def sample_array(self, letters: Any, seed: Seed = None) -> Any:
         """One random output for each letter: first its orbit, then one of the orbit's outputs uniformly.
 
-        The orbit has exactly its probability. The bits are those of a numpy Generator, which takes its seed
-        from the operating system where none is given; within an orbit, outputs are as likely up to 2^-53.
+        The orbit has exactly its probability, and the outputs in it are exactly as likely.
 
         Args:
             letters: (k, n) for tables of n records, (k,) for a circle or listed letters, a tuple of such
                 arrays for a product; positions, or labels where the prior has them.
-            seed: a seed or a numpy Generator; the same seed gives the same outputs.
+            seed: for a result that can be repeated, a seed or a numpy Generator; None draws from the
+                operating system, as a release must.
 
         Returns:
             The outputs in the same form, as positions.
@@ -129,10 +129,10 @@ class OrbitMechanism(Mechanism):
         Raises:
             MechanismError: a letter is none.
         """
-        rng = generator(seed)
+        bits = random_bits(seed)
         known = self.space.encode(letters)
         parts = [
-            self.space.draw(some, self._places(self.space.letter_orbits(some), rng), rng)
+            self.space.draw(some, self._places(self.space.letter_orbits(some), bits), bits)
             for some in _batches(known, length_of(known))
         ]
         return _joined(parts)
@@ -142,17 +142,17 @@ class OrbitMechanism(Mechanism):
         letters = list(values)
         if not letters:
             return label_array([])
-        rng = generator(seed)
+        bits = random_bits(seed)
         known = self.space.encode(letters)
-        drawn = self.space.draw(known, self._places(self.space.letter_orbits(known), rng), rng)
+        drawn = self.space.draw(known, self._places(self.space.letter_orbits(known), bits), bits)
         return label_array(self.space.decode(drawn))
 
-    def sample_counts(self, counts: Any, seed: int | np.random.Generator | None = None) -> IntArray:
+    def sample_counts(self, counts: Any, seed: Seed = None) -> IntArray:
         """(k, B) the occurrences of letters in random outputs, for tables of which only those are known.
 
         Args:
             counts: (k, A) whole numbers that sum to the number of records.
-            seed: a seed or a numpy Generator.
+            seed: as for `sample_array`.
 
         Raises:
             MechanismError: the letters are no tables of records, or the counts are of none.
@@ -168,29 +168,29 @@ class OrbitMechanism(Mechanism):
             )
         if (found < 0).any() or (found.sum(axis=1) != space.prior.records).any():
             raise MechanismError(f"the counts do not sum to {space.prior.records} records")
-        places = self._places(space.type_orbits(found), generator(seed))
+        places = self._places(space.type_orbits(found), random_bits(seed))
         return np.asarray(space.output_types[space.orbits.output[places]])
 
-    def _places(self, orbits: IntArray, rng: np.random.Generator) -> IntArray:
+    def _places(self, orbits: IntArray, bits: RandomBits) -> IntArray:
         """(k,) random orbits of pairs for letters of given orbits, each with exactly its probability.
 
         Words of 64 bits are compared with the sums of the masses; where a word is on a sum itself, more bits
         decide.
         """
-        words = rng.integers(2**64, size=len(orbits), dtype=np.uint64)
+        words = bits.words(len(orbits))
         places = np.empty(len(orbits), dtype=np.int64)
         for orbit in np.unique(orbits).tolist():
             own, thresholds = self._of_letters[orbit]
             here = np.flatnonzero(orbits == orbit)
             drawn = np.searchsorted(thresholds, words[here], side="right")
             for k in np.flatnonzero(np.isin(words[here], thresholds)).tolist():
-                drawn[k] = self._decided(own, int(words[here[k]]), rng)
+                drawn[k] = self._decided(own, int(words[here[k]]), bits)
             places[here] = own[drawn]
         return places
 
-    def _decided(self, own: IntArray, word: int, rng: np.random.Generator) -> int:
+    def _decided(self, own: IntArray, word: int, bits: RandomBits) -> int:
         """Which of the orbits of pairs a word belongs to, its digits beyond 64 drawn as far as needed."""
-        position, end = word * self.total + SeededBits(rng).below(self.total), 0
+        position, end = word * self.total + bits.below(self.total), 0
         for place, orbit in enumerate(own.tolist()):
             end += self.masses[orbit] << 64
             if position < end:

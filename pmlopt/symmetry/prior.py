@@ -12,6 +12,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray, IntArray, Label
 from pmlopt.errors import PriorError
 from pmlopt.prior import Prior
+from pmlopt.sampling.random_bits import RandomBits
 from pmlopt.symmetry.pair_orbits import Cells, PairOrbits
 
 LARGEST_LISTED = 2**16
@@ -74,7 +75,7 @@ class PairSpace(ABC):
         """(k,) the orbits of pairs that k pairs are in."""
 
     @abstractmethod
-    def draw(self, letters: Any, places: IntArray, rng: np.random.Generator) -> Any:
+    def draw(self, letters: Any, places: IntArray, bits: RandomBits) -> Any:
         """For each letter an output, uniform among those with which it is in a given orbit of pairs."""
 
     @abstractmethod

@@ -12,6 +12,7 @@ import numpy as np
 from pmlopt.arrays import IntArray, Label
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior
+from pmlopt.sampling.random_bits import RandomBits
 from pmlopt.symmetry.pair_orbits import PairOrbits
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.symmetry.types import MOST_ORBITS
@@ -148,9 +149,9 @@ class ProductPairs(PairSpace):
         found = [s.pair_orbits(x, y) for s, x, y in zip(self.spaces, letters, outputs, strict=True)]
         return self._rank[_mixed(found, [space.orbits.count for space in self.spaces])]
 
-    def draw(self, letters: Any, places: IntArray, rng: np.random.Generator) -> list[Any]:
+    def draw(self, letters: Any, places: IntArray, bits: RandomBits) -> list[Any]:
         own = zip(self.spaces, letters, self.places, strict=True)
-        return [space.draw(part, several[places], rng) for space, part, several in own]
+        return [space.draw(part, several[places], bits) for space, part, several in own]
 
     def representatives(self) -> tuple[list[Any], list[Any]]:
         return self._sides([space.representatives() for space in self.spaces])

@@ -7,6 +7,7 @@ from typing import Any
 
 from pmlopt.arrays import Positions
 from pmlopt.errors import FileFormatError, InputError
+from pmlopt.labels import labels_from_json
 from pmlopt.prior import Prior
 from pmlopt.symmetry.circle import Circle
 from pmlopt.symmetry.invariant import Invariant
@@ -36,7 +37,7 @@ def space_from(record: Any) -> PairSpace:
 
 def prior_from(record: Mapping[str, Any]) -> Prior:
     """The prior of which `record` is the plain data; labels 0, 1, ... are taken for none."""
-    labels = tuple(record["labels"])
+    labels = labels_from_json(record["labels"])
     names = None if labels == Positions(len(labels)) else labels
     if record["counts"] is None:
         return Prior(record["probabilities"], names)
@@ -57,7 +58,7 @@ def _circle(record: Mapping[str, Any]) -> PairSpace:
 def _invariant(record: Mapping[str, Any]) -> PairSpace:
     moves = [(letters, outputs) for letters, outputs in record["generators"]]
     prior = prior_from(record["prior"])
-    outputs = tuple(record["outputs"])
+    outputs = labels_from_json(record["outputs"])
     names = Positions(len(outputs)) if outputs == Positions(len(outputs)) else outputs
     return Invariant(prior, moves, names).pairs()
 

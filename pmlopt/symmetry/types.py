@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pmlopt.arrays import FloatArray, IntArray, Label, Positions, few, whole
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.sampling.random_bits import RandomBits
 from pmlopt.symmetry.pair_orbits import PairOrbits
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 
@@ -136,7 +137,7 @@ class TypePairs(PairSpace):
 
     def encode(self, values: Any, outputs: bool = False) -> Rows:
         labels = self.places[outputs]
-        found = np.asarray(values)
+        found = values if isinstance(values, np.ndarray) else _table(values)
         n = self.prior.records
         if found.ndim != 2 or found.shape[1] != n:
             raise MechanismError(
@@ -147,12 +148,17 @@ class TypePairs(PairSpace):
             if not known:
                 raise MechanismError(f"a record is none of the letters {few(labels)}")
             return found.astype(np.int16)
-        kinds, places = np.unique(found, return_inverse=True)
         where = {label: place for place, label in enumerate(labels)}
+        # tuples and mixed kinds are found one by one, arrays of one kind by their distinct cells
+        cells = found.ravel()
+        kinds, places = (
+            (cells, slice(None)) if cells.dtype == object else np.unique(cells, return_inverse=True)
+        )
         strange = [kind for kind in kinds.tolist() if kind not in where]
         if strange:
             raise MechanismError(f"the record {strange[0]!r} is none of the letters {few(labels)}")
-        return np.array([where[kind] for kind in kinds.tolist()], dtype=np.int16)[places].reshape(found.shape)
+        found_at = np.array([where[kind] for kind in kinds.tolist()], dtype=np.int16)
+        return np.asarray(found_at[places].reshape(found.shape))
 
     def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
         return _labels(self.places[not letters], outputs)
@@ -165,9 +171,9 @@ class TypePairs(PairSpace):
         found = _occurrences(codes, self.sides[0] * self.sides[1])
         return _places(found, self.tables.reshape(len(self.tables), -1))
 
-    def draw(self, letters: Rows, places: IntArray, rng: np.random.Generator) -> Rows:
+    def draw(self, letters: Rows, places: IntArray, bits: RandomBits) -> Rows:
         # the records in a random order within each letter take the outputs of the table in theirs
-        order = np.argsort(letters + rng.random(letters.shape), axis=1)
+        order = shuffled_within(letters, self.sides[0], bits)
         drawn = np.empty_like(letters)
         np.put_along_axis(drawn, order, self._sequences[1][places], axis=1)
         return drawn
@@ -252,3 +258,36 @@ def _places(found: IntArray, listed: IntArray) -> IntArray:
     keys = listed[:, :-1] @ powers
     order = np.argsort(keys)
     return np.asarray(order[np.searchsorted(keys[order], found[:, :-1] @ powers)])
+
+
+def shuffled_within(letters: Rows, size: int, bits: RandomBits) -> IntArray:
+    """(k, n) an order of each row by its letters, in which records of one letter are shuffled uniformly.
+
+    The records are sorted by random keys; a row with two equal keys is drawn again, so that each order of the
+    records of a letter is exactly as likely.
+    """
+    shift = np.uint64(max(1, (size - 1).bit_length()))
+    order = np.empty(letters.shape, dtype=np.int64)
+    open_rows = np.arange(len(letters))
+    while open_rows.size:
+        here = letters[open_rows].astype(np.uint64)
+        keys = here << (np.uint64(64) - shift) | bits.words(here.size).reshape(here.shape) >> shift
+        order[open_rows] = np.argsort(keys, axis=1)
+        ordered = np.take_along_axis(keys, order[open_rows], axis=1)
+        open_rows = open_rows[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
+    return order
+
+
+def _table(values: Any) -> NDArray[Any]:
+    """Rows of records as a table of labels: tuples stay labels, and numbers beside text stay numbers."""
+    rows = [list(row) if isinstance(row, tuple | list | np.ndarray) else [row] for row in values]
+    lengths = {len(row) for row in rows}
+    if len(lengths) > 1:
+        raise MechanismError(
+            f"rows have {' and '.join(map(str, sorted(lengths)))} records: give as many for each"
+        )
+    table = np.empty((len(rows), max(lengths, default=0)), dtype=object)
+    for place, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            table[place, column] = cell
+    return np.array(table.tolist()) if all(isinstance(c, int | np.integer) for c in table.ravel()) else table

@@ -12,7 +12,9 @@ from scipy import stats
 
 from pmlopt import Circle, Invariant, Mechanism, OrbitMechanism, Prior, Types, leakage_level
 from pmlopt.errors import FileFormatError, MechanismError
+from pmlopt.sampling.random_bits import SeededBits, SystemBits, Words
 from pmlopt.symmetry import PairSpace, Product, reflection
+from pmlopt.symmetry.types import shuffled_within
 
 FALSE_ALARM = 1e-6
 """The probability with which each test of a sample fails though the law is right."""
@@ -183,9 +185,60 @@ def test_words_on_a_sum_are_decided_by_more_bits() -> None:
     mechanism = OrbitMechanism(space, [1, 0, 2], 3)
     own = np.arange(3)
     word = 2**64 // 3
-    rng = np.random.default_rng(4)
-    drawn = np.array([mechanism._decided(own, word, rng) for _ in range(3000)])
+    bits = SeededBits(np.random.default_rng(4))
+    drawn = np.array([mechanism._decided(own, word, bits) for _ in range(3000)])
     assert set(drawn.tolist()) == {0, 2}
     assert abs((drawn == 0).mean() - 1 / 3) < 6 * np.sqrt(2 / 9 / 3000)  # fails once in 10^8
-    assert mechanism._decided(own, word - 1, rng) == 0
-    assert mechanism._decided(own, word + 1, rng) == 2
+    assert mechanism._decided(own, word - 1, bits) == 0
+    assert mechanism._decided(own, word + 1, bits) == 2
+
+
+class Counted(SystemBits):
+    """Bits of the operating system, counted."""
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def words(self, size: int) -> Words:
+        self.drawn += size
+        return super().words(size)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
+def test_all_of_a_draw_comes_from_the_bits_that_are_given(space: PairSpace) -> None:
+    mechanism, bits = random_mechanism(space, bits=14), Counted()
+    letters = list(mechanism.inputs)
+    drawn = mechanism.sample(letters, seed=bits)
+    assert bits.drawn >= len(letters)
+    assert set(drawn.tolist()) <= set(mechanism.outputs)
+
+
+def test_orders_within_a_letter_are_exactly_as_likely() -> None:
+    """Words of two bits tie often: rows with ties are drawn again, so that no order is favoured."""
+
+    class Short(SeededBits):
+        def words(self, size: int) -> Words:
+            return super().words(size) & np.uint64(0xC000000000000000)
+
+    letters = np.zeros((60_000, 3), dtype=np.int16)
+    order = shuffled_within(letters, 1, Short(np.random.default_rng(8)))
+    counts = np.unique(order, axis=0, return_counts=True)[1]
+    assert len(counts) == 6
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    mixed = np.array([[1, 0, 1, 0]] * 50, dtype=np.int16)
+    assert (np.take_along_axis(mixed, shuffled_within(mixed, 2, SystemBits()), axis=1) == [0, 0, 1, 1]).all()
+
+
+def test_labels_that_are_tuples_or_of_mixed_kinds_survive(tmp_path: Path) -> None:
+    for labels in ([("a", 1), ("b", 2)], [1, "b"]):
+        mechanism = random_mechanism(Types(Prior([0.7, 0.3], labels), 2).pairs())
+        mechanism.save(tmp_path / "orbits.json")
+        again = OrbitMechanism.load(tmp_path / "orbits.json")
+        assert again.inputs == mechanism.inputs
+        values = [(labels[0], labels[1]), (labels[1], labels[1])]
+        assert again.sample(values, seed=3).tolist() == mechanism.sample(values, seed=3).tolist()
+    with pytest.raises(MechanismError, match="'c' is none of the letters"):
+        mechanism.sample([(1, "c")])
+    with pytest.raises(MechanismError, match="as many for each"):
+        mechanism.sample([(1, "b"), (1,)])
+    assert mechanism.sample([]).tolist() == []
