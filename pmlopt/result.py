@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -283,6 +284,14 @@ class Result(Generic[C_co]):
         """Write the mechanism; JSON and NPZ carry the certificate and the solver's record too."""
         metadata = {key: item for key, item in self.to_dict().items() if key != "mechanism"}
         self.mechanism.save(path, metadata)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write one page on what is promised and how to check it, .html or .md; see `write_report`.
+
+        Raises:
+            FileFormatError: the path has another ending, or cannot be written.
+        """
+        import_module("pmlopt.reports").write_report(self, path)  # a room above this one, asked for by name
 
 
 WarmStart: TypeAlias = MechanismLike | Result[Any] | Restart | Literal[False] | None

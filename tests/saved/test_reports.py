@@ -12,7 +12,7 @@ import pytest
 from commands import run
 from saved_cases import CASES
 
-from pmlopt import PML, ExpectedGain, Prior, design, solve, write_report
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, design, solve, write_report
 from pmlopt.errors import FileFormatError
 from pmlopt.reports.baselines import baselines
 
@@ -63,6 +63,16 @@ def test_a_report_is_one_page_without_network(name: str, tmp_path: Path) -> None
     assert "all of it, and it holds" in page
     write_report(result, tmp_path / "promise.md")
     assert "## How it was checked" in (tmp_path / "promise.md").read_text()
+
+
+def test_a_result_writes_its_own_report(tmp_path: Path) -> None:
+    result = solve(design([0.5, 0.3, 0.2], PML(0.5), ExpectedLoss(1 - np.eye(3))))
+    for name in ("promise.html", "promise.md"):
+        result.report(tmp_path / name)
+        write_report(result, tmp_path / f"same-{name}")
+        assert (tmp_path / name).read_text() == (tmp_path / f"same-{name}").read_text()
+    with pytest.raises(FileFormatError):
+        result.report(tmp_path / "promise.pdf")
 
 
 def test_the_command_writes_beside_the_file(tmp_path: Path) -> None:
