@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.arrays import FloatArray, common_integers
+from pmlopt.arrays import FloatArray, IntArray, common_integers
 from pmlopt.exact.rationals import integers, power_above, power_below
 from pmlopt.prior import Prior
 from pmlopt.privacy.requirement import LARGEST_EXPONENT
@@ -26,6 +26,10 @@ Integers = NDArray[Any]
 
 RATIO_BITS = 192
 """Binary digits after the point of a rational below e^bound: as many as `power_below` has."""
+
+
+SMALLEST_TERM = 1e-300
+"""What floats as small as this, and their products, may be off: they have fewer digits."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +139,33 @@ class RationalMechanism:
         total = rest * ratio.denominator  # the multiplier of the sum of the probabilities
         ends = []
         for law in self.laws:
-            worth = self.columns[used] * gains[:, None] - law * costs[:, None]
-            best = worth.max(axis=0) if len(used) else 0 * law
+            best = 0 * law
+            if len(used):
+                outputs, rivals = self._rivals(law, float(ratio), used, multipliers[used])
+                letters = used[rivals]
+                worth = self.columns[letters, outputs] * gains[rivals] - law[outputs] * costs[rivals]
+                best = np.maximum.reduceat(worth, np.searchsorted(outputs, np.arange(len(law))))
             least = best if len(used) == n else np.maximum(best, 0)
             ends.append(np.maximum(law * whole + least, 0) - total * law)
         return int(np.max(ends, axis=0).sum()) + total * self.total, self.total * whole
+
+    def _rivals(
+        self, law: Integers, ratio: float, letters: IntArray, weights: FloatArray
+    ) -> tuple[IntArray, IntArray]:
+        """Outputs y in order, each with the places of the letters x that may have its largest term.
+
+        The terms are `lam[x] (P[x,y] - t q[y])`. Floats rule out those that are further below the largest
+        than what rounding may hide: on a large matrix integers of thousands of digits are left to one or
+        two letters of each output. What floats cannot hold is never ruled out.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            given = self.matrix[letters] / self.matrix[letters].sum(axis=1, keepdims=True)
+            asked, lam = ratio * np.asarray(law / self.total, dtype=float), weights[:, None]
+            worth, size = lam * (given - asked), lam * (given + asked)
+            error = 2 * (len(law) + 16) * float(np.finfo(float).eps) * size + SMALLEST_TERM * (1 + lam)
+            below = worth + error < (worth - error).max(axis=0)
+        outputs, rivals = np.nonzero(~below.T)
+        return outputs, rivals
 
     def gains(self, level: float) -> FloatArray:
         """(N, K) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
