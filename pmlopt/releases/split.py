@@ -15,9 +15,6 @@ from pmlopt.errors import InputError, PrivacyError, ProgramError
 MOST_SOLVES = 500
 """Solves after which a search ends with the gap that it has."""
 
-_SLACK = 1e-12
-"""Share of the total by which rounding of a sum of levels may exceed it; the levels returned do not."""
-
 
 class Answer(Protocol):
     """What `solve` returns of a design: its value, and the bound that no other betters."""
@@ -41,7 +38,7 @@ class Split:
     """A split of a total over k releases.
 
     Attributes:
-        levels: (k,) in nats, at most the total together.
+        levels: (k,) in nats, whose exact sum is at most the total.
         value: the weighted sum of the values at these levels.
         bound: what no split of the total betters, whatever the mechanisms.
         answers: (k,) what was solved at these levels; None where nothing is spent and nothing can be done.
@@ -108,15 +105,17 @@ def best_split(
     most, shares = real(total, "the total", PrivacyError), _weights(weights, len(solve_at))
     if most <= 0:
         raise PrivacyError(f"the total is {most:g}: give a level above 0")
-    curves = _curves(solve_at, shares, -1.0 if maximised else 1.0)
+    unit = math.ulp(most)
+    curves = _curves(solve_at, shares, -1.0 if maximised else 1.0, unit)
     for curve in curves:
-        for level in (0.0, most / len(curves), most):
+        for level in (0.0, int(most / unit) // len(curves) * unit, most):
             curve.solved(level)
     while True:
         value, chosen = _cheapest([(c.levels, c.values) for c in curves], most)
-        bound, cells = _cheapest([(c.levels[:-1], c.bounds[1:]) for c in curves], most * (1 + _SLACK))
+        bound, cells = _cheapest([(c.levels[:-1], c.bounds[1:]) for c in curves], most)
         solves = sum(len(curve.answers) for curve in set(curves))
-        if value - bound <= tolerance * abs(value) or solves >= most_solves:
+        proved = math.isfinite(value) and value - bound <= tolerance * abs(value)
+        if proved or solves >= most_solves:
             break
         if not _spent(curves, chosen, most) and not _halved(curves, cells):
             break
@@ -128,10 +127,15 @@ def best_split(
 
 @dataclass(eq=False)
 class _Curve:
-    """The loss of one release at the levels that were solved, ascending."""
+    """The loss of one release at the levels that were solved, ascending.
+
+    Levels are multiples of a unit, the distance of the total to the next float. Floats hold every such
+    multiple up to the total, so that sums of levels are exact as long as they are within it.
+    """
 
     solve_at: Callable[[float], Answer]
     weight: float
+    unit: float
     answers: dict[float, Answer | None] = field(default_factory=dict)
     levels: FloatArray = field(default_factory=lambda: np.zeros(0))
     values: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -159,11 +163,13 @@ class _Curve:
         return True
 
 
-def _curves(solve_at: Sequence[Callable[[float], Answer]], weights: FloatArray, sign: float) -> list[_Curve]:
+def _curves(
+    solve_at: Sequence[Callable[[float], Answer]], weights: FloatArray, sign: float, unit: float
+) -> list[_Curve]:
     """A curve for each release; one for all that are solved and weighed alike."""
     known: dict[tuple[int, float], _Curve] = {}
     return [
-        known.setdefault((id(solve), weight), _Curve(solve, sign * weight))
+        known.setdefault((id(solve), weight), _Curve(solve, sign * weight, unit))
         for solve, weight in zip(solve_at, weights.tolist(), strict=True)
     ]
 
@@ -209,18 +215,23 @@ def _spent(curves: Sequence[_Curve], chosen: Sequence[int], total: float) -> boo
     for curve, place in zip(curves, chosen, strict=True):
         after = min(place + 1, len(curve.levels) - 1)
         width = curve.levels[after] - curve.levels[place]
-        drop = curve.values[place] - curve.values[after]
+        drop = _fall(curve.values, place, after)
         slopes.append(drop / width if width > 0 and math.isfinite(drop) else 0.0)
     k = int(np.argmax(slopes))
-    return curves[k].solved(math.nextafter(float(curves[k].levels[chosen[k]] + left), 0.0))
+    return curves[k].solved(float(curves[k].levels[chosen[k]] + left))
+
+
+def _fall(losses: FloatArray, low: int, high: int) -> float:
+    """By how much losses fall between two levels; 0 where both are infinite."""
+    return float(losses[low] - losses[high]) if math.isfinite(losses[high]) else 0.0
 
 
 def _halved(curves: Sequence[_Curve], cells: Sequence[int]) -> bool:
     """Halve the interval in which the bound falls most; False where none can be."""
-    falls = [curve.bounds[cell] - curve.bounds[cell + 1] for curve, cell in zip(curves, cells, strict=True)]
+    falls = [_fall(curve.bounds, cell, cell + 1) for curve, cell in zip(curves, cells, strict=True)]
     for k in np.argsort(-np.array(falls), kind="stable"):
         low, high = curves[k].levels[cells[k]], curves[k].levels[cells[k] + 1]
-        middle = float(low + high) / 2
+        middle = math.floor((low + high) / 2 / curves[k].unit) * curves[k].unit
         if low < middle < high:
             return bool(curves[k].solved(middle))
     return False

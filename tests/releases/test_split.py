@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -74,6 +76,42 @@ def test_every_split_on_a_grid_is_within_the_bound(
     for levels in itertools.product(grid, repeat=len(curves)):
         if sum(levels) <= 1.0:
             assert sum(curve(x) for curve, x in zip(curves, levels, strict=True)) >= found.bound - 1e-12
+
+
+@pytest.mark.parametrize(("releases", "total"), [(3, 1.55), (3, 0.1), (7, 2.3)])
+def test_the_even_split_fits_where_nothing_can_be_done_at_zero(releases: int, total: float) -> None:
+    def loss(level: float) -> Answer:
+        if level == 0:
+            raise ProgramError("nothing can be designed")
+        return Answer(value=math.exp(-level), bound=math.exp(-level))
+
+    found = best_split([loss] * releases, total)
+    assert found.value == pytest.approx(releases * math.exp(-total / releases), rel=1e-2)
+    assert min(found.levels) > 0
+    assert sum(map(Fraction, found.levels)) <= Fraction(total)
+
+
+def test_a_search_goes_on_while_nothing_finite_is_found() -> None:
+    """The even split of 1 can do nothing for the first release."""
+
+    def loss(least: float, level: float) -> Answer:
+        value = math.exp(-level) if level >= least else math.inf
+        return Answer(value=value, bound=value)
+
+    found = best_split([partial(loss, 0.7), partial(loss, 0.1)], 1.0)
+    assert math.isfinite(found.value)
+    assert found.gap <= 1e-2 * found.value
+
+
+def test_levels_never_exceed_the_total_in_exact_sums() -> None:
+    rng = random.Random(3)
+    for _ in range(30):
+        rates = [rng.uniform(0.2, 3) for _ in range(rng.randint(2, 5))]
+        total = rng.choice([1e-3, 1.0, 1e3]) * rng.random()
+        losses = [exact(partial(lambda rate, x: math.exp(-rate * x), rate / total)) for rate in rates]
+        found = best_split(losses, total, most_solves=60)
+        assert sum(map(Fraction, found.levels)) <= Fraction(total)
+        assert found.bound <= found.value
 
 
 def test_designs_of_two_attributes() -> None:
