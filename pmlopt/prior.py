@@ -26,7 +26,7 @@ from pmlopt.arrays import (
 from pmlopt.display import number, pandas, table_html, table_latex
 from pmlopt.drawing import bars
 from pmlopt.errors import InputError, PriorError
-from pmlopt.tables.batches import MISSING_LETTER, Missing
+from pmlopt.tables.batches import MISSING_LETTER, Missing, check_missing
 from pmlopt.tables.columns import has_labels, is_missing, listed, with_labels
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ class Prior:
                 the `letter` "", the empty text, which comes last.
 
         Raises:
-            PriorError: a value is missing, and that is refused; or values have no order.
+            PriorError: a value is missing, and that is refused; values have no order; or `missing` is not one
+                of the three.
 
         Examples:
             >>> Prior.from_samples(["b", "a", "b", "b"]).probabilities
@@ -161,6 +162,7 @@ class Prior:
             >>> Prior.from_samples(["b", None, "b", "b"], missing="letter").labels
             ('b', '')
         """
+        check_missing(missing, PriorError)
         given = listed(values)
         absent = [place for place, value in enumerate(given) if is_missing(value)]
         if absent and missing == "refuse":

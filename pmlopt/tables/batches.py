@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -22,6 +22,14 @@ MISSING_LETTER = ""
 
 BATCH_ROWS = 2**16
 """Rows of a batch that plain Python reads."""
+
+
+def check_missing(missing: object, error: type[InputError] = InputError) -> None:
+    """Raise for what is no way to deal with a missing cell."""
+    if missing not in get_args(Missing):
+        raise error(
+            f"missing={missing!r} is not known: give one of {', '.join(map(repr, get_args(Missing)))}"
+        )
 
 
 class Batch(ABC):

@@ -62,7 +62,7 @@ def with_labels(data: Any) -> tuple[list[Label] | None, list[Any]]:
     first, as what `value_counts` of Polars and Arrow returns.
 
     Raises:
-        InputError: a table has more columns than two, or an index beside them.
+        InputError: a table has more columns than two, or an index beside them, or a label is missing.
 
     Examples:
         >>> with_labels({"a": 3, "b": 1}), with_labels([3, 1])
@@ -71,7 +71,8 @@ def with_labels(data: Any) -> tuple[list[Label] | None, list[Any]]:
     if isinstance(data, Mapping):
         return list(data.keys()), list(data.values())
     if type(data).__name__ == "StructArray":  # of Arrow's value_counts
-        return with_labels({row["values"]: row["counts"] for row in data.to_pylist()})
+        rows = data.to_pylist()
+        return _present([row["values"] for row in rows]), [row["counts"] for row in rows]
     names = column_names(data)
     if names is not None:
         if len(names) != 2 or not _is_plain_index(getattr(data, "index", None)):
@@ -79,11 +80,22 @@ def with_labels(data: Any) -> tuple[list[Label] | None, list[Any]]:
                 f"the table has the columns {names}: give a table of two, the label and its number, a "
                 "mapping, or a pandas Series with its index"
             )
-        return listed(data[names[0]]), listed(data[names[1]])
+        return _present(listed(data[names[0]])), listed(data[names[1]])
     index: Any = getattr(data, "index", None)
     if hasattr(index, "to_list") and not _is_plain_index(index):
-        return listed(index), listed(data)
+        return _present(listed(index)), listed(data)
     return None, listed(data)
+
+
+def _present(labels: list[Label]) -> list[Label]:
+    """Labels that data came with, where None and NaN stand for missing cells and are no letters."""
+    for place, label in enumerate(labels):
+        if is_missing(label):
+            raise InputError(
+                f"the label at position {place} is {label!r}, a missing cell: leave it out, or make it a "
+                "letter, such as the empty text ''"
+            )
+    return labels
 
 
 def has_labels(data: Any) -> bool:

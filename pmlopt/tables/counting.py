@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import InputError
 from pmlopt.labels import labels_from_text
-from pmlopt.tables.batches import MISSING_LETTER, Batch, Missing, Table
+from pmlopt.tables.batches import MISSING_LETTER, Batch, Missing, Table, check_missing
 from pmlopt.tables.columns import column_place
 from pmlopt.tables.csv_form import CsvForm
 from pmlopt.tables.reading import open_table
@@ -31,7 +31,8 @@ def column_counts(
         form: delimiter and encoding of a CSV file, where they shall not be found.
 
     Raises:
-        InputError: there is no such column, or it holds a missing cell that is refused.
+        InputError: there is no such column, it holds a missing cell that is refused, columns have different
+            numbers of rows, or there is no such way with missing cells.
 
     Examples:
         >>> column_counts({"level": ["b", "a", "b", None]}, "level", missing="drop")
@@ -66,6 +67,7 @@ def cross_counts(
 
 def tally(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:
     """How often each tuple of values occurs in some columns, in ascending order."""
+    check_missing(missing)
     places = [column_place(table.names, column, table.where) for column in columns]
     counts: dict[tuple[Any, ...], int] = {}
     for batch in table.batches():

@@ -117,7 +117,11 @@ class PlainCsvTable(Table):
 
 
 class FrameTable(Table):
-    """Columns in memory."""
+    """Columns in memory.
+
+    Raises:
+        InputError: one is no sequence, or they have different numbers of rows.
+    """
 
     typed = True
     where = "the table"
@@ -125,6 +129,12 @@ class FrameTable(Table):
     def __init__(self, columns: Mapping[Any, Any]) -> None:
         self.names = list(columns)
         self._columns = columns
+        sizes = {name: _rows_in(column, name) for name, column in columns.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(
+                f"the columns have different numbers of rows, {sizes}: give each as many cells, None where "
+                "one is missing"
+            )
 
     def batches(self) -> Iterator[Batch]:
         """All rows in one batch."""
@@ -132,6 +142,13 @@ class FrameTable(Table):
         if not columns or not len(columns[0]):
             raise no_rows(self.where)
         yield RowBatch(columns, 0, text=False)
+
+
+def _rows_in(column: Any, name: object) -> int:
+    try:
+        return len(column)
+    except TypeError:
+        raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells") from None
 
 
 class _Listed(Sequence[list[Any]]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tables.tables_of_any_kind import csv_bytes, write_table
 
 from pmlopt import Prior, Secret
 from pmlopt.errors import InputError, PriorError
-from pmlopt.tables import CsvForm, column_counts, cross_counts
+from pmlopt.tables import CsvForm, Missing, column_counts, cross_counts, open_table
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3)
 KINDS: tuple[st.SearchStrategy[Any], ...] = (
@@ -81,6 +81,25 @@ def test_a_joint_law_of_two_columns() -> None:
     assert secret == Secret.from_samples(table["ill"], table["age"], "ill")
 
 
+def test_columns_of_different_lengths_are_no_table() -> None:
+    tables: list[Any] = [{"a": [1, 2], "b": [1]}, {"a": [1], "b": [1, 2]}, {"a": [1, 2], "b": np.array([])}]
+    for table in tables:
+        with pytest.raises(InputError, match="different numbers of rows"):
+            cross_counts(table, "a", "b")
+    for no_column in (5, None, iter([1, 2])):
+        with pytest.raises(InputError, match="the column 'b'"):
+            open_table({"a": [1, 2], "b": no_column})
+
+
+def test_ways_with_missing_cells_are_known() -> None:
+    typo = cast("Missing", "typo")
+    for cell in (None, 2.0):  # told though nothing is missing
+        with pytest.raises(PriorError, match="missing='typo' is not known"):
+            Prior.from_samples([1.0, cell], missing=typo)
+        with pytest.raises(InputError, match="missing='typo' is not known"):
+            column_counts({"a": [1.0, cell]}, "a", typo)
+
+
 # ---------------------------------------------------------------- priors of other libraries
 
 
@@ -104,7 +123,7 @@ def test_a_pandas_series_keeps_its_index() -> None:
     for bad in (frame.set_index(pandas.Index(["u", "v"])), frame.assign(more=1)):
         with pytest.raises(PriorError, match="table of two"):
             Prior.from_counts(bad)
-    with pytest.raises(PriorError, match="equal itself"):
+    with pytest.raises(PriorError, match="position 1 is nan, a missing cell"):
         Prior.from_counts(pandas.Series(["b", None]).value_counts(dropna=False))
 
 
@@ -121,6 +140,9 @@ def test_polars_and_arrow_counts_keep_their_letters() -> None:
     for prior in found:
         assert prior.counts is not None
         assert dict(zip(prior.labels, prior.counts, strict=True)) == {"a": 1, "b": 2}
+    for gaps in (polars.Series("c", ["b", None]), pyarrow.array(["b", None])):
+        with pytest.raises(PriorError, match="is None, a missing cell"):
+            Prior.from_counts(gaps.value_counts())
     table = polars.DataFrame({"ill": ["no", "yes"], "young": [3, 1], "old": [2, 4]})
     for crosstab in (table, table.to_arrow(), table.to_pandas().set_index("ill")):
         secret = Secret.from_counts(crosstab)
