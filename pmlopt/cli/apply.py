@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,7 @@ from pmlopt.cli.printing import nats, print_table, say
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
+    from pmlopt.arrays import IntArray, Label
     from pmlopt.releases.applying import ColumnRelease
     from pmlopt.tables import Batch, Table
 
@@ -81,11 +83,11 @@ def apply(
     warn_of_seed(seed)
     with form.open(data) as table, row_progress(table) as progress:
         beside = _kept(table, releases, keep, drop)
-        assessed = _Assessment(table, releases, beside, missing) if assess else None
+        assessed = _Assessment(table, releases, beside) if assess else None
 
-        def watch(batch: Batch) -> None:
+        def watch(batch: Batch, inputs: Sequence[IntArray]) -> None:
             if assessed is not None:
-                assessed.add(batch)
+                assessed.add(batch, inputs[0])
             progress(batch.size)
 
         done = apply_columns(
@@ -94,7 +96,7 @@ def apply(
     if done.dropped:
         say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
     say(f"{done.rows} rows written to {output}")
-    if assessed is not None and beside:
+    if assessed is not None and beside and done.rows:
         print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
     if beside and keep is None and drop is None and not assess:
         say(
@@ -125,39 +127,36 @@ def _kept(table: Table, releases: Sequence[ColumnRelease], keep: str | None, dro
 class _Assessment:
     """What the columns in clear tell of the secret, by the data: counted batch by batch."""
 
-    def __init__(
-        self, table: Table, releases: Sequence[ColumnRelease], beside: Sequence[str], missing: str
-    ) -> None:
+    def __init__(self, table: Table, releases: Sequence[ColumnRelease], beside: Sequence[str]) -> None:
         from pmlopt.tables import column_place
 
         if len(releases) > 1 or len(releases[0].columns) > 1:
             raise InputError("--assess is about one column that is released: leave the others out")
-        self._release, self._table, self._missing = releases[0], table, missing
-        self._secret = column_place(table.names, releases[0].columns[0], table.where)
+        self._mechanism, self._table = releases[0].mechanism, table
         self._places = [column_place(table.names, name, table.where) for name in beside]
         self._groups = [[place] for place in self._places]
         self._groups += [self._places] if len(self._places) > 1 else []
-        self._counts: list[dict[tuple[Any, ...], int]] = [{} for _ in self._groups]
+        self._counts: list[Counter[tuple[Label, Label]]] = [Counter() for _ in self._groups]
 
-    def add(self, batch: Batch) -> None:
-        """Count a batch."""
-        from pmlopt.tables.counting import count_in
+    def add(self, batch: Batch, inputs: IntArray) -> None:
+        """Count a batch by the input of each row, by its place; -1 where the row is left out."""
+        from pmlopt.tables.counting import pairs_in
 
-        missing: Any = "drop" if self._missing == "drop" else "letter"
         for counts, group in zip(self._counts, self._groups, strict=True):
-            count_in(counts, batch, [*group, self._secret], missing, self._table)
+            counts.update(pairs_in(batch, group, inputs))
 
     def rows(self) -> list[tuple[str, ...]]:
         """For each column in clear, and all: its values, and the levels alone and with the release."""
+        import numpy as np
+
         from pmlopt.mechanism import Mechanism
         from pmlopt.releases import level_beside, level_in_clear
         from pmlopt.secret import Secret
 
-        mechanism, table = self._release.mechanism, []
-        texts = [str(label) for label in mechanism.inputs]
+        mechanism, table = self._mechanism, []
         for counts, group in zip(self._counts, self._groups, strict=True):
-            joint = Secret.from_counts({(key[:-1], str(key[-1])): count for key, count in counts.items()})
-            letters = [texts.index(str(letter)) for letter in joint.labels]
+            joint = Secret.from_counts(counts)
+            letters = np.array(joint.labels, dtype=np.int64)
             part = Mechanism(mechanism.matrix[letters], joint.labels, mechanism.outputs)
             name = self._table.names[group[0]] if len(group) == 1 else "all of them"
             levels = (level_in_clear(joint), level_beside(joint, part))

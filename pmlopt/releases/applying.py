@@ -14,9 +14,9 @@ from pmlopt.errors import InputError, MechanismError
 from pmlopt.mechanism import Mechanism
 from pmlopt.sampling.categorical import RowSampler
 from pmlopt.sampling.random_bits import RandomBits, random_bits
-from pmlopt.tables.batches import MISSING_LETTER, Batch, Table
+from pmlopt.tables.batches import Batch, Table
 from pmlopt.tables.columns import column_place
-from pmlopt.tables.counting import tuples_of
+from pmlopt.tables.counting import tuples_of, with_letter
 from pmlopt.tables.sinks import OutputColumn
 from pmlopt.tables.writing import open_sink
 
@@ -70,7 +70,7 @@ def apply_columns(
     keep: Sequence[str] | None = None,
     drop_missing: bool = False,
     seed: int | None = None,
-    watch: Callable[[Batch], None] | None = None,
+    watch: Callable[[Batch, Sequence[IntArray]], None] | None = None,
 ) -> Applied:
     """Replace columns of a table by what mechanisms release of them, each row drawn by itself, exactly.
 
@@ -81,7 +81,8 @@ def apply_columns(
         keep: the other columns that stay, in clear; None for all.
         drop_missing: leave out rows with a missing cell that is no input.
         seed: for a result that can be repeated, in tests; None draws from the operating system.
-        watch: is called with each batch, before it is written.
+        watch: is called with each batch before it is written, and with (size,) the row of each mechanism's
+            matrix for each of its rows, -1 where the row is left out.
 
     Raises:
         InputError: there is no such column, or two mechanisms are for one.
@@ -94,7 +95,8 @@ def apply_columns(
         raise InputError("two mechanisms are for one column: a column is released once")
     others = [place for place in range(len(table.names)) if place not in taken]
     if keep is not None:
-        others = [place for place in others if table.names[place] in keep]
+        stay = {column_place(table.names, name, table.where) for name in keep}
+        others = [place for place in others if place in stay]
     plan = _layout(table, steps, others)
     applied = Applied(kept=[table.names[place] for place in others])
     with open_sink(target, [column for column, *_ in plan], table) as sink:
@@ -102,12 +104,12 @@ def apply_columns(
             codes = [step.codes(batch, table, drop_missing) for step in steps]
             kept = _all_known(codes)
             if watch is not None:
-                watch(batch)
+                watch(batch, codes)
             drawn = [step.drawn(code if kept is None else code[kept])
                      for step, code in zip(steps, codes, strict=True)]  # fmt: skip
             sink.write([
                 batch.column(column.place, kept) if column.place is not None
-                else batch.labelled(column.labels, drawn[number])
+                else batch.labelled(column.labels, drawn[number], typed=sink.typed)
                 for column, number in plan
             ])  # fmt: skip
             written = batch.size if kept is None else int(kept.sum())
@@ -156,8 +158,8 @@ class _Step:
         if unknown.size:
             row = int(np.isin(codes, unknown).argmax())
             value = values[int(codes[row])]
-            shown = [MISSING_LETTER if part is None else part for part in value]
-            what = repr(shown[0] if len(shown) == 1 else tuple(shown))
+            shown = with_letter(value)
+            what = repr(shown[0] if len(shown) == 1 else shown)
             raise MechanismError(
                 f"{table.where}: row {batch.first + row}: the value {what} is not an input of the mechanism, "
                 f"whose inputs are {few(self.release.mechanism.inputs)}"
@@ -166,7 +168,7 @@ class _Step:
         return np.asarray(rows[codes])
 
     def _row(self, value: tuple[Any, ...], drop_missing: bool) -> int:
-        filled = tuple(MISSING_LETTER if part is None else part for part in value)
+        filled = with_letter(value)
         if filled in self._known:
             return self._known[filled]
         row = self._known.get(tuple(map(str, filled)), _UNKNOWN)

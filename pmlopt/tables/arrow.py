@@ -67,9 +67,9 @@ class ArrowBatch(Batch):
         column = self.columns[place]
         return column if keep is None else column.filter(pyarrow.array(keep))
 
-    def labelled(self, labels: Sequence[Label], codes: IntArray) -> Any:
-        """An array of labels: of one type where they have one, else of their texts."""
-        kind = label_type(labels)
+    def labelled(self, labels: Sequence[Label], codes: IntArray, *, typed: bool) -> Any:
+        """An array of labels: of one type where they have one and the sink has types, else of their texts."""
+        kind = label_type(labels) if typed else pyarrow.string()
         plain = labels if kind != pyarrow.string() else list(map(str, labels))
         try:
             return pyarrow.array(plain, type=kind).take(pyarrow.array(codes))

@@ -74,6 +74,8 @@ class CsvSink(Sink):
 class ParquetSink(Sink):
     """Parquet, a row group for each batch; the metadata of the file that is read stay behind."""
 
+    typed = True
+
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], form: CsvForm, like: Table) -> None:
         fields = []
         for column in columns:

@@ -52,8 +52,8 @@ class Batch(ABC):
         """A column as the sink for this kind of table takes it, of the rows to keep."""
 
     @abstractmethod
-    def labelled(self, labels: Sequence[Label], codes: IntArray) -> Any:
-        """A new column of labels, by their places."""
+    def labelled(self, labels: Sequence[Label], codes: IntArray, *, typed: bool) -> Any:
+        """A new column of labels, by their places: with their type where the sink has types, else as text."""
 
 
 @dataclass
@@ -90,7 +90,7 @@ class RowBatch(Batch):
         cells = self.columns[place]
         return list(cells if keep is None else [cells[row] for row in np.flatnonzero(keep).tolist()])
 
-    def labelled(self, labels: Sequence[Label], codes: IntArray) -> list[str]:
+    def labelled(self, labels: Sequence[Label], codes: IntArray, *, typed: bool = False) -> list[str]:
         """The texts of labels."""
         texts = list(map(str, labels))
         return [texts[code] for code in codes.tolist()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -127,11 +127,31 @@ def filled(
         )
     if missing == "drop":
         return values, codes, ~lacking
-    return (
-        [tuple(MISSING_LETTER if part is None else part for part in value) for value in values],
-        codes,
-        None,
-    )
+    return [with_letter(value) for value in values], codes, None
+
+
+def pairs_in(batch: Batch, places: Sequence[int], letters: IntArray) -> dict[tuple[Label, Label], int]:
+    """How often each tuple of values in some columns of a batch occurs beside each letter.
+
+    Args:
+        batch: some rows.
+        places: of the columns; a missing cell is the letter for it.
+        letters: (size,) whole numbers from 0 on, or -1 for a row that is not counted.
+    """
+    values, codes = tuples_of(batch, places)
+    filled_in = [with_letter(value) for value in values]
+    width = int(letters.max(initial=0)) + 1
+    pairs, numbers = np.unique((codes * width + letters)[letters >= 0], return_counts=True)
+    counts: dict[tuple[Label, Label], int] = {}
+    for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+        key = filled_in[pair // width], pair % width
+        counts[key] = counts.get(key, 0) + number  # the letter may be a value too
+    return counts
+
+
+def with_letter(value: Iterable[Any]) -> tuple[Any, ...]:
+    """A tuple of values with the letter for a missing cell in the place of None."""
+    return tuple(MISSING_LETTER if part is None else part for part in value)
 
 
 def tuples_of(batch: Batch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]], IntArray]:

@@ -27,7 +27,13 @@ class OutputColumn:
 
 
 class Sink(ABC):
-    """Writes columns, batch by batch."""
+    """Writes columns, batch by batch.
+
+    Attributes:
+        typed: whether new columns keep the type of their labels, or are text, each label as `str` writes it.
+    """
+
+    typed = False
 
     @abstractmethod
     def write(self, columns: Sequence[Any]) -> None:

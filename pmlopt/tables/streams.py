@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, cast
 
 from pmlopt.errors import FileFormatError
 from pmlopt.tables.csv_form import HEAD, CsvForm
+from pmlopt.whole_files import reason_of
 
 
 class DataStream(io.RawIOBase):
@@ -49,13 +50,20 @@ class DataStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Read what is left of the head, then the rest."""
         view = memoryview(buffer).cast("B")
-        chunk = self._ahead[: len(view)] or self._stream.read(len(view)) or b""
+        chunk = self._ahead[: len(view)] or self._more(len(view))
         self._ahead = self._ahead[len(view) :]
         view[: len(chunk)] = chunk
         self._read += len(chunk)
         if self.watch is not None:
             self.watch(chunk)
         return len(chunk)
+
+    def _more(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size) or b""
+        except OSError as cause:
+            name = getattr(self._stream, "name", "the data")
+            raise FileFormatError(f"{name}: cannot be read: {reason_of(cause)}") from None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a place in the file."""

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from pmlopt.errors import MissingExtraError
+from pmlopt.errors import FileFormatError, MissingExtraError
 from pmlopt.tables.batches import Table
 from pmlopt.tables.csv_form import CsvForm
 from pmlopt.tables.sinks import OutputColumn, Sink
-from pmlopt.whole_files import whole_file
+from pmlopt.whole_files import is_standard, reason_of, whole_file
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 
@@ -35,21 +35,34 @@ def open_sink(path: str | os.PathLike[str], columns: Sequence[OutputColumn], lik
     parquet = Path(path).suffix.lower() in PARQUET_ENDINGS
     if parquet and like.arrow_schema is None:
         raise MissingExtraError(f"{path}: Parquet needs pyarrow: pip install 'pmlopt[parquet]'")
-    form = CsvForm(like.form.delimiter if like.form else ",", "utf-8")
-    with whole_file(path) as stream:
-        if like.arrow_schema is None:
-            sink: Sink = CsvSink(stream, columns, form)
-        else:
-            from pmlopt.tables import arrow_writing
-
-            made = arrow_writing.ParquetSink if parquet else arrow_writing.CsvSink
-            sink = made(stream, columns, form, like)
-        try:
+    try:
+        with whole_file(path) as stream, _sink_on(stream, columns, like, parquet=parquet) as sink:
             yield sink
-        except BaseException:
-            sink.abandon()
-            raise
-        sink.close()
+    except OSError as cause:
+        if is_standard(path) and isinstance(cause, BrokenPipeError):
+            raise  # whoever was reading has left
+        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+
+
+@contextmanager
+def _sink_on(
+    stream: BinaryIO, columns: Sequence[OutputColumn], like: Table, *, parquet: bool
+) -> Iterator[Sink]:
+    """A sink on a stream, ended with the block."""
+    form = CsvForm(like.form.delimiter if like.form else ",", "utf-8")
+    if like.arrow_schema is None:
+        sink: Sink = CsvSink(stream, columns, form)
+    else:
+        from pmlopt.tables import arrow_writing
+
+        made = arrow_writing.ParquetSink if parquet else arrow_writing.CsvSink
+        sink = made(stream, columns, form, like)
+    try:
+        yield sink
+    except BaseException:
+        sink.abandon()
+        raise
+    sink.close()
 
 
 class CsvSink(Sink):

@@ -89,6 +89,34 @@ def test_missing_cells_are_told_or_counted(folder: Path) -> None:
     assert "1 rows with a missing cell" in said.stderr
 
 
+def test_what_stays_in_clear_is_assessed_over_the_rows_that_are_written(folder: Path) -> None:
+    Mechanism([[0.5, 0.5], [0.5, 0.5]], ["x", "y"], ["x", "y"]).save(folder / "noise.json")
+    clear = "s,b\n" + "x,\n" * 50 + "x,u\n" * 25 + "y,u\n" * 75
+    write(folder, "clear.csv", clear)
+    write(folder, "more.csv", clear + ",u\n" * 9)  # no secret: left out, and not counted
+    asked = "--column s --assess --missing"
+    told = []
+    for command, rows in ((f"clear.csv {asked} refuse", 150), (f"clear.csv {asked} drop", 150),
+                          (f"more.csv {asked} drop", 150)):  # fmt: skip
+        said = run(f"apply noise.json {command} -o out.csv").stdout
+        assert f"{rows} rows written" in said
+        told.append(said.splitlines()[-1])
+    assert told[0] == told[1] == told[2]
+    assert "0.693147181 nats" in told[0]  # P(x | b missing) / P(x) = 2
+    write(folder, "none.csv", "s,b\n,u\n")
+    assert "0 rows written" in run(f"apply noise.json none.csv {asked} drop -o out.csv").stdout
+
+
+def test_what_stays_in_clear_is_assessed_by_inputs_of_another_kind(folder: Path) -> None:
+    write_table(folder / "t.parquet", {"s": [1.0, 2.0] * 8, "b": ["u", "v"] * 8})
+    Mechanism([[0.5, 0.5], [0.5, 0.5]], [1, 2], ["x", "y"]).save(folder / "noise.json")
+    said = run("apply noise.json t.parquet --column s --assess -o out.csv").stdout
+    assert "0.693147181 nats" in said.splitlines()[-1]
+    alike = Mechanism([[0.5, 0.5], [0.5, 0.5]], ["1.0", "2.0"], ["x", "y"])  # read as the text of the cells
+    alike.save(folder / "noise.json")
+    assert said == run("apply noise.json t.parquet --column s --assess -o out.csv").stdout
+
+
 def test_standard_input_and_output(folder: Path, people: Path) -> None:
     data = people.read_bytes()
     assert run("count - --column level", data).stdout.startswith("level,count\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import subprocess
@@ -141,6 +143,61 @@ def test_missing_cells(tmp_path: Path, way: str) -> None:
     assert not out.exists()
     assert applied(["a", "b"], drop_missing=True) == "id,s\n1,a\n3,b\n"
     assert applied(["a", "b", ""]) == "id,s\n1,a\n2,\n3,b\n"
+
+
+@pytest.mark.parametrize("outputs", [[1.0, 1e-05, -0.0], [True, False, 2], [10**20, 1e16, "x"]])
+def test_outputs_in_csv_are_their_texts_from_every_kind_of_table(tmp_path: Path, outputs: list[Any]) -> None:
+    rows = ["a", "b", "c", "a"]
+    (tmp_path / "data.csv").write_bytes(csv_bytes([("s", "t"), *zip(rows, rows, strict=True)], end="\r\n"))
+    write_table(tmp_path / "data.parquet", {"s": rows, "t": rows})
+    release = ColumnRelease(Mechanism(np.eye(3), ["a", "b", "c"], outputs), ("s",))
+    for name, way in (("data.csv", "plain"), ("data.csv", "arrow"), ("data.parquet", "arrow")):
+        with opened(tmp_path / name, way) as table:
+            apply_columns(table, [release], tmp_path / "out.csv", keep=[])
+        assert (tmp_path / "out.csv").read_text().split() == ["s", *map(str, [*outputs, outputs[0]])]
+
+
+def test_columns_to_keep_are_there(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("s,b\na,1\n")
+    with open_table(tmp_path / "data.csv") as table, pytest.raises(InputError, match="named 'typo'"):
+        apply_columns(table, [ColumnRelease(identity(["a"]), ("s",))], tmp_path / "out.csv", keep=["typo"])
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("name", ["full.csv", "full.parquet"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("rows", [1, 2000])
+def test_a_full_device_is_told(tmp_path: Path, name: str, way: str, rows: int) -> None:
+    if (name, way) == ("full.parquet", "plain"):
+        pytest.skip("Parquet needs Arrow")
+    (tmp_path / "data.csv").write_text("s,t\n" + f"a,{'b' * 100}\n" * rows)
+    (tmp_path / name).symlink_to("/dev/full")
+    with (
+        opened(tmp_path / "data.csv", way) as table,
+        pytest.raises(FileFormatError, match=r"full.*cannot be written: No space left"),
+    ):
+        apply_columns(table, [ColumnRelease(identity(["a"]), ("s",))], tmp_path / name)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_cannot_be_read_on_is_not_laid_to_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    (tmp_path / "data.csv").write_text("s,t\n" + f"a,{'b' * 1000}\n" * 1500)  # beyond the head
+
+    class Broken(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if self.tell():
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return super().read(size)
+
+    monkeypatch.setattr(Path, "open", lambda path, mode: Broken(path, mode))
+    with (
+        opened(tmp_path / "data.csv", way) as table,
+        pytest.raises(FileFormatError, match=r"data.csv: cannot be read: Input/output error"),
+    ):
+        apply_columns(table, [ColumnRelease(identity(["a"]), ("s",))], tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize("way", WAYS)
