@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
-from pmlopt.display import facts_html, matrix_html
+from pmlopt.display import facts_html
 from pmlopt.estimation.estimable import Estimable, estimable
 from pmlopt.mechanism import Mechanism, MechanismLike
 from pmlopt.plots import mechanism_figure
@@ -245,10 +245,7 @@ class Result(Generic[C_co]):
             "solver": f"{self.solver}, {self.timings.total:.2f} s",
             "reason": self.reason,
         }
-        mechanism = self.mechanism
-        title = f"{mechanism.matrix.shape[0]} inputs and {mechanism.matrix.shape[1]} outputs"
-        matrix = matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)
-        return facts_html(f"Result: {self.status.value}", facts) + matrix
+        return facts_html(f"Result: {self.status.value}", facts) + self.mechanism._repr_html_()
 
     def plot(self) -> Figure:
         """The mechanism as a heat map; for a design, with the leakage of each output under its prior.

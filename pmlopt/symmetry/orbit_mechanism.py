@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, IntArray, Label, label_array
+from pmlopt.display import table_html
 from pmlopt.errors import FileFormatError, MechanismError
 from pmlopt.files import ending_of, json_bytes, read_bytes, write_whole
 from pmlopt.mechanism import Mechanism
@@ -287,6 +288,15 @@ class OrbitMechanism(Mechanism):
 
     def __repr__(self) -> str:
         return f"<OrbitMechanism on {self.space.prior!r}, {len(self.masses)} orbits of pairs>"
+
+    def _repr_html_(self) -> str:
+        """The orbits of pairs as a notebook shows them, the most probable for their letters first."""
+        orbits = self.space.orbits
+        order = np.argsort(-self.shares, kind="stable").tolist()
+        names = self.space.names
+        rows = [[str(names[k]), str(orbits.multiplicities[k]), f"{self.shares[k]:.4g}"] for k in order]
+        head = ["orbit of pairs", "outputs for each letter", "probability of the orbit"]
+        return table_html(repr(self).strip("<>"), head, rows)
 
 
 def orbit_mechanism_from(path: str | os.PathLike[str], content: bytes) -> OrbitMechanism:

@@ -242,3 +242,9 @@ def test_labels_that_are_tuples_or_of_mixed_kinds_survive(tmp_path: Path) -> Non
     with pytest.raises(MechanismError, match="as many for each"):
         mechanism.sample([(1, "b"), (1,)])
     assert mechanism.sample([]).tolist() == []
+
+
+def test_a_notebook_sees_orbits_where_letters_are_too_many_to_list() -> None:
+    html = random_mechanism(Types([0.7, 0.3], 40).pairs())._repr_html_()
+    assert "12341 orbits of pairs" in html
+    assert "and 12329 more rows" in html
