@@ -217,7 +217,7 @@ def linear(record, matrix, p):
     rows, sign = table(record["utility"]["table"]), {"gain": 1, "loss": -1}[record["utility"]["kind"]]
     rounding = Q(1, 2**48) * (len(p) + len(rows[0]) + 8) * max(max(map(abs, row)) for row in rows)
     need(abs(value - sum(map(lambda w, r, g: w * dot(r, g), p, matrix, rows))) <= rounding, "the value")
-    gains, most = [[sign * v for v in row] for row in rows], sign * Q(record["bound"] or 0) + rounding
+    gains, most = [[sign * v for v in row] for row in rows], sign * Q(record["bound"] or 0) + rounding / 16
     for one in source["added"] or []:
         unit = min(Q(1), max(abs(Q(c)) for row in one["rows"] for line in row["coefficients"] for c in line))
         for row in one["rows"]:

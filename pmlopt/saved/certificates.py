@@ -104,10 +104,7 @@ def prior_from_record(record: Record, labels: tuple[Label, ...]) -> Prior:
     probabilities, counts, samples = (entry(record, key, "the prior") for key in _PRIOR)
     if counts is None:
         return Prior(probabilities, labels, samples)
-    if samples is None and set(counts) == {1}:
-        found = Prior.uniform(len(counts), labels)
-    else:
-        found = Prior.from_counts(counts, labels)
+    found = (Prior.from_weights if samples is None else Prior.from_counts)(counts, labels)
     same = np.array_equal(found.probabilities, np.asarray(probabilities, dtype=float))
     if not same or samples != found.samples:
         raise FileFormatError("the prior has counts that are not its probabilities and its sample")

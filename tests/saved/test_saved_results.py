@@ -17,7 +17,19 @@ import pytest
 from commands import run
 from saved_cases import CASES, bent
 
-from pmlopt import PML, ExpectedLoss, Mechanism, Prior, SubConvex, design, solve, verifier, verify_file
+from pmlopt import (
+    LDP,
+    PML,
+    ExpectedLoss,
+    Mechanism,
+    MetricPrivacy,
+    Prior,
+    SubConvex,
+    design,
+    solve,
+    verifier,
+    verify_file,
+)
 from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.saved import Verdict, violation
 from pmlopt.saved.certificates import prior_from_record
@@ -111,6 +123,30 @@ def test_a_bound_that_is_a_rounded_constant_is_true(tmp_path: Path) -> None:
     solve(design([0.7, 0.1, 0.2], PML(0.5), one_output, outputs=1)).save(tmp_path / "result.json")
     assert verify_file(tmp_path / "result.json").holds is True
     assert script(tmp_path / "result.json")[0] == 0
+
+
+def test_an_altered_number_within_the_rounding_is_judged_alike_by_both(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    loss = ExpectedLoss([[81.4], [-5.0]])  # nothing can be chosen: the bound is the value
+    solve(design([1 - 2.3e-5, 2.3e-5], MetricPrivacy(20.0, [[0, 3], [3, 0]]), loss, outputs=1)).save(path)
+    data = json.loads(path.read_text())
+    assert checked(path, data) is True
+    assert script(path)[0] == 0
+    low = changed(data, ("metadata", "certificate", "prior", "probabilities", 1), 1e-9)
+    high = changed(data, ("metadata", "certificate", "prior", "probabilities", 1), -1e-9)
+    verdicts = {(checked(path, other), script(path)[0]) for other in (low, high)}
+    assert verdicts == {(False, 1), (True, 0)}
+
+
+def test_weights_that_are_no_sample_are_a_prior_for_both(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    for weights in ([2], [4, 2], [1, 1]):
+        table = 1 - np.eye(len(weights))
+        solve(design(Prior.from_weights(weights), LDP(0.3), ExpectedLoss(table))).save(path)
+        assert verify_file(path).holds is True
+        assert script(path)[0] == 0
+    data = json.loads(path.read_text())
+    assert data["metadata"]["certificate"]["prior"]["samples"] is None
 
 
 def test_npz_holds_the_same(tmp_path: Path) -> None:
