@@ -16,10 +16,15 @@ from pmlopt import (
     AllPriors,
     ApproximatePML,
     Box,
+    Circle,
+    CoordinateGain,
+    CoordinateLoss,
+    DisplacementLoss,
     EstimationError,
     ExpectedGain,
     ExpectedLoss,
     GainLeakage,
+    Invariant,
     L1Ball,
     MaximalLeakage,
     MetricPrivacy,
@@ -30,6 +35,7 @@ from pmlopt import (
     Pufferfish,
     RatioBound,
     Secret,
+    Types,
     Vertices,
     best_worst_case,
     best_worst_value,
@@ -45,8 +51,9 @@ from pmlopt import (
     worst_case_utility,
 )
 from pmlopt.privacy.requirement import Requirement
+from pmlopt.symmetry import Product, reflection
 from pmlopt.uncertainty.joint_laws import JointLaws
-from pmlopt.utility import TotalVariation
+from pmlopt.utility import SumOfParts, TotalVariation
 
 P = [0.5, 0.3, 0.2]
 COUNTED = Prior.from_counts({"a": 5, "b": 3, "c": 2})
@@ -96,6 +103,29 @@ def bent() -> Program[Any]:
     return program.with_constraints(squares=cp.sum_squares(program.mechanism) <= 1.01)
 
 
+BITS = Types([0.7, 0.3], 4)
+BIT_LOSS = CoordinateLoss([[0, 1], [1, 0]])
+ROW = Invariant(Prior.from_counts([1, 2, 4, 2, 1]), [reflection(5)])
+
+ORBITS: Mapping[str, Callable[[], Program[Any]]] = {
+    "types": lambda: design(BITS, PML(1.0), BIT_LOSS),
+    "types-ldp": lambda: design(BITS, LDP(0.8), BIT_LOSS),
+    "types-gain": lambda: design(BITS, LIP(0.3, 0.4), CoordinateGain([[1, 0], [0, 1]])),
+    "types-both": lambda: design(BITS, PML(0.5) & LDP(0.8), BIT_LOSS),
+    "types-ball": lambda: design(BITS, PML(0.5, over=L1Ball(BITS, 0.05)), BIT_LOSS),
+    "types-mass": lambda: design(BITS, PML(1.0, over=MinimumMass(16, 0.005)), BIT_LOSS),
+    "circle": lambda: design(Circle(7), LDP(1.0), DisplacementLoss([0, 1, 2, 3, 3, 2, 1])),
+    "invariant": lambda: design(ROW, PML(0.4), ExpectedLoss(lambda x, y: abs(x - y))),
+    "invariant-budgets": lambda: design(
+        ROW, PML([0.4, 0.3, 0.5, 0.3, 0.4]), ExpectedLoss(lambda x, y: abs(x - y))
+    ),
+    "product": lambda: design(
+        Product(Types([0.7, 0.3], 2), Types([0.9, 0.1], 2)), PML(1.0), SumOfParts(BIT_LOSS, BIT_LOSS)
+    ),
+    "types-least": lambda: least_leakage(BITS, BIT_LOSS, expected=0.7),
+}
+"""Programs on symmetric priors: their mechanisms are by orbits."""
+
 CASES: Mapping[str, Callable[[], Program[Any]]] = {
     **{name: partial(design, P, privacy, LOSS) for name, privacy in REQUIREMENTS.items()},
     "counts": lambda: design(COUNTED, PML(0.3), LOSS),
@@ -128,6 +158,7 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
         queries.Quadratic(3), [[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]], 1.9
     ),
     "trade-off": lambda: leakage_distortion(queries.ModularSum(3, 2), 0.2, 1.5),
+    **ORBITS,
     "trade-off-distortion": lambda: distortion_leakage(queries.ModularSum(2, 2), 0.2, 0.5),
 }
 """Programs by name; each is solved in well under a second."""

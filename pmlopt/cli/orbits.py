@@ -94,7 +94,7 @@ def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
 
 def is_by_orbits(path: Path) -> bool:
     """Whether a file is JSON and says that it holds a mechanism by orbits."""
-    from pmlopt.symmetry.orbit_mechanism import FORMAT
+    from pmlopt.symmetry import orbit_mechanism
 
     if path.suffix.lower() != ".json":
         return False
@@ -102,7 +102,7 @@ def is_by_orbits(path: Path) -> bool:
         data = json.loads(files.read_bytes(path))
     except (ValueError, RecursionError):
         return False
-    return isinstance(data, dict) and data.get("format") == FORMAT
+    return orbit_mechanism.is_by_orbits(data)
 
 
 def apply_orbits(

@@ -12,12 +12,14 @@ from pmlopt.arrays import BoolArray, FloatArray, Label, Positions, float_array
 from pmlopt.errors import FileFormatError
 from pmlopt.exact.repair import Repair
 from pmlopt.files import entry
+from pmlopt.grids import Grid
 from pmlopt.labels import labels_from_json
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML
 from pmlopt.privacy.from_record import requirement_from_record
 from pmlopt.privacy.requirement import Witness
+from pmlopt.programs.continuous.bins_certificate import BinsCertificate
 from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
 from pmlopt.programs.envelope_design.box_proof import BoxProof
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
@@ -29,12 +31,15 @@ from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.proof_records import proof_from_record
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.queries import Orbits, record_channel
 from pmlopt.queries.records import query_from_record
 from pmlopt.result import Certificate
+from pmlopt.saved.orbit_certificates import read_symmetric, read_symmetric_level
 from pmlopt.uncertainty.from_record import set_from_record
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.utility import ExpectedGain, ExpectedLoss
@@ -353,6 +358,18 @@ def _cut(record: Record) -> Cut:
     return Cut(record["record"], joint, posterior, float(record["weight"]))
 
 
+def _continuous(record: Record, mechanism: Mechanism) -> BinsCertificate:
+    edges = tuple(numbers(axis, 1, "the edges of the bins") for axis in entry(record, "edges", WHAT))
+    return BinsCertificate(
+        **claimed(record, False),
+        mechanism=mechanism,
+        grid=Grid(edges, tuple(entry(record, "periods", WHAT))),
+        multipliers=numbers(entry(record, "multipliers", WHAT), 1, "the multipliers"),
+        boxes=record["boxes"],
+        bins=_linear(entry(record, "bins", WHAT), mechanism),
+    )
+
+
 READERS: Mapping[str, Callable[[Record, Mechanism], Certificate]] = {
     LinearCertificate.kind: _linear,
     ColumnCertificate.kind: _subconvex,
@@ -364,5 +381,8 @@ READERS: Mapping[str, Callable[[Record, Mechanism], Certificate]] = {
     EnvelopeDesignCertificate.kind: _envelope_design,
     RecordCertificate.kind: _records,
     TradeoffCertificate.kind: _tradeoff,
+    SymmetricCertificate.kind: read_symmetric,
+    SymmetricLevelCertificate.kind: read_symmetric_level,
+    BinsCertificate.kind: _continuous,
 }
 """The kinds of certificates, each with what reads it."""

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import rounding_of
-from pmlopt.exact.rationals import holds_exactly, rows_are_exact
-from pmlopt.mechanism import Mechanism
-from pmlopt.prior import Prior
-from pmlopt.privacy.requirement import Requirement
+from pmlopt.programs.continuous.bins_certificate import BinsCertificate
 from pmlopt.programs.design_certificate import DesignCertificate
 from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
@@ -27,63 +24,21 @@ from pmlopt.programs.linear.methods import RESIDUAL
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.subconvex.allowed_columns import column_space
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.result import Certificate
+from pmlopt.saved.orbit_checks import symmetric, symmetric_level
+from pmlopt.saved.parts import SHARE, bound_part, gap_part, level_part, matrix_part, no_bound, value_part
 from pmlopt.saved.verdict import DECIMAL, FLOATS, RATIONAL, Part
-from pmlopt.saved.violations import violation
 from pmlopt.utility import INFORMATIONS, EstimationError
 from pmlopt.utility.linear import expectation
-
-SHARE = 0.5
-"""Of the allowance for rounding in a bound that is asked for when it is checked: a claim has all of it."""
 
 
 def parts_of(certificate: Certificate) -> tuple[Part, ...]:
     """All parts of what a certificate claims, each decided again from its numbers."""
     return tuple(part for part in CHECKS[type(certificate)](certificate) if part is not None)
-
-
-def matrix_part(mechanism: Mechanism) -> Part:
-    """That the matrix is a mechanism."""
-    holds = rows_are_exact(mechanism.matrix)
-    return Part("mechanism", holds, RATIONAL, "no entry is negative, and each row sums to exactly one"
-                if holds else "an entry is negative, or a row does not sum to exactly one")  # fmt: skip
-
-
-def level_part(prior: Prior, privacy: Requirement, mechanism: Mechanism, statement: str) -> Part:
-    """That the mechanism meets a requirement; where it does not, which outcome tells too much of what."""
-    holds = holds_exactly(prior, privacy, mechanism.matrix)
-    scope = f", {privacy.scope}" if privacy.scope else ""
-    text = statement + scope if holds else violation(prior, privacy, mechanism)
-    return Part("level", holds, RATIONAL, text)
-
-
-def value_part(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Part:
-    """That a value is what follows from the matrix."""
-    holds = abs(claimed - found) <= rounding or claimed == found
-    other = "" if holds else f" is claimed, and {found:.12g} follows from the matrix"
-    return Part("value", holds, arithmetic, f"{claimed:.12g}{other}")
-
-
-def bound_part(claimed: float, proved: float, maximised: bool, arithmetic: str = FLOATS) -> Part:
-    """That a bound claims no more than what is proved again."""
-    side = "above" if maximised else "below"
-    if math.isinf(claimed):
-        return Part("bound", True, arithmetic, "none is claimed")
-    holds = proved <= claimed if maximised else claimed <= proved
-    other = "" if holds else f" is claimed, and {proved:.12g} is proved"
-    return Part("bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}")
-
-
-def gap_part(certificate: Certificate, rounding: float) -> Part:
-    """That the gap is what lies between value and bound."""
-    value, bound, gap = certificate.value, certificate.bound, certificate.gap
-    if math.isinf(bound):
-        return Part("gap", math.isinf(gap), FLOATS, "none is claimed")
-    holds = gap >= 0 and abs(gap - abs(bound - value)) <= rounding
-    other = "" if holds else f" is claimed for {abs(bound - value):.3g}"
-    return Part("gap", holds, FLOATS, f"{gap:.3g}{other}")
 
 
 def _design(certificate: DesignCertificate) -> list[Part]:
@@ -105,12 +60,32 @@ def linear(certificate: LinearCertificate) -> Sequence[Part | None]:
         *_added(certificate),
     ]
     if certificate.multipliers is None:
-        return [*found, _no_bound(certificate), gap_part(certificate, rounding)]
+        return [*found, no_bound(certificate), gap_part(certificate, rounding)]
     proved = certificate.constant + _proved(certificate)
     bound = bound_part(certificate.bound, sign * proved, certificate.maximised)
     if certificate.added is None and bound.holds and math.isfinite(certificate.bound):
         bound = Part("bound", None, FLOATS, "it rests on constraints that are not in the file")
     return [*found, bound, gap_part(certificate, rounding)]
+
+
+def continuous(certificate: BinsCertificate) -> Sequence[Part | None]:
+    """What is said of the bins; what rests on the law of the secret, which no file holds, is not checked."""
+    mechanism, bins = certificate.mechanism, certificate.bins
+    same = certificate.value == bins.value
+    text = "it is the loss on the bins" if same else "it is not the loss on the bins"
+    boxes = certificate.fits
+    fit = f"{mechanism.matrix.shape[0]} rows, {mechanism.matrix.shape[1]} outputs and one multiplier for each"
+    slack = rounding_of(2, abs(certificate.value))
+    within = certificate.bound <= certificate.value + slack and certificate.gap >= 0
+    close = abs(certificate.gap - max(0.0, certificate.value - certificate.bound)) <= slack
+    return [
+        *(part for part in linear(bins) if part is not None),
+        Part("value of the secret", same, FLOATS, text),
+        Part("bins", boxes, FLOATS, f"{fit} bin of the grid" if boxes else "the grid has other bins"),
+        Part("gap of the secret", within and close, FLOATS, f"{certificate.gap:.3g}"),
+        Part("law", None, FLOATS, "the law is not in the file: nothing says that the bins have these "
+             f"probabilities and losses, and that no mechanism loses less than {certificate.bound:.9g}"),
+    ]  # fmt: skip
 
 
 def _proved(certificate: LinearCertificate) -> float:
@@ -136,11 +111,6 @@ def _added(certificate: LinearCertificate) -> list[Part]:
     return found
 
 
-def _no_bound(certificate: Certificate) -> Part:
-    nothing = math.isinf(certificate.bound)
-    return Part("bound", nothing, FLOATS, "none is claimed" if nothing else "no multipliers prove it")
-
-
 def subconvex(certificate: ColumnCertificate) -> Sequence[Part | None]:
     """Level, value and bound of a sub-convex utility, the extreme columns priced again."""
     prior, mechanism, parts = certificate.prior, certificate.mechanism, _design(certificate)
@@ -154,7 +124,7 @@ def subconvex(certificate: ColumnCertificate) -> Sequence[Part | None]:
     parts.append(value_part(certificate.value, utility.value(prior, mechanism), rounding))
     rho = certificate.multipliers
     if rho is None or rho.shape != (prior.size,):
-        return [*parts, _no_bound(certificate), gap_part(certificate, rounding)]
+        return [*parts, no_bound(certificate), gap_part(certificate, rounding)]
     if np.array_equal(rho, space.released):
         proved = space.everything_bound
     else:
@@ -173,7 +143,7 @@ def estimation(certificate: EstimationCertificate) -> Sequence[Part | None]:
     parts = [*_design(certificate), value_part(certificate.value, value, rounding)]
     if certificate.multipliers is None:
         trivial = certificate.bound == 0.0 and criterion == "A"
-        bound = Part("bound", True, RATIONAL, "no error is negative") if trivial else _no_bound(certificate)
+        bound = Part("bound", True, RATIONAL, "no error is negative") if trivial else no_bound(certificate)
         return [*parts, bound, gap_part(certificate, rounding)]
     z, rho = certificate.sensitivities, certificate.multipliers
     columns = design_columns(prior, privacy)
@@ -304,5 +274,8 @@ CHECKS: Mapping[type[Certificate], Callable[[Any], Sequence[Part | None]]] = {
     EnvelopeDesignCertificate: envelope_design,
     RecordCertificate: record_leakage,
     TradeoffCertificate: tradeoff,
+    SymmetricCertificate: symmetric,
+    SymmetricLevelCertificate: symmetric_level,
+    BinsCertificate: continuous,
 }
 """Each kind of certificate with the check of its claims."""

@@ -16,6 +16,7 @@ from pmlopt.result import Certificate, finite
 from pmlopt.saved.certificates import certificate_from_record, prior_of
 from pmlopt.saved.checks import parts_of
 from pmlopt.saved.verdict import FLOATS, Part, Verdict
+from pmlopt.symmetry.orbit_mechanism import FORMAT, saved_by_orbits
 
 DERIVED_TOLERANCE = 1e-12
 """Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
@@ -50,7 +51,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
         (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')
         >>> folder.cleanup()
     """
-    mechanism, metadata = read_saved(path)
+    mechanism, metadata = _read(path)
     try:
         record = entry(metadata, "certificate", str(path))
         certificate = certificate_from_record(record, mechanism)
@@ -69,18 +70,34 @@ def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, An
         FileFormatError: the file holds no result: it is a CSV, or of an earlier version.
     """
     stored = files.read_matrix(path)
-    if "certificate" not in stored.metadata:
-        raise FileFormatError(
-            f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
-        )
-    if "kind" not in stored.metadata["certificate"]:
-        raise FileFormatError(
-            f"{path}: holds less than its check needs: save the result again, if its kind can be"
-        )
+    _check_result(path, stored.metadata)
     try:
         return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
     except MechanismError as error:
         raise FileFormatError(f"{path}: {error}") from None
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+    """The same where the mechanism may be by orbits, too, which only JSON holds."""
+    if not files.is_standard(path) and files.ending_of(path) == ".json":
+        content = files.read_bytes(path)
+        if f'"{FORMAT}"'.encode() in content:
+            found, metadata = saved_by_orbits(path, content)
+            _check_result(path, metadata)
+            return found, metadata
+    return read_saved(path)
+
+
+def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
+    """Complain of a file that holds a mechanism without all that a check needs."""
+    if "certificate" not in metadata:
+        raise FileFormatError(
+            f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
+        )
+    if "kind" not in metadata["certificate"]:
+        raise FileFormatError(
+            f"{path}: holds less than its check needs: save the result again, if its kind can be"
+        )
 
 
 def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any]) -> Prior | None:

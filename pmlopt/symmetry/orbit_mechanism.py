@@ -301,18 +301,27 @@ class OrbitMechanism(Mechanism):
 
 def orbit_mechanism_from(path: str | os.PathLike[str], content: bytes) -> OrbitMechanism:
     """The mechanism in the bytes of a JSON file; `path` is for messages."""
+    return saved_by_orbits(path, content)[0]
+
+
+def is_by_orbits(data: Any) -> bool:
+    """Whether the plain data of a file says that it holds a mechanism by orbits."""
+    return isinstance(data, dict) and data.get("format") == FORMAT
+
+
+def saved_by_orbits(path: str | os.PathLike[str], content: bytes) -> tuple[OrbitMechanism, Mapping[str, Any]]:
+    """The mechanism, and what stands beside it in its file."""
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as cause:
         raise FileFormatError(f"{path}: is not a whole JSON file: {cause}") from None
-    if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
+    if not is_by_orbits(data) or data.get("version") != VERSION:
         raise FileFormatError(
             f'{path}: is no mechanism by orbits: "format" must be {FORMAT!r} and "version" {VERSION}'
         )
     try:
-        return OrbitMechanism(
-            space_from(data["space"]), [int(mass) for mass in data["masses"]], int(data["total"])
-        )
+        masses = [int(mass) for mass in data["masses"]]
+        return OrbitMechanism(space_from(data["space"]), masses, int(data["total"])), data["metadata"]
     except (KeyError, TypeError, ValueError) as cause:
         raise FileFormatError(f"{path}: {cause}") from None
 

@@ -11,7 +11,7 @@ from pmlopt.labels import labels_from_json
 from pmlopt.prior import Prior
 from pmlopt.symmetry.circle import Circle
 from pmlopt.symmetry.invariant import Invariant
-from pmlopt.symmetry.prior import PairSpace
+from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.symmetry.product import Product, ProductPairs
 from pmlopt.symmetry.types import Types
 
@@ -31,6 +31,27 @@ def space_from(record: Any) -> PairSpace:
         raise FileFormatError(f"the symmetric prior has the kind {kind}: there are {', '.join(_SPACES)}")
     try:
         return _SPACES[kind](record)
+    except (KeyError, TypeError, ValueError, InputError) as cause:
+        raise FileFormatError(f"the symmetric prior cannot be read: {cause}") from None
+
+
+def symmetric_from(structure: Any) -> SymmetricPrior:
+    """The symmetric prior whose `structure` is given.
+
+    Raises:
+        FileFormatError: it is none.
+
+    Examples:
+        >>> symmetric_from(Types([0.7, 0.3], 4).structure)
+        Types(<2 letters>, 4)
+    """
+    kind = structure.get("kind") if isinstance(structure, Mapping) else None
+    try:
+        if kind == "types":
+            return Types(prior_from(structure["law"]), structure["records"])
+        if kind == "product":
+            return Product(*(symmetric_from(part) for part in structure["parts"]))
+        return space_from(structure).prior
     except (KeyError, TypeError, ValueError, InputError) as cause:
         raise FileFormatError(f"the symmetric prior cannot be read: {cause}") from None
 

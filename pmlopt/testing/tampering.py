@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import cvxpy as cp
@@ -26,10 +26,15 @@ from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.result import Certificate
 from pmlopt.saved.certificates import certificate_from_record
 from pmlopt.solving import solve
+from pmlopt.symmetry.orbit_mechanism import OrbitMechanism, is_by_orbits
+from pmlopt.symmetry.product import length_of, taken
+from pmlopt.symmetry.records import space_from
 from pmlopt.utility import INFORMATIONS, EstimationError, ExpectedGain, ExpectedLoss
 
 Path = tuple[str | int, ...]
@@ -61,7 +66,7 @@ def leaves(data: Any, path: Path = ()) -> Iterator[Path]:
     elif isinstance(data, list):
         for place, value in enumerate(data):
             yield from leaves(value, (*path, place))
-    elif isinstance(data, int) and {"pairs", "edges"} & set(path):
+    elif isinstance(data, int) and {"pairs", "edges", "generators"} & set(path):
         return  # places of letters and values, not numbers
     elif isinstance(data, int | float) and not isinstance(data, bool):
         yield path
@@ -100,8 +105,7 @@ def still_true(data: Any) -> bool:
     Args:
         data: of a JSON file, which a check has accepted.
     """
-    sides = (None if side in data["unnamed"] else data[side] for side in ("inputs", "outputs"))
-    mechanism = Mechanism(data["matrix"], *sides)
+    mechanism = _mechanism(data)
     certificate = certificate_from_record(data["metadata"]["certificate"], mechanism)
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
@@ -112,11 +116,27 @@ def still_true(data: Any) -> bool:
     sign = 1.0 if program.maximised else -1.0
     room = TOLERANCE * max(1.0, abs(again.value))
     if isinstance(certificate, DesignCertificate):
-        levels, limits = certificate.privacy.levels(certificate.prior, mechanism), certificate.privacy.limits
-        if any(levels[name] > limit + 1e-9 for name, limit in limits.items()):
+        levels = certificate.privacy.levels(certificate.prior, mechanism)
+        if not _within(levels, certificate.privacy.limits):
+            return False
+    if isinstance(certificate, SymmetricCertificate):
+        listed = certificate.privacy.levels(certificate.mechanism.space.prior.listed(), mechanism.listed())
+        if not _within(listed, certificate.privacy.limits):
             return False
     reached = sign * certificate.value <= sign * again.bound + room
     return reached and sign * certificate.bound >= sign * again.value - room
+
+
+def _mechanism(data: Any) -> Any:
+    """The mechanism of a JSON file, by orbits or as a matrix."""
+    if is_by_orbits(data):
+        return OrbitMechanism(space_from(data["space"]), list(map(int, data["masses"])), int(data["total"]))
+    sides = (None if side in data["unnamed"] else data[side] for side in ("inputs", "outputs"))
+    return Mechanism(data["matrix"], *sides)
+
+
+def _within(levels: Mapping[str, float], limits: Mapping[str, float]) -> bool:
+    return all(levels[name] <= limit + 1e-9 for name, limit in limits.items())
 
 
 def restated(certificate: Certificate) -> Program[Any] | None:
@@ -128,6 +148,8 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     if isinstance(certificate, EstimationCertificate):
         wanted = certificate.workload if certificate.criterion == "A" else None
         return design(certificate.prior, certificate.privacy, EstimationError(wanted, certificate.criterion))
+    if isinstance(certificate, SymmetricCertificate):
+        return _by_orbits(certificate)
     if isinstance(certificate, LevelCertificate):
         return _level(certificate)
     if isinstance(certificate, EnvelopeCertificate):
@@ -141,6 +163,22 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     if isinstance(certificate, RecordCertificate):
         return record_leakage(certificate.channel.query, certificate.mechanism, certificate.entropy)
     return None
+
+
+def _by_orbits(certificate: SymmetricCertificate) -> Program[Any]:
+    """The same program letter by letter, on a plain prior: orbits have no part in it."""
+    space = certificate.mechanism.space
+    prior = space.prior.listed()
+    xs, ys = space.listed(), space.listed(outputs=True)
+    n, m = length_of(xs), length_of(ys)
+    pairs = np.arange(n * m)
+    orbits = space.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m))
+    utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(
+        certificate.values[orbits].reshape(n, m)
+    )
+    if isinstance(certificate, SymmetricLevelCertificate):
+        return least_leakage(prior, utility, expected=certificate.floor)
+    return design(prior, certificate.privacy, utility)
 
 
 def _level(certificate: LevelCertificate) -> Program[Any] | None:

@@ -12,6 +12,7 @@ from pmlopt.errors import FileFormatError
 from pmlopt.files import entry
 from pmlopt.labels import labels_from_json
 from pmlopt.prior import Prior
+from pmlopt.symmetry.records import symmetric_from
 from pmlopt.uncertainty.boxes import AllPriors, Box, MinimumMass
 from pmlopt.uncertainty.joint_laws import JointLaws
 from pmlopt.uncertainty.l1_ball import Center, L1Ball
@@ -72,6 +73,8 @@ def _names(data: Mapping[str, Any]) -> tuple[Label, ...] | None:
 def _center(data: Mapping[str, Any]) -> Prior | Center:
     """The centre of a ball: its counts where it has them, which must give its probabilities."""
     probabilities = entry(data, "center", "the ball")
+    if isinstance(probabilities, Mapping):
+        return symmetric_from(probabilities)
     names = _names(data) or Positions(len(probabilities))
     counts = data.get("counts")
     if counts is None and 0 in probabilities:

@@ -180,6 +180,8 @@ class L1Ball(ChoquetSet):
 
     @property
     def record(self) -> dict[str, Any]:
+        if isinstance(self.center, SymmetricPrior):
+            return {"l1_ball": {"radius": self.radius, "center": self.center.structure}}
         center, counts = self.center.probabilities.tolist(), self.center.counts
         exact = {} if counts is None else {"counts": list(counts)}
         return {"l1_ball": {"radius": self.radius, "center": center, **exact, **self.names}}

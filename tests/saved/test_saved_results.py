@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run
-from saved_cases import CASES, bent
+from saved_cases import CASES, ORBITS, bent
+from scipy import stats
 
 from pmlopt import (
     LDP,
     PML,
+    Continuous,
+    DistanceLoss,
     ExpectedLoss,
     Mechanism,
     MetricPrivacy,
+    OrbitMechanism,
     Prior,
     SubConvex,
     design,
@@ -90,6 +94,99 @@ def test_a_changed_number_is_refused_or_true(name: str, tmp_path: Path) -> None:
         assert (code != 0) or holds is True, (path, said)
         assert (code not in (1, 2)) or holds is False, (path, said)
         assert holds is False or is_proof(path) or still_true(other), path
+
+
+@pytest.mark.parametrize("name", ORBITS)
+def test_masses_that_are_moved_are_refused(name: str, tmp_path: Path) -> None:
+    data = json.loads(saved(name))
+    orbits = OrbitMechanism.load(write(tmp_path, data)).space.orbits
+    masses = [int(mass) for mass in data["masses"]]
+    largest = max(range(len(masses)), key=lambda place: masses[place])
+    other = max(
+        (k for k in range(len(masses)) if k != largest and orbits.letter[k] == orbits.letter[largest]),
+        key=lambda place: masses[place],
+    )
+    step = masses[largest] // 1000
+    for moved in (masses[other] + step, masses[other] - step - 1):
+        made = list(masses)
+        made[largest], made[other] = made[largest] + made[other] - moved, moved
+        if made[other] >= 0:
+            assert checked(tmp_path / "result.json", {**data, "masses": list(map(str, made))}) is False
+    one_more = [str(mass + (place == other)) for place, mass in enumerate(masses)]
+    assert checked(tmp_path / "result.json", {**data, "masses": one_more}) is False
+
+
+def write(folder: Path, data: Any) -> Path:
+    path = folder / "result.json"
+    path.write_text(json.dumps(data))
+    return path
+
+
+def test_a_level_by_orbits_that_is_broken_names_the_limit(tmp_path: Path) -> None:
+    data = json.loads(saved("types"))
+    data["metadata"]["certificate"]["privacy"]["limits"]["pml"] = 0.9
+    verdict = verify_file(write(tmp_path, data))
+    parts = {part.name: part for part in verdict.parts}
+    assert parts["level"].holds is False
+    assert parts["level"].exact
+    assert "pml 1 <= 0.9" in parts["level"].detail
+    assert parts["mechanism"].holds
+    assert "FALSE" in run("verify", tmp_path / "result.json", code=1)
+
+
+@cache
+def of_numbers() -> str:
+    """A saved design for a secret that is a number."""
+    import tempfile
+
+    program = design(Continuous(stats.norm(), support=(-2.0, 2.0)), PML(0.7), DistanceLoss())
+    result = solve(program, tolerance=0.3)
+    with tempfile.TemporaryDirectory() as folder:
+        result.save(Path(folder) / "result.json")
+        return (Path(folder) / "result.json").read_text()
+
+
+def test_what_rests_on_the_law_of_a_number_is_not_called_true(tmp_path: Path) -> None:
+    verdict = verify_file(write(tmp_path, json.loads(of_numbers())))
+    parts = {part.name: part.holds for part in verdict.parts}
+    assert verdict.holds is None, str(verdict)
+    assert {name for name, holds in parts.items() if holds is None} == {"law"}
+    assert {"mechanism", "level", "value", "bound", "gap", "bins"} <= {*parts}
+    assert "cannot be checked" in run("verify", tmp_path / "result.json", code=3)
+    assert script(tmp_path / "result.json")[0] == 3
+
+
+CERTIFICATE = ("metadata", "certificate")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("matrix", 0, 0),
+        ("metadata", "value"),
+        ("metadata", "level"),
+        (*CERTIFICATE, "value"),
+        (*CERTIFICATE, "bound"),
+        (*CERTIFICATE, "gap"),
+        (*CERTIFICATE, "bins", "value"),
+        (*CERTIFICATE, "bins", "bound"),
+        (*CERTIFICATE, "bins", "levels", "pml"),
+        (*CERTIFICATE, "bins", "privacy", "limits", "pml"),
+        (*CERTIFICATE, "bins", "prior", "probabilities", 1),
+        (*CERTIFICATE, "bins", "utility", "table", 0, 0),
+    ],
+)
+def test_a_changed_number_of_bins_is_refused(place: tuple[str | int, ...], tmp_path: Path) -> None:
+    data = json.loads(of_numbers())
+    assert checked(tmp_path / "result.json", changed(data, place, -1e-3)) is False
+
+
+def test_bins_that_are_not_those_of_the_matrix_are_refused(tmp_path: Path) -> None:
+    for part in ("edges", "multipliers"):
+        data = json.loads(of_numbers())
+        record = data["metadata"]["certificate"]
+        (record[part][0] if part == "edges" else record[part]).pop()
+        assert checked(tmp_path / "result.json", data) is False
 
 
 def test_a_file_cannot_grant_itself_room_for_an_added_constraint(tmp_path: Path) -> None:
@@ -262,6 +359,7 @@ def test_saved_results_meet_the_schema() -> None:
     for name in (name for name in CASES if len(saved(name)) < 20_000):  # others are as they, and longer
         errors = [error.message[:200] for error in validator.iter_errors(json.loads(saved(name)))]
         assert not errors, (name, errors)
+    assert validator.is_valid(json.loads(of_numbers()))
     broken = json.loads(saved("pml"))
     del broken["metadata"]["certificate"]["prior"]
     assert not validator.is_valid(broken)

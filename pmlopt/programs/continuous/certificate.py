@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, IntArray, rounding_of
+from pmlopt.arrays import IntArray, rounding_of
 from pmlopt.continuous import Continuous
 from pmlopt.errors import PriorError
-from pmlopt.grids import Grid
+from pmlopt.programs.continuous.bins_certificate import BinsCertificate
 from pmlopt.programs.continuous.bracket import least_loss, mean_losses
-from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.result import Certificate
 from pmlopt.utility.distance_loss import DistanceLoss
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ContinuousCertificate(Certificate):
+class ContinuousCertificate(BinsCertificate):
     """The mechanism loses at most `value`, and no mechanism on the secret loses less than `bound`.
 
     Attributes:
         secret: the secret, with its law.
         utility: the loss.
-        grid: the bins. `rows(points)` says which row a secret draws from.
-        multipliers: (size,) one for each bin, from which the bound follows.
-        boxes: about how many boxes the bound was computed on.
-        bins: the certificate of the same mechanism for the bins; its level is that of the secret.
     """
 
     secret: Continuous
     utility: DistanceLoss
-    grid: Grid
-    multipliers: FloatArray
-    boxes: int
-    bins: LinearCertificate
-
-    @property
-    def level(self) -> float:
-        """The level of the mechanism, in nats."""
-        return self.bins.level
-
-    @property
-    def statement(self) -> str:
-        """The level, and on how many bins."""
-        return f"{self.bins.statement}, on {self.mechanism.matrix.shape[0]} bins"
-
-    @property
-    def arithmetic(self) -> str:
-        """Integers, of the level on bins of the probabilities that are stored; the losses are floats."""
-        return "rational arithmetic"
 
     def rows(self, points: ArrayLike) -> IntArray:
         """(n,) the row of the mechanism for each of (n, axes) secrets.
@@ -92,16 +66,3 @@ class ContinuousCertificate(Certificate):
             and self.value >= lost - rounding_of(table.size, lost)
             and self.gap >= self.value - self.bound - rounding_of(2, self.value)
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file; the law itself is not in it, but the probabilities of the bins are."""
-        return {
-            "value": self.value,
-            "bound": self.bound,
-            "gap": self.gap,
-            "edges": [edges.tolist() for edges in self.grid.edges],
-            "periods": list(self.grid.periods),
-            "multipliers": self.multipliers.tolist(),
-            "boxes": self.boxes,
-            "bins": self.bins.to_dict(),
-        }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pmlopt.arrays import FloatArray
 from pmlopt.privacy import Requirement
+from pmlopt.privacy.from_record import requirement_record
 from pmlopt.programs.design_certificate import levels_in_words
 from pmlopt.programs.symmetric.columns import ReducedColumns
 from pmlopt.programs.symmetric.repair import OrbitRepair
@@ -28,17 +29,21 @@ class SymmetricCertificate(Certificate):
         columns: what it asks of one output of each orbit.
         levels: the levels of the mechanism, recomputed, by name, in nats.
         multipliers: (L,) the rho from which `bound` follows, one for each orbit of letters.
+        values: (C,) the gain or loss on orbits of pairs, in the person's units.
         gains: (C,) the centred gains on orbits of pairs.
         constant: what was added to the bound on these.
         maximised: whether they are gains, and not losses.
         repair: what was done to the solver's numbers.
     """
 
+    kind: ClassVar[str] = "symmetric"
+
     mechanism: OrbitMechanism
     privacy: Requirement
     columns: ReducedColumns
     levels: Mapping[str, float]
     multipliers: FloatArray | None
+    values: FloatArray
     gains: FloatArray
     constant: float
     maximised: bool
@@ -76,16 +81,14 @@ class SymmetricCertificate(Certificate):
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
         return {
-            "utility": {"kind": "gain" if self.maximised else "loss", "orbits": self.gains.tolist()},
-            "privacy": {"name": self.privacy.name, "limits": self.privacy.limits, **self.privacy.details},
+            "kind": self.kind,
+            "utility": {"kind": "gain" if self.maximised else "loss", "orbits": self.values.tolist()},
+            "privacy": requirement_record(self.privacy, self.mechanism.space.prior),
             "levels": dict(self.levels),
             "value": self.value,
             "bound": finite(self.bound),
             "gap": finite(self.gap),
-            "bound_from": {
-                "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
-                "constant": self.constant,
-            },
+            "bound_from": {"multipliers": None if self.multipliers is None else self.multipliers.tolist()},
             "repair": self.repair.record,
             "denominator": str(self.mechanism.total),
             "verified_exactly": self.verify(),

@@ -50,6 +50,7 @@ def certify_symmetric(
         columns=columns,
         levels=columns.levels(own),
         multipliers=rho,
+        values=program.values,
         gains=program.centred,
         constant=program.constant,
         maximised=program.maximised,

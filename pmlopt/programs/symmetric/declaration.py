@@ -48,3 +48,9 @@ def orbit_offsets(orbits: PairOrbits, values: FloatArray) -> FloatArray:
     lowest = np.full(len(orbits.letters), np.inf)
     np.minimum.at(lowest, orbits.letter, values)
     return lowest
+
+
+def centred_gains(orbits: PairOrbits, values: FloatArray, maximised: bool) -> FloatArray:
+    """(C,) the values less the offsets, as gains."""
+    centred = values - orbit_offsets(orbits, values)[orbits.letter]
+    return centred if maximised else -centred

@@ -16,7 +16,7 @@ from pmlopt.program import Program
 from pmlopt.programs.outputs import Outputs
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric.columns import ReducedColumns
-from pmlopt.programs.symmetric.declaration import declaration, orbit_offsets
+from pmlopt.programs.symmetric.declaration import centred_gains, declaration, orbit_offsets
 from pmlopt.symmetry.invariant import Invariant
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.utility import LinearUtility
@@ -70,8 +70,7 @@ class SymmetricDesign(Program[SymmetricCertificate]):
     @cached_property
     def centred(self) -> FloatArray:
         """(C,) the gains less the offsets."""
-        centred = self.values - self.offsets[self.space.orbits.letter]
-        return centred if self.utility.maximised else -centred
+        return centred_gains(self.space.orbits, self.values, self.utility.maximised)
 
     @property
     def constant(self) -> float:
@@ -100,15 +99,11 @@ def symmetric_design(
             f"the outputs of {prior!r} are those on which its group acts: leave them out (Invariant takes "
             "its own)"
         )
-    if isinstance(prior, Invariant):
-        for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
-            if isinstance(part, RatioRequirement) and len(prior.moves):
-                check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
     space = prior.pairs(utility.shape)
     values = utility.on_orbits(space)
     if np.abs(values).max() > 1e150:
         raise UtilityError(f"the utility has an entry of size {np.abs(values).max():g}: change its unit")
-    columns = ReducedColumns.of(space, privacy)
+    columns = invariant_columns(space, privacy)
     return SymmetricDesign(
         declare=partial(declaration, space.output_names, columns, utility.maximised, values),
         prior=prior,
@@ -118,3 +113,17 @@ def symmetric_design(
         values=values,
         columns=columns,
     )
+
+
+def invariant_columns(space: PairSpace, privacy: Requirement) -> ReducedColumns:
+    """The columns of pairs under a requirement that the group leaves as it is.
+
+    Raises:
+        PrivacyError: it is not invariant, or has no form by orbits.
+    """
+    prior = space.prior
+    if isinstance(prior, Invariant):
+        for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
+            if isinstance(part, RatioRequirement) and len(prior.moves):
+                check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
+    return ReducedColumns.of(space, privacy)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.programs.least_leakage.certificate import filled_masses
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric.columns import ReducedColumns
+from pmlopt.programs.symmetric.declaration import orbit_offsets
+from pmlopt.symmetry.pair_orbits import Cells, PairOrbits
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,13 +28,40 @@ class SymmetricLevelCertificate(SymmetricCertificate):
         floor: the same in the person's units.
     """
 
+    kind: ClassVar[str] = "symmetric-least-leakage"
+
     least: float
     floor: float
+
+    @property
+    def slack(self) -> float:
+        """By how much the expected gain of the mechanism is above `least`; negative where it is below."""
+        return float((self.columns.weights * self.mechanism.lifts) @ self.gains) - self.least
+
+    @property
+    def rounding_of_floor(self) -> float:
+        """What rounding may have taken off the floor and off an expectation."""
+        return floor_rounding(self.columns.cells, self.gains, self.least)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
         record = super().to_dict()
-        return {**record, "utility": {**record["utility"], "kind": "least leakage", "expected": self.floor}}
+        return {**record, "utility": {**record["utility"], "expected": self.floor}}
+
+
+def gains_and_least(
+    orbits: PairOrbits, values: FloatArray, maximised: bool, expected: float
+) -> tuple[FloatArray, float]:
+    """(C,) the gains less the best of each letter, at most 0; and what their expectation must reach."""
+    sign = 1.0 if maximised else -1.0
+    signed = sign * values
+    best = -orbit_offsets(orbits, -signed)
+    return signed - best[orbits.letter], sign * expected - float(orbits.masses @ best)
+
+
+def floor_rounding(cells: Sequence[Cells], gains: FloatArray, least: float) -> float:
+    """What rounding may have taken off a floor and off an expectation."""
+    return rounding_of(max(own.size for own in cells), float(np.abs(gains).max()) + abs(least))
 
 
 def least_level_by_orbits(

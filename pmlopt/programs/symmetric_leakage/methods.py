@@ -145,6 +145,7 @@ def _certificate(program: SymmetricLeastLeakage, ends: Ends) -> SymmetricLevelCe
         columns=columns,
         levels=columns.levels(ends.repair.mechanism.lifts),
         multipliers=ends.multipliers,
+        values=program.values,
         gains=program.gains,
         constant=program.least,
         maximised=program.utility.maximised,

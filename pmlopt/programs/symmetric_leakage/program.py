@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import cvxpy as cp
-import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.arrays import FloatArray
 from pmlopt.errors import ProgramError
 from pmlopt.privacy import PML
 from pmlopt.program import Declaration, Program, problem_of
 from pmlopt.programs.symmetric.columns import ReducedColumns
-from pmlopt.programs.symmetric.declaration import orbit_offsets
-from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
+from pmlopt.programs.symmetric_leakage.certificate import (
+    SymmetricLevelCertificate,
+    floor_rounding,
+    gains_and_least,
+)
 from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.utility import LinearUtility
@@ -32,6 +34,7 @@ class SymmetricLeastLeakage(Program[SymmetricLevelCertificate]):
         utility: the gain or loss.
         space: the pairs.
         cells: of one output of each orbit.
+        values: (C,) the gain or loss on orbits of pairs, in the person's units.
         gains: (C,) the gains on orbits of pairs less the best of each letter: at most 0.
         least: what their expectation must reach.
         floor: the same in the person's units.
@@ -49,6 +52,7 @@ class SymmetricLeastLeakage(Program[SymmetricLevelCertificate]):
     utility: LinearUtility
     space: PairSpace
     cells: tuple[Cells, ...]
+    values: FloatArray
     gains: FloatArray
     least: float
     floor: float
@@ -62,8 +66,7 @@ class SymmetricLeastLeakage(Program[SymmetricLevelCertificate]):
     @property
     def rounding_of_floor(self) -> float:
         """What rounding may have taken off the floor and off an expectation."""
-        size = float(np.abs(self.gains).max()) + abs(self.least)
-        return rounding_of(max(own.size for own in self.cells), size)
+        return floor_rounding(self.cells, self.gains, self.least)
 
     def columns(self, epsilon: float) -> ReducedColumns:
         """The columns within a level."""
@@ -87,10 +90,8 @@ def symmetric_least_leakage(
         PriorError, UtilityError: the utility does not fit, or is not invariant.
     """
     space = prior.pairs(utility.shape)
-    orbits, sign = space.orbits, 1.0 if utility.maximised else -1.0
-    signed = sign * utility.on_orbits(space)
-    best = -orbit_offsets(orbits, -signed)
-    gains, most = signed - best[orbits.letter], float(orbits.masses @ best)
+    orbits, values = space.orbits, utility.on_orbits(space)
+    gains, least = gains_and_least(orbits, values, utility.maximised, expected)
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
     cells = tuple(space.cells(place) for place in range(len(orbits.outputs)))
     program = SymmetricLeastLeakage(
@@ -99,15 +100,17 @@ def symmetric_least_leakage(
         utility=utility,
         space=space,
         cells=cells,
+        values=values,
         gains=gains,
-        least=sign * expected - most,
+        least=least,
         floor=expected,
         share=share,
     )
     if program.least > program.rounding_of_floor:
+        most = expected - least if utility.maximised else expected + least
         raise ProgramError(
             f"no mechanism has an expected {utility.what} of {expected:.12g}: "
-            f"the {'largest' if utility.maximised else 'smallest'} is {sign * most + 0.0:.12g}"
+            f"the {'largest' if utility.maximised else 'smallest'} is {most + 0.0:.12g}"
         )
     return program
 
