@@ -79,7 +79,7 @@ def information(size: int) -> Callable[[], Any]:
     """Mutual information, a prior of 20,000 counts."""
     p, _ = instance("random", size, 1)
     counts = (np.random.default_rng(2).multinomial(20_000, p) + 1).tolist()
-    return lambda: solve(design(Prior.from_counts(counts), PML(1.0), MutualInformation()), tolerance=1e-6)
+    return lambda: solve(design(Prior.from_counts(counts), PML(1.0), MutualInformation()))
 
 
 def worst_case(size: int) -> Callable[[], Any]:

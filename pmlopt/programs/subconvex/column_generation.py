@@ -12,6 +12,7 @@ from pmlopt.backends.outcome import Options, Outcome, Point
 from pmlopt.backends.restricted_master import Master
 from pmlopt.privacy.requirement import MARGIN
 from pmlopt.programs.subconvex.column_batch import Batch
+from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.fewest_outputs import fewest_outputs
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
@@ -56,10 +57,9 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
         ending = work.run()
     except ArithmeticError as cause:  # the mechanism of the round before, and its bound, are still good
         ending = str(cause)
-    master = work.master
-    lifts, weights = work.lifts, work.weights
-    if work.duals is not None and lifts.shape == master.lifts.shape:
-        lifts, weights = fewest_outputs(lifts, master.worths, work.duals, weights)
+    master, lifts, weights = work.master, work.lifts, work.weights
+    if work.duals is not None:
+        lifts, weights = fewest_outputs(lifts, work.worths, work.duals, weights)
     return Outcome(
         state="point",
         finished=ending != _TIME_LIMIT,
@@ -88,15 +88,18 @@ class _Generation:
             self._add(self.pricer.seeds(RANDOM_STARTS_PER_LETTER * program.prior.size))
         self.bound, self.multipliers = program.space.closed_bound
         self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
+        self.worths = np.full(1, program.space.constant)
         self.duals: FloatArray | None = None
         self.relaxed: Master | None = None
 
     def run(self) -> str:
         """Round after round; how it ended."""
+        if isinstance(self.pricer, CountPricer) and self._mix(self.pricer):
+            return "gap reached"
         while True:
             self.rounds += 1
             self.value, self.weights, self.duals = self.master.solve()
-            self.lifts = self.master.lifts
+            self.lifts, self.worths = self.master.lifts, self.master.worths
             if self.bound - self.value <= self.allowed:
                 return "gap reached"
             if time.perf_counter() >= self.deadline:
@@ -105,6 +108,34 @@ class _Generation:
                 return "no proof within the rounds"
             if not self._price() and not (isinstance(self.pricer, SplitPricer) and self._relax(self.pricer)):
                 return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
+
+    def _mix(self, pricer: CountPricer) -> bool:
+        """Mix columns that lose least; whether their multipliers prove that nothing is better.
+
+        What they are worth beyond their cost is next to the same for all, so that their linear program asks
+        for little more than weights that meet the rows.
+        """
+        p, space = self.program.prior.pmf, self.program.space
+        if self.bound - self.master.solve()[0] <= self.allowed:
+            return False
+        try:
+            known = pricer.least_loss(RANDOM_STARTS_PER_LETTER * len(p))
+            if known is None:
+                return False
+            self._add([known.columns])
+            costs, lifts = p * known.multipliers, known.columns.distinct(p).lifts(p, MARGIN)
+            worths = space.worths(lifts)
+            beyond = worths - costs @ lifts
+            _, weights, _ = Master(lifts, beyond - beyond.max(), self.program.scale).solve()
+        except ArithmeticError:  # there is no mechanism among them
+            return False
+        self.value, base = float(worths @ weights), float(costs.sum())
+        upper = base + pricer.bound(known.multipliers, self.value - base + 0.5 * self.allowed)
+        if upper < self.bound:
+            self.bound, self.multipliers = upper, known.multipliers
+        used = weights > 0  # all of them tie: a search for fewer outputs would take longer than all else
+        self.lifts, self.worths, self.weights, self.duals = lifts[:, used], worths[used], weights[used], costs
+        return self.bound - self.value <= self.allowed
 
     def _price(self) -> bool:
         """Price at the master's multipliers; whether that brought columns, and is not the end."""

@@ -11,6 +11,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.programs.subconvex.column_batch import Columns
 from pmlopt.programs.subconvex.kernel import Kernel
+from pmlopt.programs.subconvex.least_loss import LeastLoss, least_loss
 from pmlopt.programs.subconvex.pricing import Priced
 from pmlopt.uncertainty.column_families import Box, Family, Staircase
 
@@ -45,6 +46,12 @@ class CountPricer:
         total = sum(counts) // math.gcd(*counts)
         size = max(family.capacity for family in families) * total
         return size * len(counts) * (1 + math.log2(len(counts))) <= MOST_TABLE_ENTRIES
+
+    def least_loss(self, count: int) -> LeastLoss | None:
+        """Columns that lose least, where all columns are of one box; else None."""
+        if len(self.families) > 1 or not isinstance(self.families[0], Box):
+            return None
+        return least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
 
     def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
         """The best column for each letter between; see `Pricer.price`."""
