@@ -332,10 +332,11 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
         >>> top_mean(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5).round(12)
         array([2.5])
     """
-    order = np.argsort(-values, axis=0, kind="stable")
-    filled = np.cumsum(weights[order], axis=0)
-    last = np.minimum((filled < mass).sum(axis=0), len(weights) - 1)
-    edge = np.take_along_axis(values, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
+    falling = np.negative(values.T, order="C")  # sorting goes along memory, and any order of equals will do
+    order = np.argsort(falling, axis=1)
+    filled = np.cumsum(weights[order], axis=1)
+    last = np.minimum((filled < mass).sum(axis=1), len(weights) - 1)[:, None]
+    edge = -np.take_along_axis(falling, np.take_along_axis(order, last, axis=1), axis=1)[:, 0]
     rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
     return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
 
