@@ -32,8 +32,9 @@ class Points:
     def chains(self, length: int) -> tuple[range, ...]:
         """The points cut into chains of at most `length` neighbours, as even as can be.
 
-        A chain never crosses a change of any name but the last. Where it is cut depends on the grid alone,
-        and so do the results.
+        A chain never crosses a change of any name but the last; neighbours that are too many for one chain
+        make an even number of them, so that two workers end together. Where chains are cut depends on the
+        grid alone, and so do the results.
 
         Examples:
             >>> points_of({"size": [2, 3], "epsilon": [0.1, 0.2, 0.3]}).chains(2)
@@ -124,6 +125,8 @@ def _same(one: Any, other: Any) -> bool:
 def _cut(start: int, end: int, longest: int) -> list[range]:
     size = end - start
     parts = -(-size // longest)
+    if parts > 1:
+        parts = min(parts + parts % 2, size)
     chains = []
     for part in range(parts):
         stop = start + size // parts + (part < size % parts)

@@ -40,7 +40,14 @@ def test_points_may_be_listed_in_any_order_of_their_names() -> None:
 
 @pytest.mark.parametrize(
     ("length", "sizes"),
-    [(1, [1] * 14), (3, [3, 2, 2, 3, 2, 2]), (4, [4, 3, 4, 3]), (7, [7, 7]), (99, [7, 7])],
+    [
+        (1, [1] * 14),
+        (2, [2, 2, 2, 1] * 2),
+        (3, [2, 2, 2, 1] * 2),
+        (4, [4, 3, 4, 3]),
+        (7, [7, 7]),
+        (99, [7, 7]),
+    ],
 )
 def test_chains_are_even_and_never_cross_another_name(length: int, sizes: list[int]) -> None:
     points = points_of({"size": [2, 3], "epsilon": range(7)})
@@ -48,6 +55,15 @@ def test_chains_are_even_and_never_cross_another_name(length: int, sizes: list[i
     assert [len(chain) for chain in chains] == sizes
     assert [position for chain in chains for position in chain] == list(range(14))
     assert all(len({points.all[position]["size"] for position in chain}) == 1 for chain in chains)
+
+
+@pytest.mark.parametrize("count", [11, 20, 29, 30, 31, 50, 90])
+def test_two_workers_end_together(count: int) -> None:
+    done = [0, 0]
+    for chain in points_of({"epsilon": range(count)}).chains(10):
+        assert len(chain) <= 10
+        done[done.index(min(done))] += len(chain)
+    assert max(done) - min(done) <= 1
 
 
 def test_chains_know_arrays_and_objects_apart() -> None:
