@@ -12,8 +12,8 @@ from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.backends.structured.block_program import Task, have
 from pmlopt.backends.structured.point import Family, Point
 
-CONSTANT_SHARE = 0.3
-"""The share of constant columns with which a neighbour's point is pushed inside."""
+CONSTANT_SHARES = (0.1, 0.3)
+"""The shares of constant columns with which a neighbour's point is pushed inside: the first that will do."""
 
 VOID = 1e-30
 """The multipliers of entries that are not there: their products vanish."""
@@ -35,15 +35,22 @@ def centre(task: Task) -> Point:
 
 
 def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
-    """A neighbour's point pushed inside the blocks of this task; None where it is too far or does not fit.
+    """A neighbour's point pushed inside the blocks of this task; None where that does not pay.
 
-    It is mixed with its own law. The multipliers of the entries are those that its rows and means
-    leave, and enough more for products of one size.
+    It may be too far, or not fit; and starts from neighbours have not paid where the last one took more
+    iterations than the last solve without. It is mixed with its own law. The multipliers of the entries are
+    those that its rows and means leave, and enough more for products of one size.
     """
-    if not _fits(task, arrays):
+    if not _fits(task, arrays) or arrays["taken"][1] > arrays["taken"][0]:
         return None
+    starts = (_mixed(task, arrays, share) for share in CONSTANT_SHARES)
+    return next((start for start in starts if start is not None), None)
+
+
+def _mixed(task: Task, arrays: Mapping[str, NDArray[Any]], share: float) -> Point | None:
+    """The point with this share of constant columns, or None where it is not inside."""
     n, m = task.costs.shape
-    block, share = task.block, CONSTANT_SHARE
+    block = task.block
     matrix = np.maximum(arrays["halfway"], 1e-3 / m)
     matrix /= matrix.sum(axis=1, keepdims=True)
     law = task.prior.pmf @ matrix
@@ -71,14 +78,29 @@ def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
     )
 
 
-def kept(task: Task, point: Point | None) -> Mapping[str, NDArray[Any]]:
-    """What `pushed` starts from, in units of the costs as they were."""
+def kept(task: Task, point: Point | None, taken: FloatArray) -> Mapping[str, NDArray[Any]]:
+    """What `pushed` starts from, in units of the costs as they were.
+
+    Args:
+        task: the program.
+        point: on the way to its optimum, or None.
+        taken: (2,) the iterations of the last solve that began at the centre, and of the last that did not.
+    """
     if point is None:
         return {}
     matrix, excess = point.parts(task.allowed, task.hinged)
     found = {"halfway": matrix, "scalars": point.scalars, "rows": task.scale * point.rows,
-             "means": task.scale * point.means}  # fmt: skip
+             "means": task.scale * point.means, "taken": taken}  # fmt: skip
     return found if excess is None else {**found, "excess": excess}
+
+
+def counted(
+    arrays: Mapping[str, NDArray[Any]] | None, pushed_inside: bool, iterations: int, task: Task
+) -> FloatArray:
+    """`taken` after one more solve."""
+    taken = arrays["taken"].copy() if arrays is not None and _fits(task, arrays) else np.zeros(2)
+    taken[int(pushed_inside)] = iterations
+    return np.asarray(taken)
 
 
 def _fits(task: Task, arrays: Mapping[str, NDArray[Any]]) -> bool:
@@ -87,7 +109,7 @@ def _fits(task: Task, arrays: Mapping[str, NDArray[Any]]) -> bool:
         return False
     n, m = task.costs.shape
     shapes = {"halfway": (n, m), "scalars": (len(task.block.inside), m), "rows": (task.places[2],),
-              "means": (len(task.mean), m)}  # fmt: skip
+              "means": (len(task.mean), m), "taken": (2,)}  # fmt: skip
     if task.block.hinge is not None:
         shapes["excess"] = (n, m)
     return have(arrays, shapes) and all(

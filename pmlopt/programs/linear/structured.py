@@ -15,7 +15,7 @@ from pmlopt.backends.outcome import Point as Found
 from pmlopt.backends.structured.block_program import Task
 from pmlopt.backends.structured.interior_point import minimise
 from pmlopt.backends.structured.point import Point
-from pmlopt.backends.structured.starts import centre, kept, pushed
+from pmlopt.backends.structured.starts import centre, counted, kept, pushed
 from pmlopt.backends.threads import one_thread
 from pmlopt.closed_forms import constant
 from pmlopt.errors import MechanismError
@@ -83,6 +83,7 @@ def run(
         worth = (still * program.centred).sum(axis=1)
         if gap(still, worth, ending.point) <= allowed:
             found, message, proved = Found(still, worth), "a constant is within the tolerance", True
+    taken = counted(arrays, near is not None, ending.iterations, task)
     return Outcome(
         state="point",
         finished=proved and added is None,  # with rows of one's own the certificate has the last word
@@ -92,7 +93,7 @@ def run(
         compile_seconds=ready - begin,
         solve_seconds=time.perf_counter() - ready,
         found=found,
-        restart=kept(task, ending.halfway),
+        restart=kept(task, ending.halfway, taken),
     )
 
 

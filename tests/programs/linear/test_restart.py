@@ -60,6 +60,19 @@ def test_a_start_changes_nothing_but_the_way(kind: int) -> None:
     assert warm.certificate.verify()
 
 
+@pytest.mark.parametrize(("taken", "warm"), [((30, 0), True), ((30, 30), True), ((30, 31), False)])
+def test_a_start_that_has_not_paid_is_not_taken_again(taken: tuple[int, int], warm: bool) -> None:
+    before = solve(design(PRIOR, PML(1.0), ExpectedGain(GAINS)), "structured").restart
+    arrays = {**before.arrays, "taken": np.array(taken, float)}
+    result = solve(
+        design(PRIOR, PML(1.1), ExpectedGain(GAINS)), "structured", warm_start=Restart("structured", arrays)
+    )
+    assert result.warm_started is warm
+    counts = list(taken)
+    counts[warm] = result.iterations or 0
+    assert result.restart.arrays["taken"].tolist() == counts
+
+
 def test_a_chain_takes_fewer_iterations_than_its_points_alone() -> None:
     programs = [design(PRIOR, PML(epsilon), ExpectedGain(GAINS)) for epsilon in np.linspace(0.5, 2.0, 16)]
     cold = sum(solve(program, "structured").iterations or 0 for program in programs)
