@@ -1,7 +1,8 @@
 """Secrets that are numbers: the loss of mechanisms on bins and the bound on all mechanisms, over the bins.
 
 Both ends for a uniform law on a circle, where the least mean distance is (circumference) e^-eps / 4, for a
-normal law on an interval and for two independent numbers, drawn side by side.
+normal law on an interval and for two independent numbers. The figure of `benchmarks/figures.py` is drawn from
+the table, kept in benchmarks/data.
 
     python benchmarks/continuous.py [--out FOLDER] [--quick]
 """
@@ -63,32 +64,8 @@ def rows(name: str, found: Sequence[ContinuousCertificate]) -> list[tuple[Any, .
     return [(name, c.grid.size, c.bound, c.value, c.gap / c.value) for c in found]
 
 
-def draw(found: dict[str, list[ContinuousCertificate]], path: Path) -> None:
-    """Both ends over the number of bins, each case beside its best bound."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(found), figsize=(11, 2.8), constrained_layout=True)
-    for axis, (name, certificates) in zip(axes, found.items(), strict=True):
-        bins = [certificate.grid.size for certificate in certificates]
-        axis.plot(bins, [c.value for c in certificates], "o-", color="#0072B2")
-        axis.plot(bins, [c.bound for c in certificates], "s-", color="#D55E00")
-        axis.set_xscale("log", base=2)
-        axis.set_title(name, fontsize=9)
-        axis.set_xlabel("bins")
-        for text, at, above, color in (
-            ("mechanism on bins", certificates[2].value, 12, "#0072B2"),
-            ("no mechanism betters", certificates[2].bound, -16, "#D55E00"),
-        ):
-            axis.annotate(
-                text, (bins[2], at), (2, above), textcoords="offset points", color=color, fontsize=8
-            )
-    axes[0].axhline(math.exp(-EPSILON) / 4, color="black", linewidth=0.8)
-    axes[0].set_ylabel("mean distance")
-    figure.savefig(path)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
-    """All cases, the closed form of the circle among them, and the picture."""
+    """All cases, and the closed form of the circle."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
@@ -98,9 +75,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     table = [row for name, certificates in found.items() for row in rows(name, certificates)]
     closed = math.exp(-EPSILON) / 4
     report(arguments.out, "continuous", head, [*table, ("circle, closed form", "", closed, closed, 0.0)])
-    if arguments.out is not None:
-        for ending in ("png", "svg"):
-            draw(found, arguments.out / f"continuous.{ending}")
 
 
 if __name__ == "__main__":

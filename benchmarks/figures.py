@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from about_secrets import secrets
-from figure_style import BLUE, GREY, RED, house_style, label_ends, panels, write
+from figure_style import BLUE, GREY, RED, house_style, label_ends, note, panels, write
 from figures_of_priors import FIGURES as OF_PRIORS
 from figures_of_priors import columns, rows_of
 from figures_of_records import FIGURES as OF_RECORDS
@@ -107,9 +107,14 @@ def funnel() -> Figure:
             solve(design(secret.prior, PML(float(e), about=secret), MutualInformation())).value for e in grid
         ]
         axes.plot(grid, found, label=name.replace(" that ", "\nthat ").replace("whether ", "whether\n"))
-    axes.set(xlabel="level about the secret [nats]", ylabel="mutual information [nats]", ylim=(0, None))
+    axes.set(
+        xlabel="level about the secret [nats]",
+        ylabel="mutual information [nats]",
+        ylim=(0, 1.9),
+        xlim=(0, 1.5),
+    )
     axes.set_title("Secrets that a level of education tells of")
-    label_ends(axes, gap=0.12)
+    label_ends(axes, gap=0.17, right=0.05)
     return figure
 
 
@@ -196,8 +201,13 @@ def large_alphabets() -> Figure:
         survey = Types([0.7, 0.3], records)
         loss = CoordinateLoss([[0, 1], [1, 0]])
         found = [solve(design(survey, PML(float(e)), loss)).value / records for e in grid]
-        axes.plot(grid, found, label=f"2^{records} letters")
-    axes.set(xlabel="epsilon for the whole table [nats]", ylabel="share of wrong answers", ylim=(0, None))
+        axes.plot(grid, found, label=f"$2^{{{records}}}$ letters")
+    axes.set(
+        xlabel="epsilon for the whole table [nats]",
+        ylabel="share of wrong answers",
+        ylim=(0, None),
+        xlim=(0, 6),
+    )
     axes.set_title("Tables of independent answers, 30% yes")
     label_ends(axes)
     return figure
@@ -282,6 +292,34 @@ def growth() -> Figure:
     return figure
 
 
+def continuous() -> Figure:
+    """Secrets that are numbers: the mechanism on bins and the bound on all mechanisms, over the bins."""
+    rows = rows_of("continuous")
+    titles = {
+        "circle of length 1, uniform": "circle of length 1, uniform",
+        "age, normal(40, 15) on [0, 100]": "age: normal(40, 15) on [0, 100]",
+        "the same, squared": "age, squared distance",
+        "unit square, uniform": "unit square, uniform",
+    }
+    figure, axes = panels(2, 2, height=2.6)
+    for place, (panel, (name, title)) in enumerate(zip(axes, titles.items(), strict=True)):
+        those = [row for row in rows if row["secret"] == name]
+        bins = [int(row["bins"]) for row in those]
+        for column, colour, line in (("mechanism on bins", BLUE, "o-"), ("no mechanism betters", RED, "s--")):
+            panel.semilogx(bins, [float(row[column]) for row in those], line, base=2, color=colour, label="_")
+        panel.set_xticks(bins, [str(count) for count in bins])
+        panel.minorticks_off()
+        panel.set(title=title, xlabel="bins" if place > 1 else None)
+    for panel in axes[::2]:
+        panel.set_ylabel("least mean loss")
+    closed = float(next(row for row in rows if row["secret"].endswith("closed form"))["mechanism on bins"])
+    axes[0].axhline(closed, color=GREY, linestyle=":", linewidth=1.2, label="_")
+    note(axes[0], "closed form", (9, closed + 0.0003), GREY)
+    note(axes[1], "mechanism on bins", (20, 6.35), BLUE)
+    note(axes[1], "bound on every mechanism", (20, 5.2), RED)
+    return figure
+
+
 FIGURES: Mapping[str, Callable[[], Figure]] = {
     "tradeoff": tradeoff,
     "information": information,
@@ -294,6 +332,7 @@ FIGURES: Mapping[str, Callable[[], Figure]] = {
     "leakage-information": leakage_and_information,
     "estimation-people": estimation_people,
     "growth": growth,
+    "continuous": continuous,
     **OF_PRIORS,
     **OF_RECORDS,
 }

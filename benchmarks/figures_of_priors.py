@@ -69,17 +69,15 @@ def empirical_3() -> Figure:
     for name, colour in zip(list(failures)[1:], COLOURS, strict=False):
         curve = np.maximum(failures[name], 1e-30)
         left.semilogy(failures["increase"], curve, color=colour)
-        size = int(name[2:])
-        place = int(np.argmin(np.abs(np.log(curve) - math.log(1e-3 * (1e4 / size) ** 2.2))))
-        note(
-            left,
-            f"{size // 1000},000",
-            (float(failures["increase"][place]), float(curve[place])),
-            colour,
-            ha="center",
-        )
-    left.set(xlabel="leakage increase [nats]", ylabel="failure probability", xlim=(0, 0.3), ylim=(1e-12, 3))
-    left.set_title("(a) for so many samples")
+        size = int(name[2:]) // 1000
+        place = int(np.argmin(np.abs(np.log(curve) - math.log(1e-9))))
+        first = size == 300  # the leftmost curve has its name at the left
+        across = float(failures["increase"][place]) + (-0.004 if first else 0.004)
+        note(left, f"{size}k", (across, float(curve[place])), colour, ha="right" if first else "left")
+    left.set(
+        xlabel="leakage increase [nats]", ylabel="failure probability", xlim=(-0.01, 0.3), ylim=(1e-12, 3)
+    )
+    left.set_title("(a) for so many thousand (k) samples")
     levels = columns("estimation/figure-3b")
     for name, colour in zip(list(levels)[1:], COLOURS, strict=False):
         right.semilogx(levels["samples"], levels[name], color=colour, label=name.removeprefix("epsilon="))

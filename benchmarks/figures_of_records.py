@@ -148,13 +148,14 @@ def distortion_5() -> Figure:
         for b, colour in zip(entropies, (BLUE, RED, GREEN, PURPLE), strict=False):
             line = [row for row in rows if row["b"] == b and row["mechanism"] == "designed"]
             lost = [float(r["distortion"]) for r in line]
-            panel.semilogy(lost, [float(r["leaks at most"]) for r in line], color=colour, label="_")
-            note(panel, f"b = {float(b):.2f}", (0.05, float(line[1]["leaks at most"]) * 0.8), colour)
+            leaks = [float(r["leaks at most"]) for r in line]
+            panel.semilogy(lost, leaks, color=colour, label=f"b = {float(b):.2f}")
             for kind, mark in (("Laplace", "o"), ("exponential", "x")):
                 those = [row for row in rows if row["b"] == b and row["mechanism"] == kind]
                 points = [(float(r["distortion"]), float(r["leaks at most"])) for r in those]
                 panel.semilogy(*zip(*points, strict=True), mark, color=colour, label="_")
-        panel.set(xlabel="expected distortion", xlim=(0, 0.5), title=f"n = {records}")
+        panel.set(xlabel="expected distortion", xlim=(0, 0.46), title=f"n = {records}")
+        label_ends(panel)
     axes[0].set_ylabel("leakage per record [nats]")
     return figure
 
