@@ -1,10 +1,10 @@
 """Build the site and refuse it where something is missing: `python docs/hooks/check.py FOLDER`.
 
 mkdocs in its strict mode finds what is not in the navigation and links between pages that lead nowhere. Here
-the pages that came out are read: links and anchors of generated pages, images without a text, angle brackets
-that became tags, formulas that were not set, citations without a work, files from elsewhere, public names
-without a place in the reference, and pages that are too large. That code runs is for the tests
-(`tests/test_documents.py`).
+the pages that came out are read: links and anchors of generated pages, images without a source or a text,
+tags in attributes, angle brackets that became tags, formulas that were not set, citations without a work,
+files from elsewhere, public names without a place in the reference, and pages that are too large. That code
+runs is for the tests (`tests/test_documents.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,14 @@ from public_names import ROOT, anchors, modules, top_names
 
 LARGEST = 150_000
 """Bytes of a page of the reference."""
+
+DOLLARS = re.compile(r"\$[^$\n]{1,60}\$|```\w*")
+RAW = re.compile(
+    DOLLARS.pattern + r"|\S*(?<![\w.])[A-Za-z]'?_(?:[A-Za-z]|\d+)\b\S*|\S*\be\^\S*|\S* ?[<>]= ?\S*"
+)
+"""Formulas in prose that were not set: dollars, and on written pages `x_i`, `e^eps` and `a <= b` too."""
+
+GENERATED = ("reference/", "library/", "commands/")
 
 LONGEST_BUILD = 300.0
 """Seconds."""
@@ -60,8 +68,12 @@ class Page(HTMLParser):
         if tag not in TAGS or any(re.search(r"[^\w:@.-]", name) for name in found):
             self.faults.append(f"a raw angle bracket: {self.get_starttag_text()}")
         self.ids |= {found[name] for name in ("id", "name") if name in found}
-        if tag == "img" and not found.get("alt", "").strip():
+        if "<" in (self.get_starttag_text() or "")[1:]:
+            self.faults.append(f"a tag in an attribute: {self.get_starttag_text()}")
+        if tag == "img" and not re.search(r"\w", found.get("alt", "")):
             self.faults.append(f"an image without a text: {found.get('src')}")
+        if tag == "img" and not found.get("src", "").strip():
+            self.faults.append(f"an image without a source: {found.get('alt')}")
         loaded = found.get("src") or (found.get("href") if tag == "link" else None)
         if loaded and re.match(r"(https?:)?//", loaded) and found.get("rel") != "canonical":
             self.faults.append(f"a file from elsewhere: {loaded}")
@@ -95,7 +107,10 @@ def faults(site: Path) -> Iterator[str]:
         if name != "404.html":  # its addresses are those of the server
             found += [f"a dead link, {link}" for link in page.links if not leads(path, link, pages)]
         text = "".join(page.prose)
-        found += [f"not set, {formula}" for formula in re.findall(r"\$[^$\n]{1,60}\$|```\w*", text)]
+        found += [
+            f"not set, {formula}"
+            for formula in (DOLLARS if name.startswith(GENERATED) else RAW).findall(text)
+        ]
         cited = set(re.findall(rf"\[({KEY.pattern})", text))
         found += [f"no work for the citation {key}" for key in sorted(cited - set(works))]
         if name.startswith("reference/") and path.stat().st_size > LARGEST:

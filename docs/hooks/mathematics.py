@@ -1,9 +1,11 @@
 """Formulas as MathML, set when the site is built: browsers show it without scripts, fonts or a network.
 
 These are formulas: what stands between dollars, a fenced block `math`, code in a line that is in the plain
-notation and cannot be taken for code (`notation.is_formula`), and a relation in a sentence (`IN_PROSE`). A
-formula with a backslash is LaTeX, any other is in plain notation, so that a docstring reads the same in a
-terminal. mkdocs hands pages and docstrings alike to the extension of Markdown that `on_config` adds.
+notation and cannot be taken for code (`notation.is_formula`), and in a sentence a relation (`IN_PROSE`) or a
+letter with an index or a power (`TERM_IN_PROSE`). A formula with a backslash is LaTeX, any other is in plain
+notation, so that a docstring reads the same in a terminal. In an attribute, as the text of an image, a
+formula stays as it was written. mkdocs hands pages and docstrings alike to the extension of Markdown that
+`on_config` adds.
 """
 
 from __future__ import annotations
@@ -17,13 +19,21 @@ from latex2mathml.converter import convert
 from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
+from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
-from notation import IN_PROSE, NotationError, is_formula, latex
+from markdown.util import HTML_PLACEHOLDER_RE
+from notation import IN_PROSE, TERM_IN_PROSE, NotationError, is_formula, latex
 
 DOLLARS = r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])"
 CODE = r"(?<![\\`])`([^`]+)`(?!`)"
 LONG = 36
 """Characters of a formula that scrolls on a narrow page."""
+
+TAIL = re.compile(r"[.,;:?)]+|-\w+")
+"""What stays on the line of the formula before it."""
+
+TAG = re.compile(r"<[A-Za-z][^<>]*>")
+STORED = re.compile(r"\\?" + HTML_PLACEHOLDER_RE.pattern)  # in a tag of the source it has a backslash
 
 FENCE = re.compile(r"^(?P<indent> *)```math\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 
@@ -38,8 +48,19 @@ def mathml(formula: str, display: bool = False) -> str:
     found = convert(source, display="block" if display else "inline")
     found = re.sub(r"<mi>(&#x027E[89];)</mi>", r'<mo stretchy="false">\1</mo>', found)
     text = escape(" ".join(formula.split()))
-    found = str(found).replace(' xmlns="http://www.w3.org/1998/Math/MathML"', f' alttext="{text}"', 1)
-    return found if display or len(formula) < LONG else f'<span class="long">{found}</span>'
+    return str(found).replace(' xmlns="http://www.w3.org/1998/Math/MathML"', f' alttext="{text}"', 1)
+
+
+def inline(formula: str, tail: str = "") -> str:
+    """A formula in a line of text, in one piece with the punctuation behind it.
+
+    Raises:
+        NotationError: brackets do not match.
+    """
+    found = mathml(formula) + escape(tail)
+    if len(formula) >= LONG:
+        return f'<span class="long">{found}</span>'
+    return f'<span class="piece">{found}</span>' if tail else found
 
 
 def displayed(text: str) -> str:
@@ -62,65 +83,97 @@ class Blocks(Preprocessor):
         return FENCE.sub(put, "\n".join(lines)).split("\n")
 
 
-class Dollars(InlineProcessor):
-    """`$...$` in a line."""
-
-    def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:
-        """Set it."""
-        return self.md.htmlStash.store(mathml(found[1])), found.start(0), found.end(0)
-
-
-class InnerProducts(InlineProcessor):
-    """`<p, v>` outside code, which would be a tag."""
-
-    def handleMatch(self, found: re.Match[str], _: str) -> tuple[Any, int, int]:
-        """Set it."""
-        return self.md.htmlStash.store(mathml(found[0])), found.start(0), found.end(0)
-
-
-class FormulaCode(InlineProcessor):
-    """Code in a line that is a formula; what cannot be set stays code."""
+class Formulas(InlineProcessor):
+    """Formulas in a line; what cannot be set stays as it is."""
 
     def handleMatch(
-        self, found: re.Match[str], _: str
+        self, found: re.Match[str], data: str
     ) -> tuple[Element | str | None, int | None, int | None]:
-        """Set it, or leave it to the pattern for code."""
-        text = " ".join(found[1].split())
-        if not is_formula(text):
-            return None, None, None
+        """Set it."""
+        start, end, formula = self.place(found)
+        behind = TAIL.match(data, end)
+        tail = behind[0] if behind else ""
         try:
-            return self.md.htmlStash.store(mathml(text)), found.start(0), found.end(0)
+            return self.md.htmlStash.store(inline(formula, tail)), start, end + len(tail)
         except NotationError:
             return None, None, None
 
+    def place(self, found: re.Match[str]) -> tuple[int, int, str]:
+        """Where it starts and ends, and what it is: all of it, as `<p, v>`, which would be a tag."""
+        return found.start(0), found.end(0), found[0]
 
-class FormulaInProse(InlineProcessor):
-    """A relation in a sentence; what cannot be set stays as it is."""
+
+class Dollars(Formulas):
+    """`$...$` in a line."""
+
+    def place(self, found: re.Match[str]) -> tuple[int, int, str]:
+        """What is between the dollars."""
+        return found.start(0), found.end(0), found[1]
+
+
+class FormulaCode(Formulas):
+    """Code in a line that is a formula."""
 
     def handleMatch(
-        self, found: re.Match[str], _: str
+        self, found: re.Match[str], data: str
     ) -> tuple[Element | str | None, int | None, int | None]:
-        """Set it."""
+        """Set it, or leave it to the pattern for code."""
+        return super().handleMatch(found, data) if is_formula(self.place(found)[2]) else (None, None, None)
+
+    def place(self, found: re.Match[str]) -> tuple[int, int, str]:
+        """What is between the backticks."""
+        return found.start(0), found.end(0), " ".join(found[1].split())
+
+
+class FormulaInProse(Formulas):
+    """A relation in a sentence."""
+
+    def place(self, found: re.Match[str]) -> tuple[int, int, str]:
+        """The relation, without a shape before it and a word in brackets behind."""
         shape = re.match(r"\([A-Z]+,[A-Z ]*\) ", found[0])  # "(N, M) lambda >= 0" says a shape first
         skipped = len(shape[0]) if shape else 0
         text = re.sub(r" \((?:[a-z]{2,}|a) .*$", "", found[0][skipped:])  # "(or free)" ends it
         start = found.start(0) + skipped
-        try:
-            return self.md.htmlStash.store(mathml(text)), start, start + len(text)
-        except NotationError:
-            return None, None, None
+        return start, start + len(text), text
+
+
+class TermInProse(Formulas):
+    """A letter with an index or a power in a sentence; titles stay text, for menus and the search."""
+
+    ANCESTOR_EXCLUDES = ("h1", "h2", "h3", "h4", "h5", "h6")
+
+
+class Attributes(Postprocessor):
+    """Formulas in attributes of tags, where elements would end them: as they were written."""
+
+    def run(self, text: str) -> str:
+        """Put the texts into tags of the page and into those that stood in the source."""
+        blocks = self.md.htmlStash.rawHtmlBlocks
+
+        def written(stored: re.Match[str]) -> str:
+            formula = str(blocks[int(stored[1])])
+            alone = re.sub(r'<math[^>]* alttext="([^"]*)".*?</math>', r"\1", formula)
+            return re.sub(r"<[^<>]*>", "", alone)
+
+        def plain(tag: re.Match[str]) -> str:
+            return STORED.sub(written, tag[0])
+
+        blocks[:] = [TAG.sub(plain, block) if isinstance(block, str) else block for block in blocks]
+        return TAG.sub(plain, text)
 
 
 class Mathematics(Extension):
-    """The three kinds of formulas, for Python-Markdown."""
+    """The kinds of formulas, for Python-Markdown."""
 
     def extendMarkdown(self, md: Markdown) -> None:
         """Put each before what would take it for something else."""
         md.preprocessors.register(Blocks(md), "math_blocks", 30)  # before fenced code, 25
         md.inlinePatterns.register(FormulaCode(CODE, md), "formula_code", 195)  # before code, 190
-        md.inlinePatterns.register(InnerProducts(r"<[A-Za-z][\w' ]*, [^<>\n]+>", md), "inner_products", 125)
+        md.inlinePatterns.register(Formulas(r"<[A-Za-z][\w' ]*, [^<>\n]+>", md), "inner_products", 125)
         md.inlinePatterns.register(Dollars(DOLLARS, md), "dollars", 185)
         md.inlinePatterns.register(FormulaInProse(IN_PROSE, md), "formula_in_prose", 184)
+        md.inlinePatterns.register(TermInProse(TERM_IN_PROSE, md), "term_in_prose", 183)
+        md.postprocessors.register(Attributes(md), "attributes", 35)  # before raw_html, 30
 
 
 def on_config(config: Any) -> Any:

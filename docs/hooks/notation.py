@@ -75,6 +75,14 @@ IN_PROSE = rf"(?<![\w`.$^,\x02\x03-])-?{_SIDE}(?: (?:<=|>=|=|<|>|!=) -?{_SIDE})+
 """A relation between formulas in a sentence: `l(y) = log(max_x P[x,y] / q[y])` without its code style."""
 
 
+_SCRIPT = r"_(?:[A-Za-z]|\d+|max|min|\{[^{}\n]*\})(?![A-Za-z0-9_])"
+_EXPONENT = rf"-?(?:{_NAME}|lower|upper|level|\d+(?:\.\d+)?)(?![A-Za-z0-9_])|\([^()\n]*\)|\{{[^{{}}\n]*\}}"
+_TERM = rf"(?:{_NAME}'?{_SCRIPT}'?(?:\^(?:{_EXPONENT}))?|(?:{_NAME}|\d+)\^(?:{_EXPONENT}))"
+_CALL = r"(?:[A-Za-z]|log|exp|min|max)\((?=[^()\n]*[_^])[^()\n|]*\)"
+TERM_IN_PROSE = rf"(?<![\w`.$^\\/@\x02\x03])-?(?:{_CALL}|{_TERM})(?![\w`/@\x02])"
+"""A letter with an index or a power in a sentence, alone or in a function of it: `I(X_i; Y)`, `e^-eps`."""
+
+
 class NotationError(ValueError):
     """A formula whose brackets do not match."""
 

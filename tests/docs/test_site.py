@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 from documents import ROOT
+from markdown import Markdown
 
 import pmlopt
 
@@ -27,6 +28,8 @@ def hook(name: str) -> ModuleType:
 notation = hook("notation")
 public_names = hook("public_names")
 check = hook("check")
+mathematics = hook("mathematics")
+ranking = hook("ranking")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +109,54 @@ def test_relations_are_found_in_sentences(text: str, found: list[str]) -> None:
     assert re.findall(notation.IN_PROSE, without_code) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the boxes B_1 and p(A_y), R^N", ["B_1", "p(A_y)", "R^N"]),
+        ("I(X_i; Y) between 0 and e^-eps.", ["I(X_i; Y)", "e^-eps"]),
+        ("2^24 letters in a_file, snake_case and 3 x_values", ["2^24"]),
+        ("a name __init__ and n_jobs", []),
+    ],
+)
+def test_indices_and_powers_are_found_in_sentences(text: str, found: list[str]) -> None:
+    assert re.findall(notation.TERM_IN_PROSE, text) == found
+
+
+def page(text: str) -> str:
+    """A page as the site has it."""
+    return str(Markdown(extensions=["attr_list", mathematics.Mathematics()]).convert(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute"),
+    [
+        ("![above it for h = 2 on the right](a.svg)", 'alt="above it for h = 2 on the right"'),
+        ("[![the bound `q_N <= 1`](a.svg)](b.md)", 'alt="the bound q_N &lt;= 1"'),
+        ("[it](b.md 'where h = 2')", 'title="where h = 2"'),
+        ('![a](a.svg){ title="at e^-eps" }', 'title="at e^-eps"'),
+        ('see <a title="h = 2" href="b">it</a>', 'title="h = 2"'),
+    ],
+)
+def test_formulas_in_attributes_stay_as_they_are_written(text: str, attribute: str) -> None:
+    assert attribute in page(text)
+    assert "<math" not in page(text)
+
+
+def test_punctuation_stays_on_the_line_of_its_formula() -> None:
+    assert re.search(r'<span class="piece"><math.*</math>,</span> and', page("so `x <= 1`, and"))
+    assert re.search(r'<span class="long"><math.*</math>\.</span>', page(f"so `{'x + ' * 12}x <= 1`."))
+    assert "piece" not in page("so `x <= 1` and")
+
+
+def test_titles_stay_text() -> None:
+    assert "2^24" in page("# Alphabets of 2^24 letters")
+
+
+def test_guides_come_before_names_in_the_search() -> None:
+    guide = ranking.weight("tutorials/audit.md")
+    assert guide > ranking.weight("noise.md") > 1000 * ranking.weight("reference/prior.md") > 0
+
+
 def test_every_public_name_has_a_place_in_the_reference() -> None:
     places = public_names.anchors()
     names = [name for name in dir(pmlopt) if not isinstance(getattr(pmlopt, name), ModuleType)]
@@ -130,6 +181,16 @@ def test_every_public_package_has_pages() -> None:
         ("<p>the mean <p, rho> of it</p>", "a raw angle bracket"),
         ("<p>the mean <rho, p> of it</p>", "a raw angle bracket"),
         ("<p>at $x + 1$ it ends</p>", "not set"),
+        ("<p>of the boxes B_1 and others</p>", "not set"),
+        ("<p>between 0 and e^eps here</p>", "not set"),
+        ("<p>where p3 <= 1/2</p>", "not set"),
+        (
+            '<p><img src="a.png" alt="at <math alttext="h = 2"><mi>h</mi></math>"></p>',
+            "a tag in an attribute",
+        ),
+        ('<p><img src="a.png" alt="at <b>2</b>"></p>', "a tag in an attribute"),
+        ('<p><img alt="a curve"></p>', "an image without a source"),
+        ('<p><img src="a.png" alt="?"></p>', "an image without a text"),
         ("<p>[nobody2020nothing, Theorem 1]</p>", "no work"),
     ],
 )
@@ -141,6 +202,6 @@ def test_a_page_with_a_fault_is_refused(html: str, fault: str, tmp_path: Path) -
 
 def test_a_page_without_a_fault_passes(tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
-    page = '<p id="x"><a href="#x">x</a> <a href="index.html#x">y</a> <img src="a.png" alt="a"><code>$x$'
-    (tmp_path / "index.html").write_text(page)
+    text = '<p id="x"><a href="#x">x</a> <a href="index.html#x">y</a> <img src="a.png" alt="a"><code>$x$'
+    (tmp_path / "index.html").write_text(text)
     assert not [line for line in check.faults(tmp_path) if line.startswith("index.html")]
