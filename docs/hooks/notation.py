@@ -75,11 +75,13 @@ IN_PROSE = rf"(?<![\w`.$^,\x02\x03-])-?{_SIDE}(?: (?:<=|>=|=|<|>|!=) -?{_SIDE})+
 """A relation between formulas in a sentence: `l(y) = log(max_x P[x,y] / q[y])` without its code style."""
 
 
-_SCRIPT = r"_(?:[A-Za-z]|\d+|max|min|\{[^{}\n]*\})(?![A-Za-z0-9_])"
+_SCRIPT = rf"_(?:{_NAME}|\d+|max|min|\{{[^{{}}\n]*\}})(?![A-Za-z0-9_])"
 _EXPONENT = rf"-?(?:{_NAME}|lower|upper|level|\d+(?:\.\d+)?)(?![A-Za-z0-9_])|\([^()\n]*\)|\{{[^{{}}\n]*\}}"
 _TERM = rf"(?:{_NAME}'?{_SCRIPT}'?(?:\^(?:{_EXPONENT}))?|(?:{_NAME}|\d+)\^(?:{_EXPONENT}))"
 _CALL = r"(?:[A-Za-z]|log|exp|min|max)\((?=[^()\n]*[_^])[^()\n|]*\)"
-TERM_IN_PROSE = rf"(?<![\w`.$^\\/@\x02\x03])-?(?:{_CALL}|{_TERM})(?![\w`/@\x02])"
+_PLAIN = rf"{_NAME}(?:{_SCRIPT}|(?![A-Za-z0-9_]))"
+_TUPLE = rf"\((?=[^()\n]*_){_PLAIN}(?:, {_PLAIN})+\)"
+TERM_IN_PROSE = rf"(?<![\w`.$^\\/@\x02\x03])-?(?:{_CALL}|{_TUPLE}|{_TERM})(?![\w`/@\x02])"
 """A letter with an index or a power in a sentence, alone or in a function of it: `I(X_i; Y)`, `e^-eps`."""
 
 

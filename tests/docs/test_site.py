@@ -114,6 +114,7 @@ def test_relations_are_found_in_sentences(text: str, found: list[str]) -> None:
     [
         ("the boxes B_1 and p(A_y), R^N", ["B_1", "p(A_y)", "R^N"]),
         ("I(X_i; Y) between 0 and e^-eps.", ["I(X_i; Y)", "e^-eps"]),
+        ("the law of (X_i, T) and h_delta, by (one, two_three)", ["(X_i, T)", "h_delta"]),
         ("2^24 letters in a_file, snake_case and 3 x_values", ["2^24"]),
         ("a name __init__ and n_jobs", []),
     ],
