@@ -219,7 +219,7 @@ def test_levels_that_are_none_are_refused(epsilon: float) -> None:
 KAPPAS = st.floats(1e-6, 0.5)
 
 
-@given(st.integers(1, 10**6), SIZES, st.floats(1e-3, 2.0), KAPPAS)
+@given(st.integers(1, 10**6), SIZES, st.floats(1e-3, 1.999), KAPPAS)
 @MODEST
 def test_radius_samples_and_delta_follow_from_each_other(
     samples: int, size: int, radius: float, kappa: float
