@@ -170,15 +170,17 @@ def test_design_for_every_prior_within_a_radius(counts: Path, tmp_path: Path) ->
 
 def test_a_design_cut_short_by_its_time_limit_says_so(tmp_path: Path) -> None:
     prior = tmp_path / "prior.csv"
-    prior.write_text("letter,count\n" + "".join(f"{x},{x + 1}\n" for x in range(26)))  # no closed form
-    asked = ("design", "--counts", prior, "--epsilon", "1", "--utility", "hellinger", "--time-limit", "1e-9")
+    roots = [math.sqrt(x + 2) for x in range(26)]  # no counts, and no closed form
+    lines = [f"{x},{root / math.fsum(roots)!r}\n" for x, root in enumerate(roots)]
+    prior.write_text("letter,probability\n" + "".join(lines))
+    asked = ("design", "--prior", prior, "--epsilon", "1", "--utility", "hellinger", "--time-limit", "1e-9")
     data = run_json(*asked, "--solver", "column-generation", code=3)
     assert data["status"] == "stopped"
     assert data["value"] <= data["bound"]
     assert data["certificate"]["verified_exactly"] is True
     run(
         "design",
-        "--counts",
+        "--prior",
         prior,
         "--epsilon",
         "1",
