@@ -24,6 +24,15 @@ METHODS = {
     "highs-ipm": {"solver": "ipx", "run_crossover": "off"},
 }
 
+RESTARTED: Mapping[str, float | str] = {
+    "solver": "simplex",
+    "presolve": "off",
+    "simplex_iteration_limit": 100_000,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+"""Options for linear programs that differ in their costs alone: each starts from the basis of the last."""
+
 
 def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outcome:
     """Solve an LP; `warm` starts the simplex from the values that the variables hold."""

@@ -14,14 +14,6 @@ from pmlopt.uncertainty.prior_set import PriorSet
 NO_MASS = 1e-13
 """Multipliers of at most this are none."""
 
-_OPTIONS: dict[str, float | str] = {
-    "solver": "simplex",
-    "presolve": "off",  # each column starts from the basis of the one before
-    "simplex_iteration_limit": 100_000,
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-}
-
 
 def largest_gain(over: JointLaws, keep: float, p: FloatArray, gains: FloatArray) -> float:
     """An upper bound on `<p g, v>` over the columns with `<p, v> = 1` within the bound, and over g; sharp.
@@ -55,7 +47,7 @@ def _dual(
     program = _Program(over, keep, p)
     n = len(p)
     scale = float(np.abs(gains).max()) or 1.0
-    solver = highs.loaded(program.model(), _OPTIONS)
+    solver = highs.loaded(program.model(), highs.RESTARTED)
     for column in gains.T / scale:
         for x in range(n):
             solver.changeRowBounds(x, float(column[x]), np.inf)

@@ -17,7 +17,7 @@ from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.privacy.ratio_blocks import block_of
 from pmlopt.privacy.ratios import Ratios, ratios_of
-from pmlopt.privacy.requirement import Declared, Requirement, Witness, below, shaped
+from pmlopt.privacy.requirement import Declared, Requirement, Witness, below, pairs_witness, proved_by_pairs
 from pmlopt.symmetry.pair_orbits import Cells
 
 if TYPE_CHECKING:
@@ -81,12 +81,10 @@ class RatioRequirement(Requirement):
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """Weights of the pairs: (K, M)."""
-        return {"weights": self.ratios(prior.pmf).weights(prior.pmf, gains)}
+        return pairs_witness(self.ratios(prior.pmf), prior, gains)
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        ratios = self.ratios(prior.pmf)
-        weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
-        return ratios.bounded(prior.pmf, gains, weights)
+        return proved_by_pairs(self.ratios(prior.pmf), prior, gains, witness)
 
     def columns(self, prior: Prior) -> Ratios:
         self.check(prior)

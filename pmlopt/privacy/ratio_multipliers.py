@@ -8,14 +8,6 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 
-_OPTIONS: dict[str, float | str] = {
-    "solver": "simplex",
-    "presolve": "off",  # each column starts from the basis of the one before
-    "simplex_iteration_limit": 100_000,
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-}
-
 
 def multipliers(lifts: Any, gains: FloatArray) -> FloatArray:
     """(K, M) multipliers for each column of gains: `max <g, u>`, `lifts u <= 0`, `<1, u> = 1`, `u >= 0`.
@@ -34,7 +26,7 @@ def multipliers(lifts: Any, gains: FloatArray) -> FloatArray:
         (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
         (system.indptr, system.indices, system.data),
     )
-    solver = highs.loaded(model, _OPTIONS)
+    solver = highs.loaded(model, highs.RESTARTED)
     every = np.arange(n, dtype=np.int32)
     weights = np.zeros((k, gains.shape[1]))
     for y, column in enumerate(gains.T):

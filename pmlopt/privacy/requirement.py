@@ -40,6 +40,17 @@ def shaped(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
     return np.asarray(found, dtype=np.float64)
 
 
+def pairs_witness(ratios: Ratios, prior: Prior, gains: FloatArray) -> Witness:
+    """The (K, M) weights of the pairs that prove the support function of a list of ratio bounds."""
+    return {"weights": ratios.weights(prior.pmf, gains)}
+
+
+def proved_by_pairs(ratios: Ratios, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    """What such weights prove; see `Requirement.proved`."""
+    weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
+    return ratios.bounded(prior.pmf, gains, weights)
+
+
 @dataclass(frozen=True)
 class Declared:
     """A requirement as cvxpy constraints: the constraints by name, and the variables they brought."""
@@ -317,15 +328,14 @@ class Conjunction(Requirement):
         """Weights of the pairs; where not all parts are pairs, the part that proves most and its witness."""
         ratios = self.ratios(prior.pmf)
         if ratios is not None:
-            return {"weights": ratios.weights(prior.pmf, gains)}
+            return pairs_witness(ratios, prior, gains)
         place = int(np.argmin([part.relaxation(prior, gains) for part in self.parts]))
         return {"part": np.array(float(place)), **self.parts[place].witness(prior, gains)}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         ratios = self.ratios(prior.pmf)
         if ratios is not None:
-            weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
-            return ratios.bounded(prior.pmf, gains, weights)
+            return proved_by_pairs(ratios, prior, gains, witness)
         place = float(shaped(witness, "part", ()))
         if place not in range(len(self.parts)):
             raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")

@@ -23,14 +23,6 @@ SWEEPS = 60
 STARTS = 30
 """Directions, for each letter, from which columns of a cone are sought by linear programs."""
 
-_OPTIONS: dict[str, float | str] = {
-    "solver": "simplex",
-    "presolve": "off",  # each column starts from the basis of the one before
-    "simplex_iteration_limit": 100_000,
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-}
-
 
 class ColumnSearch(ABC):
     """Some extreme columns of a requirement, and better ones near them."""
@@ -199,7 +191,7 @@ class ProgramSearch(ColumnSearch):
             (np.append(np.zeros(rows), 1.0), np.append(np.full(rows, np.inf), 1.0)),
             (system.indptr, system.indices, system.data),
         )
-        return highs.loaded(model, _OPTIONS)
+        return highs.loaded(model, highs.RESTARTED)
 
     @cached_property
     def entries(self) -> FloatArray:
