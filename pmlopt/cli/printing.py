@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
-    from pmlopt.programs.design_certificate import DesignCertificate
+    from pmlopt.programs.design_certificate import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
-    from pmlopt.programs.symmetric.certificate import SymmetricCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.result import Result
     from pmlopt.secret import Secret
@@ -122,11 +121,10 @@ def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str,
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
-    from pmlopt.programs.design_certificate import DesignCertificate
+    from pmlopt.programs.design_certificate import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
     from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
-    from pmlopt.programs.symmetric.certificate import SymmetricCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
@@ -136,8 +134,9 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         ("value", number(result.value)),
         ("bound", f"{number(result.bound)} (gap {result.gap:.1e})"),
     ]
-    if isinstance(certificate, DesignCertificate | SymmetricCertificate):
-        rows += [*_worth_rows(certificate), *_design_rows(certificate), *_estimable_rows(result)]
+    if isinstance(certificate, RequirementCertificate):
+        worth = _worth_rows(certificate) if isinstance(certificate, DesignCertificate) else []
+        rows += [*worth, *_design_rows(certificate), *_estimable_rows(result)]
     elif isinstance(certificate, RecordCertificate):
         rows += _record_rows(certificate)
     elif isinstance(certificate, TradeoffCertificate):
@@ -180,13 +179,10 @@ LARGEST_COMPARED = 10_000
 """Entries of a mechanism up to which randomized response at the same level is computed beside it."""
 
 
-def _worth_rows(certificate: DesignCertificate | SymmetricCertificate) -> list[tuple[str, str]]:
+def _worth_rows(certificate: DesignCertificate) -> list[tuple[str, str]]:
     """What the value is, and what others reach."""
-    from pmlopt.programs.design_certificate import DesignCertificate
     from pmlopt.reports.baselines import baselines
 
-    if not isinstance(certificate, DesignCertificate):
-        return []
     found = baselines(certificate) if certificate.mechanism.matrix.size <= LARGEST_COMPARED else None
     if found is None:
         return []
@@ -194,7 +190,7 @@ def _worth_rows(certificate: DesignCertificate | SymmetricCertificate) -> list[t
     return [("it is the", f"{found.what}: {others}")]
 
 
-def _design_rows(certificate: DesignCertificate | SymmetricCertificate) -> list[tuple[str, str]]:
+def _design_rows(certificate: RequirementCertificate) -> list[tuple[str, str]]:
     rows = []
     for name, level in certificate.levels.items():
         limit = certificate.privacy.limits[name]

@@ -17,25 +17,16 @@ from pmlopt.result import Certificate, finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DesignCertificate(Certificate):
-    """What is claimed of a mechanism that was designed for a prior and a requirement.
+class RequirementCertificate(Certificate):
+    """What is claimed of a mechanism that was designed under a requirement, listed or by orbits.
 
     Attributes:
-        prior, privacy: what the claim is about, with the mechanism.
+        privacy: the requirement.
         levels: the levels of the mechanism, recomputed, by name, in nats.
-        multipliers: (N,) the rho from which `bound` follows, or None.
-        residuals: how far each constraint is violated by the matrix, by name; 0 for those that pmlopt
-            declares, up to rounding and a margin of 2^-39. For an added constraint in small units, over
-            its largest coefficient.
-        repair: what was done to the solver's matrix.
     """
 
-    prior: Prior
     privacy: Requirement
     levels: Mapping[str, float]
-    multipliers: FloatArray | None
-    residuals: Mapping[str, float]
-    repair: Repair
 
     @property
     def level(self) -> float:
@@ -51,6 +42,30 @@ class DesignCertificate(Certificate):
         return levels_in_words(self.levels, self.privacy.limits)
 
     @property
+    def arithmetic(self) -> str:
+        """Integers, of the level; the bound is a float to which what rounding may hide is added."""
+        return "rational arithmetic"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DesignCertificate(RequirementCertificate):
+    """What is claimed of a mechanism that was designed for a prior and a requirement.
+
+    Attributes:
+        prior: what the claim is about, with the mechanism and the requirement.
+        multipliers: (N,) the rho from which `bound` follows, or None.
+        residuals: how far each constraint is violated by the matrix, by name; 0 for those that pmlopt
+            declares, up to rounding and a margin of 2^-39. For an added constraint in small units, over
+            its largest coefficient.
+        repair: what was done to the solver's matrix.
+    """
+
+    prior: Prior
+    multipliers: FloatArray | None
+    residuals: Mapping[str, float]
+    repair: Repair
+
+    @property
     @abstractmethod
     def flat(self) -> bool:
         """Whether the utility is the same for every mechanism."""
@@ -62,11 +77,6 @@ class DesignCertificate(Certificate):
     @abstractmethod
     def bound_record(self) -> dict[str, Any]:
         """What the bound needs besides the multipliers, as plain data."""
-
-    @property
-    def arithmetic(self) -> str:
-        """Integers, of the level; the bound is a float to which what rounding may hide is added."""
-        return "rational arithmetic"
 
     def verify(self) -> bool:
         """Whether the exported numbers are a mechanism that meets the requirement, as rationals.

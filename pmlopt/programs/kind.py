@@ -133,9 +133,8 @@ class Kind(ABC, Generic[P, S, C_co]):
         """Whether what a method finished with is an answer though its gap is above the tolerance."""
         return self.gap_is_an_answer and found.finished
 
-    @abstractmethod
     def certify(self, program: P, matrix: FloatArray, multipliers: FloatArray | None) -> Found[C_co]:
-        """The certificate of a matrix from anywhere.
+        """The certificate of a matrix from anywhere; none unless a kind says how.
 
         Raises:
             MechanismError, ProgramError: it is nothing that the program asks for, not even roughly.

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pmlopt.arrays import FloatArray
-from pmlopt.privacy import Requirement
 from pmlopt.privacy.from_record import requirement_record
-from pmlopt.programs.design_certificate import levels_in_words
+from pmlopt.programs.design_certificate import RequirementCertificate
 from pmlopt.programs.symmetric.columns import ReducedColumns
 from pmlopt.programs.symmetric.repair import OrbitRepair
-from pmlopt.result import Certificate, finite
+from pmlopt.result import finite
 from pmlopt.symmetry.orbit_mechanism import OrbitMechanism
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SymmetricCertificate(Certificate):
+class SymmetricCertificate(RequirementCertificate):
     """What is claimed of a mechanism by orbits that was designed for a symmetric prior and a requirement.
 
     The bound is `constant + raw_bound(gains, multipliers)` and what rounding may hide, negated for a loss. It
@@ -25,9 +23,7 @@ class SymmetricCertificate(Certificate):
 
     Attributes:
         mechanism: in whole numbers.
-        privacy: the requirement.
         columns: what it asks of one output of each orbit.
-        levels: the levels of the mechanism, recomputed, by name, in nats.
         multipliers: (L,) the rho from which `bound` follows, one for each orbit of letters.
         values: (C,) the gain or loss on orbits of pairs, in the person's units.
         gains: (C,) the centred gains on orbits of pairs.
@@ -39,33 +35,13 @@ class SymmetricCertificate(Certificate):
     kind: ClassVar[str] = "symmetric"
 
     mechanism: OrbitMechanism
-    privacy: Requirement
     columns: ReducedColumns
-    levels: Mapping[str, float]
     multipliers: FloatArray | None
     values: FloatArray
     gains: FloatArray
     constant: float
     maximised: bool
     repair: OrbitRepair
-
-    @property
-    def level(self) -> float:
-        """The largest of `levels`, in nats: a float, a few units of rounding above or below the exact level.
-
-        What is proved in integers is that no level is above its limit.
-        """
-        return max(self.levels.values())
-
-    @property
-    def statement(self) -> str:
-        """Each level with its limit."""
-        return levels_in_words(self.levels, self.privacy.limits)
-
-    @property
-    def arithmetic(self) -> str:
-        """Whole numbers, of the level; the bound is a float to which what rounding may hide is added."""
-        return "rational arithmetic"
 
     def verify(self) -> bool:
         """Whether the masses of the orbits are a mechanism that meets the requirement, in whole numbers.

@@ -10,7 +10,6 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.arrays import FloatArray
 from pmlopt.backends import highs, through_cvxpy
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import MechanismError, SolverUnavailableError
@@ -100,9 +99,3 @@ class SymmetricKind(Kind[SymmetricDesign, None, SymmetricCertificate]):
         own = {*highs.METHODS, "clarabel"}
         names = sorted({entry.lower() for entry in cp.installed_solvers()} - own)
         return [OrbitMethod(name, "asked for by name, through cvxpy") for name in names]
-
-    def certify(
-        self, program: SymmetricDesign, matrix: FloatArray, multipliers: FloatArray | None
-    ) -> Found[SymmetricCertificate]:
-        """Of a matrix on listed letters: its average over the group, which has the same expectation."""
-        return super().certify(program, matrix, multipliers)

@@ -166,9 +166,3 @@ class SymmetricLevelKind(Kind[SymmetricLeastLeakage, None, SymmetricLevelCertifi
     def automatic(self, program: SymmetricLeastLeakage, start: None) -> Sequence[OrbitLevelSearch]:
         """The one method that there is."""
         return [OrbitLevelSearch()]
-
-    def certify(
-        self, program: SymmetricLeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
-    ) -> Found[SymmetricLevelCertificate]:
-        """Nothing: a matrix of so many letters is none."""
-        return super().certify(program, matrix, multipliers)
