@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pmlopt.arrays import Label, few
+from pmlopt.arrays import Label, Positions, few
 from pmlopt.errors import FileFormatError
 
 _PLAIN = (str, int, float)
@@ -58,6 +58,18 @@ def labels_from_json(labels: Iterable[Any]) -> tuple[Label, ...]:
         ('a', 1, ('a', (1, 2)))
     """
     return tuple(_label_from_json(label) for label in labels)
+
+
+def named_or_positions(labels: Iterable[Any]) -> tuple[Label, ...]:
+    """The same, of which 0, 1, ... are taken for letters that nobody named: `Positions`.
+
+    Examples:
+        >>> type(named_or_positions([0, 1])), named_or_positions(["a", 1])
+        (<class 'pmlopt.arrays.Positions'>, ('a', 1))
+    """
+    found = labels_from_json(labels)
+    positions = Positions(len(found))
+    return positions if found == positions else found
 
 
 def _label_from_json(label: Any) -> Label:

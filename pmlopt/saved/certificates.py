@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, FloatArray, Label, Positions, float_array
+from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.errors import FileFormatError
 from pmlopt.exact.repair import Repair
 from pmlopt.files import entry
 from pmlopt.grids import Grid
-from pmlopt.labels import labels_from_json
+from pmlopt.labels import labels_from_json, named_or_positions
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML
@@ -40,13 +40,11 @@ from pmlopt.queries import Orbits, record_channel
 from pmlopt.queries.records import query_from_record
 from pmlopt.result import Certificate
 from pmlopt.saved.orbit_certificates import read_symmetric, read_symmetric_level
+from pmlopt.saved.reading import WHAT, Record, claimed, flags, gain_or_loss, numbers, optional, prior_of
 from pmlopt.uncertainty.from_record import set_from_record
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.utility import ExpectedGain, ExpectedLoss
 from pmlopt.utility.linear import row_offsets
-
-Record = Mapping[str, Any]
-WHAT = "the certificate"
 
 
 def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate:
@@ -60,63 +58,6 @@ def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate
     if kind not in READERS:
         raise FileFormatError(f"the certificate is of the kind {kind!r}; known are {', '.join(READERS)}")
     return READERS[kind](record, mechanism)
-
-
-def numbers(values: Any, ndim: int, what: str) -> FloatArray:
-    """Finite numbers of a file as an array."""
-    return float_array(values, ndim, what, FileFormatError)
-
-
-def optional(values: Any, ndim: int, what: str) -> FloatArray | None:
-    """The same where there are any."""
-    return None if values is None else numbers(values, ndim, what)
-
-
-def claimed(record: Record, maximised: bool = True) -> dict[str, Any]:
-    """Value, bound and gap; what is null is infinite."""
-    value, bound, gap = (entry(record, key, WHAT) for key in ("value", "bound", "gap"))
-    nothing = math.inf if maximised else -math.inf
-    found = {
-        "value": float(value),
-        "bound": nothing if bound is None else float(bound),
-        "gap": math.inf if gap is None else float(gap),
-    }
-    if not all(type(each) in (int, float) for each in (value, bound, gap) if each is not None):
-        raise FileFormatError(f"value, bound and gap must be numbers, not {value!r}, {bound!r}, {gap!r}")
-    return found
-
-
-def prior_of(record: Record, mechanism: Mechanism) -> Prior:
-    """The prior, on the letters of the mechanism."""
-    data = entry(record, "prior", WHAT)
-    labels = mechanism.inputs
-    if labels != labels_from_json(entry(data, "labels", "the prior")):
-        raise FileFormatError("the prior has other letters than the mechanism, or in another order")
-    return prior_from_record(data, labels)
-
-
-def prior_from_record(record: Record, labels: tuple[Label, ...]) -> Prior:
-    """The prior of its `record`, on labels.
-
-    Raises:
-        FileFormatError: a part is missing, or counts and probabilities are not the same law.
-        PriorError: they are no prior.
-
-    Examples:
-        >>> prior_from_record(Prior.from_counts({"low": 3, "high": 1}).record, ("low", "high")).counts
-        (3, 1)
-    """
-    probabilities, counts, samples = (entry(record, key, "the prior") for key in _PRIOR)
-    if counts is None:
-        return Prior(probabilities, labels, samples)
-    found = (Prior.from_weights if samples is None else Prior.from_counts)(counts, labels)
-    same = np.array_equal(found.probabilities, np.asarray(probabilities, dtype=float))
-    if not same or samples != found.samples:
-        raise FileFormatError("the prior has counts that are not its probabilities and its sample")
-    return found
-
-
-_PRIOR = ("probabilities", "counts", "samples")
 
 
 def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
@@ -143,13 +84,11 @@ def _repair(record: Record, mechanism: Mechanism) -> Repair:
 
 def _table(record: Record, mechanism: Mechanism) -> tuple[FloatArray, bool]:
     """The gain or loss of each pair, and whether it is a gain."""
-    utility = entry(record, "utility", WHAT)
-    if utility.get("kind") not in ("gain", "loss"):
-        raise FileFormatError(f"the utility is of the kind {utility.get('kind')!r}, not gain or loss")
+    utility, maximised = gain_or_loss(record)
     table = numbers(entry(utility, "table", "the utility"), 2, "the table of the utility")
     if table.shape != mechanism.matrix.shape:
         raise FileFormatError(f"the table of the utility has the shape {table.shape}, the matrix another")
-    return table, utility["kind"] == "gain"
+    return table, maximised
 
 
 def _linear(record: Record, mechanism: Mechanism) -> LinearCertificate:
@@ -220,14 +159,6 @@ def _level(record: Record, mechanism: Mechanism) -> LevelCertificate:
     )
 
 
-def flags(values: Any, shape: tuple[int, ...]) -> BoolArray:
-    """Truth values of a file."""
-    found = np.array(values)
-    if found.dtype != bool or found.shape != shape:
-        raise FileFormatError(f"the allowed pairs must be truth values in the shape {shape}")
-    return found
-
-
 def _floor(data: Record | None, prior: Prior, allowed: BoolArray) -> Floor | None:
     if data is None:
         return None
@@ -263,31 +194,32 @@ def _over(record: Record) -> PriorSet | None:
 
 def _attack(record: Record, mechanism: Mechanism) -> Mechanism:
     data = entry(record, "attack", WHAT)
-    outputs = data["outputs"]
-    names = Positions(len(outputs)) if outputs == list(range(len(outputs))) else labels_from_json(outputs)
-    return Mechanism(data["matrix"], mechanism.outputs, names)
+    return Mechanism(data["matrix"], mechanism.outputs, named_or_positions(data["outputs"]))
+
+
+def _processed(record: Record, mechanism: Mechanism) -> dict[str, Any]:
+    """What the certificates of leakage after post-processing share."""
+    return {
+        **claimed(record),
+        "mechanism": mechanism,
+        "prior": prior_of(record, mechanism),
+        "over": _over(record),
+        "attack": _attack(record, mechanism),
+    }
 
 
 def _envelope(record: Record, mechanism: Mechanism) -> EnvelopeCertificate:
     return EnvelopeCertificate(
-        **claimed(record),
-        mechanism=mechanism,
-        prior=prior_of(record, mechanism),
-        over=_over(record),
+        **_processed(record, mechanism),
         delta=float(record["delta"]),
-        attack=_attack(record, mechanism),
         multipliers=optional(record["bound_from"]["multipliers"], 1, "the multipliers"),
     )
 
 
 def _closed_failure(record: Record, mechanism: Mechanism) -> ClosedFailureCertificate:
     return ClosedFailureCertificate(
-        **claimed(record),
-        mechanism=mechanism,
-        prior=prior_of(record, mechanism),
-        over=_over(record),
+        **_processed(record, mechanism),
         epsilon=float(record["epsilon"]),
-        attack=_attack(record, mechanism),
         multipliers=numbers(record["bound_from"]["multipliers"], 1, "the multipliers"),
     )
 

@@ -38,7 +38,7 @@ from pmlopt.utility.linear import expectation
 
 def parts_of(certificate: Certificate) -> tuple[Part, ...]:
     """All parts of what a certificate claims, each decided again from its numbers."""
-    return tuple(part for part in CHECKS[type(certificate)](certificate) if part is not None)
+    return tuple(CHECKS[type(certificate)](certificate))
 
 
 def _design(certificate: DesignCertificate) -> list[Part]:
@@ -49,7 +49,7 @@ def _design(certificate: DesignCertificate) -> list[Part]:
     ]
 
 
-def linear(certificate: LinearCertificate) -> Sequence[Part | None]:
+def linear(certificate: LinearCertificate) -> Sequence[Part]:
     """Level, value and bound of an expected gain or loss."""
     prior, matrix = certificate.prior, certificate.mechanism.matrix
     sign = 1.0 if certificate.maximised else -1.0
@@ -68,7 +68,7 @@ def linear(certificate: LinearCertificate) -> Sequence[Part | None]:
     return [*found, bound, gap_part(certificate, rounding)]
 
 
-def continuous(certificate: BinsCertificate) -> Sequence[Part | None]:
+def continuous(certificate: BinsCertificate) -> Sequence[Part]:
     """What is said of the bins; what rests on the law of the secret, which no file holds, is not checked."""
     mechanism, bins = certificate.mechanism, certificate.bins
     same = certificate.value == bins.value
@@ -79,7 +79,7 @@ def continuous(certificate: BinsCertificate) -> Sequence[Part | None]:
     within = certificate.bound <= certificate.value + slack and certificate.gap >= 0
     close = abs(certificate.gap - max(0.0, certificate.value - certificate.bound)) <= slack
     return [
-        *(part for part in linear(bins) if part is not None),
+        *linear(bins),
         Part("value of the secret", same, FLOATS, text),
         Part("bins", boxes, FLOATS, f"{fit} bin of the grid" if boxes else "the grid has other bins"),
         Part("gap of the secret", within and close, FLOATS, f"{certificate.gap:.3g}"),
@@ -111,7 +111,7 @@ def _added(certificate: LinearCertificate) -> list[Part]:
     return found
 
 
-def subconvex(certificate: ColumnCertificate) -> Sequence[Part | None]:
+def subconvex(certificate: ColumnCertificate) -> Sequence[Part]:
     """Level, value and bound of a sub-convex utility, the extreme columns priced again."""
     prior, mechanism, parts = certificate.prior, certificate.mechanism, _design(certificate)
     if certificate.utility not in INFORMATIONS:
@@ -133,7 +133,7 @@ def subconvex(certificate: ColumnCertificate) -> Sequence[Part | None]:
     return [*parts, bound_part(certificate.bound, proved - slack, True), gap_part(certificate, rounding)]
 
 
-def estimation(certificate: EstimationCertificate) -> Sequence[Part | None]:
+def estimation(certificate: EstimationCertificate) -> Sequence[Part]:
     """Level, value and bound of a design for estimation, its extreme columns listed again."""
     prior, privacy, criterion = certificate.prior, certificate.privacy, certificate.criterion
     wanted = certificate.workload
@@ -160,7 +160,7 @@ def estimation(certificate: EstimationCertificate) -> Sequence[Part | None]:
     return [*parts, bound_part(certificate.bound, proved + slack, False), gap_part(certificate, rounding)]
 
 
-def least_leakage(certificate: LevelCertificate) -> Sequence[Part | None]:
+def least_leakage(certificate: LevelCertificate) -> Sequence[Part]:
     """Level, demands and bound of a least leakage."""
     prior, matrix, mechanism = certificate.prior, certificate.mechanism.matrix, certificate.mechanism
     parts = [*_design(certificate), _pairs(certificate)]
@@ -192,18 +192,14 @@ def _pairs(certificate: LevelCertificate) -> Part:
     )
 
 
-def worst_case(certificate: ThresholdCertificate) -> Sequence[Part | None]:
+def worst_case(certificate: ThresholdCertificate) -> Sequence[Part]:
     """That the threshold is kept within the level, and that the next one leaks more."""
     holds, kept = certificate.verify(), certificate.kept
     text = f"{certificate.statement}; nothing above {certificate.bound:g} within {certificate.epsilon:g} nats"
     return [
         matrix_part(certificate.mechanism),
         level_part(kept.prior, kept.privacy, certificate.mechanism, kept.statement),
-        *(
-            part
-            for part in least_leakage(kept)
-            if part is not None and part.name in ("pairs", "value", "bound", "gap")
-        ),
+        *(part for part in least_leakage(kept) if part.name in ("pairs", "value", "bound", "gap")),
         *([] if certificate.beyond is None else _beyond(certificate.beyond)),
         Part("threshold", holds, RATIONAL, text if holds else "a part of the proof does not hold"),
     ]
@@ -211,13 +207,13 @@ def worst_case(certificate: ThresholdCertificate) -> Sequence[Part | None]:
 
 def _beyond(proof: LevelCertificate) -> list[Part]:
     """That what is said of the threshold after the bound is so."""
-    parts = [part for part in least_leakage(proof) if part is not None]
+    parts = least_leakage(proof)
     holds = all(part.holds for part in parts)
     return [Part("next threshold", holds, RATIONAL, "its mechanism and level are as they are said to be"
                  if holds else "; ".join(part.detail for part in parts if not part.holds))]  # fmt: skip
 
 
-def envelope(certificate: EnvelopeCertificate | ClosedFailureCertificate) -> Sequence[Part | None]:
+def envelope(certificate: EnvelopeCertificate | ClosedFailureCertificate) -> Sequence[Part]:
     """That the attack reaches the value, and that nothing exceeds the bound."""
     holds = certificate.verify()
     gap = abs(certificate.gap - abs(certificate.bound - certificate.value)) <= 1e-15 * max(
@@ -230,7 +226,7 @@ def envelope(certificate: EnvelopeCertificate | ClosedFailureCertificate) -> Seq
     ]
 
 
-def envelope_design(certificate: EnvelopeDesignCertificate) -> Sequence[Part | None]:
+def envelope_design(certificate: EnvelopeDesignCertificate) -> Sequence[Part]:
     """That nothing leaks more but with its probability, and that value and bound follow."""
     holds = certificate.verify()
     rounding = rounding_of(certificate.table.size, float(np.abs(certificate.table).max(initial=0.0)))
@@ -247,7 +243,7 @@ def envelope_design(certificate: EnvelopeDesignCertificate) -> Sequence[Part | N
     ]
 
 
-def record_leakage(certificate: RecordCertificate) -> Sequence[Part | None]:
+def record_leakage(certificate: RecordCertificate) -> Sequence[Part]:
     """That the prior leaks the value, and that no prior of the entropy exceeds the bound."""
     if math.isinf(certificate.bound):
         return [Part("bound", None, DECIMAL, "none is claimed, and without one nothing is verified")]
@@ -256,14 +252,14 @@ def record_leakage(certificate: RecordCertificate) -> Sequence[Part | None]:
     return [Part("value and bound", holds, DECIMAL, text if holds else f"this is not proved: {text}")]
 
 
-def tradeoff(certificate: TradeoffCertificate) -> Sequence[Part | None]:
+def tradeoff(certificate: TradeoffCertificate) -> Sequence[Part]:
     """That the mechanism keeps its limit and leaks what is said, and that none betters the bound."""
     holds = certificate.verify()
     text = f"{certificate.statement}; no {certificate.sense} below {certificate.bound:.9g}"
     return [Part("value and bound", holds, DECIMAL, text if holds else f"this is not proved: {text}")]
 
 
-CHECKS: Mapping[type[Certificate], Callable[[Any], Sequence[Part | None]]] = {
+CHECKS: Mapping[type[Certificate], Callable[[Any], Sequence[Part]]] = {
     LinearCertificate: linear,
     ColumnCertificate: subconvex,
     EstimationCertificate: estimation,

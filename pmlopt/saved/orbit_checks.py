@@ -15,7 +15,7 @@ from pmlopt.saved.parts import SHARE, bound_part, gap_part, no_bound, value_part
 from pmlopt.saved.verdict import FLOATS, RATIONAL, Part
 
 
-def symmetric(certificate: SymmetricCertificate) -> Sequence[Part | None]:
+def symmetric(certificate: SymmetricCertificate) -> Sequence[Part]:
     """Level, value and bound of an expected gain or loss on orbits of pairs."""
     found = float(expected_value(certificate))
     rounding = rounding_of(0, float(np.abs(certificate.values).max()))
@@ -33,7 +33,7 @@ def symmetric(certificate: SymmetricCertificate) -> Sequence[Part | None]:
     ]
 
 
-def symmetric_level(certificate: SymmetricLevelCertificate) -> Sequence[Part | None]:
+def symmetric_level(certificate: SymmetricLevelCertificate) -> Sequence[Part]:
     """Level, floor and bound of a least leakage by orbits."""
     value, level = certificate.value, certificate.level
     sharp = value == certificate.privacy.limits.get("pml") and level <= value + 1e-12 * max(1.0, value)

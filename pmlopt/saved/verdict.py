@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +83,3 @@ class Verdict:
     def __str__(self) -> str:
         word = {True: "the claim holds", False: "the claim FAILS", None: "not all of it was checked"}
         return "\n".join([f"{self.kind}: {self.statement}", *map(str, self.parts), word[self.holds]])
-
-
-def together(parts: Sequence[Part | None]) -> tuple[Part, ...]:
-    """The parts that there are."""
-    return tuple(part for part in parts if part is not None)

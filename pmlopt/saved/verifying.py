@@ -13,8 +13,9 @@ from pmlopt.files import entry
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.result import Certificate, finite
-from pmlopt.saved.certificates import certificate_from_record, prior_of
+from pmlopt.saved.certificates import certificate_from_record
 from pmlopt.saved.checks import parts_of
+from pmlopt.saved.reading import prior_of
 from pmlopt.saved.verdict import FLOATS, Part, Verdict
 from pmlopt.symmetry.orbit_mechanism import FORMAT, saved_by_orbits
 

@@ -1,13 +1,16 @@
-"""Symmetric priors and their pairs from plain data, as files hold them."""
+"""Priors, symmetric ones and their pairs, from plain data as files hold it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pmlopt.arrays import Positions
+import numpy as np
+
+from pmlopt.arrays import Label
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.labels import labels_from_json
+from pmlopt.files import entry
+from pmlopt.labels import named_or_positions
 from pmlopt.prior import Prior
 from pmlopt.symmetry.circle import Circle
 from pmlopt.symmetry.invariant import Invariant
@@ -48,7 +51,7 @@ def symmetric_from(structure: Any) -> SymmetricPrior:
     kind = structure.get("kind") if isinstance(structure, Mapping) else None
     try:
         if kind == "types":
-            return Types(prior_from(structure["law"]), structure["records"])
+            return Types(prior_from_record(structure["law"]), structure["records"])
         if kind == "product":
             return Product(*(symmetric_from(part) for part in structure["parts"]))
         return space_from(structure).prior
@@ -56,19 +59,33 @@ def symmetric_from(structure: Any) -> SymmetricPrior:
         raise FileFormatError(f"the symmetric prior cannot be read: {cause}") from None
 
 
-def prior_from(record: Mapping[str, Any]) -> Prior:
-    """The prior of which `record` is the plain data; labels 0, 1, ... are taken for none."""
-    labels = labels_from_json(record["labels"])
-    names = None if labels == Positions(len(labels)) else labels
-    if record["counts"] is None:
-        return Prior(record["probabilities"], names)
-    if record["samples"] is None:
-        return Prior.from_weights(record["counts"], names)
-    return Prior.from_counts(record["counts"], names)
+def prior_from_record(record: Mapping[str, Any], labels: tuple[Label, ...] | None = None) -> Prior:
+    """The prior of its `record`, on labels; else on those of the record, of which 0, 1, ... are none.
+
+    Raises:
+        FileFormatError: a part is missing, or counts and probabilities are not the same law.
+        PriorError: they are no prior.
+
+    Examples:
+        >>> prior_from_record(Prior.from_counts({"low": 3, "high": 1}).record).counts
+        (3, 1)
+    """
+    probabilities, counts, samples = (entry(record, key, "the prior") for key in _PRIOR)
+    names = named_or_positions(entry(record, "labels", "the prior")) if labels is None else labels
+    if counts is None:
+        return Prior(probabilities, names, samples)
+    found = (Prior.from_weights if samples is None else Prior.from_counts)(counts, names)
+    same = np.array_equal(found.probabilities, np.asarray(probabilities, dtype=float))
+    if not same or samples != found.samples:
+        raise FileFormatError("the prior has counts that are not its probabilities and its sample")
+    return found
+
+
+_PRIOR = ("probabilities", "counts", "samples")
 
 
 def _types(record: Mapping[str, Any]) -> PairSpace:
-    law = prior_from(record["law"])
+    law = prior_from_record(record["law"])
     return Types(law, record["records"]).pairs((law.size, record["outputs"]))
 
 
@@ -78,10 +95,8 @@ def _circle(record: Mapping[str, Any]) -> PairSpace:
 
 def _invariant(record: Mapping[str, Any]) -> PairSpace:
     moves = [(letters, outputs) for letters, outputs in record["generators"]]
-    prior = prior_from(record["prior"])
-    outputs = labels_from_json(record["outputs"])
-    names = Positions(len(outputs)) if outputs == Positions(len(outputs)) else outputs
-    return Invariant(prior, moves, names).pairs()
+    prior = prior_from_record(record["prior"])
+    return Invariant(prior, moves, named_or_positions(record["outputs"])).pairs()
 
 
 def _product(record: Mapping[str, Any]) -> PairSpace:

@@ -36,7 +36,7 @@ from pmlopt import (
 )
 from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.saved import Verdict, violation
-from pmlopt.saved.certificates import prior_from_record
+from pmlopt.symmetry.records import prior_from_record
 from pmlopt.testing.tampering import changed, is_proof, leaves, still_true
 
 

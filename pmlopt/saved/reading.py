@@ -1,0 +1,69 @@
+"""What the readers of several kinds of certificates share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pmlopt.arrays import BoolArray, FloatArray, float_array
+from pmlopt.errors import FileFormatError
+from pmlopt.files import entry
+from pmlopt.labels import labels_from_json
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.symmetry.records import prior_from_record
+
+Record = Mapping[str, Any]
+WHAT = "the certificate"
+
+
+def numbers(values: Any, ndim: int, what: str) -> FloatArray:
+    """Finite numbers of a file as an array."""
+    return float_array(values, ndim, what, FileFormatError)
+
+
+def optional(values: Any, ndim: int, what: str) -> FloatArray | None:
+    """The same where there are any."""
+    return None if values is None else numbers(values, ndim, what)
+
+
+def flags(values: Any, shape: tuple[int, ...]) -> BoolArray:
+    """Truth values of a file."""
+    found = np.array(values)
+    if found.dtype != bool or found.shape != shape:
+        raise FileFormatError(f"the allowed pairs must be truth values in the shape {shape}")
+    return found
+
+
+def claimed(record: Record, maximised: bool = True) -> dict[str, Any]:
+    """Value, bound and gap; what is null is infinite."""
+    value, bound, gap = (entry(record, key, WHAT) for key in ("value", "bound", "gap"))
+    nothing = math.inf if maximised else -math.inf
+    found = {
+        "value": float(value),
+        "bound": nothing if bound is None else float(bound),
+        "gap": math.inf if gap is None else float(gap),
+    }
+    if not all(type(each) in (int, float) for each in (value, bound, gap) if each is not None):
+        raise FileFormatError(f"value, bound and gap must be numbers, not {value!r}, {bound!r}, {gap!r}")
+    return found
+
+
+def prior_of(record: Record, mechanism: Mechanism) -> Prior:
+    """The prior, on the letters of the mechanism."""
+    data = entry(record, "prior", WHAT)
+    labels = mechanism.inputs
+    if labels != labels_from_json(entry(data, "labels", "the prior")):
+        raise FileFormatError("the prior has other letters than the mechanism, or in another order")
+    return prior_from_record(data, labels)
+
+
+def gain_or_loss(record: Record) -> tuple[Record, bool]:
+    """The utility of a record, and whether it is a gain."""
+    utility: Record = entry(record, "utility", WHAT)
+    if utility.get("kind") not in ("gain", "loss"):
+        raise FileFormatError(f"the utility is of the kind {utility.get('kind')!r}, not gain or loss")
+    return utility, utility["kind"] == "gain"
