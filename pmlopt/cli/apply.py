@@ -13,7 +13,7 @@ from pmlopt import files
 from pmlopt.arrays import few
 from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progress, warn_of_seed
 from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
-from pmlopt.cli.orbits import apply_orbits, is_by_orbits
+from pmlopt.cli.orbits import apply_orbits
 from pmlopt.cli.printing import nats, print_table, say
 from pmlopt.errors import InputError
 
@@ -68,12 +68,13 @@ def apply(
     """
     from pmlopt.mechanism import Mechanism
     from pmlopt.releases.applying import ColumnRelease, apply_columns
+    from pmlopt.symmetry.orbit_mechanism import holds_orbits
 
     if files.is_same_file(output, data):
         raise InputError(f"{output}: is the data itself: write the release to another file")
     check_apart([output], [mechanism_file, *(file for file, _ in also)])
     files.check_target(output)
-    if is_by_orbits(mechanism_file):
+    if holds_orbits(mechanism_file):
         if assess or also or len(columns) > 1:
             raise InputError("a mechanism by orbits releases one column: leave out --assess and --also")
         say(apply_orbits(mechanism_file, data, columns[0], output, (keep, drop, seed)))

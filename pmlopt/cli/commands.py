@@ -28,7 +28,7 @@ from pmlopt.cli.options import (
     main,
     runs,
 )
-from pmlopt.cli.orbits import audit_orbits, declared_by_orbits, is_by_orbits
+from pmlopt.cli.orbits import audit_orbits, declared_by_orbits
 from pmlopt.cli.printing import (
     about_record,
     echo_json,
@@ -186,8 +186,9 @@ def audit(
     """
     from pmlopt.exact.rationals import holds_exactly, rows_are_exact
     from pmlopt.saved.violations import violation
+    from pmlopt.symmetry.orbit_mechanism import holds_orbits
 
-    if not samples and is_by_orbits(mechanism_file):
+    if not samples and holds_orbits(mechanism_file):
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
         return
     if not asked.files and epsilon is None and deltas is None and not samples and has_claims(mechanism_file):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -90,19 +89,6 @@ def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
 
     utility, _ = read_linear(name, minimise, law)
     return (CoordinateGain if utility.maximised else CoordinateLoss)(utility.matrix)
-
-
-def is_by_orbits(path: Path) -> bool:
-    """Whether a file is JSON and says that it holds a mechanism by orbits."""
-    from pmlopt.symmetry import orbit_mechanism
-
-    if path.suffix.lower() != ".json":
-        return False
-    try:
-        data = json.loads(files.read_bytes(path))
-    except (ValueError, RecursionError):
-        return False
-    return orbit_mechanism.is_by_orbits(data)
 
 
 def apply_orbits(

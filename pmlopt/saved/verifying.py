@@ -17,7 +17,7 @@ from pmlopt.saved.certificates import certificate_from_record
 from pmlopt.saved.checks import parts_of
 from pmlopt.saved.reading import prior_of
 from pmlopt.saved.verdict import FLOATS, Part, Verdict
-from pmlopt.symmetry.orbit_mechanism import FORMAT, saved_by_orbits
+from pmlopt.symmetry.orbit_mechanism import holds_orbits, saved_by_orbits
 
 DERIVED_TOLERANCE = 1e-12
 """Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
@@ -80,13 +80,11 @@ def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, An
 
 def _read(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
     """The same where the mechanism may be by orbits, too, which only JSON holds."""
-    if not files.is_standard(path) and files.ending_of(path) == ".json":
-        content = files.read_bytes(path)
-        if f'"{FORMAT}"'.encode() in content:
-            found, metadata = saved_by_orbits(path, content)
-            _check_result(path, metadata)
-            return found, metadata
-    return read_saved(path)
+    if not holds_orbits(path):
+        return read_saved(path)
+    found, metadata = saved_by_orbits(path)
+    _check_result(path, metadata)
+    return found, metadata
 
 
 def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from pmlopt.arrays import FloatArray, IntArray, Label, label_array
 from pmlopt.display import table_html
 from pmlopt.errors import FileFormatError, MechanismError
-from pmlopt.files import ending_of, json_bytes, read_bytes, write_whole
+from pmlopt.files import ending_of, is_standard, json_bytes, read_bytes, write_whole
 from pmlopt.mechanism import Mechanism
 from pmlopt.sampling.random_bits import RandomBits, Seed, random_bits
-from pmlopt.symmetry.prior import PairSpace
-from pmlopt.symmetry.product import length_of, taken
+from pmlopt.symmetry.prior import PairSpace, length_of, taken
 from pmlopt.symmetry.records import space_from
 from pmlopt.symmetry.types import TypePairs
 
@@ -229,11 +228,7 @@ class OrbitMechanism(Mechanism):
         """
         self._check_listable()
         entries = np.array([float(self.entry(place)) for place in range(len(self.masses))])
-        xs, ys = self.space.listed(), self.space.listed(outputs=True)
-        n, m = length_of(xs), length_of(ys)
-        pairs = np.arange(n * m)
-        places = self.space.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m))
-        matrix = entries[places].reshape(n, m)
+        matrix = entries[self.space.listed_orbits()]
         matrix.setflags(write=False)
         return matrix
 
@@ -284,7 +279,7 @@ class OrbitMechanism(Mechanism):
         Raises:
             FileFormatError: the file is not there, cut short, or holds none.
         """
-        return orbit_mechanism_from(path, read_bytes(path))
+        return saved_by_orbits(path)[0]
 
     def __repr__(self) -> str:
         return f"<OrbitMechanism on {self.space.prior!r}, {len(self.masses)} orbits of pairs>"
@@ -299,9 +294,10 @@ class OrbitMechanism(Mechanism):
         return table_html(repr(self).strip("<>"), head, rows)
 
 
-def orbit_mechanism_from(path: str | os.PathLike[str], content: bytes) -> OrbitMechanism:
-    """The mechanism in the bytes of a JSON file; `path` is for messages."""
-    return saved_by_orbits(path, content)[0]
+def by_orbits(record: Mapping[str, Any]) -> OrbitMechanism:
+    """The mechanism of its `record`."""
+    masses = [int(mass) for mass in record["masses"]]
+    return OrbitMechanism(space_from(record["space"]), masses, int(record["total"]))
 
 
 def is_by_orbits(data: Any) -> bool:
@@ -309,10 +305,23 @@ def is_by_orbits(data: Any) -> bool:
     return isinstance(data, dict) and data.get("format") == FORMAT
 
 
-def saved_by_orbits(path: str | os.PathLike[str], content: bytes) -> tuple[OrbitMechanism, Mapping[str, Any]]:
-    """The mechanism, and what stands beside it in its file."""
+def holds_orbits(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is JSON and says that it holds a mechanism by orbits."""
+    if is_standard(path) or ending_of(path) != ".json":
+        return False
+    content = read_bytes(path)
+    if f'"{FORMAT}"'.encode() not in content:  # most files are others, and may be long
+        return False
     try:
-        data = json.loads(content)
+        return is_by_orbits(json.loads(content))
+    except (ValueError, RecursionError):
+        return False
+
+
+def saved_by_orbits(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
+    """The mechanism of a file, and what stands beside it."""
+    try:
+        data = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as cause:
         raise FileFormatError(f"{path}: is not a whole JSON file: {cause}") from None
     if not is_by_orbits(data) or data.get("version") != VERSION:
@@ -320,8 +329,7 @@ def saved_by_orbits(path: str | os.PathLike[str], content: bytes) -> tuple[Orbit
             f'{path}: is no mechanism by orbits: "format" must be {FORMAT!r} and "version" {VERSION}'
         )
     try:
-        masses = [int(mass) for mass in data["masses"]]
-        return OrbitMechanism(space_from(data["space"]), masses, int(data["total"])), data["metadata"]
+        return by_orbits(data), data["metadata"]
     except (KeyError, TypeError, ValueError) as cause:
         raise FileFormatError(f"{path}: {cause}") from None
 

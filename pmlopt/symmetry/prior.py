@@ -19,6 +19,16 @@ LARGEST_LISTED = 2**16
 """Letters that are listed where somebody asks for them one by one."""
 
 
+def length_of(side: Any) -> int:
+    """How many letters or outputs there are, in the form of a space."""
+    return length_of(side[0]) if isinstance(side, list) else len(side)
+
+
+def taken(side: Any, places: Any) -> Any:
+    """Some of the letters or outputs, in the form of a space."""
+    return [taken(part, places) for part in side] if isinstance(side, list) else side[places]
+
+
 class PairSpace(ABC):
     """The pairs of a letter and an output with the group that acts on them: what a mechanism by orbits is on.
 
@@ -89,6 +99,13 @@ class PairSpace(ABC):
     @abstractmethod
     def listed(self, outputs: bool = False) -> Any:
         """All letters (or all outputs), where they are few."""
+
+    def listed_orbits(self) -> IntArray:
+        """(N, M) the orbit of each pair, where letters and outputs are few."""
+        xs, ys = self.listed(), self.listed(outputs=True)
+        n, m = length_of(xs), length_of(ys)
+        pairs = np.arange(n * m)
+        return self.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m)).reshape(n, m)
 
     @cached_property
     def classes(self) -> Sequence[IntArray] | None:

@@ -14,7 +14,7 @@ from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior
 from pmlopt.sampling.random_bits import RandomBits
 from pmlopt.symmetry.pair_orbits import PairOrbits
-from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
+from pmlopt.symmetry.prior import PairSpace, SymmetricPrior, length_of, taken
 from pmlopt.symmetry.types import MOST_ORBITS
 
 
@@ -171,16 +171,6 @@ class ProductPairs(PairSpace):
         sizes = [length_of(side) for side in sides]
         places = np.indices(sizes).reshape(len(sizes), -1)
         return [taken(side, k) for side, k in zip(sides, places, strict=True)]
-
-
-def length_of(side: Any) -> int:
-    """How many letters or outputs there are, in the form of a space."""
-    return length_of(side[0]) if isinstance(side, list) else len(side)
-
-
-def taken(side: Any, places: Any) -> Any:
-    """Some of the letters or outputs, in the form of a space."""
-    return [taken(part, places) for part in side] if isinstance(side, list) else side[places]
 
 
 def _mixed(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:

@@ -32,9 +32,7 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.result import Certificate
 from pmlopt.saved.certificates import certificate_from_record
 from pmlopt.solving import solve
-from pmlopt.symmetry.orbit_mechanism import OrbitMechanism, is_by_orbits
-from pmlopt.symmetry.product import length_of, taken
-from pmlopt.symmetry.records import space_from
+from pmlopt.symmetry.orbit_mechanism import by_orbits, is_by_orbits
 from pmlopt.utility import INFORMATIONS, EstimationError, ExpectedGain, ExpectedLoss
 
 Path = tuple[str | int, ...]
@@ -130,7 +128,7 @@ def still_true(data: Any) -> bool:
 def _mechanism(data: Any) -> Any:
     """The mechanism of a JSON file, by orbits or as a matrix."""
     if is_by_orbits(data):
-        return OrbitMechanism(space_from(data["space"]), list(map(int, data["masses"])), int(data["total"]))
+        return by_orbits(data)
     sides = (None if side in data["unnamed"] else data[side] for side in ("inputs", "outputs"))
     return Mechanism(data["matrix"], *sides)
 
@@ -169,12 +167,8 @@ def _by_orbits(certificate: SymmetricCertificate) -> Program[Any]:
     """The same program letter by letter, on a plain prior: orbits have no part in it."""
     space = certificate.mechanism.space
     prior = space.prior.listed()
-    xs, ys = space.listed(), space.listed(outputs=True)
-    n, m = length_of(xs), length_of(ys)
-    pairs = np.arange(n * m)
-    orbits = space.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m))
     utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(
-        certificate.values[orbits].reshape(n, m)
+        certificate.values[space.listed_orbits()]
     )
     if isinstance(certificate, SymmetricLevelCertificate):
         return least_leakage(prior, utility, expected=certificate.floor)

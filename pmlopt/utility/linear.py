@@ -14,7 +14,6 @@ from pmlopt.errors import PmloptError, UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.symmetry.prior import PairSpace
-from pmlopt.symmetry.product import taken
 from pmlopt.utility.utility import Utility
 
 if TYPE_CHECKING:
@@ -160,16 +159,12 @@ def on_orbits(utility: LinearUtility, space: PairSpace) -> FloatArray:
     """(C,) the values of a utility on orbits of pairs; see `LinearUtility.on_orbits`."""
     orbits = space.orbits
     if sum(orbits.letters) * sum(orbits.outputs) <= _LISTED_PAIRS:
-        xs, ys = space.listed(), space.listed(outputs=True)
-        labels = space.decode(xs, letters=True), space.decode(ys)
-        values = utility.table(*labels).ravel()
-        pairs = np.divmod(np.arange(len(values)), len(labels[1]))
-        places = space.pair_orbits(taken(xs, pairs[0]), taken(ys, pairs[1]))
+        xs = space.decode(space.listed(), letters=True)
+        ys = space.decode(space.listed(outputs=True))
+        values, places = utility.table(xs, ys).ravel(), space.listed_orbits().ravel()
         found = np.empty(orbits.count)
         found[places[::-1]] = values[::-1]  # the first of each orbit
-        _check_constant(
-            utility, values, found[places], lambda k: (labels[0][pairs[0][k]], labels[1][pairs[1][k]])
-        )
+        _check_constant(utility, values, found[places], lambda k: (xs[k // len(ys)], ys[k % len(ys)]))
         return found
     if not callable(utility.matrix):
         raise UtilityError(

@@ -14,7 +14,7 @@ from oracles.symmetry import Pair, closure, group_orbits, record_orbits
 from pmlopt import Circle, Invariant, Prior, Types
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.symmetry import PairSpace, Product, reflection, rotation
-from pmlopt.symmetry.product import taken
+from pmlopt.symmetry.prior import taken
 from pmlopt.symmetry.types import compositions
 
 
