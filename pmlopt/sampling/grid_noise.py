@@ -8,6 +8,7 @@ data on the same grid with noise, are what they are said to be.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -67,34 +68,28 @@ def gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) -> Fl
     ratio = Fraction(sigma) / Fraction(step)
     square, scale = ratio * ratio, math.floor(ratio) + 1
     near, shift = float(ratio), float(square / scale)
-    found: list[Any] = []
-    left = size
-    while left:
-        tried = _whole_laplace(scale, 1, left, bits)
+
+    def tries(count: int) -> Any:
+        tried = _whole_laplace(scale, 1, count, bits)
         sizes = np.abs(tried)
         apart = (sizes.astype(np.float64) - shift) / near
+        exact = lambda place: (int(sizes[place]) - square / scale) ** 2 / (2 * square)  # noqa: E731
+        return tried[exponential_coins(apart * apart / 2, exact, bits)]
 
-        def exact(place: int, sizes: Any = sizes) -> Fraction:
-            return (int(sizes[place]) - square / scale) ** 2 / (2 * square)
-
-        kept = tried[exponential_coins(apart * apart / 2, exact, bits)]
-        found.append(kept)
-        left -= len(kept)
-    return _times(np.concatenate(found) if found else np.zeros(0, dtype=np.int64), step)
+    return _times(_kept(size, tries), step)
 
 
 def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
     """(size,) discrete Laplace noise of the scale top / bottom on the whole numbers."""
-    found: list[Any] = []
-    left = size
-    while left:
-        sizes = _geometric(top, left, bits)
+
+    def tries(count: int) -> Any:
+        sizes = _geometric(top, count, bits)
         sizes = (sizes if bottom < _LARGEST else sizes.astype(object)) // bottom
-        negative = bits.words(left) >> np.uint64(63) == 1
+        negative = bits.words(count) >> np.uint64(63) == 1
         kept = ~(negative & (sizes == 0))  # zero has one sign
-        found.append(np.where(negative, -sizes, sizes)[kept])
-        left -= int(kept.sum())
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return np.where(negative, -sizes, sizes)[kept]
+
+    return _kept(size, tries)
 
 
 def _geometric(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
@@ -109,18 +104,26 @@ def _geometric(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.o
 
 def _remainders(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
     """(size,) whole numbers r from 0 to top - 1 with probability proportional to `e^(-r / top)`."""
+
+    def tries(count: int) -> Any:
+        if top < _LARGEST:
+            tried: Any = bits.all_below(np.full(count, top, dtype=np.uint64)).view(np.int64)
+        else:
+            tried = np.array([bits.below(top) for _ in range(count)], dtype=object)
+        exponents = (tried / top).astype(np.float64)
+        exact = lambda place: Fraction(int(tried[place]), top)  # noqa: E731
+        return tried[exponential_coins(exponents, exact, bits)]
+
+    return _kept(size, tries)
+
+
+def _kept(size: int, tries: Callable[[int], Any]) -> Any:
+    """(size,) what rejection keeps: `tries(k)` makes k tries and returns those that it keeps."""
     found: list[Any] = []
     left = size
     while left:
-        if top < _LARGEST:
-            tried: Any = bits.all_below(np.full(left, top, dtype=np.uint64)).view(np.int64)
-        else:
-            tried = np.array([bits.below(top) for _ in range(left)], dtype=object)
-        exponents = (tried / top).astype(np.float64)
-        exact = lambda place, tried=tried: Fraction(int(tried[place]), top)  # noqa: E731
-        kept = tried[exponential_coins(exponents, exact, bits)]
-        found.append(kept)
-        left -= len(kept)
+        found.append(tries(left))
+        left -= len(found[-1])
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
