@@ -18,10 +18,12 @@ import numpy as np
 from pmlopt.arrays import FloatArray, Label, Positions, few
 from pmlopt.errors import FileFormatError
 from pmlopt.labels import check_csv_labels, check_json_labels, labels_from_json, labels_from_text
+from pmlopt.whole_files import alone as alone
 from pmlopt.whole_files import check_target as check_target
 from pmlopt.whole_files import is_same_file as is_same_file
 from pmlopt.whole_files import is_standard as is_standard
 from pmlopt.whole_files import reason_of as reason_of
+from pmlopt.whole_files import rename as rename
 from pmlopt.whole_files import standard_input
 from pmlopt.whole_files import write_whole as write_whole
 

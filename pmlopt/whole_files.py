@@ -13,10 +13,15 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from pmlopt.errors import FileFormatError
+from filelock import FileLock, Timeout
+
+from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
 """The path that stands for standard input or output; a file of that name is `./-` in full."""
+
+LOCK_WAIT = 60.0
+"""Seconds that a writer waits for another one: more than a release on a million people takes."""
 
 _PREFIX = ".pmlopt-"
 """Of the names that files have for the moment before they are whole."""
@@ -84,10 +89,10 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A stream to write a file to, which appears under its name when the block ends, and never before.
 
-    Where the system can, the file has no name until then, so that a process that is killed leaves nothing.
-    Elsewhere it is written beside its place and renamed; an exception removes it. What is there and is no
-    file, such as a pipe or a terminal, stays what it is and receives the bytes, and so does standard output,
-    for `-`.
+    What the file holds is on the disk before it has its name, and the name when this returns. Where the
+    system can, the file has no name until then, so that a process that is killed leaves nothing. Elsewhere it
+    is written beside its place and renamed; an exception removes it. What is there and is no file, such as a
+    pipe or a terminal, stays what it is and receives the bytes, and so does standard output, for `-`.
 
     Raises:
         FileFormatError: the file cannot be written there.
@@ -149,13 +154,59 @@ def _published(handle: int, name: Path | None, target: Path, mode: int) -> Gener
         with os.fdopen(handle, "w+b") as stream:
             yield stream
             stream.flush()
+            os.fsync(handle)
             if name is None:  # with a folder, though it is not used, Python follows the link to the file
                 os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True)
         temporary.chmod(mode)
-        temporary.replace(target)
+        rename(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a whole file another name in its folder, at once and for good: the disk holds it on return."""
+    source.replace(target)
+    with suppress(OSError):  # some systems do not open folders
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def alone(
+    path: str | os.PathLike[str], wait: float = LOCK_WAIT, error: type[InputError] = FileFormatError
+) -> Iterator[None]:
+    """Be the only writer of a file while the block runs, among those who ask for this.
+
+    The lock is on a file of its own, `path.lock`, which goes when the block ends. The system lets go of the
+    lock when the process ends, however it does, and does not hand it on to processes that outlive it.
+
+    Args:
+        path: the file that is written.
+        wait: how many seconds to wait for another writer to end.
+        error: what is raised where that was not enough.
+
+    Raises:
+        InputError: another one still writes it: the `error` that was given.
+        FileFormatError: the lock cannot be made.
+    """
+    target = Path(path).resolve()
+    lock = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
+    try:
+        lock.acquire(timeout=wait)
+    except Timeout:
+        raise error(f"{path}: another process is writing it: wait for it, or give another name") from None
+    except OSError as cause:
+        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # some systems keep a file that is open
+            Path(lock.lock_file).unlink()  # while it is held: whoever waits sees that it lost its name
+        lock.release()
 
 
 def reason_of(cause: Exception) -> str:

@@ -9,17 +9,16 @@ import json
 import os
 import reprlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pmlopt.errors import FileFormatError, SweepError
-from pmlopt.files import check_target, json_bytes, read_bytes, write_whole
+from pmlopt.files import alone, check_target, json_bytes, read_bytes, write_whole
 from pmlopt.result import Restart
 from pmlopt.sweeps.grid import Points
-from pmlopt.sweeps.lock import Lock
 from pmlopt.sweeps.table import Row, check_writable, csv_line
 from pmlopt.sweeps.table_values import COLUMNS, one_line, text_of, value_of
 
@@ -57,12 +56,10 @@ class Journal:
         self.state = self.out.with_name(f"{self.out.name}.state")
         self._points = points
         self._key = json_bytes(identity)
-        self._lock = Lock(self.out.with_name(f"{self.out.name}.lock"))
-        try:
+        with ExitStack() as held:
+            held.enter_context(alone(self.out, wait=0, error=SweepError))
             self._open(identity)
-        except BaseException:
-            self._lock.release()
-            raise
+            self._lock = held.pop_all()
 
     def _open(self, identity: Mapping[str, Any]) -> None:
         try:
@@ -100,12 +97,10 @@ class Journal:
     def close(self) -> None:
         """Close the journal and give up its lock, so that another call may go on with it."""
         self._stream.close()
-        self._lock.release()
+        self._lock.close()
 
     def remove(self) -> None:
         """Remove the journal once the table is on disk."""
-        with self.out.open("r+b") as stream:
-            os.fsync(stream.fileno())
         self._stream.close()
         self.path.unlink(missing_ok=True)
         for file in [*self.state.glob("*.npz"), self.state / _RECORD]:

@@ -21,7 +21,6 @@ from sweeps.builders import GRID, but_seconds, gated, interrupted, logged, plain
 
 from pmlopt import Program, Sweep, sweep
 from pmlopt.errors import FileFormatError, MissingExtraError, SweepError
-from pmlopt.sweeps.lock import Lock
 
 TESTS = Path(__file__).parent.parent
 PATIENCE = 60.0
@@ -277,13 +276,12 @@ def test_a_failed_point_stays_failed(tmp_path: Path, whole: Sweep) -> None:
 
 
 def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callable[[], Program[Any]]) -> None:
-    pytest.importorskip("fcntl")
     hold = (
-        "import fcntl, sys\nstream = open(sys.argv[1], 'ab')\nfcntl.lockf(stream, fcntl.LOCK_EX)\n"
-        "print('held', flush=True)\nsys.stdin.read()"
+        "import sys\nfrom pmlopt.files import alone\n"
+        "with alone(sys.argv[1]):\n    print('held', flush=True)\n    sys.stdin.read()"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", hold, str(tmp_path / "table.csv.lock")],
+        [sys.executable, "-c", hold, str(tmp_path / "table.csv")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as other:
@@ -323,21 +321,6 @@ def test_a_lock_that_was_left_behind_hinders_nobody(tmp_path: Path) -> None:
     (tmp_path / "table.csv.lock").touch()
     sweep(plain, {"size": [3], "epsilon": [0.5]}, out=tmp_path / "table.csv")
     assert files(tmp_path) == {"table.csv"}
-
-
-def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    held = Lock(path)
-    with pytest.raises(SweepError, match="another process is writing it"):
-        Lock(path)
-    held.release()
-    held.release()
-    again = Lock(path)
-    held.release()
-    with pytest.raises(SweepError, match="another process is writing it"):
-        Lock(path)
-    again.release()
-    assert not path.exists()
 
 
 def test_tables_that_could_not_be_written_are_refused_before(
