@@ -36,6 +36,16 @@ def number(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def things(count: int, one: str, many: str = "") -> str:
+    """A number of things in words.
+
+    Examples:
+        >>> things(1, "release"), things(2, "release"), things(0, "person", "people")
+        ('1 release', '2 releases', '0 people')
+    """
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def facts_html(title: str, facts: Mapping[str, str]) -> str:
     """A title over names and what they are, a line each."""
     side = "style='text-align:left'"

@@ -15,6 +15,7 @@ from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progres
 from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
 from pmlopt.cli.orbits import apply_orbits
 from pmlopt.cli.printing import nats, print_table, say
+from pmlopt.cli.recording import Account, keeps_account
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     "--assess", is_flag=True, help="Print what each column that stays in clear tells of the secret, by DATA."
 )
 @missing_option()
+@keeps_account
 @click.option("--seed", type=click.IntRange(min=0), help="For tests: whoever knows it knows the draws.")
 @reads_data
 @exits
@@ -57,6 +59,7 @@ def apply(
     drop: str | None,
     assess: bool,
     missing: str,
+    account: Account,
     seed: int | None,
     form: DataOptions,
 ) -> None:
@@ -75,14 +78,21 @@ def apply(
     check_apart([output], [mechanism_file, *(file for file, _ in also)])
     files.check_target(output)
     if holds_orbits(mechanism_file):
-        if assess or also or len(columns) > 1:
-            raise InputError("a mechanism by orbits releases one column: leave out --assess and --also")
+        if assess or also or len(columns) > 1 or account != Account(None, None):
+            raise InputError(
+                "a mechanism by orbits releases one column: leave out --assess, --also and --ledger"
+            )
         say(apply_orbits(mechanism_file, data, columns[0], output, (keep, drop, seed)))
         return
     releases = [ColumnRelease(Mechanism.load(mechanism_file), tuple(columns))]
     releases += [ColumnRelease(Mechanism.load(file), (column,)) for file, column in also]
     warn_of_seed(seed)
-    with form.open(data) as table, row_progress(table) as progress:
+    dropping = missing == "drop"
+    with (
+        form.open(data) as table,
+        row_progress(table) as progress,
+        account.keeps(table, releases, output, dropping) as (target, drawn),
+    ):
         beside = _kept(table, releases, keep, drop)
         assessed = _Assessment(table, releases, beside) if assess else None
 
@@ -92,7 +102,7 @@ def apply(
             progress(batch.size)
 
         done = apply_columns(
-            table, releases, output, keep=beside, drop_missing=missing == "drop", seed=seed, watch=watch
+            table, releases, target, keep=beside, drop_missing=dropping, seed=seed, watch=watch, drawn=drawn
         )
     if done.dropped:
         say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)

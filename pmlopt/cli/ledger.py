@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from pmlopt.arrays import few
 from pmlopt.cli.data import ColumnOptions, DataOptions, reads_column, reads_data
-from pmlopt.cli.options import PATH, check_apart, exits, json_option, main
+from pmlopt.cli.options import CLAIM_FAILS, PATH, check_apart, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
+from pmlopt.display import things
 from pmlopt.errors import InputError
 from pmlopt.result import finite
+
+if TYPE_CHECKING:
+    from pmlopt.arrays import Label
+    from pmlopt.releases import Ledger
 
 
 @main.group()
@@ -35,35 +44,86 @@ def new_ledger(
     if ledger_file.exists():
         raise InputError(f"{ledger_file}: is there already: a ledger is not begun again")
     check_apart([ledger_file], [prior_file])
-    Ledger(source.prior(prior_file), people, total).save(ledger_file)
-    say(f"{ledger_file}: {people} people, nothing released")
+    book = Ledger(source.prior(prior_file), people, total)
+    book.save(ledger_file)
+    say(f"{ledger_file}: {_people(book)}, nothing released")
 
 
 @ledger.command("record")
 @click.argument("ledger_file", metavar="LEDGER", type=PATH)
 @click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
 @click.argument("data", type=PATH)
-@click.option("--column", required=True, help="The column of DATA with what was released, a row a person.")
+@click.option(
+    "--column", "columns", required=True, multiple=True,
+    help="The column of DATA with what was released, a row a person. Several, for outputs that are tuples.",
+)  # fmt: skip
 @click.option("--who", help="The column of DATA with the numbers of the people, from 0; else all, in order.")
+@click.option("--again", is_flag=True, help="A release like one that is recorded was made once more.")
 @reads_data
 @exits
 def record_release(
-    ledger_file: Path, mechanism_file: Path, data: Path, column: str, who: str | None, form: DataOptions
+    ledger_file: Path,
+    mechanism_file: Path,
+    data: Path,
+    columns: Sequence[str],
+    who: str | None,
+    again: bool,
+    form: DataOptions,
 ) -> None:
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
-    A release that might break the total is refused, and the file stays as it is.
+    A release that might break the total is refused, and so is one that is recorded already: the file stays
+    as it is. See `ledger check`, and `apply --ledger`, which records what it releases.
     """
     from pmlopt.mechanism import Mechanism
     from pmlopt.releases import Ledger
 
+    mechanism = Mechanism.load(mechanism_file)
+    released = form.texts(data, [*columns] if who is None else [*columns, who])
+    people = None if who is None else numbers_of_people(released.pop(), who)
+    several = len(columns) > 1
+    outcomes: list[Any] = list(zip(*released, strict=True)) if several else released[0]
+    as_text = Mechanism(mechanism.matrix, mechanism.inputs, _texts(mechanism.outputs, several))
+    with Ledger.open(ledger_file) as book:
+        say_finished(book)
+        book.record(as_text, outcomes, people, again=again)
+    say_recorded(book, ledger_file, len(outcomes))
+
+
+@ledger.command("check")
+@click.argument("ledger_file", metavar="LEDGER", type=PATH)
+@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
+@click.option("--data", type=PATH, help="A data file (CSV, Parquet or Arrow) with the people in the release.")
+@click.option("--who", help="The column of --data with their numbers, from 0; else all people are in it.")
+@json_option
+@reads_data
+@exits
+def check_release(
+    ledger_file: Path,
+    mechanism_file: Path,
+    data: Path | None,
+    who: str | None,
+    as_json: bool,
+    form: DataOptions,
+) -> None:
+    """Say whether a release through MECHANISM keeps the total of LEDGER, whatever the outcomes; else exit 1.
+
+    Nothing is released or recorded.
+    """
+    from pmlopt.mechanism import Mechanism
+    from pmlopt.releases import Ledger
+
+    if (data is None) != (who is None):
+        raise InputError("--data and --who name the people in the release together: give both or neither")
     book, mechanism = Ledger.load(ledger_file), Mechanism.load(mechanism_file)
-    released, *numbers = form.texts(data, [column] if who is None else [column, who])
-    as_text = Mechanism(mechanism.matrix, mechanism.inputs, map(str, mechanism.outputs))
-    people = None if who is None else _numbers(numbers[0], who)
-    book.record(as_text, released, people)
-    book.save(ledger_file)
-    say(f"{len(released)} outcomes recorded in {ledger_file}: the largest leakage is {nats(book.level)}")
+    people = None if data is None or who is None else numbers_of_people(form.texts(data, [who])[0], who)
+    kept, level = book.allows(mechanism, people), book.level_after(mechanism, people)
+    if as_json:
+        echo_json({"holds": kept, "level": level, "total": book.total})
+    else:
+        verdict = "is kept" if kept else "MIGHT BE EXCEEDED"
+        say(f"the total of {nats(book.total or 0.0)} {verdict}: a leakage may become {nats(level)}")
+    sys.exit(0 if kept else CLAIM_FAILS)
 
 
 @ledger.command("show")
@@ -90,7 +150,8 @@ def show_ledger(ledger_file: Path, person: int | None, as_json: bool) -> None:
         })  # fmt: skip
         return
     total = "no total" if book.total is None else f"a total of {nats(book.total)}"
-    say(f"{book.people} people, {book.releases} releases, {len(book.groups())} histories, {total}")
+    groups = things(len(book.groups()), "history", "histories")
+    say(f"{_people(book)}, {things(book.releases, 'release')}, {groups}, {total}")
     say(f"the largest leakage is {nats(book.level)}")
     if posterior is not None:
         shown = [number(value) for value in left] if left is not None else [""] * len(posterior)
@@ -101,8 +162,33 @@ def show_ledger(ledger_file: Path, person: int | None, as_json: bool) -> None:
         )  # fmt: skip
 
 
-def _numbers(texts: list[str], who: str) -> list[int]:
+def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
+    """The numbers of the people in a column, which are whole."""
     for text in texts:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             raise InputError(f"--who {who}: {text!r} is no number of a person")
     return [int(text) for text in texts]
+
+
+def say_finished(book: Ledger) -> None:
+    """Say what was published of a release that had been interrupted."""
+    for target in book.finished:
+        say(f"{target}: is published now, its release was recorded and then interrupted", err=True)
+
+
+def say_recorded(book: Ledger, path: Path, outcomes: int) -> None:
+    """Say what a ledger holds after a release."""
+    count = things(outcomes, "outcome")
+    say(f"{path}: {count} recorded, the largest leakage on a person is {nats(book.level)}")
+
+
+def _people(book: Ledger) -> str:
+    return things(book.people, "person", "people")
+
+
+def _texts(outputs: Sequence[Label], several: bool) -> list[Label]:
+    """The outputs as they read in one column, or in several."""
+    if several and not all(isinstance(output, tuple) for output in outputs):
+        raise InputError(f"--column is given several times, and the outputs {few(outputs)} are no tuples")
+    return [tuple(map(str, output)) if several and isinstance(output, tuple) else str(output)
+            for output in outputs]  # fmt: skip

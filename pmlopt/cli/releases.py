@@ -77,7 +77,7 @@ def _show_one_secret(
         return
     rows = [(name, nats(level)) for name, level in zip(names, levels, strict=True)]
     print_table(["release", "level"], [*rows, ("all together", nats(worst.leakage))])
-    say(f"most by the outcome {few(worst.outputs)}, which points at {worst.witness!r}")
+    say(f"the outcome {few(worst.outputs)} leaks most, about the letter {worst.witness!r}")
 
 
 def _show_attributes(
@@ -103,8 +103,8 @@ def _show_attributes(
     ]
     print_table(["attribute", "by its release", "by all"], rows)
     say(
-        f"all attributes together: {nats(levels.together)}, by the outcome {few(levels.outcome)}, which "
-        f"points at {levels.witness!r}"
+        f"all attributes together: {nats(levels.together)}, by the outcome {few(levels.outcome)}, about the "
+        f"letters {levels.witness!r}"
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pmlopt import files
 from pmlopt.arrays import (
     FloatArray,
     IntArray,
@@ -19,18 +22,22 @@ from pmlopt.arrays import (
     subset_of,
     whole,
 )
-from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.measures.logarithms import level_rounding
+from pmlopt.display import things
+from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at, match_labels
-from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.prior import SMALLEST, Prior, PriorLike, as_prior
 from pmlopt.privacy import PML
 from pmlopt.releases import ledger_file
-from pmlopt.releases.ledger_file import LedgerFile
-from pmlopt.releases.likelihoods import levels_after, levels_of, log_lifts
+from pmlopt.releases.ledger_file import LedgerFile, identity_of
+from pmlopt.releases.likelihoods import CHUNK, levels_after, levels_of, log_lifts, log_steps
+
+EPS = float(np.finfo(float).eps)
+TOTAL_ROUNDING = 1e-13
+"""Nats, or a share of a total above 1: what rounding may add to a total that a release uses up."""
 
 
 class Ledger:
-    """The leakage of everything that was released on each of some people, exactly.
+    """How much all releases on each of many people have leaked, and what a total leaves for the next one.
 
     After the outcomes y_1, ..., y_t the information density `i(x; y_1..y_t) = log post[x] / p[x]` of a letter
     is the sum of `log P_i[x, y_i] / q_i[y_i]`, each q_i under the posterior before it; the PML of all
@@ -38,13 +45,18 @@ class Ledger:
     `P[x, y] <= e^(epsilon - i(x; y_1..y_t)) q[y]`: PML with a budget for each letter, under the posterior.
 
     People are independent of one another, with one prior; each has one secret, and whatever was released of
-    it is recorded here. People with the same history share their numbers.
+    it is recorded here. People with the same history share their numbers. Levels are exact up to rounding,
+    a few units in the last place for each release; what is decided by them, in `allows`, `record` and
+    `requirement`, counts a bound on that rounding in.
 
     Args:
         prior: N letters.
         people: how many, named 0, 1, ..., people - 1.
         total: the level in nats that no person may exceed, whatever the outcome; a release that may break it
             is refused. Without one, nothing is refused.
+
+    Attributes:
+        finished: the files that `open` published, of a release that was interrupted before it could.
 
     Raises:
         PrivacyError: the number of people is none, or the total is negative.
@@ -65,13 +77,26 @@ class Ledger:
         total of 0.587787: design it for `requirement(person=0)` under `prior(0)`
     """
 
+    finished: tuple[str, ...] = ()
+
     def __init__(self, prior: PriorLike, people: int = 1, total: float | None = None) -> None:
-        self.initial = as_prior(prior)
-        self.people = whole(people, "the number of people", PrivacyError)
-        self.total = None if total is None else nonnegative(total, "the total", PrivacyError)
-        self.releases = 0
-        self._likelihoods: FloatArray = np.zeros((1, self.initial.size))
-        self._history: IntArray = np.zeros(self.people, dtype=np.int64)
+        first = as_prior(prior)
+        count = whole(people, "the number of people", PrivacyError)
+        most = None if total is None else nonnegative(total, "the total", PrivacyError)
+        self._set(LedgerFile(
+            first, most, np.zeros((1, first.size)), np.zeros(1), np.zeros(count, dtype=np.int64)
+        ))  # fmt: skip
+        self._seen: dict[Path, str | None] = {}
+
+    def _set(self, state: LedgerFile) -> None:
+        self.initial, self.total, self.people = state.prior, state.total, len(state.history)
+        self._likelihoods, self._rounding, self._history = state.likelihoods, state.rounding, state.history
+        self._identities, self._publishing = list(state.identities), list(state.publishing)
+
+    @property
+    def releases(self) -> int:
+        """How many releases are recorded."""
+        return len(self._identities)
 
     @property
     def levels(self) -> FloatArray:
@@ -103,16 +128,17 @@ class Ledger:
     def prior(self, person: int = 0) -> Prior:
         """The posterior of a person, which is the prior of the next design; letters that are left.
 
+        A letter is left unless an outcome excluded it. One whose posterior is below the smallest probability
+        of a prior, 1e-300, has that one here, and in `requirement` the budget that goes with it.
+
         Examples:
             >>> ledger = Ledger([0.5, 0.25, 0.25])
             >>> ledger.record([[0.5, 0.5], [0.0, 1.0], [0.5, 0.5]], [0])
             >>> ledger.prior().labels, ledger.prior().probabilities.round(12).tolist()
             ((0, 2), [0.666666666667, 0.333333333333])
         """
-        density = self.density(person)
-        left = np.flatnonzero(density > -np.inf)
-        masses = self.initial.pmf[left] * np.exp(density[left])
-        return Prior(masses / masses.sum(), subset_of(self.initial.labels, left.tolist()))
+        masses, left = self._posterior(person)
+        return Prior(masses, subset_of(self.initial.labels, left.tolist()))
 
     def remaining(self, epsilon: float | None = None, person: int = 0) -> FloatArray:
         """(N,) what is left for each letter, in nats: epsilon less its density; inf where excluded.
@@ -126,7 +152,7 @@ class Ledger:
         """
         most = self._total(epsilon)
         left = most - self.density(person)
-        if left.min() < -self._rounding(most):
+        if left.min() < -self._off(person, most):
             raise PrivacyError(
                 f"the leakage on person {person} is {most - left.min():g} nats, over the total of {most:g}"
             )
@@ -152,10 +178,19 @@ class Ledger:
             >>> np.exp(ledger.requirement().epsilon).round(12)
             array([1.2, 3.6])
         """
-        left = self.remaining(epsilon, person)
-        left = left[np.isfinite(left)]
-        lowered = left - 4 * self._rounding(self._total(epsilon))
+        most = self._total(epsilon)
+        self.remaining(most, person)  # raises where nothing is left
+        masses, letters = self._posterior(person)
+        left = most - np.log(masses / self.initial.pmf[letters])
+        lowered = left - 4 * self._off(person, left)
         return PML(np.maximum(lowered, 0.0).tolist())
+
+    def _posterior(self, person: int) -> tuple[FloatArray, IntArray]:
+        """The posterior masses of the letters that are left, and their places."""
+        density = self.density(person)
+        left = np.flatnonzero(density > -np.inf)
+        masses = self.initial.pmf[left] * np.exp(density[left])
+        return np.maximum(masses / masses.sum(), SMALLEST), left
 
     def level_after(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> float:
         """The largest leakage on a person after a release, over all outcomes that may come, in nats.
@@ -171,62 +206,155 @@ class Ledger:
         matrix = self._matrix(as_mechanism(mechanism), rows)
         return float(levels_after(self.initial.pmf, self._likelihoods[rows], matrix).max())
 
+    def allows(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> bool:
+        """Whether a release keeps the total for everybody in it, whatever the outcomes; `record` asks this.
+
+        Args:
+            mechanism: as for `level_after`.
+            people: who is in the release; left out, all.
+
+        Raises:
+            MechanismError: the mechanism is on other letters.
+            PrivacyError: the ledger has no total.
+
+        Examples:
+            >>> ledger = Ledger([0.5, 0.5], total=0.5)
+            >>> ledger.allows([[0.75, 0.25], [0.25, 0.75]]), ledger.allows(np.eye(2))
+            (True, False)
+        """
+        rows, _ = _distinct(self._history[self._members(people)], len(self._likelihoods))
+        matrix = self._matrix(as_mechanism(mechanism), rows)
+        return self._over(self._total(None), rows, matrix) is None
+
     def record(
         self,
         mechanism: MechanismLike,
         outcomes: Iterable[Label],
         people: ArrayLike | None = None,
+        *,
+        again: bool = False,
     ) -> None:
         """Record what a mechanism released, one outcome for each person in the release.
 
         Whether the release keeps the total is asked of all outcomes that might have come, since a refusal
-        that depends on the outcome tells of it; ask `level_after` before anything is published. Where
-        anything is refused, nothing is recorded.
+        that depends on the outcome tells of it; ask `allows` before anything is published. The same
+        mechanism with the same outcomes of the same people is taken for one release that is recorded twice
+        by mistake. Where anything is refused, nothing is recorded.
 
         Args:
             mechanism: (N, M); or on the letters that are left, of all these people.
             outcomes: labels of outputs, in the order of `people`; an array of numbers where the mechanism
                 has no labels for its outputs is read at once.
             people: who is in the release, each once; left out, all.
+            again: whether a release like one that is recorded was made once more.
 
         Raises:
             MechanismError: the mechanism is on other letters, an outcome is none of its outputs or has
                 probability zero for that person, or there are more or fewer outcomes than people.
-            PrivacyError: some outcome would break the total, or a person is unknown or named twice.
+            PrivacyError: some outcome would break the total, a person is unknown or named twice, or the
+                release is recorded already.
         """
         m = as_mechanism(mechanism)
         members = self._members(people)
         columns = _columns(m, outcomes)
         if len(columns) != len(members):
             raise MechanismError(
-                f"there are {len(columns)} outcomes for {len(members)} people: give one each"
+                f"{things(len(columns), 'outcome')} cannot be recorded for "
+                f"{things(len(members), 'person', 'people')}: give one for each person in the release"
             )
         history = self._history[members]
         rows, _ = _distinct(history, len(self._likelihoods))
         matrix = self._matrix(m, rows)
-        self._check_total(matrix, rows, history, members)
-        grown, place = self._grown(matrix, history, columns)
-        peaks = grown.max(axis=1, keepdims=True)
-        if peaks.min() == -np.inf:
-            at = int(np.flatnonzero((peaks[:, 0] == -np.inf)[place])[0])
+        identity = identity_of(matrix, columns, members)
+        if identity in self._identities and not again:
+            raise PrivacyError(
+                f"this release is recorded already, as number {self._identities.index(identity) + 1}: the "
+                "mechanism, the people and their outcomes are the same; if it was made once more, say so "
+                "(again=True, or --again)"
+            )
+        over = None if self.total is None else self._over(self.total, rows, matrix)
+        if over is not None:
+            worst = int(members[np.flatnonzero(history == over[0])[0]])
+            raise PrivacyError(
+                f"the release may raise the leakage on person {worst} to {over[1]:.6g} nats, over the "
+                f"total of {self.total:.6g}: design it for `requirement(person={worst})` under "
+                f"`prior({worst})`"
+            )
+        grown, rounding, place = self._grown(matrix, history, columns)
+        if not np.isfinite(rounding).all():
+            at = int(np.flatnonzero(~np.isfinite(rounding)[place])[0])
             raise MechanismError(
                 f"the outcome {m.outputs[int(columns[at])]!r} has probability zero for person "
                 f"{int(members[at])}: this mechanism did not release it, or the ledger lacks the truth"
             )
-        grown -= peaks
         if len(members) < self.people:
-            grown, place = self._beside_others(grown, place, members)
-        self._likelihoods, self._history = grown, place
-        self.releases += 1
+            grown, rounding, place = self._beside_others(grown, rounding, place, members)
+        self._likelihoods, self._rounding, self._history = grown, rounding, place
+        self._identities.append(identity)
+
+    def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+        """Give a file with what was recorded its name when the ledger is saved: both happen, or neither.
+
+        The ledger is written first, with the release and both names, and then the draft is renamed. A process
+        that is killed before the ledger is on the disk has published and recorded nothing; after that the
+        release counts, and `open` and `save` rename the draft where it has not been renamed yet.
+
+        Args:
+            draft: a file that nobody else has seen; it must be on the disk (`os.fsync`).
+            target: its name once it is published, in the same folder, where nothing is yet.
+
+        Raises:
+            FileFormatError: the draft is not there, the target is, or their folders differ.
+        """
+        source, name = Path(draft).resolve(), Path(target).resolve()
+        if source.parent != name.parent or not source.is_file():
+            raise FileFormatError(f"{draft}: is no file in the folder of {target}: nothing can be published")
+        check_new(name)
+        self._publishing.append((str(source), str(name)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger to an NPZ file, whole or not at all, with a digest of all that it holds.
 
+        It is written over nothing but the file that this ledger was read from, or was written to before; two
+        processes that each read, record and save a file are served by `open`.
+
         Raises:
-            FileFormatError: the file cannot be written, or its ending is not .npz.
+            FileFormatError: the file cannot be written, its ending is not .npz, it is not the one that was
+                read, or what was to be published is not there.
         """
-        state = LedgerFile(self.initial, self.total, self.releases, self._likelihoods, self._history)
-        ledger_file.write(path, state)
+        files.ending_of(path, (".npz",))
+        with files.alone(path):
+            self._write(path)
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str]) -> Iterator[Ledger]:
+        """Read a ledger, and write it when the block ends; nobody else who asks writes it meanwhile.
+
+        An exception leaves the file as it was. Another writer is waited for, up to a minute.
+
+        Raises:
+            FileFormatError: as `load` and `save`, or another process keeps writing the file.
+
+        Examples:
+            >>> import tempfile
+            >>> path = Path(tempfile.mkdtemp()) / "ledger.npz"
+            >>> Ledger([0.5, 0.5]).save(path)
+            >>> with Ledger.open(path) as ledger:
+            ...     ledger.record([[0.75, 0.25], [0.25, 0.75]], [0])
+            >>> Ledger.load(path).releases
+            1
+        """
+        files.ending_of(path, (".npz",))
+        with files.alone(path):
+            ledger = cls.load(path)
+            if ledger._publishing:
+                ledger.finished = tuple(target for _, target in ledger._publishing)
+                ledger._write(path)
+            before = ledger.releases
+            yield ledger
+            if ledger.releases != before:
+                ledger._write(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ledger:
@@ -238,25 +366,48 @@ class Ledger:
         Raises:
             FileFormatError: the file is not there, no ledger, cut short or changed.
         """
-        state = ledger_file.read(path)
-        ledger = cls(state.prior, len(state.history), state.total)
-        ledger.releases = state.releases
-        ledger._likelihoods, ledger._history = state.likelihoods, state.history
+        state, digest = ledger_file.read(path)
+        ledger = cls.__new__(cls)
+        ledger._set(state)
+        ledger._seen = {Path(path).resolve(): digest}
         return ledger
+
+    def _write(self, path: str | os.PathLike[str]) -> None:
+        """Write the ledger, and then publish what is to be: its names are in the file until that is done."""
+        place = Path(path).resolve()
+        if ledger_file.digest_of(place) != self._seen.get(place):
+            raise FileFormatError(
+                f"{path}: is not what this ledger was read from: another release may be recorded in it; read "
+                "it again and record in that (`Ledger.open` does both), or give another name"
+            )
+        self._seen[place] = ledger_file.write(place, self._state())
+        if self._publishing:
+            for draft, target in self._publishing:
+                _published(path, Path(draft), Path(target))
+            self._publishing.clear()
+            self._seen[place] = ledger_file.write(place, self._state())
+
+    def _state(self) -> LedgerFile:
+        return LedgerFile(
+            self.initial, self.total, self._likelihoods, self._rounding, self._history,
+            tuple(self._identities), tuple(self._publishing),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         """In words: people, releases, level."""
         total = "" if self.total is None else f" of {self.total:g}"
-        return f"Ledger(<{self.people} people, {self.releases} releases, level {self.level:.6g}{total}>)"
+        counts = f"{things(self.people, 'person', 'people')}, {things(self.releases, 'release')}"
+        return f"Ledger(<{counts}, level {self.level:.6g}{total}>)"
 
     def _total(self, epsilon: float | None) -> float:
         if epsilon is None and self.total is None:
             raise PrivacyError("the ledger has no total: give one, epsilon, in nats")
         return nonnegative(self.total if epsilon is None else epsilon, "the total", PrivacyError)  # type: ignore[arg-type]
 
-    def _rounding(self, level: float) -> float:
-        """How far the level of a history may be off by rounding: a unit for each letter and each release."""
-        return level_rounding(max(1.0, level), self.initial.size + self.releases)
+    def _off(self, person: int, levels: Any) -> Any:
+        """How far these levels and budgets of a person may be off by rounding."""
+        units = (self.initial.size + 8) * EPS * np.maximum(1.0, np.abs(levels))
+        return units + 2 * self._rounding[self._history[self._place(person)]]
 
     def _place(self, person: int) -> int:
         place = int(person)
@@ -299,38 +450,80 @@ class Ledger:
         matrix[places] = mechanism.matrix
         return matrix
 
-    def _check_total(self, matrix: FloatArray, rows: IntArray, history: IntArray, members: IntArray) -> None:
-        if self.total is None:
-            return
-        after = levels_after(self.initial.pmf, self._likelihoods[rows], matrix)
-        if after.max() > self.total + self._rounding(self.total):
-            worst = int(members[np.flatnonzero(history == rows[after.argmax()])[0]])
-            raise PrivacyError(
-                f"the release may raise the leakage on person {worst} to {after.max():.6g} nats, over the "
-                f"total of {self.total:.6g}: design it for `requirement(person={worst})` under "
-                f"`prior({worst})`"
-            )
+    def _over(self, total: float, rows: IntArray, matrix: FloatArray) -> tuple[int, float] | None:
+        """The history that a release may raise most, and to which level, where that is over the total.
 
-    def _grown(self, matrix: FloatArray, history: IntArray, columns: IntArray) -> tuple[FloatArray, IntArray]:
-        """The likelihoods of the histories with one more outcome, and which one each person has."""
+        What the likelihoods may be off is counted in; no level is above that of the least likely letter.
+        """
+        after = levels_after(self.initial.pmf, self._likelihoods[rows], matrix)
+        bounds = np.minimum(after + 2 * self._rounding[rows], self.initial.max_leakage)
+        worst = int(bounds.argmax())
+        if bounds[worst] <= total + TOTAL_ROUNDING * max(1.0, total):
+            return None
+        return int(rows[worst]), float(after[worst])
+
+    def _grown(
+        self, matrix: FloatArray, history: IntArray, columns: IntArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
+        """The likelihoods of the histories with one more outcome, how far they are off, and whose they are.
+
+        What is impossible is off by infinity.
+        """
         outputs = matrix.shape[1]
         pairs, place = _distinct(history * outputs + columns, len(self._likelihoods) * outputs)
-        with np.errstate(divide="ignore"):
-            logs = np.log(matrix.T)
-        grown = self._likelihoods[pairs // outputs]
-        grown += logs[pairs % outputs]
-        return grown, place
+        rows, taken = np.divmod(pairs, outputs)
+        logs, off = log_steps(matrix)
+        grown = np.empty((len(pairs), self.initial.size))
+        rounding = self._rounding[rows] + off[taken]
+        for start in range(0, len(pairs), CHUNK):
+            part = slice(start, start + CHUNK)
+            sums = self._likelihoods[rows[part]]
+            sums += logs[taken[part]]
+            peaks = sums.max(axis=1)
+            with np.errstate(invalid="ignore"):
+                np.subtract(sums, peaks[:, None], out=grown[part])
+            # the sum and its difference from the peak are rounded, each by half a unit in its last place
+            lows = grown[part].min(axis=1, where=sums > -np.inf, initial=0.0)
+            rounding[part] -= EPS * (peaks / 2 + lows)
+        return grown, rounding, place
 
     def _beside_others(
-        self, grown: FloatArray, place: IntArray, members: IntArray
-    ) -> tuple[FloatArray, IntArray]:
+        self, grown: FloatArray, rounding: FloatArray, place: IntArray, members: IntArray
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
         """The same with the histories of the people who are not in the release, which stay."""
         outside = np.ones(self.people, dtype=bool)
         outside[members] = False
         kept, at = _distinct(self._history[outside], len(self._likelihoods))
         history = np.empty(self.people, dtype=np.int64)
         history[members], history[outside] = place, len(grown) + at
-        return np.concatenate([grown, self._likelihoods[kept]]), history
+        likelihoods = np.concatenate([grown, self._likelihoods[kept]])
+        return likelihoods, np.concatenate([rounding, self._rounding[kept]]), history
+
+
+def check_new(target: Path) -> None:
+    """Complain of a file to publish a release in that is there already.
+
+    Raises:
+        FileFormatError: it is.
+    """
+    if target.exists():
+        raise FileFormatError(
+            f"{target}: is there already, and may hold a release that is recorded: give another name"
+        )
+
+
+def _published(path: str | os.PathLike[str], draft: Path, target: Path) -> None:
+    """Give the draft its name, unless it has it."""
+    try:
+        files.rename(draft, target)
+    except FileNotFoundError:
+        if not target.exists():
+            raise FileFormatError(
+                f"{path}: the last release is recorded, and was to be published as {target}, but neither "
+                f"that file is there nor its draft, {draft}: put back the one that was moved away"
+            ) from None
+    except OSError as cause:
+        raise FileFormatError(f"{target}: cannot be written: {files.reason_of(cause)}") from None
 
 
 def _columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:

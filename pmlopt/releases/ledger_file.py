@@ -7,59 +7,89 @@ import io
 import json
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pmlopt import files
-from pmlopt.arrays import FloatArray, IntArray, Positions
-from pmlopt.errors import FileFormatError, InputError
+from pmlopt.arrays import FloatArray, IntArray, Positions, nonnegative
+from pmlopt.errors import FileFormatError, InputError, PrivacyError
 from pmlopt.labels import labels_from_json
 from pmlopt.prior import Prior
 
 FORMAT = "pmlopt-ledger"
-VERSION = 1
+VERSION = 2
+IDENTITY_BYTES = 32
+"""Of the digest of a release, SHA-256."""
 
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """What a ledger's file holds: the prior, the total, and the likelihoods of each history."""
+    """What a ledger's file holds.
+
+    Attributes:
+        prior: on N letters.
+        total: in nats, or None.
+        likelihoods: (K, N) logarithms for each history, the largest of each 0.
+        rounding: (K,) bounds on how far they are off.
+        history: (people,) which one each person has.
+        identities: of the releases, in their order.
+        publishing: the names of drafts, each with the name that it gets once the ledger is written.
+    """
 
     prior: Prior
     total: float | None
-    releases: int
     likelihoods: FloatArray
+    rounding: FloatArray
     history: IntArray
+    identities: tuple[bytes, ...] = ()
+    publishing: tuple[tuple[str, str], ...] = ()
 
 
-def write(path: str | os.PathLike[str], state: LedgerFile) -> None:
-    """Write a ledger, whole or not at all."""
-    files.ending_of(path, (".npz",))
+def identity_of(matrix: FloatArray, columns: IntArray, members: IntArray) -> bytes:
+    """A digest of a release: the mechanism on all letters, and the place of each person's outcome."""
+    order = np.argsort(members, kind="stable")
+    return _digest({}, matrix.astype("<f8"), columns[order].astype("<i8"), members[order].astype("<i8"))
+
+
+def write(path: str | os.PathLike[str], state: LedgerFile) -> str:
+    """Write a ledger, whole or not at all; its digest."""
     files.check_labels(path, state.prior.labels)
-    prior = state.prior
     about: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        **prior.record,
-        "unnamed": isinstance(prior.labels, Positions),
+        "prior": {**state.prior.record, "unnamed": isinstance(state.prior.labels, Positions)},
         "total": state.total,
-        "releases": state.releases,
+        "publishing": state.publishing,
     }
-    likelihoods = np.ascontiguousarray(state.likelihoods, dtype="<f8")
-    history = np.ascontiguousarray(state.history, dtype="<i8")
-    about["digest"] = _digest(about, likelihoods, history)
+    about = json.loads(files.json_bytes(about))
+    arrays = {
+        "likelihoods": np.ascontiguousarray(state.likelihoods, dtype="<f8"),
+        "rounding": np.ascontiguousarray(state.rounding, dtype="<f8"),
+        "history": np.ascontiguousarray(state.history, dtype="<i8"),
+        "identities": np.frombuffer(b"".join(state.identities), np.uint8).reshape(-1, IDENTITY_BYTES),
+    }
+    about["digest"] = _digest(about, *arrays.values()).hex()
     stream = io.BytesIO()
-    np.savez(
-        stream,
-        about=np.frombuffer(files.json_bytes(about), dtype=np.uint8),
-        likelihoods=likelihoods,
-        history=history,
-    )
+    np.savez(stream, about=np.frombuffer(files.json_bytes(about), dtype=np.uint8), **arrays)
     files.write_whole(path, stream.getvalue())
+    return str(about["digest"])
 
 
-def read(path: str | os.PathLike[str]) -> LedgerFile:
-    """Read a ledger, and refuse what is none, or cut short, or changed.
+def digest_of(path: Path) -> str | None:
+    """The digest that a ledger's file says it has; None where nothing is there."""
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return str(json.loads(stored["about"].tobytes())["digest"])
+    except Exception:  # see `read`
+        return "none"
+
+
+def read(path: str | os.PathLike[str]) -> tuple[LedgerFile, str]:
+    """Read a ledger and its digest, and refuse what is none, or cut short, or changed.
 
     Raises:
         FileFormatError: see there.
@@ -68,37 +98,77 @@ def read(path: str | os.PathLike[str]) -> LedgerFile:
     content = files.read_bytes(path)
     try:
         files.check_expansion(path, content)
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            about = json.loads(arrays["about"].tobytes())
-            likelihoods, history = arrays["likelihoods"], arrays["history"]
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        about = json.loads(arrays.pop("about").tobytes())
         if about["format"] != FORMAT or about["version"] != VERSION:
             raise ValueError(f"its format is {about['format']!r}, version {about['version']!r}")
-        digest = about.pop("digest")
+        digest = str(about.pop("digest"))
     except FileFormatError:
         raise
     except Exception as cause:  # what zip, npy and json readers raise on foreign bytes has no bounds
         raise FileFormatError(f"{path}: is not a whole ledger of version {VERSION}: {cause}") from None
-    if digest != _digest(about, likelihoods, history):
+    if digest != _digest(about, *arrays.values()).hex():
         raise FileFormatError(f"{path}: was changed after it was written: its digest is another")
     try:
-        return LedgerFile(_prior(about), about["total"], about["releases"], likelihoods, history)
+        return _state(about, **arrays), digest
     except (InputError, KeyError, TypeError, ValueError) as cause:
         raise FileFormatError(f"{path}: is not a ledger: {cause}") from None
 
 
-def _digest(about: dict[str, Any], likelihoods: FloatArray, history: IntArray) -> str:
-    text = json.dumps(about, sort_keys=True).encode()
-    whole = hashlib.sha256(text)
-    for array in (likelihoods, history):
+def _digest(about: dict[str, Any], *arrays: Any) -> bytes:
+    whole = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for array in arrays:
         whole.update(f"{array.shape} {array.dtype.str}".encode())
-        whole.update(np.ascontiguousarray(array).tobytes())
-    return whole.hexdigest()
+        whole.update(np.ascontiguousarray(array).data)
+    return whole.digest()
 
 
-def _prior(about: dict[str, Any]) -> Prior:
-    labels = None if about["unnamed"] else labels_from_json(about["labels"])
-    if about["counts"] is None:
-        return Prior(about["probabilities"], labels, about["samples"])
-    if about["samples"] is None:
-        return Prior.uniform(len(about["counts"]), labels)
-    return Prior.from_counts(about["counts"], labels)
+def _state(
+    about: dict[str, Any], likelihoods: Any, rounding: Any, history: Any, identities: Any
+) -> LedgerFile:
+    """The parts of a file, of which every number is looked at."""
+    prior = _prior(about["prior"])
+    count = len(likelihoods)
+    kinds = {
+        "likelihoods": (likelihoods, "<f8", (count, prior.size)),
+        "rounding": (rounding, "<f8", (count,)),
+        "history": (history, "<i8", (history.size,)),
+        "identities": (identities, "|u1", (len(identities), IDENTITY_BYTES)),
+    }
+    for name, (array, kind, shape) in kinds.items():
+        if array.dtype.str != kind or array.shape != shape:
+            raise ValueError(
+                f"its {name} are {array.dtype.str} of the shape {array.shape}, not {kind} of {shape}"
+            )
+    if not (likelihoods.max(axis=1) == 0).all():
+        raise ValueError("the largest of the likelihoods of a history is not 0")
+    if not ((rounding >= 0) & (rounding < np.inf)).all():
+        raise ValueError("a bound on rounding is negative, or no number")
+    if not history.size or not ((history >= 0) & (history < count)).all():
+        raise ValueError(f"the history of a person is none of the {count}")
+    total, publishing = about["total"], [(draft, target) for draft, target in about["publishing"]]
+    if not all(isinstance(name, str) for pair in publishing for name in pair):
+        raise ValueError("what is to be published has no name")
+    return LedgerFile(
+        prior,
+        None if total is None else nonnegative(total, "the total", PrivacyError),
+        likelihoods,
+        rounding,
+        history,
+        tuple(row.tobytes() for row in identities),
+        tuple(publishing),
+    )
+
+
+def _prior(record: dict[str, Any]) -> Prior:
+    """The prior with its counts or weights, which must give the same record again."""
+    labels = None if record["unnamed"] else labels_from_json(record["labels"])
+    if record["counts"] is None:
+        prior = Prior(record["probabilities"], labels, record["samples"])
+    else:
+        make = Prior.from_weights if record["samples"] is None else Prior.from_counts
+        prior = make(record["counts"], labels)
+    if json.loads(files.json_bytes(prior.record)) != {key: record[key] for key in prior.record}:
+        raise ValueError("its prior contradicts itself")
+    return prior

@@ -58,6 +58,34 @@ def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -
     return found
 
 
+def log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What each outcome adds to the likelihoods, with the largest entry of a column 0, and how far it is off.
+
+    Args:
+        matrix: (N, M) the mechanism.
+
+    Returns:
+        (M, N) logarithms, -inf where the outcome is impossible, and (M,) bounds on what rounding took of
+        them: none where all finite entries are 0.
+
+    Examples:
+        >>> logs, off = log_steps(np.array([[0.75, 0.5], [0.25, 0.5]]))
+        >>> np.exp(logs).round(12).tolist(), off.round(15).tolist()
+        ([[1.0, 0.333333333333], [1.0, 1.0]], [1e-15, 0.0])
+    """
+    columns = np.ascontiguousarray(matrix.T)
+    peaks = columns.max(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        all_logs = np.log(columns)
+        logs = np.where(columns == peaks, 0.0, all_logs - np.log(peaks))
+    possible = columns > 0
+    logs[~possible] = -np.inf
+    # two logarithms are off by a unit in their last place each, and their difference by half of one
+    lowest = all_logs.min(axis=1, where=possible, initial=0.0)
+    varied = ((columns != peaks) & possible).any(axis=1)
+    return logs, np.where(varied, -3 * float(np.finfo(float).eps) * lowest, 0.0)
+
+
 def _block_after(
     law: FloatArray, block: FloatArray, matrix: FloatArray, log_matrix: FloatArray
 ) -> FloatArray:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from cli.hostile import mechanism, refused, write
 from commands import run
 
-from pmlopt import Ledger
+from pmlopt import Ledger, Mechanism
 
 
 @pytest.fixture
@@ -29,7 +32,7 @@ def test_releases_are_recorded_and_shown(begun: Path) -> None:
     assert shown["remaining"] == pytest.approx(
         [0.7 - math.log(1.5), 0.7 + math.log(4 / 3), 0.7 + math.log(4 / 3)]
     )
-    assert "1 releases" in run("ledger", "show", begun)
+    assert "1 release," in run("ledger", "show", begun)
     assert "posterior" in run("ledger", "show", begun, "--person", 2)
 
 
@@ -52,6 +55,9 @@ def test_some_people_are_named(begun: Path) -> None:
         "record ledger.npz m.json twice.csv --column level --who who",
         "record ledger.npz all.json out.csv --column level",  # breaks the total
         "record even.csv m.json out.csv --column level",
+        "record ledger.npz m.json out.csv --column level --column id",  # outputs are no tuples
+        "check ledger.npz m.json --who id",
+        "check untold.npz m.json",  # has no total
         "show nowhere.npz",
         "show ledger.npz --person 3",
     ],
@@ -60,4 +66,114 @@ def test_what_cannot_be_meant_is_refused(begun: Path, command: str) -> None:
     write(begun.parent, "two.csv", "level\na\nb\n")
     write(begun.parent, "twice.csv", "who,level\n1,a\n1,b\n")
     write(begun.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    run("ledger", "new", "untold.npz", "--prior", "even.csv", "--people", 3)
     refused(begun.parent, f"ledger {command}")
+
+
+def test_a_release_is_recorded_twice_only_where_that_is_meant(begun: Path) -> None:
+    record = ["ledger", "record", begun, "m.json", "out.csv", "--column", "level"]
+    run("ledger", "new", "free.npz", "--prior", "even.csv", "--people", 3)
+    record[2] = begun.parent / "free.npz"
+    run(*record)
+    refused(begun.parent, "ledger record free.npz m.json out.csv --column level")
+    assert Ledger.load(record[2]).releases == 1
+    run(*record, "--again")
+    assert Ledger.load(record[2]).releases == 2
+
+
+def test_outputs_that_are_tuples_are_read_from_their_columns(begun: Path) -> None:
+    pairs = mechanism(outputs=[["x", 1], ["x", 2], ["y", 1]], matrix=[[0.5, 0.25, 0.25]] * 3)
+    write(begun.parent, "pairs.json", pairs)
+    write(begun.parent, "pairs.csv", "number,letter\n1,x\n2,x\n1,y\n")
+    run("ledger", "record", begun, "pairs.json", "pairs.csv", "--column", "letter", "--column", "number")
+    assert Ledger.load(begun).releases == 1
+
+
+def test_a_check_says_whether_the_total_is_kept_and_records_nothing(begun: Path) -> None:
+    write(begun.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    write(begun.parent, "some.csv", "who\n1\n")
+    before = begun.read_bytes()
+    assert "is kept" in run("ledger", "check", begun, "m.json", "--data", "some.csv", "--who", "who")
+    found = json.loads(run("ledger", "check", begun, "all.json", "--json", code=1))
+    assert found == {"holds": False, "level": pytest.approx(math.log(3)), "total": 0.7}
+    assert begun.read_bytes() == before
+
+
+APPLY = ["apply", "m.json", "people.csv", "--column", "level", "--ledger", "ledger.npz", "-o", "wave.csv"]
+
+
+@pytest.fixture
+def people(begun: Path) -> Path:
+    write(begun.parent, "people.csv", "id,level\n2,a\n0,b\n1,c\n")
+    return begun
+
+
+def test_a_release_is_applied_and_recorded_at_once(people: Path) -> None:
+    run(*APPLY, "--who", "id", "--seed", 1)
+    rows = [line.split(",") for line in (people.parent / "wave.csv").read_text().split()[1:]]
+    other = Ledger([1 / 3] * 3, people=3)
+    outcomes = [Mechanism.load("m.json").outputs.index(level) for _, level in rows]
+    other.record(Mechanism.load("m.json").matrix, outcomes, [int(number) for number, _ in rows])
+    book = Ledger.load(people)
+    for person in range(3):
+        assert book.density(person) == pytest.approx(other.density(person))
+    refused(people.parent, " ".join(APPLY))  # wave.csv is there
+    told = refused(people.parent, "ledger record ledger.npz m.json wave.csv --column level --who id")
+    assert "recorded already" in told
+    assert Ledger.load(people).releases == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["-o -", "-o other.csv --missing drop", "-o other.csv --also m.json id", "-o other.csv --who nobody"],
+)
+def test_what_a_ledger_cannot_keep_is_not_applied(people: Path, options: str) -> None:
+    before = people.read_bytes()
+    refused(people.parent, f"apply m.json people.csv --column level --ledger ledger.npz {options}")
+    assert people.read_bytes() == before
+
+
+def test_a_release_that_might_break_the_total_is_not_published(people: Path) -> None:
+    write(people.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    before = set(people.parent.iterdir())
+    refused(people.parent, "apply all.json people.csv --column level --ledger ledger.npz -o wave.csv")
+    assert set(people.parent.iterdir()) == before
+    assert Ledger.load(people).releases == 0
+
+
+KILLED = """
+import os, signal, sys
+from pmlopt import whole_files
+from pmlopt.cli import main
+
+kept, after = whole_files.rename, int(sys.argv.pop(1))
+left = [after]
+
+def rename(source, target):
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    kept(source, target)
+
+whole_files.rename = rename
+import pmlopt.files
+pmlopt.files.rename = rename
+main()
+"""
+"""The command line, killed before a file gets its name: draft, ledger, release and ledger, in this order."""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")
+@pytest.mark.parametrize("renames", range(4))
+def test_a_release_that_is_killed_is_published_and_recorded_or_neither(people: Path, renames: int) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(renames), *APPLY], check=False).returncode
+    assert ended == -signal.SIGKILL
+    wave = people.parent / "wave.csv"
+    recorded = Ledger.load(people).releases
+    assert (recorded, wave.exists()) == ((1 if renames >= 2 else 0), renames == 3)
+    text = wave.read_text() if wave.exists() else None
+    run(*APPLY)  # again, as if nothing had been
+    assert Ledger.load(people).releases == 1
+    assert text is None or wave.read_text() == text
+    refused(people.parent, "ledger record ledger.npz m.json wave.csv --column level")  # it is that release
+    assert not [path for path in people.parent.iterdir() if "draft" in path.name]

@@ -40,7 +40,7 @@ def test_levels_are_those_of_all_sequences(case: tuple[FloatArray, list[FloatArr
     ledger = Ledger(prior, people=len(expected))
     for time, matrix in enumerate(matrices):
         after = ledger.level_after(matrix)
-        ledger.record(matrix, np.array([outcome[time] for outcome, _ in expected]))
+        ledger.record(matrix, np.array([outcome[time] for outcome, _ in expected]), again=True)
         # every outcome that may come is there
         assert ledger.level == pytest.approx(after, abs=1e-12)
     for person, (_, lifts) in enumerate(expected):
@@ -111,11 +111,11 @@ def test_the_second_wave_on_adult() -> None:
 def test_a_long_history_does_not_underflow() -> None:
     ledger = Ledger([0.5, 0.5])
     for _ in range(1200):
-        ledger.record(RESPONSE, [0])
+        ledger.record(RESPONSE, [0], again=True)
     assert ledger.level == pytest.approx(math.log(2), abs=1e-12)
     assert ledger.level_after(RESPONSE) == pytest.approx(math.log(2), abs=1e-12)
     for _ in range(1201):
-        ledger.record(RESPONSE, [1])
+        ledger.record(RESPONSE, [1], again=True)
     assert ledger.level == pytest.approx(math.log(1.5), abs=1e-9)
 
 
@@ -123,7 +123,7 @@ def test_outcomes_next_to_impossible_are_counted() -> None:
     ledger = Ledger([0.5, 0.5])
     skewed = [[1.0, 0.0], [1 - 1e-16, 1e-200]]
     for _ in range(3):
-        ledger.record([[1e-150, 1.0], [1.0, 0.0]], [0])
+        ledger.record([[1e-150, 1.0], [1.0, 0.0]], [0], again=True)
     matrix = np.array([[0.0, 1.0], [1.0, 0.0]])
     assert ledger.level_after(matrix) == pytest.approx(math.log(2))
     ledger.record(matrix, [1])
@@ -134,7 +134,7 @@ def test_outcomes_next_to_impossible_are_counted() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "outcomes", "people", "error", "message"),
     [
-        (RESPONSE, [0], None, MechanismError, "1 outcomes for 2 people"),
+        (RESPONSE, [0], None, MechanismError, "1 outcome cannot be recorded for 2 people"),
         (RESPONSE, [0, 2], None, MechanismError, "outcome 2 is not an output"),
         (RESPONSE, np.array([0, 2]), None, MechanismError, "outcome 2 is not an output"),
         (RESPONSE, [0, [1]], None, MechanismError, "is not an output"),
