@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pmlopt import files
-from pmlopt.arrays import few
 from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progress, warn_of_seed
-from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
+from pmlopt.cli.options import PATH, TARGET, check_apart, exits, gathered, main
 from pmlopt.cli.orbits import apply_orbits
 from pmlopt.cli.printing import nats, print_table, say
 from pmlopt.errors import InputError
@@ -21,6 +21,70 @@ if TYPE_CHECKING:
     from pmlopt.arrays import IntArray, Label
     from pmlopt.releases.applying import ColumnRelease
     from pmlopt.tables import Batch, Table
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Which of the other columns of a data file stay, in clear, beside what is released.
+
+    Attributes:
+        keep: those that stay; the others go.
+        drop: those that go; the others stay.
+        drop_all: whether all go.
+    """
+
+    keep: tuple[str, ...]
+    drop: tuple[str, ...]
+    drop_all: bool
+
+    def columns(self, names: Sequence[str], taken: Sequence[str], where: Path, assessed: bool) -> list[str]:
+        """The names of the other columns that stay, which are said: nothing is written yet.
+
+        Args:
+            names: of all columns.
+            taken: those that are released.
+            where: the data file, for messages.
+            assessed: whether it is printed later what they tell.
+
+        Raises:
+            InputError: a name is of no other column, or more than one option says which stay.
+        """
+        from pmlopt.tables import column_place
+
+        places = [column_place(names, name, where) for name in taken]
+        others = [name for place, name in enumerate(names) if place not in places]
+        if (self.keep != ()) + (self.drop != ()) + self.drop_all > 1:
+            raise InputError(
+                "--keep, --drop and --drop-all all say which columns stay: give one"
+            )
+        for name in self.keep + self.drop:
+            if name not in others:
+                raise InputError(
+                    f"--keep or --drop: {name!r} is no other column of {list(names)}: name one column by "
+                    "each option, and give --drop-all to drop all"
+                )
+        if self.drop_all:
+            return []
+        stay = [name for name in others if (name in self.keep if self.keep else name not in self.drop)]
+        if stay:
+            text = f"stay in clear: {', '.join(map(repr, stay))}"
+            if not self.keep and not self.drop and not assessed:
+                text = (
+                    f"warning: {text}; the level of the mechanism does not count what they tell: choose with "
+                    "--keep, --drop or --drop-all, and see --assess"
+                )
+            say(text, err=True)
+        return stay
+
+
+_BESIDE_OPTIONS = (
+    click.option(
+        "--keep", multiple=True,
+        help="Another column that stays, in clear; the rest goes. Give it once for each.",
+    ),
+    click.option("--drop", multiple=True, help="Another column that goes. Give it once for each."),
+    click.option("--drop-all", is_flag=True, help="All other columns go."),
+)  # fmt: skip
 
 
 @main.command()
@@ -38,11 +102,10 @@ if TYPE_CHECKING:
     "-o", "--output", type=TARGET, required=True,
     help="The file to write: .parquet, or else CSV; - for standard output.",
 )  # fmt: skip
-@click.option("--keep", help="The other columns that stay, in clear, with commas between; the rest goes.")
-@click.option("--drop", help="The other columns that go, with commas between, or all.")
 @click.option(
     "--assess", is_flag=True, help="Print what each column that stays in clear tells of the secret, by DATA."
 )
+@gathered("beside", Beside, _BESIDE_OPTIONS)
 @missing_option()
 @click.option("--seed", type=click.IntRange(min=0), help="For tests: whoever knows it knows the draws.")
 @reads_data
@@ -53,8 +116,7 @@ def apply(
     columns: Sequence[str],
     also: Sequence[tuple[Path, str]],
     output: Path,
-    keep: str | None,
-    drop: str | None,
+    beside: Beside,
     assess: bool,
     missing: str,
     seed: int | None,
@@ -63,8 +125,8 @@ def apply(
     """Replace columns of DATA (CSV, Parquet or Arrow) by the outputs of MECHANISM, row by row.
 
     DATA is read and written in batches, and may be of any length. Other columns stay in clear, and may tell
-    of the secret what the mechanism does not: say with --keep or --drop which, and see with --assess what
-    they add. A missing cell is the letter '' (empty text) where the mechanism has it.
+    of the secret what the mechanism does not: say with --keep, --drop or --drop-all which, and see with
+    --assess what they add. A missing cell is the letter '' (empty text) where the mechanism has it.
     """
     from pmlopt.mechanism import Mechanism
     from pmlopt.releases.applying import ColumnRelease, apply_columns
@@ -77,14 +139,15 @@ def apply(
     if holds_orbits(mechanism_file):
         if assess or also or len(columns) > 1:
             raise InputError("a mechanism by orbits releases one column: leave out --assess and --also")
-        say(apply_orbits(mechanism_file, data, columns[0], output, (keep, drop, seed)))
+        say(apply_orbits(mechanism_file, data, columns[0], output, beside, seed))
         return
     releases = [ColumnRelease(Mechanism.load(mechanism_file), tuple(columns))]
     releases += [ColumnRelease(Mechanism.load(file), (column,)) for file, column in also]
     warn_of_seed(seed)
     with form.open(data) as table, row_progress(table) as progress:
-        beside = _kept(table, releases, keep, drop)
-        assessed = _Assessment(table, releases, beside) if assess else None
+        taken = [name for release in releases for name in release.columns]
+        kept = beside.columns(table.names, taken, table.where, assess)
+        assessed = _Assessment(table, releases, kept) if assess else None
 
         def watch(batch: Batch, inputs: Sequence[IntArray]) -> None:
             if assessed is not None:
@@ -92,37 +155,13 @@ def apply(
             progress(batch.size)
 
         done = apply_columns(
-            table, releases, output, keep=beside, drop_missing=missing == "drop", seed=seed, watch=watch
+            table, releases, output, keep=kept, drop_missing=missing == "drop", seed=seed, watch=watch
         )
     if done.dropped:
         say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
     say(f"{done.rows} rows written to {output}")
-    if assessed is not None and beside and done.rows:
+    if assessed is not None and kept and done.rows:
         print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
-    if beside and keep is None and drop is None and not assess:
-        say(
-            f"warning: {few(beside)} stay in clear, and the level of the "
-            "mechanism does not count what they tell: choose --keep or --drop, and see --assess",
-            err=True,
-        )
-
-
-def _kept(table: Table, releases: Sequence[ColumnRelease], keep: str | None, drop: str | None) -> list[str]:
-    """The names of the other columns that are written."""
-    from pmlopt.tables import column_place
-
-    if keep is not None and drop is not None:
-        raise InputError("--keep and --drop both say which columns stay: give one")
-    taken = [column_place(table.names, name, table.where) for release in releases for name in release.columns]
-    others = [name for place, name in enumerate(table.names) if place not in taken]
-    if drop == "all" and "all" not in table.names:
-        return []
-    named = (keep if keep is not None else drop or "").split(",")
-    names = {name.strip() for name in named} - ({""} if keep is None and drop is None else set())
-    for name in names:
-        if name not in others:
-            raise InputError(f"--keep or --drop: {name!r} is no other column of {table.names}")
-    return [name for name in others if (name in names) == (keep is not None)]
 
 
 class _Assessment:
