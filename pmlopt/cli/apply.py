@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pmlopt import files
+from pmlopt.cli.beside import Beside, chooses_beside
 from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progress, warn_of_seed
-from pmlopt.cli.options import PATH, TARGET, check_apart, exits, gathered, main
+from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
 from pmlopt.cli.orbits import apply_orbits
 from pmlopt.cli.printing import nats, print_table, say
 from pmlopt.errors import InputError
@@ -21,70 +21,6 @@ if TYPE_CHECKING:
     from pmlopt.arrays import IntArray, Label
     from pmlopt.releases.applying import ColumnRelease
     from pmlopt.tables import Batch, Table
-
-
-@dataclass(frozen=True)
-class Beside:
-    """Which of the other columns of a data file stay, in clear, beside what is released.
-
-    Attributes:
-        keep: those that stay; the others go.
-        drop: those that go; the others stay.
-        drop_all: whether all go.
-    """
-
-    keep: tuple[str, ...]
-    drop: tuple[str, ...]
-    drop_all: bool
-
-    def columns(self, names: Sequence[str], taken: Sequence[str], where: Path, assessed: bool) -> list[str]:
-        """The names of the other columns that stay, which are said: nothing is written yet.
-
-        Args:
-            names: of all columns.
-            taken: those that are released.
-            where: the data file, for messages.
-            assessed: whether it is printed later what they tell.
-
-        Raises:
-            InputError: a name is of no other column, or more than one option says which stay.
-        """
-        from pmlopt.tables import column_place
-
-        places = [column_place(names, name, where) for name in taken]
-        others = [name for place, name in enumerate(names) if place not in places]
-        if (self.keep != ()) + (self.drop != ()) + self.drop_all > 1:
-            raise InputError(
-                "--keep, --drop and --drop-all all say which columns stay: give one"
-            )
-        for name in self.keep + self.drop:
-            if name not in others:
-                raise InputError(
-                    f"--keep or --drop: {name!r} is no other column of {list(names)}: name one column by "
-                    "each option, and give --drop-all to drop all"
-                )
-        if self.drop_all:
-            return []
-        stay = [name for name in others if (name in self.keep if self.keep else name not in self.drop)]
-        if stay:
-            text = f"stay in clear: {', '.join(map(repr, stay))}"
-            if not self.keep and not self.drop and not assessed:
-                text = (
-                    f"warning: {text}; the level of the mechanism does not count what they tell: choose with "
-                    "--keep, --drop or --drop-all, and see --assess"
-                )
-            say(text, err=True)
-        return stay
-
-
-_BESIDE_OPTIONS = (
-    click.option(
-        "--keep", multiple=True,
-        help="Another column that stays, in clear; the rest goes. Give it once for each.",
-    ),
-    click.option("--drop", multiple=True, help="Another column that goes. Give it once for each."),
-    click.option("--drop-all", is_flag=True, help="All other columns go."),
-)  # fmt: skip
 
 
 @main.command()
@@ -105,7 +41,7 @@ _BESIDE_OPTIONS = (
 @click.option(
     "--assess", is_flag=True, help="Print what each column that stays in clear tells of the secret, by DATA."
 )
-@gathered("beside", Beside, _BESIDE_OPTIONS)
+@chooses_beside
 @missing_option()
 @click.option("--seed", type=click.IntRange(min=0), help="For tests: whoever knows it knows the draws.")
 @reads_data

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pmlopt import files
 from pmlopt.cli.asked import Asked
+from pmlopt.cli.beside import Beside
 from pmlopt.cli.options import CLAIM_FAILS
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import read_linear
@@ -16,7 +17,6 @@ from pmlopt.errors import InputError
 from pmlopt.result import finite
 
 if TYPE_CHECKING:
-    from pmlopt.cli.apply import Beside
     from pmlopt.prior import Prior
     from pmlopt.privacy import Requirement
     from pmlopt.program import Program
