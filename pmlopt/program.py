@@ -7,18 +7,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Generic
-
-import cvxpy as cp
+from typing import TYPE_CHECKING, ClassVar, Generic
 
 from pmlopt.arrays import Label
 from pmlopt.backends.mps import write_mps
 from pmlopt.display import facts_html
 from pmlopt.result import C_co
 
+if TYPE_CHECKING:
+    import cvxpy as cp
+
 
 def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, cp.Constraint]) -> cp.Problem:
     """A cvxpy problem whose constraints carry their names as labels."""
+    import cvxpy as cp
+
     for name, constraint in constraints.items():
         constraint.set_label(name)
     return cp.Problem(objective, list(constraints.values()))

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import cvxpy as cp
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import float_array
@@ -228,6 +227,8 @@ def certify(
 
 def check_name(name: object) -> None:
     """Raise a SolverUnavailableError for a name that no method of any kind has here."""
+    import cvxpy as cp
+
     known = {name for kind in KINDS.values() for name in kind.names}
     known |= {entry.lower() for entry in cp.installed_solvers()}
     names = ["auto", *sorted(known)]

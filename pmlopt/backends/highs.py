@@ -9,15 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import cvxpy as cp
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Compiled, Options, Outcome, compiled
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 METHODS = {
     "highs": {"solver": "simplex"},
@@ -36,6 +38,8 @@ RESTARTED: Mapping[str, float | str] = {
 
 def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outcome:
     """Solve an LP; `warm` starts the simplex from the values that the variables hold."""
+    import cvxpy as cp
+
     ready = compiled(problem, cp.HIGHS)
     start_point = _values(ready) if warm and method == "highs" else None
     clock = time.perf_counter()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.backends.highs import loaded, model_of
 from pmlopt.errors import FileFormatError, ProgramError
 from pmlopt.files import reason_of, write_whole
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
@@ -22,6 +24,8 @@ def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
         ProgramError: the problem has constraints that are not linear.
         FileFormatError: the file cannot be written.
     """
+    import cvxpy as cp
+
     if not problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
     data, _, inverse = problem.get_problem_data(cp.HIGHS)

@@ -6,14 +6,16 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, real
 from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Literal
-
-import cvxpy as cp
+from typing import TYPE_CHECKING, Any, Literal
 
 from pmlopt.backends.outcome import Options, Outcome, compiled
 from pmlopt.errors import SolverUnavailableError
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 _TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -19,6 +20,8 @@ _TIME_LIMIT = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any]) -> Outcome:
     """Solve by the solver of that cvxpy name; `extra` goes to it as it is."""
+    import cvxpy as cp
+
     settings = {**_settings(solver, options), **extra}
     start = time.perf_counter()
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pmlopt import files
-from pmlopt.arrays import few
+from pmlopt.cli.beside import Beside, chooses_beside
 from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progress, warn_of_seed
 from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
 from pmlopt.cli.orbits import apply_orbits
@@ -39,11 +39,10 @@ if TYPE_CHECKING:
     "-o", "--output", type=TARGET, required=True,
     help="The file to write: .parquet, or else CSV; - for standard output.",
 )  # fmt: skip
-@click.option("--keep", help="The other columns that stay, in clear, with commas between; the rest goes.")
-@click.option("--drop", help="The other columns that go, with commas between, or all.")
 @click.option(
     "--assess", is_flag=True, help="Print what each column that stays in clear tells of the secret, by DATA."
 )
+@chooses_beside
 @missing_option()
 @keeps_account
 @click.option("--seed", type=click.IntRange(min=0), help="For tests: whoever knows it knows the draws.")
@@ -55,8 +54,7 @@ def apply(
     columns: Sequence[str],
     also: Sequence[tuple[Path, str]],
     output: Path,
-    keep: str | None,
-    drop: str | None,
+    beside: Beside,
     assess: bool,
     missing: str,
     account: Account,
@@ -66,8 +64,8 @@ def apply(
     """Replace columns of DATA (CSV, Parquet or Arrow) by the outputs of MECHANISM, row by row.
 
     DATA is read and written in batches, and may be of any length. Other columns stay in clear, and may tell
-    of the secret what the mechanism does not: say with --keep or --drop which, and see with --assess what
-    they add. A missing cell is the letter '' (empty text) where the mechanism has it.
+    of the secret what the mechanism does not: say with --keep, --drop or --drop-all which, and see with
+    --assess what they add. A missing cell is the letter '' (empty text) where the mechanism has it.
     """
     from pmlopt.mechanism import Mechanism
     from pmlopt.releases.applying import ColumnRelease, apply_columns
@@ -82,7 +80,7 @@ def apply(
             raise InputError(
                 "a mechanism by orbits releases one column: leave out --assess, --also and --ledger"
             )
-        say(apply_orbits(mechanism_file, data, columns[0], output, (keep, drop, seed)))
+        say(apply_orbits(mechanism_file, data, columns[0], output, beside, seed))
         return
     releases = [ColumnRelease(Mechanism.load(mechanism_file), tuple(columns))]
     releases += [ColumnRelease(Mechanism.load(file), (column,)) for file, column in also]
@@ -93,8 +91,9 @@ def apply(
         row_progress(table) as progress,
         account.keeps(table, releases, output, dropping) as (target, drawn),
     ):
-        beside = _kept(table, releases, keep, drop)
-        assessed = _Assessment(table, releases, beside) if assess else None
+        taken = [name for release in releases for name in release.columns]
+        kept = beside.columns(table.names, taken, table.where, assess)
+        assessed = _Assessment(table, releases, kept) if assess else None
 
         def watch(batch: Batch, inputs: Sequence[IntArray]) -> None:
             if assessed is not None:
@@ -102,37 +101,13 @@ def apply(
             progress(batch.size)
 
         done = apply_columns(
-            table, releases, target, keep=beside, drop_missing=dropping, seed=seed, watch=watch, drawn=drawn
+            table, releases, target, keep=kept, drop_missing=dropping, seed=seed, watch=watch, drawn=drawn
         )
     if done.dropped:
         say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
     say(f"{done.rows} rows written to {output}")
-    if assessed is not None and beside and done.rows:
+    if assessed is not None and kept and done.rows:
         print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
-    if beside and keep is None and drop is None and not assess:
-        say(
-            f"warning: {few(beside)} stay in clear, and the level of the "
-            "mechanism does not count what they tell: choose --keep or --drop, and see --assess",
-            err=True,
-        )
-
-
-def _kept(table: Table, releases: Sequence[ColumnRelease], keep: str | None, drop: str | None) -> list[str]:
-    """The names of the other columns that are written."""
-    from pmlopt.tables import column_place
-
-    if keep is not None and drop is not None:
-        raise InputError("--keep and --drop both say which columns stay: give one")
-    taken = [column_place(table.names, name, table.where) for release in releases for name in release.columns]
-    others = [name for place, name in enumerate(table.names) if place not in taken]
-    if drop == "all" and "all" not in table.names:
-        return []
-    named = (keep if keep is not None else drop or "").split(",")
-    names = {name.strip() for name in named} - ({""} if keep is None and drop is None else set())
-    for name in names:
-        if name not in others:
-            raise InputError(f"--keep or --drop: {name!r} is no other column of {table.names}")
-    return [name for name in others if (name in names) == (keep is not None)]
 
 
 class _Assessment:

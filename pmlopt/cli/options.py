@@ -96,8 +96,23 @@ def _fail(error: Exception | str, code: int) -> None:
     sys.exit(code)
 
 
-class Commands(click.Group):
+class Command(click.Command):
+    """A command whose options are given once, but for those that add up (`multiple`)."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options, and refuse one that is given again, of which the last would win unsaid."""
+        given = self.make_parser(ctx).parse_args(list(args))[2]
+        for option in given:
+            if isinstance(option, click.Option) and not option.multiple and given.count(option) > 1:
+                raise click.UsageError(f"{'/'.join(option.opts)} is given more than once: give it once", ctx)
+        return super().parse_args(ctx, args)
+
+
+class Commands(Command, click.Group):
     """The commands, with the same exit codes before one of them begins, as while options are read."""
+
+    command_class = Command
+    group_class = type
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the options before the command, and print the help."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pmlopt import files
 from pmlopt.cli.asked import Asked
+from pmlopt.cli.beside import Beside
 from pmlopt.cli.options import CLAIM_FAILS
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import read_linear
@@ -91,9 +92,7 @@ def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
     return (CoordinateGain if utility.maximised else CoordinateLoss)(utility.matrix)
 
 
-def apply_orbits(
-    path: Path, data: Path, column: str, output: Path, how: tuple[str | None, str | None, int | None]
-) -> str:
+def apply_orbits(path: Path, data: Path, column: str, output: Path, beside: Beside, seed: int | None) -> str:
     """Replace a column of a CSV file by the outputs of a mechanism by orbits; what was done, in words.
 
     Args:
@@ -101,19 +100,11 @@ def apply_orbits(
         data: the CSV file.
         column: its name.
         output: the file to write.
-        how: the other columns to keep and to drop, as `apply` takes them, and the seed.
+        beside: which other columns stay.
+        seed: of the draws, for tests.
     """
-    keep, drop, seed = how
     rows = files.read_rows(data)
-    if rows[0].count(column) != 1:
-        raise InputError(f"{data}: has {rows[0].count(column)} columns named {column!r}; it has {rows[0]}")
-    if keep is not None and drop is not None:
-        raise InputError("--keep and --drop both say which columns stay: give one")
-    named = {name.strip() for name in (keep or drop or "").split(",") if name.strip()}
-    others = [name for name in rows[0] if name != column]
-    if strange := sorted(named - {*others, *(["all"] if drop is not None else [])}):
-        raise InputError(f"--keep or --drop: {strange[0]!r} is no other column of {rows[0]}")
-    kept = named if keep is not None else set(others) - (set(others) if "all" in named else named)
+    kept = beside.columns(rows[0], [column], data, False)
     place = rows[0].index(column)
     stays = [k for k, name in enumerate(rows[0]) if k == place or name in kept]
     released = _released(path, [row[place] for row in rows[1:]], seed)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-
-import cvxpy as cp
+from typing import TYPE_CHECKING
 
 from pmlopt.arrays import Label
 from pmlopt.prior import Prior
@@ -13,6 +12,9 @@ from pmlopt.privacy import Requirement
 from pmlopt.program import Program
 from pmlopt.result import C_co
 from pmlopt.utility import Utility
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

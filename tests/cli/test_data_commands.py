@@ -120,7 +120,7 @@ def test_what_stays_in_clear_is_assessed_by_inputs_of_another_kind(folder: Path)
 def test_standard_input_and_output(folder: Path, people: Path) -> None:
     data = people.read_bytes()
     assert run("count - --column level", data).stdout.startswith("level,count\n")
-    released = run("apply m.json - --column level --drop all -o -", data)
+    released = run("apply m.json - --column level --drop-all -o -", data)
     assert released.stdout_bytes.startswith(b"level\n")
     assert len(released.stdout_bytes.splitlines()) == 13
     assert "12 rows written" in released.stderr

@@ -37,19 +37,10 @@ def test_a_table_of_records_is_designed_audited_and_released(bits: Path) -> None
     assert "FAILS" in run("audit", "orbits.json", "--epsilon", 0.99, code=1)
 
     Path("data.csv").write_text("name,answer\n" + "".join(f"p{k},no\n" for k in range(16)))
-    run(
-        "apply",
-        "orbits.json",
-        "data.csv",
-        "--column",
-        "answer",
-        "--drop",
-        "all",
-        "-o",
-        "out.csv",
-        "--seed",
-        1,
-    )
+    apply = ("apply", "orbits.json", "data.csv", "--column", "answer", "-o", "out.csv", "--seed", 1)
+    assert "stay in clear: 'name'" in run(*apply)
+    assert "stay in clear" not in run(*apply, "--drop", "name")
+    run(*apply, "--drop-all")
     released = [row[0] for row in csv.reader(Path("out.csv").read_text().splitlines())][1:]
     assert len(released) == 16
     assert set(released) <= {"no", "yes"}

@@ -71,9 +71,10 @@ ASKED = ("apply", "m.json", "people.csv", "--column", "level", "-o", "out.csv", 
     [
         ((), ["id", "sex", "level", "town"], True),
         (("--keep", "sex"), ["sex", "level"], False),
-        (("--keep", "town, sex"), ["sex", "level", "town"], False),
+        (("--keep", "town", "--keep", "sex"), ["sex", "level", "town"], False),
         (("--drop", "id"), ["sex", "level", "town"], False),
-        (("--drop", "all"), ["level"], False),
+        (("--drop", "id", "--drop", "town"), ["sex", "level"], False),
+        (("--drop-all",), ["level"], False),
     ],
 )
 def test_what_stays_in_clear_is_chosen(
@@ -84,18 +85,30 @@ def test_what_stays_in_clear_is_chosen(
         rows = list(csv.reader(stream))
     assert rows[0] == header
     assert len(rows) == 13
-    assert ("stay in clear" in result.stderr) == warns
+    assert ("warning: stay in clear" in result.stderr) == warns
+    others = [name for name in header if name != "level"]
+    assert (f"stay in clear: {', '.join(map(repr, others))}" in result.stderr) == (others != [])
 
 
 @pytest.mark.parametrize(
-    "options", ["--keep sex --drop id", "--keep level", "--drop nothing", "--keep ''", "--drop id,"]
+    "options",
+    [
+        "--keep sex --drop id",
+        "--keep level",
+        "--drop nothing",
+        "--keep ''",
+        "--drop id,",
+        "--drop all",
+        "--drop-all --keep id",
+        "--keep sex,town",
+    ],
 )
 def test_columns_that_cannot_be_meant_are_refused(people: Path, options: str) -> None:
     refused(people.parent, f"apply m.json people.csv --column level -o out.csv {options}")
 
 
 def test_columns_in_clear_are_assessed(people: Path) -> None:
-    text = run(*ASKED, "--drop", "id", "--assess").output
+    text = run(*ASKED, "--drop", "id", "--assess").stdout
     assert "all of them" in text
     (town,) = [line for line in text.splitlines() if "town" in line]
     assert f"{math.log(3):.6f}"[:7] in town  # it gives the rarer level, of probability 1/3, away

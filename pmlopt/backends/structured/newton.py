@@ -12,13 +12,11 @@ in y, of N rows but for budgets, a total and a border.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
-from scipy.linalg.blas import dsyrk, ssyrk
 
 from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.backends.structured.block_program import Task
@@ -48,8 +46,14 @@ class Precision(NamedTuple):
     sharp: float
 
 
-DOUBLE = Precision(dsyrk, lapack.dpotrf, lapack.dpotrs, (0.0, 1e-13, 1e-11, 1e-9), 1e-11)
-SINGLE = Precision(ssyrk, lapack.spotrf, lapack.spotrs, (0.0, 1e-6, 1e-5), 1e-5)
+@cache
+def _precision(single: bool) -> Precision:
+    """LAPACK in single or double precision."""
+    from scipy.linalg import blas, lapack
+
+    if single:
+        return Precision(blas.ssyrk, lapack.spotrf, lapack.spotrs, (0.0, 1e-6, 1e-5), 1e-5)
+    return Precision(blas.dsyrk, lapack.dpotrf, lapack.dpotrs, (0.0, 1e-13, 1e-11, 1e-9), 1e-11)
 
 
 class Newton:
@@ -67,7 +71,7 @@ class Newton:
         self.task, self.block, self.hinge, self.at = task, task.block, task.block.hinge, at
         self.based = bool(self.block.lower.any())  # else the lower end is zero
         self.theta: Family = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
-        self.precision = SINGLE if at.low.dtype == np.float32 else DOUBLE
+        self.precision = _precision(single=at.low.dtype == np.float32)
         self._eliminate_entries()
         self._eliminate_columns()
         self._factor()

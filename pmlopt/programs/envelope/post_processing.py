@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
-from scipy import sparse
 
 from pmlopt.arrays import BoolArray, FloatArray, Label
 from pmlopt.backends.highs import columnwise
@@ -20,6 +18,9 @@ from pmlopt.program import Declaration, Program, problem_of
 from pmlopt.programs.envelope.rational_mechanism import RationalMechanism
 from pmlopt.result import C_co
 from pmlopt.uncertainty.prior_set import PriorSet
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -68,6 +69,8 @@ class PostProcessings(Program[C_co]):
     @property
     def attack(self) -> cp.Expression:
         """(K, N) the post-processing of the merged outputs, copies apart; rows may sum to less than one."""
+        import cvxpy as cp
+
         return cp.reshape(self.variables["attack"], self.columns.T.shape, order="C")
 
     @cached_property
@@ -137,6 +140,8 @@ def parts_of(prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None =
         MechanismError: sizes or labels of prior and mechanism disagree.
         PrivacyError: `over` is no set of priors, or on other letters.
     """
+    import cvxpy as cp
+
     p, m = paired(prior, mechanism)
     if over is not None:
         if not isinstance(over, PriorSet):
@@ -160,6 +165,9 @@ def parts_of(prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None =
 def _declaration(
     law: FloatArray, columns: FloatArray, outputs_in_all: int, ratio: cp.Parameter
 ) -> Declaration:
+    import cvxpy as cp
+    from scipy import sparse
+
     n, k = columns.shape
     letters, outputs = np.tile(np.arange(n), k), np.repeat(np.arange(k), n)  # columns first
     places = np.arange(n * k)
@@ -193,6 +201,8 @@ class RatioPrograms:
     """
 
     def __init__(self, program: PostProcessings[Any]) -> None:
+        from scipy import sparse
+
         (n, k), law, m = program.columns.shape, program.law, program.merged.shape[1]
         self.shape = k, n
         # columns: attack (the letters of one output after another), mass, and over a set the ends;

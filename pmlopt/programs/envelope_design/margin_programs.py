@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import highspy
 import numpy as np
-from scipy import sparse
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.highs import columnwise, limits, loaded, state_of
@@ -101,6 +100,8 @@ class MarginPrograms:
         Raises:
             ArithmeticError: HiGHS does not end at an optimum, or the time is over.
         """
+        from scipy import sparse
+
         n, m = self.shape
         letters, outputs = self._letters, self._outputs
         (law, bad, steps) = self._moving

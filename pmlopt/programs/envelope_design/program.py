@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray, Label, nonnegative, probability
@@ -18,6 +18,9 @@ from pmlopt.programs.envelope_design.margins import MarginRange
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.utility import LinearUtility
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -130,6 +133,8 @@ def envelope_design(
         array([[1.      , 0.      ],
                [0.957682, 0.042318]])
     """
+    import cvxpy as cp
+
     known = as_prior(prior)
     level = nonnegative(epsilon, "epsilon", PrivacyError)
     failure = probability(delta)
@@ -150,6 +155,8 @@ def envelope_design(
 
 
 def _declaration(plain: LinearDesign, span: MarginRange, margins: cp.Parameter) -> Declaration:
+    import cvxpy as cp
+
     mechanism = cp.Variable(plain.table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, plain.table.shape[1]), nonneg=True, name="output_law")
     bad = cp.Variable(law.shape, nonneg=True, name="bad")

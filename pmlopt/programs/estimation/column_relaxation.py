@@ -6,8 +6,8 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
@@ -16,6 +16,9 @@ from pmlopt.backends.outcome import Options
 from pmlopt.programs.estimation.column_cones import ColumnCone
 from pmlopt.programs.estimation.information_bound import gained_by
 from pmlopt.utility.estimation_error import Criterion
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 LEAST_SHARE = 1e-8
 """Eigenvalues of an information matrix below this share of the largest do not set the unit of a direction."""
@@ -96,6 +99,8 @@ def relaxed(
             regular, and with quadratic forms of size one, the numbers of the program are near one.
         options: the seconds, and the tolerance.
     """
+    import cvxpy as cp
+
     begin = time.perf_counter()
     sizes, axes = np.linalg.eigh(information)
     root = np.asarray(axes * np.sqrt(np.maximum(sizes, LEAST_SHARE * sizes[-1])))
@@ -137,6 +142,8 @@ def _numbers(
         unit: of Z.
         options: the seconds, and the tolerance.
     """
+    import cvxpy as cp
+
     n, whole = len(p), z.is_symmetric()  # a workload's Z is not declared so
     pi = cp.Variable((n, 1))
     cost = cp.sum(cp.multiply(np.linalg.solve(root, np.ones(n)), pi[:, 0]))
@@ -163,6 +170,8 @@ def _form(
     cone: ColumnCone, root: FloatArray, pi: cp.Variable
 ) -> tuple[cp.Variable, FloatArray, cp.Expression]:
     """The weights of the quadratic forms, the sizes by which these were divided, and S without Z."""
+    import cvxpy as cp
+
     n, m = cone.letters, len(cone.mean)
     basis = np.eye(m)
     basis[:n, :n] = root
@@ -182,6 +191,8 @@ def _form(
 
 def _below(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
     """S, where z is Z Z' as a whole; else the matrix of which S is Schur's complement."""
+    import cvxpy as cp
+
     into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
     if whole:
         return (form + form.T) / 2 - into @ z @ into.T

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray
@@ -96,6 +95,8 @@ class EstimationKind(Kind[EstimationDesign, None, EstimationCertificate]):
 
     def others(self, program: EstimationDesign) -> Sequence[EstimationMethod]:
         """Solvers for semidefinite programs."""
+        import cvxpy as cp
+
         if not program.columns.complete:
             return []
         installed = {entry.lower() for entry in cp.installed_solvers()}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
@@ -17,6 +17,9 @@ from pmlopt.programs.design_program import Design
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.estimation.design_columns import DesignColumns, design_columns
 from pmlopt.utility.estimation_error import Criterion, EstimationError
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -52,6 +55,8 @@ class EstimationDesign(Design[EstimationCertificate]):
     @property
     def mechanism(self) -> cp.Expression:
         """(N, K) the columns times their weights."""
+        import cvxpy as cp
+
         weights = cp.reshape(self.variables["weights"], (1, self.columns.inner.shape[1]), order="C")
         return cp.multiply(self.columns.inner, np.ones((self.prior.size, 1)) @ weights)
 
@@ -106,6 +111,8 @@ def estimation_design(
 def _declaration(
     columns: FloatArray, p: FloatArray, workload: FloatArray, criterion: Criterion
 ) -> Declaration:
+    import cvxpy as cp
+
     n, k = columns.shape
     weights = cp.Variable(k, nonneg=True, name="weights")
     squares = (columns[:, None, :] * columns[None, :, :]).reshape(n * n, k)

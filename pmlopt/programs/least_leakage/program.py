@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from pmlopt.arrays import BoolArray, FloatArray, Label, real
 from pmlopt.closed_forms.worst_case import uniform_on
@@ -28,6 +26,9 @@ from pmlopt.symmetry.prior import SymmetricPrior
 from pmlopt.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.utility import LinearUtility
 from pmlopt.utility.orders import allowed_pairs
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 MARGIN = 1e-14
 """By how much of its range the expected utility must be above its floor, for a solver's noise."""
@@ -305,6 +306,8 @@ def _declared(
     floor: Floor | None,
     over: PriorSet | None,
 ) -> LeastLeakage:
+    import cvxpy as cp
+
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
     return LeastLeakage(
         declare=partial(_declaration, prior, allowed, floor, over, share),
@@ -319,6 +322,9 @@ def _declared(
 
 def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
     """(N, M) the matrix with these entries on allowed pairs, and zeros elsewhere."""
+    import cvxpy as cp
+    from scipy import sparse
+
     k = entries.size
     place = sparse.csc_array((np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k))
     return cp.reshape(place @ entries, allowed.shape, order="C")
@@ -327,6 +333,9 @@ def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
 def _declaration(
     prior: Prior, allowed: BoolArray, floor: Floor | None, over: PriorSet | None, share: cp.Parameter
 ) -> Declaration:
+    import cvxpy as cp
+    from scipy import sparse
+
     n, m = allowed.shape
     letter, output = np.nonzero(allowed)
     k, one = len(letter), np.ones(len(letter))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import sparse
 
 from pmlopt.backends import highs
 from pmlopt.backends.parametric_program import MovingModel, MovingPart
@@ -30,6 +29,8 @@ class RobustLevelProgram:
     """
 
     def __init__(self, program: LeastLeakage) -> None:
+        from scipy import sparse
+
         assert program.over is not None
         self.program, self._set = program, program.over.polytope
         n, m = program.allowed.shape

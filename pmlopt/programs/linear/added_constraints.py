@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
-from scipy import sparse
 
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.programs.linear.program import LinearDesign
 
-CONVEX = (cp.constraints.Equality, cp.constraints.Inequality)
-"""Constraints with an expression: `expr == 0` and `expr <= 0`."""
+if TYPE_CHECKING:
+    import cvxpy as cp
+    from scipy import sparse
 
 
 def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
@@ -28,11 +28,13 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
         (N, M) gains and the constant; the constant is inf where a constraint is of a kind that has no
         expression (a cone) or moves a variable without bounds.
     """
+    import cvxpy as cp
+
     slopes: dict[int, FloatArray] = {}
     variables: dict[int, cp.Variable] = {}
     constant = size = 0.0
     for constraint in program.added.values():
-        if not isinstance(constraint, CONVEX):
+        if not has_expression(constraint):
             return program.centred, math.inf
         equality = isinstance(constraint, cp.constraints.Equality)
         if constraint.dual_value is None:
@@ -65,18 +67,27 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     return gains, constant
 
 
+def has_expression(constraint: cp.Constraint) -> bool:
+    """Whether a constraint is `expr == 0` or `expr <= 0`, and no cone."""
+    import cvxpy as cp
+
+    return isinstance(constraint, cp.constraints.Equality | cp.constraints.Inequality)
+
+
 def unit(constraint: cp.Constraint) -> float:
     """The largest coefficient of a constraint at the point in hand where it is below one, else one.
 
     A violation of 1e-14 is small in a constraint of size one and everything in one of size 1e-13.
     """
-    gradients = gradients_of(constraint) if isinstance(constraint, CONVEX) else None
+    gradients = gradients_of(constraint) if has_expression(constraint) else None
     largest = max((abs(gradient).max() for gradient in (gradients or {}).values()), default=1.0)
     return float(min(1.0, largest)) or 1.0
 
 
 def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
     """A constraint's slopes by variable, (entries of the variable, rows); None where cvxpy has none."""
+    from scipy import sparse
+
     try:
         gradients = constraint.expr.grad
     except (NotImplementedError, ValueError):

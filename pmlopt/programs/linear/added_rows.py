@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
-from scipy import sparse
 
 from pmlopt.arrays import BoolArray, FloatArray
 from pmlopt.backends.structured.block_program import Task, attainable
 from pmlopt.backends.structured.border import Border
 from pmlopt.backends.structured.point import Point
 from pmlopt.prior import Prior
-from pmlopt.programs.linear.added_constraints import CONVEX, gradients_of
+from pmlopt.programs.linear.added_constraints import gradients_of, has_expression
 from pmlopt.programs.linear.affine_constraints import AffineConstraint
 from pmlopt.programs.linear.program import LinearDesign
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+    from scipy import sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,8 @@ class AddedRows:
 
     def beside(self, task: Task) -> Task:
         """The task with these rows."""
+        from scipy import sparse
+
         rest, allowed = ~self.zero, task.allowed
         if self.zero.any():
             named = np.asarray((self.coefficients[self.zero] != 0).sum(axis=0)).reshape(self.shape)
@@ -89,12 +94,15 @@ _WORTH = 10.0
 
 def added_rows(program: LinearDesign) -> AddedRows | None:
     """The added constraints as at most N rows; None where they are more, or not affine in the mechanism."""
+    import cvxpy as cp
+    from scipy import sparse
+
     known = {program.mechanism.id, program.variables["output_law"].id}
     added = tuple(program.added.values())
     if sum(constraint.size for constraint in added) > program.prior.size:
         return None
     for constraint in added:
-        if not isinstance(constraint, CONVEX) or not constraint.expr.is_affine():
+        if not has_expression(constraint) or not constraint.expr.is_affine():
             return None
         if any(variable.id not in known for variable in constraint.variables()):
             return None
@@ -118,6 +126,8 @@ def added_rows(program: LinearDesign) -> AddedRows | None:
 
 def coefficients_of(program: LinearDesign, constraint: cp.Constraint) -> sparse.csr_array:
     """(entries of the constraint, N M) its coefficients on the mechanism, row by row."""
+    from scipy import sparse
+
     n, m = program.table.shape
     total = sparse.csr_array((constraint.expr.size, n * m))
     for variable, gradient in (gradients_of(constraint) or {}).items():
@@ -137,7 +147,7 @@ def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | 
     known = {program.mechanism.id, program.variables["output_law"].id}
     found = []
     for name, constraint in program.added.items():
-        affine = isinstance(constraint, CONVEX) and constraint.expr.is_affine()
+        affine = has_expression(constraint) and constraint.expr.is_affine()
         if not affine or any(variable.id not in known for variable in constraint.variables()):
             return None
         if constraint.dual_value is None:
@@ -147,6 +157,8 @@ def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | 
 
 
 def _affine(program: LinearDesign, name: str, constraint: cp.Constraint) -> AffineConstraint:
+    import cvxpy as cp
+
     shape, point = program.table.shape, np.asarray(program.mechanism.value)
     coefficients = coefficients_of(program, constraint).toarray().reshape(-1, *shape)
     value = np.asarray(constraint.expr.value).flatten(order="F")

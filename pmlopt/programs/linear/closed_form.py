@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from pmlopt import closed_forms
 from pmlopt.arrays import FloatArray, IntArray
@@ -130,7 +129,11 @@ def _remapped(program: LinearDesign, form: Mechanism) -> _Form:
 def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
     """The form with its columns given to the outputs that value them most: privacy has no labels."""
     worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
-    columns, outputs = linear_sum_assignment(worth, maximize=True)
+    columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
+    if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
+        from scipy.optimize import linear_sum_assignment
+
+        columns, outputs = linear_sum_assignment(worth, maximize=True)
     matrix = np.zeros(program.table.shape)
     matrix[:, outputs] = form.matrix[:, columns]
     return matrix

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray
@@ -285,6 +284,8 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
 
     def named(self, program: LinearDesign, name: str, start: Start) -> LinearMethod:
         """Any solver of pmlopt or of cvxpy that can take the program."""
+        import cvxpy as cp
+
         method = LinearMethod(name, "asked for by name")
         if name == CLOSED_FORM:
             if start.known is None:
@@ -317,6 +318,8 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
 
     def others(self, program: LinearDesign) -> Sequence[LinearMethod]:
         """The solvers of cvxpy that are installed."""
+        import cvxpy as cp
+
         own = {*highs.METHODS, "clarabel", "scs"}
         names = sorted({entry.lower() for entry in cp.installed_solvers()} - own)
         return [LinearMethod(name, "asked for by name, through cvxpy") for name in names]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray, Label
@@ -22,6 +22,9 @@ from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.colour_refinement import PairClasses, pair_classes
 from pmlopt.utility import LinearUtility
 from pmlopt.utility.linear import row_offsets
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 FEWEST_PAIRS = 20_000
 """Pairs of letters and outputs up to which classes have nothing to gain: other methods take milliseconds."""
@@ -125,6 +128,8 @@ class LinearDesign(Design[LinearCertificate]):
             >>> round(float(solve(fair).mechanism.matrix[0, 0]), 6)
             0.6
         """
+        import cvxpy as cp
+
         for name, constraint in constraints.items():
             if name in self.constraints or name in self.added:
                 raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
@@ -217,6 +222,8 @@ def linear_design(
 def _declaration(
     prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray
 ) -> Declaration:
+    import cvxpy as cp
+
     mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
     declared = privacy.declare(prior, mechanism, law)

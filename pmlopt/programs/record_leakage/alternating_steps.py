@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import xlogy
 
 from pmlopt.arrays import FloatArray
 
@@ -23,6 +21,8 @@ LARGEST_INVERSE_TEMPERATURE = 1e12
 
 def entropies(rows: FloatArray) -> FloatArray:
     """The entropy of each row, in nats."""
+    from scipy.special import xlogy
+
     return np.asarray(-xlogy(rows, rows).sum(axis=-1))
 
 
@@ -123,6 +123,8 @@ def least_share(surplus: Callable[[float], float]) -> float:
         >>> round(least_share(lambda share: share - 0.25), 12)
         0.25
     """
+    from scipy.optimize import brentq
+
     if surplus(0.0) >= 0:
         return 0.0
     if surplus(1.0) <= 0:
@@ -165,6 +167,8 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
         >>> law.round(6).tolist(), round(float(entropies(law)), 9)
         ([0.642317, 0.178841, 0.178841], 0.9)
     """
+    from scipy.optimize import brentq
+
     if (
         vector.min() >= 0
         and abs(vector.sum() - 1) < 1e-9
@@ -264,6 +268,8 @@ def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
     Where there are more than 200,000 combinations, one row after the other from the best of the first.
     """
+    from scipy.special import xlogy
+
     rows = [np.unique(part, axis=0, return_index=True) for part in channel]
     combinations = math.prod(len(distinct) for distinct, _ in rows)
     if combinations <= 200_000:
@@ -288,6 +294,8 @@ def _best_unit(
     letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int
 ) -> tuple[FloatArray, FloatArray, float]:
     """The unit vector for row k that leaks most, its law of Y, and what it leaks."""
+    from scipy.special import xlogy
+
     mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
     worth = letters[k] * xlogy(channel[k], channel[k]).sum(axis=1) - xlogy(mean, mean).sum(axis=1)
     best = int(worth.argmax())

@@ -6,7 +6,6 @@ import math
 import time
 
 import numpy as np
-from scipy.special import xlogy
 
 from pmlopt.arrays import FloatArray
 from pmlopt.measures.logarithms import log_sum
@@ -93,6 +92,8 @@ def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
 
 def _information(adversary: Adversary, joints: FloatArray) -> FloatArray:
     """(S,) the mutual information I(A; Y) of each of S laws, in nats."""
+    from scipy.special import xlogy
+
     outputs = joints @ adversary.rows
     letters = outputs.sum(axis=2)
     inner = xlogy(outputs, outputs).sum(axis=(1, 2)) - xlogy(letters, letters).sum(axis=1)

@@ -6,7 +6,6 @@ A cell has, for each letter a of the record, the vertices of a polytope in which
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import ConvexHull, Delaunay, QhullError
 
 from pmlopt.arrays import FloatArray
 from pmlopt.measures.record_information import negative_entropies
@@ -32,6 +31,8 @@ def first_cell(rows: FloatArray, log_counts: FloatArray) -> Cell:
 
 def corners(points: FloatArray) -> FloatArray:
     """The vertices of the hull of some laws, in as many dimensions as they have."""
+    from scipy.spatial import ConvexHull, QhullError
+
     inner = _flattened(points)
     size = inner.shape[1]
     if size == 0:
@@ -54,6 +55,8 @@ def dimension(vertices: FloatArray) -> int:
 
 def simplices(vertices: FloatArray) -> list[FloatArray] | None:
     """Simplices of the vertices that cover their hull; None where that is out of reach."""
+    from scipy.spatial import Delaunay, QhullError
+
     inner = _flattened(vertices)
     if inner.shape[1] > HULL_DIMENSIONS:
         return None

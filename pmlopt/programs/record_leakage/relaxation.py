@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
-from scipy import sparse
 
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.measures.record_information import negative_entropies
 from pmlopt.program import Declaration, problem_of
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.output_cells import first_cell, row_space
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 SHORTFALL_PENALTY = 100.0
 """What a nat of entropy that is short costs at least: far above its price, except near log |X|."""
@@ -109,6 +111,9 @@ def cell_relaxation(
         sizes: (A,) how many vertices each letter's polytope has.
         penalty: what a nat of entropy that is short costs.
     """
+    import cvxpy as cp
+    from scipy import sparse
+
     used = np.isfinite(log_counts)
     pairs = np.argwhere(used)
     letters, classes = pairs.T

@@ -6,8 +6,6 @@ import math
 
 import highspy
 import numpy as np
-from scipy import sparse
-from scipy.optimize import nnls
 
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.backends import highs
@@ -71,6 +69,8 @@ def _fewest(
 
 def _polished(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
     """Weights that meet the rows to rounding, and the columns that keep one."""
+    from scipy.optimize import nnls
+
     weights = np.asarray(np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float)
     if (weights < 0).any() or _off(lifts[:, used], weights) > 1e-12:
         weights = nnls(lifts[:, used], np.ones(len(lifts)))[0]
@@ -84,6 +84,8 @@ def _off(lifts: FloatArray, weights: FloatArray) -> float:
 
 def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     """The columns of a feasible mechanism with at most so many outputs, as few as found; None without."""
+    from scipy import sparse
+
     n, k = lifts.shape
     matrix = np.zeros((n + k + 1, 2 * k))
     matrix[:n, :k] = lifts

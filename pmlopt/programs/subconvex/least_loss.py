@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.programs.subconvex.column_batch import Columns, joined
@@ -135,6 +134,7 @@ class _Kinds:
         Raises:
             ArithmeticError: HiGHS does not end at an optimum.
         """
+        from scipy import sparse
         from scipy.optimize import linprog
 
         places, scale = np.arange(len(self.letter)), float(self.loss.max()) or 1.0

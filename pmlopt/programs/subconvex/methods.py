@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray
@@ -127,6 +126,8 @@ class ColumnKind(Kind[ColumnDesign, ColumnStart, ColumnCertificate]):
 
     def others(self, program: ColumnDesign) -> Sequence[ColumnMethod]:
         """Any solver for linear programs, where all extreme columns are declared."""
+        import cvxpy as cp
+
         if not program.complete:
             return []
         names = sorted({"highs-ipm", *(entry.lower() for entry in cp.installed_solvers())} - {"highs"})
@@ -136,6 +137,8 @@ class ColumnKind(Kind[ColumnDesign, ColumnStart, ColumnCertificate]):
         self, program: ColumnDesign, name: str, start: ColumnStart
     ) -> Method[ColumnDesign, ColumnStart, ColumnCertificate]:
         """A method by its name; only column generation takes what is not declared as a whole."""
+        import cvxpy as cp
+
         known = {COLUMN_GENERATION, *highs.METHODS, *(entry.lower() for entry in cp.installed_solvers())}
         if name not in known:
             raise SolverUnavailableError(

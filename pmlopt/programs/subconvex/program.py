@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray, Label, rounding_of
@@ -22,6 +22,9 @@ from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_space import ColumnSpace
 from pmlopt.programs.subconvex.listed_columns import Explicit
 from pmlopt.utility import SubConvex
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 MOST_DECLARED_COLUMNS = 2_000
 """Extreme columns up to which a program declares all of them."""
@@ -59,6 +62,8 @@ class ColumnDesign(Design[ColumnCertificate]):
     @property
     def mechanism(self) -> cp.Expression:
         """(N, K) the columns times their weights."""
+        import cvxpy as cp
+
         weights = cp.reshape(self.variables["weights"], (1, len(self.worths)), order="C")
         return cp.multiply(self.lifts, np.ones((self.prior.size, 1)) @ weights)
 
@@ -154,6 +159,8 @@ def _with_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> Col
 
 
 def _declaration(lifts: FloatArray, worths: FloatArray) -> Declaration:
+    import cvxpy as cp
+
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     constraints = {"rows": lifts @ weights == 1}
     problem = problem_of(cp.Maximize(worths @ weights), constraints)

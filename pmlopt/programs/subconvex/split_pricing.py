@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import highspy
 import numpy as np
-from scipy import sparse
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import highs
@@ -206,6 +205,8 @@ def relaxed_column(
     kernel: Kernel, split: Split, multipliers: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
     """(N,) the best relaxed column with these values, and its worth: a linear program in the shares."""
+    from scipy import sparse
+
     points, n, p = _points(split, top, mid), len(kernel.p), kernel.p
     count = len(points)
     gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * multipliers)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray, Label
@@ -24,6 +23,8 @@ def declaration(
         maximised: whether the values are gains.
         values: (C,) the gains or losses on the orbits of pairs.
     """
+    import cvxpy as cp
+
     orbits = columns.orbits
     lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
     law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")

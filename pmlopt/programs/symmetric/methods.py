@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.backends import highs, through_cvxpy
@@ -86,6 +85,8 @@ class SymmetricKind(Kind[SymmetricDesign, None, SymmetricCertificate]):
 
     def named(self, program: SymmetricDesign, name: str, start: None) -> OrbitMethod:
         """Any solver of pmlopt or of cvxpy that takes linear programs."""
+        import cvxpy as cp
+
         installed = sorted(entry.lower() for entry in cp.installed_solvers())
         if name not in {*highs.METHODS, *installed}:
             raise SolverUnavailableError(
@@ -96,6 +97,8 @@ class SymmetricKind(Kind[SymmetricDesign, None, SymmetricCertificate]):
 
     def others(self, program: SymmetricDesign) -> Sequence[OrbitMethod]:
         """The solvers of cvxpy that are installed."""
+        import cvxpy as cp
+
         own = {*highs.METHODS, "clarabel"}
         names = sorted({entry.lower() for entry in cp.installed_solvers()} - own)
         return [OrbitMethod(name, "asked for by name, through cvxpy") for name in names]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import cvxpy as cp
+from typing import TYPE_CHECKING
 
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import ProgramError
@@ -19,6 +18,9 @@ from pmlopt.programs.symmetric_leakage.certificate import (
 from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.utility import LinearUtility
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -89,6 +91,8 @@ def symmetric_least_leakage(
         ProgramError: no mechanism reaches the floor; the message says how far one gets.
         PriorError, UtilityError: the utility does not fit, or is not invariant.
     """
+    import cvxpy as cp
+
     space = prior.pairs(utility.shape)
     orbits, values = space.orbits, utility.on_orbits(space)
     gains, least = gains_and_least(orbits, values, utility.maximised, expected)
@@ -116,6 +120,8 @@ def symmetric_least_leakage(
 
 
 def _declaration(columns: ReducedColumns, gains: FloatArray, share: cp.Parameter) -> Declaration:
+    import cvxpy as cp
+
     orbits = columns.orbits
     lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
     law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")

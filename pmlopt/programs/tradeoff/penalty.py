@@ -22,7 +22,6 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
 from pmlopt.arrays import FloatArray
 from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
@@ -90,6 +89,8 @@ class Penalised:
 
     def gradient(self, matrix: FloatArray) -> FloatArray:
         """(K, M) its gradient at the record that leaks most, [wu2026entropy, (24) and (25), or (29)]."""
+        from scipy.special import expit
+
         joint = self.joints[self.leaked(matrix)[1]]
         laws = np.maximum(joint @ matrix, 1e-300)
         letters = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)

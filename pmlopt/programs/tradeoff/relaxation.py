@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
-from scipy import sparse
 
 from pmlopt.arrays import FloatArray
 from pmlopt.program import Declaration, problem_of
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 
 def tradeoff_program(
@@ -44,6 +46,8 @@ def tradeoff_program(
         >>> round(float(value), 5)
         0.36806
     """
+    import cvxpy as cp
+
     matrix = cp.Variable(tradeoff.losses.shape, nonneg=True, name="mechanism")
     leaked = informations(matrix, joints)
     spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
@@ -70,6 +74,9 @@ def informations(matrix: cp.Expression, joints: Sequence[FloatArray]) -> cp.Expr
         matrix: (K, M) the mechanism.
         joints: (A, K) each, the law of (X_i, class).
     """
+    import cvxpy as cp
+    from scipy import sparse
+
     parts = [joint[joint.sum(axis=1) > 0] for joint in joints]
     letters = [part.sum(axis=1, keepdims=True) for part in parts]
     met = np.vstack(parts)

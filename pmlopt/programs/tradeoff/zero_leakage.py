@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import localcontext
 
-import cvxpy as cp
 import numpy as np
 
 from pmlopt.arrays import FloatArray
@@ -53,6 +52,8 @@ def silent_mechanism(program: TradeoffProgram) -> SilentMechanism | None:
         >>> silent_mechanism(distortion_leakage(parity, 0.0, parity.log_size)).matrix.round(9).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
+    import cvxpy as cp
+
     matrix = cp.Variable(program.losses.shape, nonneg=True)
     joints = {record: program.adversary(program.constant, record).uniform for record in program.log_counts}
     silent = [_deviations(joint) @ matrix == 0 for joint in joints.values()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -191,6 +190,8 @@ def _claim(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
 
 
 def _declaration(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> Declaration:
+    import cvxpy as cp
+
     n, m = order.shape
     k = len(values)
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")

@@ -1,0 +1,59 @@
+"""An option that is given twice adds up or is refused, by every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from cli.hostile import refused, write
+from click.testing import CliRunner
+from commands import run
+
+from pmlopt.cli import main
+
+
+def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The names of all commands, each with those of its groups."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def command_of(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = main
+    for name in path:
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
+    return command
+
+
+@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+def test_the_last_of_two_never_wins_unsaid(path: tuple[str, ...]) -> None:
+    for option in command_of(path).params:
+        if isinstance(option, click.Option) and not option.multiple:
+            once = [option.opts[0]] if option.is_flag else [option.opts[0], "0.5"]
+            result = CliRunner().invoke(main, [*path, *once, *once])
+            assert result.exit_code == 2, result.output
+            assert "is given more than once" in result.output.replace("\n", " ")
+
+
+def test_columns_have_any_names(folder: Path) -> None:
+    write(folder, "odd.csv", 'level,"last, first",home town,all\na,x,y,z\n')
+    apply = ("apply", "m.json", "odd.csv", "--column", "level", "-o", "out.csv")
+    names = ("--drop", "last, first", "--drop", "home town")
+    assert "stay in clear: 'all'" in run(*apply, *names)
+    assert "stay in clear: 'last, first', 'home town'" in run(*apply, "--drop", "all")
+    assert "stay in clear" not in run(*apply, *names, "--drop", "all")
+    assert "stay in clear: 'home town'\n" in run(*apply, "--keep", "home town")
+
+
+def test_what_stays_in_clear_is_said_before_anything_is_written(folder: Path) -> None:
+    write(folder, "data.csv", "id,level\n1,a\n2,nothing\n")
+    assert "stay in clear: 'id'" in run(
+        "apply", "m.json", "data.csv", "--column", "level", "-o", "out.csv", code=2
+    )
+    refused(folder, "apply m.json data.csv --column level -o out.csv --drop id --drop-all")
