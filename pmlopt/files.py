@@ -17,7 +17,13 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, Label, Positions, few
 from pmlopt.errors import FileFormatError
-from pmlopt.labels import check_csv_labels, check_json_labels, labels_from_json, labels_from_text
+from pmlopt.labels import (
+    NUMBER_HEADERS,
+    check_csv_labels,
+    check_json_labels,
+    labels_from_json,
+    labels_from_text,
+)
 from pmlopt.whole_files import alone as alone
 from pmlopt.whole_files import check_target as check_target
 from pmlopt.whole_files import is_same_file as is_same_file
@@ -37,9 +43,6 @@ LARGEST_FILE = 2**30
 """Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
 LARGEST_EXPANSION = 2**26
 """Bytes, 64 MiB, by which the arrays of an NPZ file may be larger than the file: pmlopt does not compress."""
-
-NUMBER_HEADERS = ("count", "counts", "number", "probability")
-"""Headers of a last column that say that it holds the number of each tuple of letters before it."""
 
 
 @dataclass(frozen=True)

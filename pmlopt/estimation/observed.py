@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, IntArray, Label, few, float_array
+from pmlopt.arrays import IntArray, Label, Positions, few, float_array
 from pmlopt.errors import InputError, MechanismError, PriorError
+from pmlopt.labels import label_key, places_of
 from pmlopt.mechanism import Mechanism
+from pmlopt.tables.labelled import column, vector
 
 Counts: TypeAlias = Mapping[Any, int] | ArrayLike
 
@@ -26,24 +27,29 @@ def observed(
 
     Args:
         mechanism: with M outputs.
-        counts: a mapping from output to count, where outputs that were not seen may be missing; or M counts.
-        released: the released column in place of the counts: one output for each person.
+        counts: a mapping from output to count, a pandas Series with its index, or a table of two columns, where
+            outputs that were not seen may be missing; or M counts in a list.
+        released: the released column in place of the counts: one output for each person. A frame of several
+            columns has the parts of outputs that are tuples.
 
     Raises:
         PriorError: a count is negative or not a whole number, or there are no people.
-        MechanismError: an output is none of the mechanism's or cannot occur, or there are not M counts.
+        MechanismError: an output is none of the mechanism's or cannot occur, there are not M counts, or
+            outputs have no labels that tell them from the letters.
         InputError: there are both counts and a column, or neither.
     """
     if (counts is None) == (released is None):
         raise InputError("give the counts of the outputs or the released column: one of the two")
     if released is not None:
-        counts = Counter(value.item() if isinstance(value, np.generic) else value for value in released)
-    numbers = _in_order(mechanism.outputs, counts) if isinstance(counts, Mapping) else counts
-    seen = whole_counts(numbers, 1)  # type: ignore[arg-type]
-    if len(seen) != len(mechanism.outputs):
-        raise MechanismError(
-            f"there are {len(seen)} counts for {len(mechanism.outputs)} outputs: give one each"
-        )
+        people = column(released, "the released values", InputError)
+        places = _places(mechanism, people, "the released values")
+        seen = np.bincount(places, minlength=len(mechanism.outputs)).astype(np.int64)
+        whole_counts(seen, 1)
+    else:
+        found = vector(counts, "the counts", MechanismError)
+        if found.axes[0] is not None and not found.text:
+            _places(mechanism, found.axes[0], "the counts")
+        seen = whole_counts(found.along(0, mechanism.outputs, MechanismError, absent=0).values, 1)
     for place in np.flatnonzero((seen > 0) & ~mechanism.support):
         raise MechanismError(
             f"the output {mechanism.outputs[place]!r} was released {seen[place]} times, and the mechanism "
@@ -66,12 +72,18 @@ def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
     return array.astype(np.int64)
 
 
-def _in_order(outputs: Sequence[Label], counts: Mapping[Any, int]) -> FloatArray:
-    """The counts of a mapping in the order of the outputs."""
-    place = {label: y for y, label in enumerate(outputs)}
-    numbers: list[float] = [0] * len(outputs)
-    for label, count in counts.items():
-        if not isinstance(label, Hashable) or label not in place:
-            raise MechanismError(f"the output {label!r} is none of the mechanism's, which are {few(outputs)}")
-        numbers[place[label]] = count
-    return np.array(numbers)
+def _places(mechanism: Mechanism, labels: Sequence[Label], what: str) -> list[int]:
+    """The place of each label among the outputs, which must tell released data from the data themselves.
+
+    Outputs that nobody named are the numbers 0, 1, ... of `Mechanism.sample`: where letters have such names
+    too, data that were never released would pass for what was.
+    """
+    letters, outputs = mechanism.inputs, mechanism.outputs
+    if isinstance(outputs, Positions) and not isinstance(letters, Positions):
+        alike = {*map(label_key, letters)} & {*outputs}
+        if alike:
+            raise MechanismError(
+                f"the outputs {few(outputs)} have no labels, and {min(alike)!r} is a letter too: nothing tells "  # type: ignore[type-var]
+                "released data from data that were not; give the mechanism labels of its outputs"
+            )
+    return places_of(labels, outputs, what, MechanismError)

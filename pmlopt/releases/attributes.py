@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, float_array
 from pmlopt.errors import MechanismError, PriorError
+from pmlopt.frames import opened
+from pmlopt.labels import places_of
 from pmlopt.mechanism import Mechanism, MechanismLike
 from pmlopt.releases.joint import LARGEST_PRODUCT, listed
+from pmlopt.tables.labelled import table as labelled
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,9 @@ def attribute_levels(
     attribute i `max log P(y | x_i) / P(y)`, with `P(y) = sum_x p(x) prod_i P_i[x_i, y_i]`.
 
     Args:
-        joint: the joint law, an array with an axis for each attribute, of counts or of probabilities; or a
-            mapping from the tuple of letters to its count, by the labels of the mechanisms.
+        joint: the joint law, an array with an axis for each attribute, of counts or of probabilities; or, by
+            the labels of the mechanisms, a mapping from the tuple of letters to its count, or a crosstab of
+            two attributes.
         mechanisms: one for each attribute, (N_i, M_i).
 
     Raises:
@@ -91,11 +95,21 @@ def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
     """The joint law as an array that sums to one."""
     if isinstance(joint, Mapping):
         table = np.zeros([len(part.inputs) for part in parts])
-        places = [{label: x for x, label in enumerate(part.inputs)} for part in parts]
         for letters, count in joint.items():
-            if len(letters) != len(parts) or any(a not in at for a, at in zip(letters, places, strict=True)):
-                raise MechanismError(f"the tuple {letters!r} is none of the mechanisms' inputs")
-            table[tuple(at[a] for a, at in zip(letters, places, strict=True))] = count
+            if not isinstance(letters, tuple) or len(letters) != len(parts):
+                raise MechanismError(
+                    f"the joint law has the key {letters!r}: give tuples of {len(parts)} letters"
+                )
+            places = [
+                places_of([letter], part.inputs, f"the tuple {letters!r}", MechanismError)[0]
+                for letter, part in zip(letters, parts, strict=True)
+            ]
+            table[tuple(places)] = count
+    elif opened(joint) is not None:
+        found = labelled(joint, "the joint law", MechanismError)
+        for axis, part in enumerate(parts[:2]):
+            found = found.along(axis, part.inputs, MechanismError, absent=0)
+        table = float_array(found.values, 2, "the joint law", PriorError)
     else:
         try:
             table = np.array(joint, dtype=float)

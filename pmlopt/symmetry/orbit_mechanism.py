@@ -73,6 +73,12 @@ class OrbitMechanism(Mechanism):
     masses: tuple[int, ...]
     total: int
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OrbitMechanism) and self.record == other.record
+
+    def __hash__(self) -> int:
+        return hash((self.masses, self.total))
+
     @property
     def rows_are_exact(self) -> bool:
         """Whether the masses are non-negative and sum to exactly the total over each orbit of letters."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from pmlopt.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import FileFormatError, InputError, MissingExtraError
+from pmlopt.frames import is_missing
 from pmlopt.tables.batches import Batch, Table
-from pmlopt.tables.columns import is_missing
 from pmlopt.tables.csv_form import CsvForm
 from pmlopt.tables.quoting import QuoteCheck
 from pmlopt.tables.streams import DataStream, check_header, no_rows, text_rows

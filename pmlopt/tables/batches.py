@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import InputError
-from pmlopt.tables.columns import is_missing
+from pmlopt.frames import is_missing
 from pmlopt.tables.csv_form import CsvForm
 
 Missing: TypeAlias = Literal["refuse", "drop", "letter"]

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, Label, float_array
 from pmlopt.errors import UtilityError
+from pmlopt.tables.labelled import Labelled, combinations
 
-Workload: TypeAlias = str | ArrayLike | None
+Workload: TypeAlias = str | ArrayLike | Mapping[Any, Any] | Labelled | None
 
 
 def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
     """(K, N) the matrix W of the combinations W f of the frequencies f of N letters.
 
     Args:
-        workload: K rows of N numbers, one row for a single combination, None for "identity", or a name:
+        workload: K rows of N numbers, which may name their columns by the letters (a frame, mappings), one row
+            for a single combination, None for "identity", or a name:
             "identity" (each frequency), "prefix" (those of the first 1, 2, ..., N letters), "range" (of the
             letters from i to j, for all i <= j), "mean" (of labels that are numbers), "marginals" (of each
             part of labels that are tuples).
@@ -44,8 +46,12 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
                 f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix"
             )
         return WORKLOADS[workload](labels)
-    ndim = 1 if np.ndim(workload) == 1 else 2
-    matrix = np.atleast_2d(float_array(workload, ndim, "the workload", UtilityError))
+    given = (
+        workload if isinstance(workload, Labelled) else combinations(workload, "the workload", UtilityError)
+    )
+    if given.axes[1] is not None:
+        given = given.along(1, labels, UtilityError)
+    matrix = float_array(given.values, 2, "the workload", UtilityError)
     if matrix.shape[1] != len(labels):
         raise UtilityError(
             f"the workload has {matrix.shape[1]} columns for {len(labels)} letters: give one for each letter"
