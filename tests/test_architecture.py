@@ -24,6 +24,7 @@ LAYERS = (
     "drawing",
     "roots",
     "labels",
+    "core",
     "whole_files",
     "files",
     "sampling",
