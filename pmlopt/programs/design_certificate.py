@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from pmlopt.arrays import FloatArray
 from pmlopt.exact.rationals import GRID
 from pmlopt.exact.repair import Repair
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.privacy.from_record import requirement_record
-from pmlopt.programs.claims import level_claim, mechanism_claim
+from pmlopt.programs.claims import confidence_claims, level_claim, mechanism_claim
 from pmlopt.result import RATIONAL, Certificate, Claim, finite
 
 
@@ -30,8 +32,8 @@ class RequirementCertificate(Certificate):
 
     @property
     @abstractmethod
-    def measured(self) -> tuple[Mapping[str, float], int]:
-        """The levels of the mechanism in floats, by name, and how many terms their sums have."""
+    def measured(self) -> tuple[Mapping[str, float], float]:
+        """The levels of the mechanism in floats, by name, and what share of a probability rounding may take."""
 
     @property
     @abstractmethod
@@ -45,15 +47,16 @@ class RequirementCertificate(Certificate):
         What rounding may have taken off a measured level is added to it; where the requirement is proved to
         hold, no level is above its limit.
         """
-        measured, terms = self.measured
-        up = {name: level + (terms + 8) * ULP * max(1.0, abs(level)) for name, level in measured.items()}
+        measured, share = self.measured
+        up = {name: level + share * max(1.0, abs(level)) for name, level in measured.items()}
         if any(up[name] > limit for name, limit in self.privacy.limits.items()) and self._proved:
             return {name: min(level, self.privacy.limits[name]) for name, level in up.items()}
         return up
 
     @property
     def _proved(self) -> bool:
-        return all(claim.holds for claim in self.level_checks)
+        """Whether the mechanism meets the requirement."""
+        return all(claim.holds for claim in self.level_checks if claim.exact)
 
     @property
     def level(self) -> float:
@@ -103,19 +106,26 @@ class DesignCertificate(RequirementCertificate):
         """What the bound needs besides the multipliers, as plain data."""
 
     @property
-    def measured(self) -> tuple[Mapping[str, float], int]:
-        return self.privacy.levels(self.prior, self.mechanism), self.prior.size
+    def measured(self) -> tuple[Mapping[str, float], float]:
+        constant = not np.ptp(self.mechanism.matrix, axis=0).any()  # it tells nothing: its levels are exact
+        found = self.privacy.levels(self.prior, self.mechanism)
+        return found, 0.0 if constant else (self.prior.size + 8) * ULP
 
     @cached_property
     def level_checks(self) -> tuple[Claim, ...]:
-        """That the numbers in the matrix are a mechanism that meets the requirement, as rationals.
+        """That the numbers in the matrix are a mechanism that meets the requirement, as rationals; and what
+        a sample shows of the priors that it is for.
 
         Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
         e^epsilon is replaced by a rational below it.
         """
         limits = levels_in_words(self.privacy.levels(self.prior, self.mechanism), self.privacy.limits)
         mechanism = self.mechanism
-        return mechanism_claim(mechanism), level_claim(self.prior, self.privacy, mechanism, limits)
+        return (
+            mechanism_claim(mechanism),
+            level_claim(self.prior, self.privacy, mechanism, limits),
+            *confidence_claims(self.privacy, self.prior),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pmlopt import files
+from pmlopt.core.records import read
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.files import entry
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.result import FLOATS, Certificate, Claim, finite
+from pmlopt.result import FLOATS, Certificate, Claim, ClosedForm, Status, Timings, finite
 from pmlopt.saved.certificates import certificate_from_record
 from pmlopt.saved.reading import prior_of
 from pmlopt.saved.verdict import Verdict
@@ -23,6 +25,33 @@ DERIVED_TOLERANCE = 1e-12
 
 RECORDS = ("residuals", "repair")
 """What a certificate tells of the way it was found: no claims, and nothing in the file decides them."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file tells of a result beside its mechanism, as `Result.to_dict` writes it.
+
+    Attributes:
+        status: how the solve ended.
+        value, bound, gap, level: those of the certificate; None where they are infinite.
+        certificate: plain data.
+        solver, reason, attempts, iterations, warm_started, timings: how it was found, which proves nothing.
+        closed_form: the optimum by formula, where one is known.
+    """
+
+    status: Status
+    value: float
+    bound: float | None
+    gap: float | None
+    level: float | None
+    certificate: Mapping[str, Any]
+    solver: str
+    reason: str
+    attempts: tuple[str, ...]
+    iterations: int | None
+    warm_started: bool
+    closed_form: ClosedForm | None
+    timings: Timings
 
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
@@ -57,6 +86,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
 def _verdict(path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]) -> Verdict:
     """The verdict on what was read from a file."""
     _check_result(path, metadata)
+    read(Told, metadata, str(path))
     try:
         record = entry(metadata, "certificate", str(path))
         certificate = certificate_from_record(record, mechanism)
@@ -149,6 +179,7 @@ def _same(
     if "levels" in record:
         twice["level"] = max(record["levels"].values())
     found = [
+        *(["the status is optimal, and no bound is claimed"] if _boasts(metadata) else []),
         *(
             f"the result has another {name} than its certificate"
             for name in twice
@@ -160,6 +191,11 @@ def _same(
     other = next(iter(found), None) or _closed_form(certificate, metadata.get("closed_form"))
     text = "everything else that the file says follows" if other is None else other
     return (Claim("record", other is None, FLOATS, text),)
+
+
+def _boasts(metadata: Mapping[str, Any]) -> bool:
+    """Whether a result is called optimal of which no bound is claimed."""
+    return bool(metadata["status"] == Status.OPTIMAL and metadata["bound"] is None)
 
 
 def _closed_form(certificate: Certificate, form: Mapping[str, Any] | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pmlopt.arrays import FloatArray
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.programs.claims import gap_claim
+from pmlopt.programs.claims import confidence_claim, gap_claim
 from pmlopt.programs.envelope.rational_mechanism import (
     RationalMechanism,
     bounds,
@@ -75,7 +75,7 @@ class EnvelopeCertificate(Certificate):
         bounded = bounds(_all_priors(exact, self.over), self.delta, self.bound, self.multipliers)
         more = f"nats or more with probability {self.delta:g}"
         return (
-            _within(self.over, self.prior),
+            *_within(self.over, self.prior),
             Claim("value", reached, RATIONAL,
                   f"the attack leaks {self.value:.9g} {more}" if reached else "the attack leaks less", self.value),
             Claim("bound", bounded, RATIONAL,
@@ -155,7 +155,7 @@ class ClosedFailureCertificate(Certificate):
         reached, bounded = self.value <= mass, most <= self.bound
         text = f"the attack leaks {self.epsilon:.9g} nats or more with probability {float(mass):.9g}"
         return (
-            _within(self.over, self.prior),
+            *_within(self.over, self.prior),
             Claim("value", reached, RATIONAL, text, self.value, float(mass)),
             Claim("bound", bounded, RATIONAL, self.statement if bounded else f"not proved: {self.statement}",
                   self.bound, float(most)),
@@ -180,11 +180,13 @@ def _scope(over: PriorSet | None) -> str:
     return "" if over is None else f", {over.scope}"
 
 
-def _within(over: PriorSet | None, prior: Prior) -> Claim:
-    """That the prior of the attack is of the set, up to rounding."""
-    holds = over is None or over.contains(prior)
-    text = "it is the one that was given" if over is None else over.words
-    return Claim("prior", holds, FLOATS, text if holds else f"it is not {text}")
+def _within(over: PriorSet | None, prior: Prior) -> tuple[Claim, ...]:
+    """That the prior of the attack is of the set, up to rounding, and that a sample shows the set."""
+    if over is None:
+        return ()
+    holds = over.contains(prior)
+    claim = Claim("prior", holds, FLOATS, over.words if holds else f"it is not {over.words}")
+    return (claim,) if over.delta is None else (claim, confidence_claim(over, prior))
 
 
 def _all_priors(exact: RationalMechanism, over: PriorSet | None) -> RationalMechanism:

@@ -12,8 +12,8 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.privacy.from_record import requirement_record
-from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
-from pmlopt.programs.design_certificate import RequirementCertificate, levels_in_words
+from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, no_bound, value_claim
+from pmlopt.programs.design_certificate import ULP, RequirementCertificate, levels_in_words
 from pmlopt.programs.symmetric.columns import ReducedColumns
 from pmlopt.programs.symmetric.declaration import centred_gains, orbit_offsets
 from pmlopt.programs.symmetric.repair import OrbitRepair
@@ -47,9 +47,9 @@ class SymmetricCertificate(RequirementCertificate):
     repair: OrbitRepair
 
     @property
-    def measured(self) -> tuple[Mapping[str, float], int]:
+    def measured(self) -> tuple[Mapping[str, float], float]:
         terms = max(cells.size for cells in self.columns.cells)
-        return self.columns.levels(self.mechanism.lifts), terms
+        return self.columns.levels(self.mechanism.lifts), (terms + 8) * ULP
 
     @cached_property
     def level_checks(self) -> tuple[Claim, ...]:
@@ -66,6 +66,7 @@ class SymmetricCertificate(RequirementCertificate):
             Claim("mechanism", rows, RATIONAL, "orbits tile the pairs, and rows sum to exactly one"
                   if rows else "the orbits are no mechanism"),
             Claim("level", holds, RATIONAL, f"{text}{scope}" if holds else f"a limit is broken: {text}"),
+            *confidence_claims(self.privacy, self.mechanism.space.prior),
         )  # fmt: skip
 
     @property

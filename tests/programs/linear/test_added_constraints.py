@@ -16,6 +16,7 @@ from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, 
 from pmlopt.errors import SolverError
 from pmlopt.privacy import Requirement
 from pmlopt.programs.linear.added_constraints import lagrangian
+from pmlopt.programs.linear.affine_constraints import priced
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear as certify
 from pmlopt.programs.linear.dual_bound import utility_bound
