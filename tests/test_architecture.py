@@ -25,6 +25,7 @@ LAYERS = (
     "drawing",
     "roots",
     "labels",
+    "core",
     "whole_files",
     "files",
     "sampling",

@@ -58,11 +58,9 @@ def set_from_record(record: Mapping[str, Any]) -> PriorSet:
 def joint_laws_from_record(record: Mapping[str, Any]) -> JointLaws:
     """The set of joint laws of a record: under `joint_laws`, and `delta` beside it where there is one."""
     data = entry(record, "joint_laws", "the set of joint laws")
-    law, conditionals, words = (
-        entry(data, key, "the set of joint laws") for key in ("law", "conditionals", "words")
-    )
+    law, conditionals = (entry(data, key, "the set of joint laws") for key in ("law", "conditionals"))
     sets = [set_from_record(one) for one in conditionals]
-    return JointLaws(set_from_record(law), sets, record.get("delta"), words)
+    return JointLaws(set_from_record(law), sets, record.get("delta"))
 
 
 def _names(data: Mapping[str, Any]) -> tuple[Label, ...] | None:

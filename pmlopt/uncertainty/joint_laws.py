@@ -153,7 +153,7 @@ class JointLaws:
     def record(self) -> dict[str, Any]:
         """The set as plain data."""
         conditionals = [one.record for one in self.conditionals]
-        return {"law": self.law.record, "conditionals": conditionals, "words": self.words}
+        return {"law": self.law.record, "conditionals": conditionals}
 
     def means(self, matrix: Any) -> tuple[Any, Any, Any]:
         """The extreme means of each column given each value, times one number, and that number.

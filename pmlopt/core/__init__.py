@@ -1,0 +1,1 @@
+"""What everything else stands on: no mathematics of privacy."""

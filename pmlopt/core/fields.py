@@ -1,0 +1,321 @@
+"""What a record is: its fields with their types, the tag that tells its class, and equality by content."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
+from dataclasses import fields as dataclass_fields
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Generic, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from pmlopt.errors import FileFormatError, InputError
+
+ROOM = 10_000
+"""Letters that any file may speak of without listing them; a longer file may speak of as many as it has
+bytes, for what is saved of letters has a number for at least every second one."""
+
+
+@dataclass(frozen=True, init=False)
+class Shape:
+    """The shape of an array, or the length of a tuple: a number, or the name of a size, in each dimension.
+
+    Sizes of one name are the same within a record, and where the context has one, the same everywhere.
+    """
+
+    sizes: tuple[str | int, ...]
+
+    def __init__(self, *sizes: str | int) -> None:
+        object.__setattr__(self, "sizes", sizes)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least and the largest value of a number, or of every number of an array."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __str__(self) -> str:
+        if math.isinf(self.high):
+            return f"at least {self.low:g}"
+        return f"at most {self.high:g}" if math.isinf(self.low) else f"from {self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Given:
+    """That a value which the context has under this word is written as the word."""
+
+    word: str
+
+
+class Mark(Enum):
+    """Marks of numbers."""
+
+    INFINITE = "may be infinite, which is written as the text inf or -inf"
+    COUNT = "a number of letters that are not listed, held to what a file of its length may speak of"
+
+
+INFINITE, COUNT = Mark.INFINITE, Mark.COUNT
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a record is read or written in.
+
+    Attributes:
+        given: what is known already, by the words of `Given`, such as the prior of a design.
+        sizes: by the names of `Shape`, such as N letters and M outputs.
+        room: bytes of the file.
+        complete: whether every key is required, as in files; else those without a default.
+        error: the class of what is raised.
+    """
+
+    given: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    room: int = ROOM
+    complete: bool = True
+    error: type[InputError] = FileFormatError
+
+    @property
+    def most(self) -> int:
+        """The number of letters that the file may speak of without listing them."""
+        return max(ROOM, self.room, getattr(self.given.get("prior"), "size", 0))
+
+
+class Record:
+    """A base of classes whose fields are their file format; two are equal where all fields are.
+
+    A class with `is_form = True` makes the objects of which the constructor of another class with the same
+    `name` decides: they are written as the fields of that class, and have attributes of their names.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        kind: Any = type(self)
+        return kind is type(other) and all(
+            same(getattr(self, one.name), getattr(other, one.name)) for one in fields_of(kind)
+        )
+
+    def __hash__(self) -> int:
+        kind: Any = type(self)
+        return hash((kind, *(_hash(getattr(self, one.name)) for one in fields_of(kind))))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal by content: arrays by their entries, records by their fields.
+
+    Labels that nobody gave differ from the same numbers as labels.
+
+    Examples:
+        >>> from pmlopt.arrays import Positions
+        >>> same((np.ones(2), "a"), (np.ones(2), "a")), same(Positions(2), (0, 1))
+        (True, False)
+    """
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return type(one) is type(other) and one.dtype.kind == other.dtype.kind and np.array_equal(one, other)
+    if type(one) is not type(other):
+        return isinstance(one, int | float) and isinstance(other, int | float) and one == other
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, Mapping):
+        return set(one) == set(other) and all(same(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def _hash(value: Any) -> int:
+    """A hash of what `same` compares: of arrays, lists and mappings their sizes."""
+    if isinstance(value, np.ndarray):
+        return hash(value.shape)
+    if isinstance(value, list | dict):
+        return hash(len(value))
+    return hash(tuple(map(_hash, value))) if isinstance(value, tuple) else hash(value)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a record: its name, its type, and its default or `inspect.Parameter.empty`."""
+
+    name: str
+    type: Any
+    default: Any
+    several: bool
+    """Whether the constructor takes the values one by one, as `*parts`."""
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is inspect.Parameter.empty and not self.several
+
+
+def maker(kind: type) -> Any:
+    """What makes the objects of a record class: its class method `from_fields`, or its constructor.
+
+    Of both the one that the nearest class defines.
+    """
+    owner = next(base for base in kind.__mro__ if {"from_fields", "__init__"} & set(vars(base)))
+    return getattr(kind, "from_fields") if "from_fields" in vars(owner) else kind  # noqa: B009
+
+
+@lru_cache(maxsize=1024)
+def fields_of(kind: type) -> tuple[Field, ...]:
+    """The fields of a record class, in the order of its constructor.
+
+    Examples:
+        >>> @dataclass(frozen=True)
+        ... class Ball(Record):
+        ...     radius: float
+        ...     delta: float | None = None
+        >>> [(one.name, one.required) for one in fields_of(Ball)]
+        [('radius', True), ('delta', False)]
+    """
+    made = maker(kind)
+    make: Any = vars(kind).get("__init__", kind.__init__) if made is kind else made
+    if make is object.__init__:
+        return ()
+    hints = get_type_hints(kind, include_extras=True)
+    found = []
+    for one in inspect.signature(make).parameters.values():
+        if one.name == "self" or one.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        if one.name not in hints:
+            hints = {**get_type_hints(make, include_extras=True), **hints}
+        several = one.kind is inspect.Parameter.VAR_POSITIONAL
+        found.append(Field(one.name, hints[one.name], one.default, several))
+    return tuple(found)
+
+
+def tag_of(kind: type) -> tuple[str, str] | None:
+    """The key, `kind` or `name`, and the text by which a class is told from its relatives, if it has one."""
+    own = {one.name for one in dataclass_fields(kind)} if is_dataclass(kind) else set()
+    for key in ("kind", "name"):
+        word = inspect.getattr_static(kind, key, None)
+        if isinstance(word, str) and key not in own:
+            return key, word
+    return None
+
+
+def kinds_of(*bases: type) -> dict[str, type]:
+    """The classes with a tag of their own among some bases and all their subclasses, by their tags.
+
+    A class that was defined again, as in a notebook, replaces the earlier one.
+
+    Raises:
+        FileFormatError: two classes have the same tag.
+    """
+    found: dict[str, type] = {}
+    waiting = list(bases)
+    while waiting:
+        kind = waiting.pop(0)
+        waiting += kind.__subclasses__()
+        tag = tag_of(kind)
+        if tag is None or tag[0] not in vars(kind) or "is_form" in vars(kind) or inspect.isabstract(kind):
+            continue
+        other = found.get(tag[1], kind)
+        if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
+            raise FileFormatError(
+                f"{other.__qualname__} and {kind.__qualname__} have the same {tag[0]}, {tag[1]!r}: give one "
+                "of them another"
+            )
+        found[tag[1]] = kind
+    return found
+
+
+def written_as(kind: type) -> type:
+    """The class as whose fields an object of a class is written: itself, or that of which it is a form.
+
+    Raises:
+        FileFormatError: it has no tag of its own, where its relatives have.
+    """
+    root = [base for base in kind.__mro__ if base not in (object, ABC, Generic, Record)][-1]
+    tag = tag_of(kind)
+    if tag is None:
+        return kind
+    known = kinds_of(root).get(tag[1])
+    if known is None or (known is not kind and "is_form" not in vars(kind)):
+        raise FileFormatError(
+            f"{kind.__qualname__} cannot be saved: give it a `{tag[0]}` of its own, by which it is read again"
+        )
+    return known
+
+
+def split(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without its annotations, and these."""
+    return (kind.__origin__, kind.__metadata__) if get_origin(kind) is Annotated else (kind, ())
+
+
+def members(kind: Any) -> tuple[Any, ...]:
+    """The members of a union, or the type itself."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def is_labels(kind: Any) -> bool:
+    """Whether a type is that of labels, which may be `Positions`."""
+    return get_origin(kind) is tuple and get_args(kind) == (Hashable, ...)
+
+
+def is_record(kind: Any) -> bool:
+    """Whether a type is a class of records."""
+    return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Record))
+
+
+NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE = (
+    "null", "true or false", "a whole number", "a number", "text", "a list", "a table",
+)  # fmt: skip
+
+_SIMPLE: Mapping[Any, set[str]] = {
+    float: {WHOLE, NUMBER},
+    int: {WHOLE},
+    str: {TEXT},
+    bool: {FLAG},
+    NoneType: {NULL},
+    Fraction: {TEXT, WHOLE},
+    Hashable: {FLAG, WHOLE, NUMBER, TEXT, LIST},
+    Any: {NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE},
+}
+
+
+def form_of(data: Any) -> str:
+    """What plain data are, in a word."""
+    if data is None or isinstance(data, bool):
+        return NULL if data is None else FLAG
+    kinds: tuple[tuple[Any, str], ...] = (
+        (int, WHOLE), (float, NUMBER), (str, TEXT), (list | np.ndarray, LIST), (dict, TABLE),
+    )  # fmt: skip
+    return next((word for kind, word in kinds if isinstance(data, kind)), type(data).__name__)
+
+
+def forms_of(kind: Any, notes: Sequence[Any] = ()) -> set[str]:
+    """What the plain data of a type of a field may be.
+
+    Raises:
+        TypeError: it is no type of a field.
+    """
+    kind, own = split(kind)
+    notes, origin = (*notes, *own), get_origin(kind)
+    if len(members(kind)) > 1:
+        return set[str]().union(*(forms_of(one, notes) for one in members(kind)))
+    words = {TEXT} if any(isinstance(note, Given) for note in notes) else set()
+    if kind is float and INFINITE in notes:
+        words |= {TEXT}
+    if isinstance(kind, Hashable) and kind in _SIMPLE:
+        return words | _SIMPLE[kind]
+    if origin is Literal:
+        return {form_of(one) for one in get_args(kind)}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {TEXT}
+    if origin in (tuple, list, Sequence, np.ndarray):
+        # arrays without a shape may have no dimension
+        any_shape = origin is np.ndarray and not any(isinstance(note, Shape) for note in notes)
+        return (
+            words | {LIST} | ({NUMBER, WHOLE, FLAG} if any_shape else {WHOLE} if is_labels(kind) else set())
+        )
+    if origin in (dict, Mapping) or is_record(kind):
+        return words | {TABLE}
+    raise TypeError(f"{kind} is no type of a field of a record")
