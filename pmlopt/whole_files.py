@@ -13,8 +13,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from filelock import FileLock, Timeout
-
 from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
@@ -193,6 +191,8 @@ def alone(
         InputError: another one still writes it: the `error` that was given.
         FileFormatError: the lock cannot be made.
     """
+    from filelock import FileLock, Timeout
+
     target = Path(path).resolve()
     lock = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
     try:
