@@ -19,7 +19,7 @@ CHUNK = 1000
 """Histories that are looked at at once: the numbers of 16 letters stay in the cache of a core."""
 EPS = float(np.finfo(float).eps)
 SMALLEST_MASS = 1e-280
-"""Below, the mass of an outcome is summed in logarithms: it may have lost digits to underflow."""
+"""Below, the mass of an outcome or a letter may have lost digits to underflow."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from pmlopt.arrays import (
 from pmlopt.display import things
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at, match_labels
-from pmlopt.prior import SMALLEST, Prior, PriorLike, as_prior
+from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.privacy import PML
-from pmlopt.releases.histories import Histories, levels_after, levels_of, log_lifts
+from pmlopt.releases.histories import SMALLEST_MASS, Histories, levels_after, levels_of, log_lifts
 from pmlopt.releases.ledger_file import LedgerState, identity_of
 from pmlopt.releases.stored_ledger import StoredLedger
 
@@ -129,8 +129,8 @@ class Ledger(StoredLedger):
     def prior(self, person: int = 0) -> Prior:
         """The posterior of a person, which is the prior of the next design; letters that are left.
 
-        A letter is left unless an outcome excluded it. One whose posterior is below the smallest probability
-        of a prior, 1e-300, has that one here, and in `requirement` the budget that goes with it.
+        A letter is left unless an outcome excluded it. One whose posterior is below 1e-280 has that mass
+        here, which a design can work with, and in `requirement` the budget that goes with it.
 
         Examples:
             >>> ledger = Ledger([0.5, 0.25, 0.25])
@@ -191,7 +191,7 @@ class Ledger(StoredLedger):
         density = self.density(person)
         left = np.flatnonzero(density > -np.inf)
         masses = self.initial.pmf[left] * np.exp(density[left])
-        return np.maximum(masses / masses.sum(), SMALLEST), left
+        return np.maximum(masses / masses.sum(), SMALLEST_MASS), left
 
     def level_after(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> float:
         """The largest leakage on a person after a release, over all outcomes that may come, in nats.

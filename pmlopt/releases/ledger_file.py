@@ -61,7 +61,7 @@ def write(path: str | os.PathLike[str], state: LedgerState) -> str:
         "publishing": state.publishing,
     }
     about = json.loads(files.json_bytes(about))
-    arrays = {
+    arrays: dict[str, Any] = {
         "likelihoods": np.ascontiguousarray(state.histories.likelihoods, dtype="<f8"),
         "rounding": np.ascontiguousarray(state.histories.rounding, dtype="<f8"),
         "history": np.ascontiguousarray(state.histories.place, dtype="<i8"),
