@@ -143,6 +143,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "10 million rows released beside a plain script; draws, noise, random tables and back"
     ),
     "releases": Benchmark("a ledger of many people, and what releases leak together"),
+    "ledger_writers": Benchmark(
+        "two writers on one ledger, killed at random moments: nothing lost, nothing counted twice",
+        (),
+        ("--quick",),
+    ),
 }
 HELPERS = (
     "common", "limited", "run", "distortion_claims", "records_claims", "figures", "figure_style",

@@ -13,8 +13,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from filelock import FileLock, Timeout
-
 from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
@@ -177,7 +175,7 @@ def rename(source: Path, target: Path) -> None:
 
 @contextmanager
 def alone(
-    path: str | os.PathLike[str], wait: float = LOCK_WAIT, error: type[InputError] = FileFormatError
+    path: str | os.PathLike[str], wait: float | None = None, error: type[InputError] = FileFormatError
 ) -> Iterator[None]:
     """Be the only writer of a file while the block runs, among those who ask for this.
 
@@ -186,17 +184,20 @@ def alone(
 
     Args:
         path: the file that is written.
-        wait: how many seconds to wait for another writer to end.
+        wait: how many seconds to wait for another writer to end; `LOCK_WAIT` where left out.
         error: what is raised where that was not enough.
 
     Raises:
         InputError: another one still writes it: the `error` that was given.
         FileFormatError: the lock cannot be made.
     """
+    from filelock import FileLock, Timeout
+
+    check_target(path)  # the lock would make its folder
     target = Path(path).resolve()
     lock = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
     try:
-        lock.acquire(timeout=wait)
+        lock.acquire(timeout=LOCK_WAIT if wait is None else wait)
     except Timeout:
         raise error(f"{path}: another process is writing it: wait for it, or give another name") from None
     except OSError as cause:

@@ -583,3 +583,33 @@ def test_what_is_no_path_is_refused(path: Any) -> None:
     for use in (Mechanism.load, Mechanism(np.eye(2)).save, program.write_mps, files.check_target):
         with pytest.raises(FileFormatError):
             use(path)
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, done = tmp_path / "file.csv", []
+    kept = os.fsync
+
+    def synchronised(handle: int) -> None:
+        done.append(("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file", path.exists()))
+        kept(handle)
+
+    monkeypatch.setattr(os, "fsync", synchronised)
+    files.write_whole(path, b"letter,count")
+    assert done == [("file", False), ("folder", True)]
+
+
+def test_a_file_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    (tmp_path / "link.csv").symlink_to(path)
+    for name in ("file.csv", "link.csv", "file.csv"):
+        with (
+            files.alone(path),
+            pytest.raises(InputError, match="another process is writing it"),
+            files.alone(tmp_path / name, wait=0, error=InputError),
+        ):
+            pass
+    assert not path.with_name("file.csv.lock").exists()
+    with pytest.raises(FileFormatError, match="cannot be written"), files.alone(tmp_path / "no" / "file.csv"):
+        pass

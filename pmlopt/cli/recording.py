@@ -48,7 +48,7 @@ class Account:
             return
         from pmlopt.mechanism import Mechanism
         from pmlopt.releases import Ledger
-        from pmlopt.releases.ledger import check_new
+        from pmlopt.releases.stored_ledger import check_new
 
         if len(releases) > 1 or dropping:
             raise InputError("--ledger keeps one secret of each person: leave out --also and --missing drop")

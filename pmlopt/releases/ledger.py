@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt import files
 from pmlopt.arrays import (
     FloatArray,
     IntArray,
@@ -23,20 +20,19 @@ from pmlopt.arrays import (
     whole,
 )
 from pmlopt.display import things
-from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
+from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at, match_labels
-from pmlopt.prior import SMALLEST, Prior, PriorLike, as_prior
+from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.privacy import PML
-from pmlopt.releases import ledger_file
-from pmlopt.releases.ledger_file import LedgerFile, identity_of
-from pmlopt.releases.likelihoods import CHUNK, levels_after, levels_of, log_lifts, log_steps
+from pmlopt.releases.histories import SMALLEST_MASS, Histories, levels_after, levels_of, log_lifts
+from pmlopt.releases.ledger_file import LedgerState, identity_of
+from pmlopt.releases.stored_ledger import StoredLedger
 
-EPS = float(np.finfo(float).eps)
 TOTAL_ROUNDING = 1e-13
 """Nats, or a share of a total above 1: what rounding may add to a total that a release uses up."""
 
 
-class Ledger:
+class Ledger(StoredLedger):
     """How much all releases on each of many people have leaked, and what a total leaves for the next one.
 
     After the outcomes y_1, ..., y_t the information density `i(x; y_1..y_t) = log post[x] / p[x]` of a letter
@@ -54,9 +50,6 @@ class Ledger:
         people: how many, named 0, 1, ..., people - 1.
         total: the level in nats that no person may exceed, whatever the outcome; a release that may break it
             is refused. Without one, nothing is refused.
-
-    Attributes:
-        finished: the files that `open` published, of a release that was interrupted before it could.
 
     Raises:
         PrivacyError: the number of people is none, or the total is negative.
@@ -77,36 +70,45 @@ class Ledger:
         total of 0.587787: design it for `requirement(person=0)` under `prior(0)`
     """
 
-    finished: tuple[str, ...] = ()
-
     def __init__(self, prior: PriorLike, people: int = 1, total: float | None = None) -> None:
         first = as_prior(prior)
         count = whole(people, "the number of people", PrivacyError)
         most = None if total is None else nonnegative(total, "the total", PrivacyError)
-        self._set(LedgerFile(
-            first, most, np.zeros((1, first.size)), np.zeros(1), np.zeros(count, dtype=np.int64)
-        ))  # fmt: skip
-        self._seen: dict[Path, str | None] = {}
+        super().__init__(LedgerState(first, most, Histories.begun(first.size, count)))
 
-    def _set(self, state: LedgerFile) -> None:
-        self.initial, self.total, self.people = state.prior, state.total, len(state.history)
-        self._likelihoods, self._rounding, self._history = state.likelihoods, state.rounding, state.history
-        self._identities, self._publishing = list(state.identities), list(state.publishing)
+    @property
+    def initial(self) -> Prior:
+        """The prior before any release."""
+        return self._state.prior
+
+    @property
+    def total(self) -> float | None:
+        """The level in nats that no person may exceed; None where nothing is refused."""
+        return self._state.total
+
+    @property
+    def people(self) -> int:
+        """How many people there are."""
+        return len(self._histories.place)
+
+    @property
+    def _histories(self) -> Histories:
+        return self._state.histories
 
     @property
     def releases(self) -> int:
         """How many releases are recorded."""
-        return len(self._identities)
+        return len(self._state.identities)
 
     @property
     def levels(self) -> FloatArray:
         """(people,) the leakage on each person, in nats."""
-        return np.asarray(levels_of(self.initial.pmf, self._likelihoods)[self._history])
+        return np.asarray(levels_of(self.initial.pmf, self._histories.likelihoods)[self._histories.place])
 
     @property
     def level(self) -> float:
         """The largest leakage on a person, in nats."""
-        return float(levels_of(self.initial.pmf, self._likelihoods).max())
+        return float(levels_of(self.initial.pmf, self._histories.likelihoods).max())
 
     def groups(self) -> list[IntArray]:
         """The people by history: all in one group have the same posterior, and may share a design.
@@ -117,19 +119,18 @@ class Ledger:
             >>> [group.tolist() for group in ledger.groups()]
             [[0, 2], [1]]
         """
-        order = np.argsort(self._history, kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(self._history[order])) + 1)
+        return self._histories.groups()
 
     def density(self, person: int = 0) -> FloatArray:
         """(N,) the information density of each letter and all that was released; -inf where excluded."""
-        row = self._history[self._place(person)]
-        return np.asarray(log_lifts(self.initial.pmf, self._likelihoods[row : row + 1])[0])
+        row = self._histories.place[self._place(person)]
+        return np.asarray(log_lifts(self.initial.pmf, self._histories.likelihoods[row : row + 1])[0])
 
     def prior(self, person: int = 0) -> Prior:
         """The posterior of a person, which is the prior of the next design; letters that are left.
 
-        A letter is left unless an outcome excluded it. One whose posterior is below the smallest probability
-        of a prior, 1e-300, has that one here, and in `requirement` the budget that goes with it.
+        A letter is left unless an outcome excluded it. One whose posterior is below 1e-280 has that mass
+        here, which a design can work with, and in `requirement` the budget that goes with it.
 
         Examples:
             >>> ledger = Ledger([0.5, 0.25, 0.25])
@@ -152,7 +153,7 @@ class Ledger:
         """
         most = self._total(epsilon)
         left = most - self.density(person)
-        if left.min() < -self._off(person, most):
+        if left.min() < -self._histories.off(person, most):
             raise PrivacyError(
                 f"the leakage on person {person} is {most - left.min():g} nats, over the total of {most:g}"
             )
@@ -182,7 +183,7 @@ class Ledger:
         self.remaining(most, person)  # raises where nothing is left
         masses, letters = self._posterior(person)
         left = most - np.log(masses / self.initial.pmf[letters])
-        lowered = left - 4 * self._off(person, left)
+        lowered = left - 4 * self._histories.off(person, left)
         return PML(np.maximum(lowered, 0.0).tolist())
 
     def _posterior(self, person: int) -> tuple[FloatArray, IntArray]:
@@ -190,7 +191,7 @@ class Ledger:
         density = self.density(person)
         left = np.flatnonzero(density > -np.inf)
         masses = self.initial.pmf[left] * np.exp(density[left])
-        return np.maximum(masses / masses.sum(), SMALLEST), left
+        return np.maximum(masses / masses.sum(), SMALLEST_MASS), left
 
     def level_after(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> float:
         """The largest leakage on a person after a release, over all outcomes that may come, in nats.
@@ -202,9 +203,9 @@ class Ledger:
         Raises:
             MechanismError: the mechanism is on other letters.
         """
-        rows, _ = _distinct(self._history[self._members(people)], len(self._likelihoods))
+        rows = self._histories.of(self._members(people))
         matrix = self._matrix(as_mechanism(mechanism), rows)
-        return float(levels_after(self.initial.pmf, self._likelihoods[rows], matrix).max())
+        return float(levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix).max())
 
     def allows(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> bool:
         """Whether a release keeps the total for everybody in it, whatever the outcomes; `record` asks this.
@@ -222,7 +223,7 @@ class Ledger:
             >>> ledger.allows([[0.75, 0.25], [0.25, 0.75]]), ledger.allows(np.eye(2))
             (True, False)
         """
-        rows, _ = _distinct(self._history[self._members(people)], len(self._likelihoods))
+        rows = self._histories.of(self._members(people))
         matrix = self._matrix(as_mechanism(mechanism), rows)
         return self._over(self._total(None), rows, matrix) is None
 
@@ -262,136 +263,33 @@ class Ledger:
                 f"{things(len(columns), 'outcome')} cannot be recorded for "
                 f"{things(len(members), 'person', 'people')}: give one for each person in the release"
             )
-        history = self._history[members]
-        rows, _ = _distinct(history, len(self._likelihoods))
+        rows = self._histories.of(members)
         matrix = self._matrix(m, rows)
         identity = identity_of(matrix, columns, members)
-        if identity in self._identities and not again:
+        if identity in self._state.identities and not again:
+            number = self._state.identities.index(identity) + 1
             raise PrivacyError(
-                f"this release is recorded already, as number {self._identities.index(identity) + 1}: the "
-                "mechanism, the people and their outcomes are the same; if it was made once more, say so "
-                "(again=True, or --again)"
+                f"this release is recorded already, as number {number}: the mechanism, the people and their "
+                "outcomes are the same; if it was made once more, say so (again=True, or --again)"
             )
         over = None if self.total is None else self._over(self.total, rows, matrix)
         if over is not None:
-            worst = int(members[np.flatnonzero(history == over[0])[0]])
+            worst = int(members[np.flatnonzero(self._histories.place[members] == over[0])[0]])
             raise PrivacyError(
                 f"the release may raise the leakage on person {worst} to {over[1]:.6g} nats, over the "
                 f"total of {self.total:.6g}: design it for `requirement(person={worst})` under "
                 f"`prior({worst})`"
             )
-        grown, rounding, place = self._grown(matrix, history, columns)
-        if not np.isfinite(rounding).all():
-            at = int(np.flatnonzero(~np.isfinite(rounding)[place])[0])
+        after = self._histories.extended(matrix, columns, members)
+        impossible = np.isinf(after.rounding)
+        if impossible.any():
+            at = int(np.flatnonzero(impossible[after.place[members]])[0])
             raise MechanismError(
                 f"the outcome {m.outputs[int(columns[at])]!r} has probability zero for person "
                 f"{int(members[at])}: this mechanism did not release it, or the ledger lacks the truth"
             )
-        if len(members) < self.people:
-            grown, rounding, place = self._beside_others(grown, rounding, place, members)
-        self._likelihoods, self._rounding, self._history = grown, rounding, place
-        self._identities.append(identity)
-
-    def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-        """Give a file with what was recorded its name when the ledger is saved: both happen, or neither.
-
-        The ledger is written first, with the release and both names, and then the draft is renamed. A process
-        that is killed before the ledger is on the disk has published and recorded nothing; after that the
-        release counts, and `open` and `save` rename the draft where it has not been renamed yet.
-
-        Args:
-            draft: a file that nobody else has seen; it must be on the disk (`os.fsync`).
-            target: its name once it is published, in the same folder, where nothing is yet.
-
-        Raises:
-            FileFormatError: the draft is not there, the target is, or their folders differ.
-        """
-        source, name = Path(draft).resolve(), Path(target).resolve()
-        if source.parent != name.parent or not source.is_file():
-            raise FileFormatError(f"{draft}: is no file in the folder of {target}: nothing can be published")
-        check_new(name)
-        self._publishing.append((str(source), str(name)))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger to an NPZ file, whole or not at all, with a digest of all that it holds.
-
-        It is written over nothing but the file that this ledger was read from, or was written to before; two
-        processes that each read, record and save a file are served by `open`.
-
-        Raises:
-            FileFormatError: the file cannot be written, its ending is not .npz, it is not the one that was
-                read, or what was to be published is not there.
-        """
-        files.ending_of(path, (".npz",))
-        with files.alone(path):
-            self._write(path)
-
-    @classmethod
-    @contextmanager
-    def open(cls, path: str | os.PathLike[str]) -> Iterator[Ledger]:
-        """Read a ledger, and write it when the block ends; nobody else who asks writes it meanwhile.
-
-        An exception leaves the file as it was. Another writer is waited for, up to a minute.
-
-        Raises:
-            FileFormatError: as `load` and `save`, or another process keeps writing the file.
-
-        Examples:
-            >>> import tempfile
-            >>> path = Path(tempfile.mkdtemp()) / "ledger.npz"
-            >>> Ledger([0.5, 0.5]).save(path)
-            >>> with Ledger.open(path) as ledger:
-            ...     ledger.record([[0.75, 0.25], [0.25, 0.75]], [0])
-            >>> Ledger.load(path).releases
-            1
-        """
-        files.ending_of(path, (".npz",))
-        with files.alone(path):
-            ledger = cls.load(path)
-            if ledger._publishing:
-                ledger.finished = tuple(target for _, target in ledger._publishing)
-                ledger._write(path)
-            before = ledger.releases
-            yield ledger
-            if ledger.releases != before:
-                ledger._write(path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Ledger:
-        """Read a ledger, and refuse a file that was cut short or changed.
-
-        The digest finds what went wrong by accident, and no forgery: whoever changes a file on purpose may
-        write a new digest.
-
-        Raises:
-            FileFormatError: the file is not there, no ledger, cut short or changed.
-        """
-        state, digest = ledger_file.read(path)
-        ledger = cls.__new__(cls)
-        ledger._set(state)
-        ledger._seen = {Path(path).resolve(): digest}
-        return ledger
-
-    def _write(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger, and then publish what is to be: its names are in the file until that is done."""
-        place = Path(path).resolve()
-        if ledger_file.digest_of(place) != self._seen.get(place):
-            raise FileFormatError(
-                f"{path}: is not what this ledger was read from: another release may be recorded in it; read "
-                "it again and record in that (`Ledger.open` does both), or give another name"
-            )
-        self._seen[place] = ledger_file.write(place, self._state())
-        if self._publishing:
-            for draft, target in self._publishing:
-                _published(path, Path(draft), Path(target))
-            self._publishing.clear()
-            self._seen[place] = ledger_file.write(place, self._state())
-
-    def _state(self) -> LedgerFile:
-        return LedgerFile(
-            self.initial, self.total, self._likelihoods, self._rounding, self._history,
-            tuple(self._identities), tuple(self._publishing),
-        )  # fmt: skip
+        identities = (*self._state.identities, identity)
+        self._state = replace(self._state, histories=after, identities=identities)
 
     def __repr__(self) -> str:
         """In words: people, releases, level."""
@@ -403,11 +301,6 @@ class Ledger:
         if epsilon is None and self.total is None:
             raise PrivacyError("the ledger has no total: give one, epsilon, in nats")
         return nonnegative(self.total if epsilon is None else epsilon, "the total", PrivacyError)  # type: ignore[arg-type]
-
-    def _off(self, person: int, levels: Any) -> Any:
-        """How far these levels and budgets of a person may be off by rounding."""
-        units = (self.initial.size + 8) * EPS * np.maximum(1.0, np.abs(levels))
-        return units + 2 * self._rounding[self._history[self._place(person)]]
 
     def _place(self, person: int) -> int:
         place = int(person)
@@ -440,7 +333,7 @@ class Ledger:
             )
         places = [labels.index(label) for label in inputs]
         missing = np.delete(np.arange(len(labels)), places)
-        needed = missing[(self._likelihoods[np.ix_(rows, missing)] > -np.inf).any(axis=0)]
+        needed = missing[(self._histories.likelihoods[np.ix_(rows, missing)] > -np.inf).any(axis=0)]
         if needed.size:
             raise MechanismError(
                 f"the mechanism has no row for the letter {labels[needed[0]]!r}, which is still possible for "
@@ -455,75 +348,12 @@ class Ledger:
 
         What the likelihoods may be off is counted in; no level is above that of the least likely letter.
         """
-        after = levels_after(self.initial.pmf, self._likelihoods[rows], matrix)
-        bounds = np.minimum(after + 2 * self._rounding[rows], self.initial.max_leakage)
+        after = levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix)
+        bounds = np.minimum(after + 2 * self._histories.rounding[rows], self.initial.max_leakage)
         worst = int(bounds.argmax())
         if bounds[worst] <= total + TOTAL_ROUNDING * max(1.0, total):
             return None
         return int(rows[worst]), float(after[worst])
-
-    def _grown(
-        self, matrix: FloatArray, history: IntArray, columns: IntArray
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """The likelihoods of the histories with one more outcome, how far they are off, and whose they are.
-
-        What is impossible is off by infinity.
-        """
-        outputs = matrix.shape[1]
-        pairs, place = _distinct(history * outputs + columns, len(self._likelihoods) * outputs)
-        rows, taken = np.divmod(pairs, outputs)
-        logs, off = log_steps(matrix)
-        grown = np.empty((len(pairs), self.initial.size))
-        rounding = self._rounding[rows] + off[taken]
-        for start in range(0, len(pairs), CHUNK):
-            part = slice(start, start + CHUNK)
-            sums = self._likelihoods[rows[part]]
-            sums += logs[taken[part]]
-            peaks = sums.max(axis=1)
-            with np.errstate(invalid="ignore"):
-                np.subtract(sums, peaks[:, None], out=grown[part])
-            # the sum and its difference from the peak are rounded, each by half a unit in its last place
-            lows = grown[part].min(axis=1, where=sums > -np.inf, initial=0.0)
-            rounding[part] -= EPS * (peaks / 2 + lows)
-        return grown, rounding, place
-
-    def _beside_others(
-        self, grown: FloatArray, rounding: FloatArray, place: IntArray, members: IntArray
-    ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """The same with the histories of the people who are not in the release, which stay."""
-        outside = np.ones(self.people, dtype=bool)
-        outside[members] = False
-        kept, at = _distinct(self._history[outside], len(self._likelihoods))
-        history = np.empty(self.people, dtype=np.int64)
-        history[members], history[outside] = place, len(grown) + at
-        likelihoods = np.concatenate([grown, self._likelihoods[kept]])
-        return likelihoods, np.concatenate([rounding, self._rounding[kept]]), history
-
-
-def check_new(target: Path) -> None:
-    """Complain of a file to publish a release in that is there already.
-
-    Raises:
-        FileFormatError: it is.
-    """
-    if target.exists():
-        raise FileFormatError(
-            f"{target}: is there already, and may hold a release that is recorded: give another name"
-        )
-
-
-def _published(path: str | os.PathLike[str], draft: Path, target: Path) -> None:
-    """Give the draft its name, unless it has it."""
-    try:
-        files.rename(draft, target)
-    except FileNotFoundError:
-        if not target.exists():
-            raise FileFormatError(
-                f"{path}: the last release is recorded, and was to be published as {target}, but neither "
-                f"that file is there nor its draft, {draft}: put back the one that was moved away"
-            ) from None
-    except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be written: {files.reason_of(cause)}") from None
 
 
 def _columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
@@ -554,12 +384,3 @@ def _known(label: Any, known: set[Label]) -> bool:
         return label in known
     except TypeError:
         return False
-
-
-def _distinct(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """The distinct keys below a size in ascending order, and the place of each key among them."""
-    if size > 32 * len(keys):  # a table would be too large
-        return np.unique(keys, return_inverse=True)
-    present = np.zeros(size, dtype=bool)
-    present[keys] = True
-    return np.flatnonzero(present), (np.cumsum(present, dtype=np.int32) - 1)[keys].astype(np.int64)

@@ -17,6 +17,7 @@ from pmlopt.arrays import FloatArray, IntArray, Positions, nonnegative
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 from pmlopt.labels import labels_from_json
 from pmlopt.prior import Prior
+from pmlopt.releases.histories import Histories
 
 FORMAT = "pmlopt-ledger"
 VERSION = 2
@@ -25,24 +26,20 @@ IDENTITY_BYTES = 32
 
 
 @dataclass(frozen=True)
-class LedgerFile:
-    """What a ledger's file holds.
+class LedgerState:
+    """What a ledger holds.
 
     Attributes:
         prior: on N letters.
         total: in nats, or None.
-        likelihoods: (K, N) logarithms for each history, the largest of each 0.
-        rounding: (K,) bounds on how far they are off.
-        history: (people,) which one each person has.
+        histories: of the people.
         identities: of the releases, in their order.
         publishing: the names of drafts, each with the name that it gets once the ledger is written.
     """
 
     prior: Prior
     total: float | None
-    likelihoods: FloatArray
-    rounding: FloatArray
-    history: IntArray
+    histories: Histories
     identities: tuple[bytes, ...] = ()
     publishing: tuple[tuple[str, str], ...] = ()
 
@@ -53,7 +50,7 @@ def identity_of(matrix: FloatArray, columns: IntArray, members: IntArray) -> byt
     return _digest({}, matrix.astype("<f8"), columns[order].astype("<i8"), members[order].astype("<i8"))
 
 
-def write(path: str | os.PathLike[str], state: LedgerFile) -> str:
+def write(path: str | os.PathLike[str], state: LedgerState) -> str:
     """Write a ledger, whole or not at all; its digest."""
     files.check_labels(path, state.prior.labels)
     about: dict[str, Any] = {
@@ -64,10 +61,10 @@ def write(path: str | os.PathLike[str], state: LedgerFile) -> str:
         "publishing": state.publishing,
     }
     about = json.loads(files.json_bytes(about))
-    arrays = {
-        "likelihoods": np.ascontiguousarray(state.likelihoods, dtype="<f8"),
-        "rounding": np.ascontiguousarray(state.rounding, dtype="<f8"),
-        "history": np.ascontiguousarray(state.history, dtype="<i8"),
+    arrays: dict[str, Any] = {
+        "likelihoods": np.ascontiguousarray(state.histories.likelihoods, dtype="<f8"),
+        "rounding": np.ascontiguousarray(state.histories.rounding, dtype="<f8"),
+        "history": np.ascontiguousarray(state.histories.place, dtype="<i8"),
         "identities": np.frombuffer(b"".join(state.identities), np.uint8).reshape(-1, IDENTITY_BYTES),
     }
     about["digest"] = _digest(about, *arrays.values()).hex()
@@ -88,7 +85,7 @@ def digest_of(path: Path) -> str | None:
         return "none"
 
 
-def read(path: str | os.PathLike[str]) -> tuple[LedgerFile, str]:
+def read(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
     """Read a ledger and its digest, and refuse what is none, or cut short, or changed.
 
     Raises:
@@ -126,7 +123,7 @@ def _digest(about: dict[str, Any], *arrays: Any) -> bytes:
 
 def _state(
     about: dict[str, Any], likelihoods: Any, rounding: Any, history: Any, identities: Any
-) -> LedgerFile:
+) -> LedgerState:
     """The parts of a file, of which every number is looked at."""
     prior = _prior(about["prior"])
     count = len(likelihoods)
@@ -150,12 +147,10 @@ def _state(
     total, publishing = about["total"], [(draft, target) for draft, target in about["publishing"]]
     if not all(isinstance(name, str) for pair in publishing for name in pair):
         raise ValueError("what is to be published has no name")
-    return LedgerFile(
+    return LedgerState(
         prior,
         None if total is None else nonnegative(total, "the total", PrivacyError),
-        likelihoods,
-        rounding,
-        history,
+        Histories(likelihoods, rounding, history),
         tuple(row.tobytes() for row in identities),
         tuple(publishing),
     )

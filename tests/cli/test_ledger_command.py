@@ -71,14 +71,14 @@ def test_what_cannot_be_meant_is_refused(begun: Path, command: str) -> None:
 
 
 def test_a_release_is_recorded_twice_only_where_that_is_meant(begun: Path) -> None:
-    record = ["ledger", "record", begun, "m.json", "out.csv", "--column", "level"]
-    run("ledger", "new", "free.npz", "--prior", "even.csv", "--people", 3)
-    record[2] = begun.parent / "free.npz"
+    free = begun.parent / "free.npz"
+    record = ["ledger", "record", free, "m.json", "out.csv", "--column", "level"]
+    run("ledger", "new", free, "--prior", "even.csv", "--people", 3)
     run(*record)
     refused(begun.parent, "ledger record free.npz m.json out.csv --column level")
-    assert Ledger.load(record[2]).releases == 1
+    assert Ledger.load(free).releases == 1
     run(*record, "--again")
-    assert Ledger.load(record[2]).releases == 2
+    assert Ledger.load(free).releases == 2
 
 
 def test_outputs_that_are_tuples_are_read_from_their_columns(begun: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import signal
 import subprocess
@@ -17,11 +18,12 @@ from hypothesis import strategies as st
 from oracles.releases import sequences
 from strategies import mechanisms, priors
 
-from pmlopt import PML, ExpectedLoss, Ledger, Mechanism, Prior, design, leakage_level, solve
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Ledger, Mechanism, Prior, design, leakage_level, solve
 from pmlopt.arrays import FloatArray
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.instances import find
-from pmlopt.releases import chained_level
+from pmlopt.releases import chained_level, ledger_file
+from pmlopt.symmetry import Product, Types
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
@@ -119,6 +121,53 @@ def test_a_long_history_does_not_underflow() -> None:
     assert ledger.level == pytest.approx(math.log(1.5), abs=1e-9)
 
 
+def test_rounding_of_a_long_history_is_counted_in() -> None:
+    def response(exponent: int) -> FloatArray:
+        return np.array([[1.0, 2.0**-exponent], [2.0**-exponent, 1.0]])
+
+    ledger = Ledger([0.6, 0.4])
+    for _ in range(660):
+        ledger.record(response(90), [0], again=True)
+    for _ in range(60):
+        ledger.record(response(990), [1], again=True)
+    assert abs(ledger.density()).max() > 1e-11  # exactly 0, for 660 * 90 = 60 * 990: what rounding has left
+    posterior = ledger.prior()
+    for gain in (np.eye(2), np.eye(2)[::-1]):
+        result = solve(
+            design(posterior, ledger.requirement(0.5), ExpectedGain(gain / posterior.pmf[:, None]))
+        )
+        assert leakage_level([0.6, 0.4], result.mechanism) <= 0.5
+
+
+def test_a_letter_that_is_next_to_excluded_does_not_stop_a_design() -> None:
+    likely = [[1 - 1e-12, 1e-12], [1e-12, 1 - 1e-12], [0.5, 0.5]]
+    ledger = Ledger([0.5, 0.3, 0.2])
+    for _ in range(30):
+        ledger.record(likely, [0], again=True)
+    assert ledger.density()[1] == pytest.approx(30 * math.log(1e-12) - math.log(0.5), rel=1e-9)
+    posterior = ledger.prior()
+    assert posterior.labels == (0, 1, 2)
+    loss = ExpectedLoss((1 - np.eye(3)) / posterior.pmf[:, None].clip(1e-3))
+    result = solve(design(posterior, ledger.requirement(1.4), loss))
+    assert ledger.level_after(result.mechanism) <= 1.4
+
+
+def test_a_release_that_is_recorded_twice_is_noticed(tmp_path: Path) -> None:
+    ledger = Ledger([0.5, 0.5], people=3)
+    ledger.record(RESPONSE, [0, 1, 1])
+    ledger.record(RESPONSE, [0, 1, 0])
+    ledger.record(RESPONSE, [0, 1], [0, 1])
+    ledger.save(tmp_path / "ledger.npz")
+    back = Ledger.load(tmp_path / "ledger.npz")
+    for book in (ledger, back):
+        with pytest.raises(PrivacyError, match="recorded already, as number 1"):
+            book.record(RESPONSE, [0, 1, 1])
+        with pytest.raises(PrivacyError, match="recorded already, as number 3"):
+            book.record(RESPONSE, [1, 0], [1, 0])  # in another order
+        book.record(RESPONSE, [0, 1, 1], again=True)
+        assert book.releases == 4
+
+
 def test_outcomes_next_to_impossible_are_counted() -> None:
     ledger = Ledger([0.5, 0.5])
     skewed = [[1.0, 0.0], [1 - 1e-16, 1e-200]]
@@ -184,7 +233,11 @@ def test_an_epsilon_that_is_spent_is_refused() -> None:
         Prior.uniform(2),
         Prior([0.25, 0.75], ["no", "yes"], 9),
         Prior.from_counts([3, 5]),
+        Prior.from_weights([3, 5], ["no", "yes"]),
+        Prior.from_weights([1, 10**40]),
         Prior([0.25, 0.75], [("no", 1), ("yes", 2)]),
+        Types([0.3, 0.7], 1),
+        Product(Types([0.3, 0.7], 1), Types([1.0], 2)),
     ],
 )
 def test_a_file_gives_back_the_ledger(prior: Prior, tmp_path: Path) -> None:
@@ -195,6 +248,7 @@ def test_a_file_gives_back_the_ledger(prior: Prior, tmp_path: Path) -> None:
     back = Ledger.load(tmp_path / "ledger.npz")
     assert (back.levels == ledger.levels).all()
     assert (back.total, back.releases, back.people) == (0.7, 2, 3)
+    assert (back.initial.pmf == prior.pmf).all()
     assert back.initial.weights == prior.weights
     assert (back.initial.labels, back.initial.samples) == (prior.labels, prior.samples)
     assert [group.tolist() for group in back.groups()] == [group.tolist() for group in ledger.groups()]
@@ -261,6 +315,117 @@ def test_nothing_is_lost_when_killed_while_writing(tmp_path: Path, when: str, re
         back.save(path)
     ledger.record(RESPONSE, [1, 1, 0])
     assert (Ledger.load(path).levels == ledger.levels).all()
+
+
+def test_a_file_that_changed_since_it_was_read_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.npz"
+    Ledger([0.5, 0.5]).save(path)
+    one, other = Ledger.load(path), Ledger.load(path)
+    one.record(RESPONSE, [0])
+    other.record(RESPONSE, [1])
+    one.save(path)
+    content = path.read_bytes()
+    for book in (other, Ledger([0.5, 0.5])):  # the other one never read it
+        with pytest.raises(FileFormatError, match="is not what this ledger was read from"):
+            book.save(path)
+    assert path.read_bytes() == content
+    other.save(tmp_path / "other.npz")
+    one.record(RESPONSE, [1])
+    one.save(path)  # what it wrote itself
+    assert Ledger.load(path).releases == 2
+
+
+def test_an_open_ledger_has_one_writer_and_is_written_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.npz"
+    Ledger([0.5, 0.5]).save(path)
+    with Ledger.open(path) as book:
+        book.record(RESPONSE, [0])
+        with monkeypatch.context() as patch:
+            patch.setattr("pmlopt.whole_files.LOCK_WAIT", 0.0)
+            with pytest.raises(FileFormatError, match="another process is writing it"), Ledger.open(path):
+                pass
+        assert Ledger.load(path).releases == 0
+    assert Ledger.load(path).releases == 1
+
+    def refuse(book: Ledger) -> None:
+        book.record(RESPONSE, [1])
+        book.record(RESPONSE, [2])
+
+    with pytest.raises(MechanismError), Ledger.open(path) as book:
+        refuse(book)
+    assert Ledger.load(path).releases == 1
+    assert {file.name for file in tmp_path.iterdir()} == {"ledger.npz"}
+
+
+def test_a_release_is_published_with_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, draft, target = (tmp_path / name for name in ("ledger.npz", "draft.csv", "wave.csv"))
+    Ledger([0.5, 0.5]).save(path)
+
+    def recorded() -> None:
+        draft.write_text("0")
+        with Ledger.open(path) as book:
+            book.record(RESPONSE, [0])
+            book.publish(draft, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pmlopt.files.rename", lambda source, name: sys.exit("power cut"))
+        with pytest.raises(SystemExit):
+            recorded()
+    assert (draft.exists(), target.exists(), Ledger.load(path).releases) == (True, False, 1)
+    (tmp_path / "away").mkdir()
+    draft.rename(tmp_path / "away" / "draft.csv")
+    with pytest.raises(FileFormatError, match="put back the one that was moved"), Ledger.open(path):
+        pass
+    (tmp_path / "away" / "draft.csv").rename(draft)
+    with Ledger.open(path) as book:
+        assert book.finished == (str(target.resolve()),)
+    assert (draft.exists(), target.read_text()) == (False, "0")
+    with Ledger.open(path) as book:
+        assert book.finished == ()
+        for name in (target, tmp_path / "away" / "wave.csv"):
+            with pytest.raises(FileFormatError, match="nothing can be published"):
+                book.publish(draft, name)
+        draft.touch()
+        with pytest.raises(FileFormatError, match="is there already"):
+            book.publish(draft, target)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("history", [0, -1, 0], "history of a person is none"),
+        ("history", [0, 1, 2], "history of a person is none"),
+        ("history", [[0, 1, 0]], "its history are"),
+        ("history", [0.0, 1.0, 0.0], "its history are"),
+        ("likelihoods", [[0.0, np.nan], [0.0, -1.0]], "largest of the likelihoods"),
+        ("likelihoods", [[0.0, 0.1], [0.0, -1.0]], "largest of the likelihoods"),
+        ("likelihoods", [[-1.0, -0.1], [0.0, -1.0]], "largest of the likelihoods"),
+        ("likelihoods", [[0.0, -1.0]], "its rounding are"),
+        ("likelihoods", [[0.0], [0.0]], "its likelihoods are"),
+        ("rounding", [np.nan, 0.0], "bound on rounding"),
+        ("rounding", [-1e-16, 0.0], "bound on rounding"),
+        ("identities", [[0]], "its identities are"),
+    ],
+)
+def test_arrays_that_no_ledger_writes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, value: Any, message: str
+) -> None:
+    path = tmp_path / "ledger.npz"
+    ledger = Ledger([0.5, 0.5], people=3)
+    ledger.record(RESPONSE, [0, 1, 1])
+    ledger.save(path)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    kind = np.uint8 if part == "identities" else None
+    arrays[part] = np.array(value, dtype=kind)
+    monkeypatch.setattr(ledger_file, "_digest", lambda *parts: bytes(32))  # whoever means it writes that too
+    about = json.loads(arrays["about"].tobytes())
+    arrays["about"] = np.frombuffer(json.dumps({**about, "digest": bytes(32).hex()}).encode(), np.uint8)
+    np.savez(path, **arrays)
+    with pytest.raises(FileFormatError, match=message):
+        Ledger.load(path)
 
 
 def test_a_file_cut_short_or_changed_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Likelihoods of the letters after what was released, in logarithms, for many histories at once.
+"""The likelihoods of the letters after what was released, in logarithms, for many people at once.
 
 A history y_1, ..., y_t has the likelihoods `L[x] = sum_i log P_i[x, y_i]`, kept with the largest at 0, so
 that nothing underflows. The lift of a letter is `e^L[x] / sum_x' p[x'] e^L[x']`, and its logarithm the
@@ -7,15 +7,82 @@ information density of all that was released.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.measures.logarithms import log_quotient, log_sum
 
 CHUNK = 1000
 """Histories that are looked at at once: the numbers of 16 letters stay in the cache of a core."""
+EPS = float(np.finfo(float).eps)
 SMALLEST_MASS = 1e-280
-"""Below, the mass of an outcome is summed in logarithms: it may have lost digits to underflow."""
+"""Below, the mass of an outcome or a letter may have lost digits to underflow."""
+
+
+@dataclass(frozen=True)
+class Histories:
+    """What was released on each person: people with the same history share a row of numbers.
+
+    Attributes:
+        likelihoods: (K, N) logarithms for each history, the largest of each 0; -inf for excluded letters.
+        rounding: (K,) bounds on how far they are off.
+        place: (people,) which one each person has.
+    """
+
+    likelihoods: FloatArray
+    rounding: FloatArray
+    place: IntArray
+
+    @classmethod
+    def begun(cls, letters: int, people: int) -> Histories:
+        """The one history of people of whom nothing was released."""
+        return cls(np.zeros((1, letters)), np.zeros(1), np.zeros(people, dtype=np.int64))
+
+    def groups(self) -> list[IntArray]:
+        """The people by history."""
+        order = np.argsort(self.place, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(self.place[order])) + 1)
+
+    def of(self, members: IntArray) -> IntArray:
+        """The histories of some people, each once."""
+        return _distinct(self.place[members], len(self.likelihoods))[0]
+
+    def off(self, person: int, levels: Any) -> Any:
+        """How far these levels, or budgets, of a person may be off by rounding."""
+        units = (self.likelihoods.shape[1] + 8) * EPS * np.maximum(1.0, np.abs(levels))
+        return units + 2 * self.rounding[self.place[person]]
+
+    def extended(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> Histories:
+        """The histories with one more outcome for some people; off by infinity where it is impossible."""
+        outputs, held = matrix.shape[1], self.place[members]
+        pairs, own = _distinct(held * outputs + columns, len(self.likelihoods) * outputs)
+        rows, taken = np.divmod(pairs, outputs)
+        logs, off = log_steps(matrix)
+        grown = np.empty((len(pairs), matrix.shape[0]))
+        rounding = self.rounding[rows] + off[taken]
+        for start in range(0, len(pairs), CHUNK):
+            part = slice(start, start + CHUNK)
+            sums = self.likelihoods[rows[part]]
+            sums += logs[taken[part]]
+            peaks = sums.max(axis=1)
+            with np.errstate(invalid="ignore"):
+                np.subtract(sums, peaks[:, None], out=grown[part])
+            # the sum and its difference from the peak are rounded, each by half a unit in its last place
+            lows = grown[part].min(axis=1, where=sums > -np.inf, initial=0.0)
+            rounding[part] -= EPS * (peaks / 2 + lows)
+        place = np.empty_like(self.place)
+        outside = np.ones(len(place), dtype=bool)
+        outside[members] = False
+        place[members] = own
+        if outside.any():
+            kept, at = _distinct(self.place[outside], len(self.likelihoods))
+            place[outside] = len(grown) + at
+            grown = np.concatenate([grown, self.likelihoods[kept]])
+            rounding = np.concatenate([rounding, self.rounding[kept]])
+        return Histories(grown, rounding, place)
 
 
 def log_lifts(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
@@ -83,7 +150,7 @@ def log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     # two logarithms are off by a unit in their last place each, and their difference by half of one
     lowest = all_logs.min(axis=1, where=possible, initial=0.0)
     varied = ((columns != peaks) & possible).any(axis=1)
-    return logs, np.where(varied, -3 * float(np.finfo(float).eps) * lowest, 0.0)
+    return logs, np.where(varied, -3 * EPS * lowest, 0.0)
 
 
 def _block_after(
@@ -113,3 +180,12 @@ def _rare_lifts(law: FloatArray, grown: FloatArray) -> FloatArray:
     terms = grown[possible]
     found[possible] = np.exp(terms.max(axis=1) - log_sum(terms + np.log(law), axis=1)[:, 0])
     return found
+
+
+def _distinct(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """The distinct keys below a size in ascending order, and the place of each key among them."""
+    if size > 32 * len(keys):  # a table would be too large
+        return np.unique(keys, return_inverse=True)
+    present = np.zeros(size, dtype=bool)
+    present[keys] = True
+    return np.flatnonzero(present), (np.cumsum(present, dtype=np.int32) - 1)[keys].astype(np.int64)
