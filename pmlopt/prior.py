@@ -26,9 +26,8 @@ from pmlopt.arrays import (
 from pmlopt.display import number, pandas, table_html, table_latex
 from pmlopt.drawing import bars
 from pmlopt.errors import PriorError
-from pmlopt.frames import is_missing
+from pmlopt.frames import MISSING_LETTER, Missing, check_missing, is_missing
 from pmlopt.labels import places_of, same_labels
-from pmlopt.tables.batches import MISSING_LETTER, Missing, check_missing
 from pmlopt.tables.labelled import column, vector
 
 if TYPE_CHECKING:

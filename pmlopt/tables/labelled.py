@@ -7,15 +7,18 @@ fits. Which labels are the same says `pmlopt.labels`.
 
 from __future__ import annotations
 
+import os
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
+from pmlopt import files
 from pmlopt.arrays import Label, Positions, few, labels_of
-from pmlopt.errors import InputError
+from pmlopt.errors import FileFormatError, InputError
 from pmlopt.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
 from pmlopt.labels import NUMBER_HEADERS, places_of
 
@@ -92,7 +95,7 @@ def _taken(values: Any, axis: int, order: Any, absent: float | None) -> Any:
 
 
 def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
-    """One number for each label: a mapping, a series by its index, or a frame with a column of numbers.
+    """One number for each label: a mapping, a series by its index, a frame, or the path of a file of them.
 
     A frame has its labels in its index and then one column, or in its first column and then two; or in as
     many as there are before a last one that is named `count` or `probability`, and a label is their tuple.
@@ -105,6 +108,10 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
         >>> found.axes, found.along(0, ("a", "b"), InputError).values
         ((('b', 'a'),), [3, 1])
     """
+    if isinstance(data, Labelled):
+        return data
+    if isinstance(data, os.PathLike):
+        return _of_file(data, vector, files.read_letters, error)
     if isinstance(data, Mapping):
         return Labelled(list(data.values()), (_named(data, what, error),), what)
     found = opened(data)
@@ -131,7 +138,7 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
 
 
 def table(data: Any, what: str, error: type[InputError], absent: float | None = None) -> Labelled:
-    """A number for each pair of labels: of nested mappings, of a mapping of pairs, or of a frame.
+    """A number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a file.
 
     The rows of a frame are named by its index, or, where it has none, by its first column.
 
@@ -153,6 +160,8 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
         >>> table(pandas.crosstab(pandas.Series(["x", "y"]), pandas.Series([1, 2])), "the counts", InputError).axes
         (('x', 'y'), (1, 2))
     """
+    if isinstance(data, os.PathLike):
+        return _of_file(data, table, files.read_table, error)
     if isinstance(data, Mapping):
         return _of_mapping(data, what, error, absent)
     found = opened(data)
@@ -164,6 +173,25 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
     if names is None and columns is not None:
         names, columns, found = _by_first_column(found, columns, what, error)
     return Labelled(_cells(found), (_optional(names, what, error), _optional(columns, what, error)), what)
+
+
+def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> Labelled:
+    """What a file holds: the labels of Parquet have types, those of CSV are text, and JSON is a mapping or rows."""
+    ending, what = Path(path).suffix.lower(), str(path)
+    if ending in (".parquet", ".pq"):
+        import narwhals
+
+        try:
+            return cast(
+                "Labelled", door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error)
+            )
+        except OSError as cause:
+            raise FileFormatError(f"{path}: cannot be read: {files.reason_of(cause)}") from None
+    *axes, values = read(path)
+    named = tuple(
+        None if isinstance(side, Positions) else labels_of(side, None, what, error) for side in axes
+    )
+    return Labelled(values, named, what, text=ending == ".csv")
 
 
 def _by_first_column(
