@@ -1,4 +1,4 @@
-"""Frames and series of pandas, Polars and Arrow as one kind, through narwhals: cells, and names where given."""
+"""Frames and series of pandas, Polars and Arrow as one kind, through narwhals, and their missing cells."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def pandas_index(found: Any) -> Any:
 
 
 def row_names(found: Any) -> list[Any] | None:
-    """The index of pandas of a frame or a series; None for none, and for the numbers 0, 1, ... that it makes."""
+    """The index of a frame or a series of pandas; None for none, and for the numbers 0, 1, ... by default."""
     index = pandas_index(found)
     return None if index is None or _is_made(index) else listed(index)
 

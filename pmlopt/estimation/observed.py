@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,9 @@ from pmlopt.arrays import IntArray, Label, Positions, few, float_array
 from pmlopt.errors import InputError, MechanismError, PriorError
 from pmlopt.labels import label_key, places_of
 from pmlopt.mechanism import Mechanism
-from pmlopt.tables.labelled import column, vector
+from pmlopt.tables.labelled import Labelled, Numbers, column, vector
 
-Counts: TypeAlias = Mapping[Any, int] | ArrayLike
+Counts: TypeAlias = Numbers | Labelled
 
 LARGEST_COUNT = 2**53
 """The largest number of people: up to here floats hold every whole number."""
@@ -27,8 +27,8 @@ def observed(
 
     Args:
         mechanism: with M outputs.
-        counts: a mapping from output to count, a pandas Series with its index, or a table of two columns, where
-            outputs that were not seen may be missing; or M counts in a list.
+        counts: a mapping from output to count, a pandas Series with its index, a table of two columns, or the
+            path of a file of one, where outputs that were not seen may be missing; or M counts in a list.
         released: the released column in place of the counts: one output for each person. A frame of several
             columns has the parts of outputs that are tuples.
 

@@ -204,8 +204,8 @@ class _Converted(Sequence[Any]):
             return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError) as cause:
             raise InputError(
-                f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to numbers "
-                f"({cause})"
+                f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
+                f"numbers ({cause})"
             ) from None
 
 

@@ -66,7 +66,7 @@ def open_sink(
 
 
 def labelled(column: OutputColumn, codes: IntArray, *, typed: bool) -> Any:
-    """A new column by the places of its labels: of one type where they have one and `typed`, else of texts."""
+    """A new column by the places of its labels: of one type where they have one and `typed`, else texts."""
     import pyarrow
 
     kind = label_type(column.labels) if typed else pyarrow.string()
