@@ -93,6 +93,12 @@ def read_matrix(path: str | os.PathLike[str]) -> MatrixFile:
     return decode[ending_of(path)](path, read_bytes(path))
 
 
+def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[Label, ...], Any]:
+    """The labels of the rows and of the columns of a matrix in a file, and its numbers."""
+    stored = read_matrix(path)
+    return stored.inputs, stored.outputs, stored.matrix
+
+
 def _ending_by_content(content: bytes) -> str:
     """The format of a mechanism that comes without a name, by how it begins."""
     if content.startswith(b"PK"):

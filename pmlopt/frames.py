@@ -1,11 +1,19 @@
-"""Frames and series of pandas, Polars and Arrow as one kind, through narwhals: cells, and names where given."""
+"""Frames and series of pandas, Polars and Arrow as one kind, through narwhals, and their missing cells."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+
+from pmlopt.errors import InputError
+
+Missing: TypeAlias = Literal["refuse", "drop", "letter"]
+"""What becomes of a row with a missing cell: an error, no row, or the letter `MISSING_LETTER`."""
+
+MISSING_LETTER = ""
+"""The letter that stands for a missing cell: the empty text, as it is in a CSV file."""
 
 _PLAIN = (
     str,
@@ -29,6 +37,9 @@ _PLAIN = (
 def opened(data: Any) -> Any:
     """The frame or the series of narwhals on what another library made; None for anything else.
 
+    Raises:
+        InputError: two columns have one name.
+
     Examples:
         >>> import pyarrow
         >>> opened(pyarrow.table({"a": [1]})).columns, opened([1, 2])
@@ -38,9 +49,14 @@ def opened(data: Any) -> Any:
         return None
     import narwhals
 
-    found = narwhals.from_native(_of_arrow(data), allow_series=True, pass_through=True)
-    if isinstance(found, narwhals.LazyFrame):
-        return found.collect()
+    try:
+        found = narwhals.from_native(_of_arrow(data), allow_series=True, pass_through=True)
+        if isinstance(found, narwhals.LazyFrame):
+            return found.collect()
+        if isinstance(found, narwhals.DataFrame) and len(set(found.columns)) < len(found.columns):
+            raise narwhals.exceptions.DuplicateError(str(found.columns))
+    except narwhals.exceptions.DuplicateError as cause:
+        raise InputError(f"the table has more than one column of one name: rename them ({cause})") from None
     return found if isinstance(found, narwhals.DataFrame | narwhals.Series) else None
 
 
@@ -70,7 +86,7 @@ def pandas_index(found: Any) -> Any:
 
 
 def row_names(found: Any) -> list[Any] | None:
-    """The index of pandas of a frame or a series; None for none, and for the numbers 0, 1, ... that it makes."""
+    """The index of a frame or a series of pandas; None for none, and for the numbers 0, 1, ... by default."""
     index = pandas_index(found)
     return None if index is None or _is_made(index) else listed(index)
 
@@ -131,3 +147,11 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):
         return False
+
+
+def check_missing(missing: object, error: type[InputError] = InputError) -> None:
+    """Raise for what is no way to deal with a missing cell."""
+    if missing not in get_args(Missing):
+        raise error(
+            f"missing={missing!r} is not known: give one of {', '.join(map(repr, get_args(Missing)))}"
+        )

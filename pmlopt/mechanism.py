@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pmlopt import files
 from pmlopt.arrays import (
@@ -31,7 +31,7 @@ from pmlopt.labels import label_key, places_of, same_labels, same_set
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.sampling.categorical import RowSampler
 from pmlopt.sampling.random_bits import Seed, random_bits
-from pmlopt.tables.labelled import column, table
+from pmlopt.tables.labelled import Numbers, column, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ class Mechanism:
 
     def __init__(
         self,
-        matrix: ArrayLike,
+        matrix: Numbers,
         inputs: Iterable[Label] | None = None,
         outputs: Iterable[Label] | None = None,
     ) -> None:
@@ -179,7 +179,7 @@ class Mechanism:
         """
         return np.asarray(self.matrix.max(axis=0) > 0)
 
-    def post_process(self, channel: Mechanism | ArrayLike) -> Mechanism:
+    def post_process(self, channel: MechanismLike) -> Mechanism:
         """The mechanism followed by a channel from its outputs: the matrix product P W.
 
         Args:
@@ -303,7 +303,7 @@ def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
         ) from None
 
 
-MechanismLike: TypeAlias = Mechanism | ArrayLike
+MechanismLike: TypeAlias = Mechanism | Numbers
 
 
 def as_mechanism(mechanism: MechanismLike) -> Mechanism:

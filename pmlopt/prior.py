@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmlopt.arrays import (
     SUM_TOLERANCE,
@@ -26,10 +25,9 @@ from pmlopt.arrays import (
 from pmlopt.display import number, pandas, table_html, table_latex
 from pmlopt.drawing import bars
 from pmlopt.errors import PriorError
-from pmlopt.frames import is_missing
+from pmlopt.frames import MISSING_LETTER, Missing, check_missing, is_missing
 from pmlopt.labels import places_of, same_labels
-from pmlopt.tables.batches import MISSING_LETTER, Missing, check_missing
-from pmlopt.tables.labelled import column, vector
+from pmlopt.tables.labelled import Numbers, column, vector
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,7 +71,7 @@ class Prior:
 
     def __init__(
         self,
-        probabilities: ArrayLike | Mapping[Label, float],
+        probabilities: Numbers,
         labels: Iterable[Label] | None = None,
         samples: int | None = None,
     ) -> None:
@@ -118,9 +116,7 @@ class Prior:
         return cls._from_integers((1,) * letters, names, samples=None)
 
     @classmethod
-    def from_counts(
-        cls, counts: Mapping[Label, int] | ArrayLike, labels: Iterable[Label] | None = None
-    ) -> Prior:
+    def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:
         """The empirical distribution of a table of counts, with its sample size.
 
         Letters must be fixed before the sample is seen, and pseudo-counts are no sample: a promise over the
@@ -347,7 +343,7 @@ class Prior:
         return Prior._made(self.probabilities[order], subset_of(self.labels, order), self.samples, counts)
 
 
-PriorLike: TypeAlias = Prior | ArrayLike | Mapping[Label, float]
+PriorLike: TypeAlias = Prior | Numbers
 
 
 def as_prior(prior: PriorLike) -> Prior:
@@ -365,7 +361,7 @@ def _with_labels(data: Any, labels: Iterable[Label] | None, what: str) -> tuple[
 
 
 def counted(
-    counts: Mapping[Label, int] | ArrayLike, labels: Iterable[Label] | None = None
+    counts: Numbers, labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """The labels and the whole numbers of a table of counts, which may be 0; `Positions` for a bare list."""
     labels, numbers = _with_labels(counts, labels, "the counts")

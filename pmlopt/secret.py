@@ -17,7 +17,7 @@ from pmlopt.errors import FileFormatError, PriorError
 from pmlopt.frames import listed
 from pmlopt.labels import NUMBER_HEADERS, labels_from_json, labels_from_text
 from pmlopt.prior import Prior
-from pmlopt.tables.labelled import column, table
+from pmlopt.tables.labelled import Numbers, column, table
 
 LONGEST_COUNT = 300
 """Digits of a count in a file; floats end at 308."""
@@ -83,7 +83,7 @@ class Secret:
     @classmethod
     def from_counts(
         cls,
-        counts: Mapping[tuple[Label, Label], int] | ArrayLike,
+        counts: Numbers,
         labels: Iterable[Label] | None = None,
         values: Iterable[Label] | None = None,
         name: str = "the secret",
@@ -132,9 +132,10 @@ class Secret:
             ('ill', 'well')
         """
         people = zip(
-            column(values, "the values of the secret", PriorError), column(letters, "the letters", PriorError),
+            column(values, "the values of the secret", PriorError),
+            column(letters, "the letters", PriorError),
             strict=True,
-        )  # fmt: skip
+        )
         return cls.from_counts(Counter(people), name=name)
 
     @classmethod

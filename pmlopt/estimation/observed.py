@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +12,9 @@ from pmlopt.arrays import IntArray, Label, Positions, few, float_array
 from pmlopt.errors import InputError, MechanismError, PriorError
 from pmlopt.labels import label_key, places_of
 from pmlopt.mechanism import Mechanism
-from pmlopt.tables.labelled import column, vector
+from pmlopt.tables.labelled import Labelled, Numbers, column, vector
 
-Counts: TypeAlias = Mapping[Any, int] | ArrayLike
+Counts: TypeAlias = Numbers | Labelled
 
 LARGEST_COUNT = 2**53
 """The largest number of people: up to here floats hold every whole number."""
@@ -27,8 +27,8 @@ def observed(
 
     Args:
         mechanism: with M outputs.
-        counts: a mapping from output to count, a pandas Series with its index, or a table of two columns, where
-            outputs that were not seen may be missing; or M counts in a list.
+        counts: a mapping from output to count, a pandas Series with its index, a table of two columns, or the
+            path of a file of one, where outputs that were not seen may be missing; or M counts in a list.
         released: the released column in place of the counts: one output for each person. A frame of several
             columns has the parts of outputs that are tuples.
 
@@ -42,14 +42,15 @@ def observed(
         raise InputError("give the counts of the outputs or the released column: one of the two")
     if released is not None:
         people = column(released, "the released values", InputError)
-        places = _places(mechanism, people, "the released values")
-        seen = np.bincount(places, minlength=len(mechanism.outputs)).astype(np.int64)
-        whole_counts(seen, 1)
+        places = places_of(people, mechanism.outputs, "the released values", MechanismError)
+        seen = whole_counts(np.bincount(places, minlength=len(mechanism.outputs)), 1)
+        named = True
     else:
         found = vector(counts, "the counts", MechanismError)
-        if found.axes[0] is not None and not found.text:
-            _places(mechanism, found.axes[0], "the counts")
         seen = whole_counts(found.along(0, mechanism.outputs, MechanismError, absent=0).values, 1)
+        named = found.axes[0] is not None
+    if named:
+        _check_told_apart(mechanism)
     for place in np.flatnonzero((seen > 0) & ~mechanism.support):
         raise MechanismError(
             f"the output {mechanism.outputs[place]!r} was released {seen[place]} times, and the mechanism "
@@ -72,18 +73,16 @@ def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
     return array.astype(np.int64)
 
 
-def _places(mechanism: Mechanism, labels: Sequence[Label], what: str) -> list[int]:
-    """The place of each label among the outputs, which must tell released data from the data themselves.
+def _check_told_apart(mechanism: Mechanism) -> None:
+    """Raise where outputs without labels, the numbers 0, 1, ..., are among the letters, too.
 
-    Outputs that nobody named are the numbers 0, 1, ... of `Mechanism.sample`: where letters have such names
-    too, data that were never released would pass for what was.
+    Data that were never released would then pass for what was.
     """
     letters, outputs = mechanism.inputs, mechanism.outputs
     if isinstance(outputs, Positions) and not isinstance(letters, Positions):
-        alike = {*map(label_key, letters)} & {*outputs}
+        alike = [label for label in letters if label_key(label) in outputs]
         if alike:
             raise MechanismError(
-                f"the outputs {few(outputs)} have no labels, and {min(alike)!r} is a letter too: nothing tells "  # type: ignore[type-var]
+                f"the outputs {few(outputs)} have no labels, and {alike[0]!r} is a letter too: nothing tells "
                 "released data from data that were not; give the mechanism labels of its outputs"
             )
-    return places_of(labels, outputs, what, MechanismError)

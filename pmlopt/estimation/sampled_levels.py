@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, Label, Positions, nonnegative, real
 from pmlopt.errors import InputError, MechanismError, PrivacyError
@@ -15,11 +13,11 @@ from pmlopt.estimation.frequencies import confidence_of
 from pmlopt.estimation.observed import whole_counts
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike, as_prior
-from pmlopt.tables.labelled import table
+from pmlopt.tables.labelled import Numbers, table
 from pmlopt.uncertainty.binomial_intervals import binomial_intervals
 
 Measure = Literal["pml", "ldp"]
-SampleTable: TypeAlias = Mapping[Any, Mapping[Any, int]] | ArrayLike
+SampleTable: TypeAlias = Numbers
 
 MOST_PLANNED = 10**15
 """Samples at each letter past which a plan is refused."""
@@ -73,9 +71,10 @@ def level_from_samples(
 
     Args:
         prior: N letters. LDP does not depend on it.
-        counts: a mapping from letter to a mapping from output to count, without a gap in the letters; a pandas
-            frame with the letters in its index and the outputs in its columns, such as a crosstab, or one of
-            Polars or Arrow with the letters in its first column; or (N, M) numbers without labels.
+        counts: a mapping from letter to a mapping from output to count, without a gap in the letters; a frame
+            of pandas with the letters in its index and the outputs in its columns, such as a crosstab, or one
+            of Polars or Arrow with the letters in its first column; the path of a file of such a table; or
+            (N, M) numbers without labels.
         confidence: of both ends together, in (0, 1).
         measure: "pml" or "ldp".
 

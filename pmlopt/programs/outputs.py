@@ -15,10 +15,10 @@ def outputs_of(
     inputs: tuple[Label, ...], columns: int | tuple[Label, ...] | None, outputs: Outputs
 ) -> tuple[Label, ...]:
     """The labels of the outputs that are asked for; `columns` is what a utility matrix fixes."""
-    if outputs is None and isinstance(columns, tuple):
-        return columns
     if outputs is None:
-        return inputs if columns is None or columns == len(inputs) else Positions(columns)
+        if columns is None or columns == len(inputs):
+            return inputs
+        return columns if isinstance(columns, tuple) else Positions(columns)
     if isinstance(outputs, Real):
         return Positions(whole(outputs, "the number of outputs", ProgramError))
     if not isinstance(outputs, Iterable):

@@ -14,11 +14,9 @@ from pmlopt.errors import InputError, MechanismError
 from pmlopt.mechanism import Mechanism
 from pmlopt.sampling.categorical import RowSampler
 from pmlopt.sampling.random_bits import RandomBits, random_bits
-from pmlopt.tables.batches import Batch, Table
-from pmlopt.tables.columns import column_place
 from pmlopt.tables.counting import tuples_of, with_letter
-from pmlopt.tables.sinks import OutputColumn
-from pmlopt.tables.writing import open_sink
+from pmlopt.tables.reading import Batch, Table, column_place
+from pmlopt.tables.writing import OutputColumn, labelled, open_sink
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ def apply_columns(
                 drawn(batch, outputs)
             sink.write([
                 batch.column(column.place, kept) if column.place is not None
-                else batch.labelled(column.labels, outputs[number], typed=sink.typed)
+                else labelled(column, outputs[number], typed=sink.typed)
                 for column, number in plan
             ])  # fmt: skip
             written = batch.size if kept is None else int(kept.sum())

@@ -93,28 +93,7 @@ def attribute_levels(
 
 def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
     """The joint law as an array that sums to one."""
-    if isinstance(joint, Mapping):
-        table = np.zeros([len(part.inputs) for part in parts])
-        for letters, count in joint.items():
-            if not isinstance(letters, tuple) or len(letters) != len(parts):
-                raise MechanismError(
-                    f"the joint law has the key {letters!r}: give tuples of {len(parts)} letters"
-                )
-            places = [
-                places_of([letter], part.inputs, f"the tuple {letters!r}", MechanismError)[0]
-                for letter, part in zip(letters, parts, strict=True)
-            ]
-            table[tuple(places)] = count
-    elif opened(joint) is not None:
-        found = labelled(joint, "the joint law", MechanismError)
-        for axis, part in enumerate(parts[:2]):
-            found = found.along(axis, part.inputs, MechanismError, absent=0)
-        table = float_array(found.values, 2, "the joint law", PriorError)
-    else:
-        try:
-            table = np.array(joint, dtype=float)
-        except (TypeError, ValueError) as cause:
-            raise PriorError(f"the joint law must be numbers in a regular array: {cause}") from None
+    table = _by_label(joint, parts)
     if table.ndim == 0 or not np.isfinite(table).all() or (table < 0).any() or not table.sum() > 0:
         raise PriorError("the joint law must have finite entries of at least 0, and one above it")
     total = table.sum()
@@ -126,6 +105,30 @@ def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
         if empty.size:
             raise PriorError(f"letter {int(empty[0])} of attribute {axis} never occurs: leave it out")
     return np.asarray(table / total)
+
+
+def _by_label(joint: Any, parts: list[Mechanism]) -> FloatArray:
+    """The joint law as an array with an axis for each mechanism, in the order of its inputs."""
+    if isinstance(joint, Mapping):
+        table = np.zeros([len(part.inputs) for part in parts])
+        for letters, count in joint.items():
+            if not isinstance(letters, tuple) or len(letters) != len(parts):
+                raise MechanismError(f"the key {letters!r} is no tuple of {len(parts)} letters")
+            places = [
+                places_of([letter], part.inputs, f"the tuple {letters!r}", MechanismError)[0]
+                for letter, part in zip(letters, parts, strict=True)
+            ]
+            table[tuple(places)] = count
+        return table
+    if opened(joint) is not None:
+        found = labelled(joint, "the joint law", MechanismError)
+        for axis, part in enumerate(parts[:2]):
+            found = found.along(axis, part.inputs, MechanismError, absent=0)
+        return float_array(found.values, 2, "the joint law", PriorError)
+    try:
+        return np.array(joint, dtype=float)
+    except (TypeError, ValueError) as cause:
+        raise PriorError(f"the joint law must be numbers in a regular array: {cause}") from None
 
 
 def _through(law: FloatArray, matrices: list[FloatArray], axes: Iterable[int]) -> FloatArray:

@@ -7,19 +7,25 @@ fits. Which labels are the same says `pmlopt.labels`.
 
 from __future__ import annotations
 
+import os
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pmlopt import files
 from pmlopt.arrays import Label, Positions, few, labels_of
-from pmlopt.errors import InputError
+from pmlopt.errors import FileFormatError, InputError
 from pmlopt.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
 from pmlopt.labels import NUMBER_HEADERS, places_of
 
 Axes = tuple[tuple[Label, ...] | None, ...]
+Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
+"""What holds numbers, with labels or without: frames and series of other libraries too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +70,11 @@ class Labelled:
         places = places_of(found, known, self.what, error, text=self.text)
         order = np.full(len(known), -1)
         order[places] = range(len(places))
-        lacking = np.flatnonzero(order < 0)
-        if lacking.size and absent is None:
-            raise error(
-                f"{self.what} have no entry for {known[int(lacking[0])]!r}: give one for each of {few(known)}"
-            )
+        lacking = [label for label, place in zip(known, order, strict=True) if place < 0]
+        if len(set(places)) < len(places):  # cells such as 1 and 1.0
+            raise error(f"{self.what}: two of {few(found)} are one label: add their entries up")
+        if lacking and absent is None:
+            raise error(f"{self.what} have no entry for {lacking[0]!r}: give one for each of {few(known)}")
         axes = tuple(tuple(known) if k == axis else names for k, names in enumerate(self.axes))
         return Labelled(_taken(self.values, axis, order, absent), axes, self.what, self.text)
 
@@ -83,16 +89,13 @@ def _taken(values: Any, axis: int, order: Any, absent: float | None) -> Any:
         return values.take(order, axis=axis)
     if axis == 1:
         return [_taken(list(row), 0, order, absent) for row in values]
-    blank = (
-        absent
-        if not values or not isinstance(values[0], list | tuple | np.ndarray)
-        else [absent] * len(values[0])
-    )
+    width = np.shape(values[:1])[1:]
+    blank = [absent] * width[0] if width else absent
     return [values[place] if place >= 0 else blank for place in order.tolist()]
 
 
 def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
-    """One number for each label: a mapping, a series by its index, or a frame with a column of numbers.
+    """One number for each label: a mapping, a series by its index, a frame, or the path of a file of them.
 
     A frame has its labels in its index and then one column, or in its first column and then two; or in as
     many as there are before a last one that is named `count` or `probability`, and a label is their tuple.
@@ -105,6 +108,10 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
         >>> found.axes, found.along(0, ("a", "b"), InputError).values
         ((('b', 'a'),), [3, 1])
     """
+    if isinstance(data, Labelled):
+        return data
+    if isinstance(data, os.PathLike):
+        return _of_file(data, vector, files.read_letters, error)
     if isinstance(data, Mapping):
         return Labelled(list(data.values()), (_named(data, what, error),), what)
     found = opened(data)
@@ -121,8 +128,8 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
             columns = []
         if not columns:
             raise error(
-                f"{what} are a table with the columns {list(found.columns)}: give a table of two, the label and its "
-                "number, a mapping, or a pandas Series with its index"
+                f"{what} are a table with the columns {list(found.columns)}: give a table of two, the label "
+                "and its number, a mapping, or a pandas Series with its index"
             )
         numbers = columns[-1]
     else:
@@ -131,7 +138,7 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
 
 
 def table(data: Any, what: str, error: type[InputError], absent: float | None = None) -> Labelled:
-    """A number for each pair of labels: of nested mappings, of a mapping of pairs, or of a frame.
+    """A number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a file.
 
     The rows of a frame are named by its index, or, where it has none, by its first column.
 
@@ -150,9 +157,12 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
         >>> table(counts, "the counts", InputError, absent=0).values
         [[1, 2], [0, 3]]
         >>> import pandas
-        >>> table(pandas.crosstab(pandas.Series(["x", "y"]), pandas.Series([1, 2])), "the counts", InputError).axes
+        >>> frame = pandas.DataFrame([[1, 0], [0, 1]], index=["x", "y"], columns=[1, 2])
+        >>> table(frame, "the counts", InputError).axes
         (('x', 'y'), (1, 2))
     """
+    if isinstance(data, os.PathLike):
+        return _of_file(data, table, files.read_table, error)
     if isinstance(data, Mapping):
         return _of_mapping(data, what, error, absent)
     found = opened(data)
@@ -166,19 +176,38 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
     return Labelled(_cells(found), (_optional(names, what, error), _optional(columns, what, error)), what)
 
 
+def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> Labelled:
+    """What a file holds: the labels of Parquet and of JSON have types, and those of CSV are text."""
+    ending, what = Path(path).suffix.lower(), str(path)
+    if ending in (".parquet", ".pq"):
+        import narwhals
+
+        try:
+            return cast(
+                "Labelled", door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error)
+            )
+        except OSError as cause:
+            raise FileFormatError(f"{path}: cannot be read: {files.reason_of(cause)}") from None
+    *axes, values = read(path)
+    named = tuple(
+        None if isinstance(side, Positions) else labels_of(side, None, what, error) for side in axes
+    )
+    return Labelled(values, named, what, text=ending == ".csv")
+
+
 def _by_first_column(
     found: Any, columns: list[Any], what: str, error: type[InputError]
 ) -> tuple[list[Any], list[Any], Any]:
     """The names of the rows in the first column, which pandas must not take for numbers that nobody named."""
     if len(columns) < 2:
         raise error(
-            f"{what} have the one column {columns[0]!r}: give the names of the rows, and a column for each output"
+            f"{what} have the one column {columns[0]!r}: give names of the rows and columns of numbers"
         )
     first = found[:, 0]
     if first.dtype.is_numeric() and hasattr(found.to_native(), "index"):
         raise error(
-            f"{what} have named columns, {few(columns)}, and rows without names: make the column of names the index, "
-            f"such as .set_index({columns[0]!r})"
+            f"{what} have named columns, {few(columns)}, and rows without names: make the column of names "
+            f"the index, such as .set_index({columns[0]!r})"
         )
     return listed(first), columns[1:], found[:, 1:]
 
@@ -292,8 +321,8 @@ def _entries(data: Any, what: str, error: type[InputError], ndim: int = 1) -> An
         return np.asarray(data)
     if isinstance(data, str | bytes | set | frozenset) or not isinstance(data, Iterable):
         raise error(
-            f"{what} are {reprlib.repr(data)}, of shape (), and must have {ndim} dimension(s): give a list, an "
-            "array, a series, a frame, or a mapping from labels"
+            f"{what} are {reprlib.repr(data)}, of shape (), and must have {ndim} dimension(s): give a list, "
+            "an array, a series, a frame, or a mapping from labels"
         )
     return listed(data)
 
@@ -333,7 +362,7 @@ def _named(labels: Iterable[Any], what: str, error: type[InputError]) -> tuple[L
     for place, label in enumerate(found):
         if is_missing(label):
             raise error(
-                f"{what}: the label at position {place} is {label!r}, a missing cell: leave it out, or make it a "
-                "letter, such as the empty text ''"
+                f"{what}: the label at position {place} is {label!r}, a missing cell: leave it out, or make "
+                "it a letter, such as the empty text ''"
             )
     return labels_of(found, None, what, error)

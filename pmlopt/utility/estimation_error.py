@@ -37,8 +37,9 @@ class EstimationError(Utility):
     It is infinite where the rank of the mechanism does not allow the estimate.
 
     Args:
-        workload: a (K, N) matrix W, which may name its columns by the letters, one row of N numbers, or a name: "identity" (the default), "prefix",
-            "range", "mean", "marginals" (`pmlopt.utility.workload_matrix`).
+        workload: a (K, N) matrix W, which may name its columns by the letters, one row of N numbers, or a
+            name: "identity" (the default), "prefix", "range", "mean", "marginals"
+            (`pmlopt.utility.workload_matrix`).
         criterion: "A" or "D".
 
     Raises:

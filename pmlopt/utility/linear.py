@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, Label, Positions, few, float_array
 from pmlopt.errors import PmloptError, UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.symmetry.prior import PairSpace
-from pmlopt.tables.labelled import Axes, Labelled, table
+from pmlopt.tables.labelled import Axes, Labelled, Numbers, table
 from pmlopt.utility.utility import Utility
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 class LinearUtility(Utility):
     """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses say whether it is maximised."""
 
-    matrix: ArrayLike | Callable[[Any, Any], float]
+    matrix: Numbers | Callable[[Any, Any], float]
     what: ClassVar[str]
     axes: ClassVar[Axes] = (None, None)
     """The letters and the outputs that a matrix came with, None for a side that nobody named."""
@@ -46,7 +45,8 @@ class LinearUtility(Utility):
         """(N, M) the values of f on the given labels.
 
         Raises:
-            UtilityError: the matrix has another shape or other labels, or the function fails or is not finite.
+            UtilityError: the matrix has another shape or other labels, or the function fails or is not
+                finite.
         """
         if not callable(self.matrix):
             matrix = np.asarray(self.matrix)
@@ -110,8 +110,8 @@ class LinearUtility(Utility):
         if bare and not isinstance(inputs, Positions) and (callable(self.matrix) or self.axes[1] is not None):
             if len(outputs) != len(inputs):
                 raise UtilityError(
-                    f"the mechanism has {len(outputs)} outputs without labels for the letters {few(inputs)}, and "
-                    f"the {self.what} depends on labels: give Mechanism(matrix, inputs, outputs)"
+                    f"the mechanism has {len(outputs)} outputs without labels for the letters {few(inputs)}, "
+                    f"and the {self.what} depends on labels: give Mechanism(matrix, inputs, outputs)"
                 )
             outputs = inputs
         return expectation(p, self.table(inputs, outputs), m.matrix)
@@ -128,8 +128,8 @@ class ExpectedGain(LinearUtility):
     """Maximise the expected gain E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y].
 
     Args:
-        matrix: (N, M) gains, which may have labels (a pandas frame in its index and columns, nested mappings),
-            or a function g(x, y) of an input's and an output's label.
+        matrix: (N, M) gains, which may have labels (a pandas frame in its index and columns, or a mapping
+            from letter to output to gain), or a function g(x, y) of an input's and an output's label.
 
     Raises:
         UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
@@ -152,8 +152,8 @@ class ExpectedLoss(LinearUtility):
     """Minimise the expected loss E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y].
 
     Args:
-        matrix: (N, M) losses, which may have labels as for `ExpectedGain`, or a function d(x, y) of an input's and an output's label, such as
-            `hamming`, `absolute` and `squared` of `pmlopt.utility`.
+        matrix: (N, M) losses, which may have labels as for `ExpectedGain`, or a function d(x, y) of an
+            input's and an output's label, such as `hamming`, `absolute` and `squared` of `pmlopt.utility`.
 
     Raises:
         UtilityError: the matrix is not two-dimensional or has an entry that is not finite.

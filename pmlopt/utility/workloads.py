@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, Label, float_array
 from pmlopt.errors import UtilityError
-from pmlopt.tables.labelled import Labelled, combinations
+from pmlopt.tables.labelled import Labelled, Numbers, combinations
 
-Workload: TypeAlias = str | ArrayLike | Mapping[Any, Any] | Labelled | None
+Workload: TypeAlias = str | Numbers | Labelled | None
 
 
 def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
     """(K, N) the matrix W of the combinations W f of the frequencies f of N letters.
 
     Args:
-        workload: K rows of N numbers, which may name their columns by the letters (a frame, mappings), one row
-            for a single combination, None for "identity", or a name:
-            "identity" (each frequency), "prefix" (those of the first 1, 2, ..., N letters), "range" (of the
-            letters from i to j, for all i <= j), "mean" (of labels that are numbers), "marginals" (of each
+        workload: K rows of N numbers, which may name their columns by the letters (a frame, mappings), one
+            row for a single combination, None for "identity", or a name: "identity" (each frequency),
+            "prefix" (those of the first 1, 2, ..., N letters), "range" (of the letters from i to j, for all
+            i <= j), "mean" (of labels that are numbers), "marginals" (of each
             part of labels that are tuples).
         labels: N labels of the letters, in their order.
 

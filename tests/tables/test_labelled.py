@@ -1,4 +1,4 @@
-"""The door for tables: whatever holds it and in whatever order, a table of labelled numbers is the same table."""
+"""The door for tables: whatever holds labelled numbers, and in whatever order, they are the same table."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ LETTERS, OUTPUTS = ("a", "b", "c"), ("u", "v", "w")
 CODES = (1, 2, 3)
 CHANNEL = Mechanism([[0.75, 0.15, 0.1], [0.1, 0.8, 0.1], [0.05, 0.05, 0.9]], LETTERS, OUTPUTS)
 
+
+def by_column(rows: list[Any], columns: list[Any], cells: Any) -> dict[str, list[Any]]:
+    return {"k": rows, **{name: [line[y] for line in cells] for y, name in enumerate(columns)}}
+
+
 VECTORS: dict[str, Callable[[dict[Any, Any]], Any]] = {
     "mapping": dict,
     "Counter": Counter,
@@ -61,9 +66,9 @@ TABLES: dict[str, Callable[[list[Any], list[Any], Any], Any]] = {
     },
     "pandas": lambda rows, columns, cells: pd.DataFrame(cells, rows, columns),
     "first column": lambda rows, columns, cells: pd.DataFrame(cells, rows, columns).reset_index(),
-    "polars": lambda rows, columns, cells: pl.DataFrame({"k": rows, **dict(zip(columns, zip(*cells, strict=True), strict=True))}),
-    "arrow": lambda rows, columns, cells: pa.table({"k": rows, **dict(zip(columns, zip(*cells, strict=True), strict=True))}),
-}  # fmt: skip
+    "polars": lambda rows, columns, cells: pl.DataFrame(by_column(rows, columns, cells)),
+    "arrow": lambda rows, columns, cells: pa.table(by_column(rows, columns, cells)),
+}
 COUNTS = st.lists(st.integers(1, 50), min_size=9, max_size=9).map(
     lambda cells: np.reshape(cells, (3, 3)).tolist()
 )
@@ -96,8 +101,12 @@ def test_estimates_are_of_outputs_by_name(case: tuple[list[int], Any]) -> None:
     counts, held = case
     assert np.array_equal(estimate(CHANNEL, held).frequencies, estimate(CHANNEL, counts).frequencies)
     people = [output for output, count in zip(OUTPUTS, counts, strict=True) for _ in range(count)]
-    for frequent in (pd.Series(people).value_counts(), pl.Series("y", people).value_counts(), pa.array(people).value_counts(),
-                     pd.DataFrame({"y": people}).groupby("y").size()):  # fmt: skip
+    for frequent in (
+        pd.Series(people).value_counts(),
+        pl.Series("y", people).value_counts(),
+        pa.array(people).value_counts(),
+        pd.DataFrame({"y": people}).groupby("y").size(),
+    ):
         assert np.array_equal(estimate(CHANNEL, frequent).counts, counts)
     for released in (
         people,
@@ -223,19 +232,19 @@ NUMBERED = pd.DataFrame({"k": [1, 2], "u": [3, 4], "v": [5, 6]})
         (lambda: estimate(CHANNEL, released=5), InputError, "released values are 5"),
         (lambda: estimate(CHANNEL, released={"u": 3}), InputError, "are a mapping"),
         (lambda: estimate(CHANNEL, released=["u", None]), InputError, "missing value at position 1"),
-        (lambda: estimate(CHANNEL, released=pd.DataFrame({"y": ["u"], "z": ["u"]})), MechanismError, "none of"),
+        (lambda: estimate(CHANNEL, released=pd.DataFrame({"y": ["u"], "z": ["u"]})), MechanismError, "none"),
         (lambda: level_from_samples({"a": 0.5, "b": 0.5}, CROSSTAB), MechanismError, "'All' is none of"),
         (lambda: level_from_samples({"a": 0.5, "b": 0.5}, {"a": [1, 2]}), MechanismError, "no entry for 'b'"),
-        (lambda: level_from_samples([0.5, 0.5], {"a": {"u": 1}, "b": {"u": 1}}), MechanismError, "'a' is none of"),
+        (lambda: level_from_samples([0.5, 0.5], {"a": {"u": 1}, "b": {"u": 1}}), MechanismError, "none of"),
         (lambda: level_from_samples([0.5, 0.5], [[1, 2], [3]]), MechanismError, "different lengths"),
-        (lambda: level_from_samples([0.5, 0.5], [{"u": 1}, {"u": 2}]), MechanismError, "mapping from the label"),
+        (lambda: level_from_samples([0.5, 0.5], [{"u": 1}, {"u": 2}]), MechanismError, "give a mapping"),
         (lambda: level_from_samples([0.5, 0.5], {"a": {"u": 1}, "b": [2]}), MechanismError, "of some rows"),
         (lambda: level_from_samples([0.5, 0.5], NUMBERED), MechanismError, "set_index"),
         (lambda: level_from_samples([0.5, 0.5], pd.Series([1, 2])), MechanismError, "one column"),
         (lambda: ExpectedGain({"a": {"u": 1}, "b": {"v": 1}}), UtilityError, "no entry for 'v'"),
         (lambda: ExpectedGain({("a", "u"): 1, ("b", "v"): 1}), UtilityError, "no entry for the pair"),
         (lambda: ExpectedGain({("a", "u"): 1, "b": 1}), UtilityError, "the key 'b'"),
-        (lambda: ExpectedGain(NUMBERED.set_index("k")).value([0.5, 0.5], np.eye(2)), UtilityError, "2 is none of"),
+        (lambda: ExpectedGain(NUMBERED.set_index("k")).value([0.5, 0.5], np.eye(2)), UtilityError, "none of"),
         (lambda: GainLeakage(1.0, NUMBERED), PrivacyError, "carry labels"),
         (lambda: Mechanism(CHANNEL.to_frame(), LETTERS), MechanismError, "labels already"),
         (lambda: Secret.from_counts(CROSSTAB, values=["x", "y", "z"]), PriorError, "names its rows"),
@@ -254,9 +263,9 @@ def test_what_cannot_be_meant_is_refused(
 def test_released_codes_are_told_from_data() -> None:
     """Letters 1 and 2 that were never released are no outputs 0 and 1, though the numbers meet."""
     by_number = Mechanism([[0.75, 0.25], [0.25, 0.75]], [1, 2])
-    for given in ({"released": [1, 1]}, {"counts": {1: 5}}):
+    for seen in ({"released": [1, 1]}, {"counts": {1: 5}}):
         with pytest.raises(MechanismError, match="labels of its outputs"):
-            estimate(by_number, **given)  # type: ignore[arg-type]
+            estimate(by_number, **seen)
     by_name = Mechanism(by_number.matrix, ["no", "yes"])
     assert estimate(by_name, released=by_name.sample(["no"] * 9)).people == 9
     with pytest.raises(MechanismError, match="True is none of"):
@@ -265,8 +274,9 @@ def test_released_codes_are_told_from_data() -> None:
 
 @pytest.mark.parametrize(
     ("label", "known", "place"),
-    [(1.0, (0, 1), 1), (True, (0, 1), None), ("1", (0, 1), None), (True, (False, True), 1), (1, (False, True), None),
-     ((1.0, "a"), ((1, "a"),), 0), ((True, "a"), ((1, "a"),), None), (np.str_("b"), ("a", "b"), 1)],
+    [(1.0, (0, 1), 1), (True, (0, 1), None), ("1", (0, 1), None), (True, (False, True), 1),
+     (1, (False, True), None), ((1.0, "a"), ((1, "a"),), 0), ((True, "a"), ((1, "a"),), None),
+     (np.str_("b"), ("a", "b"), 1)],
 )  # fmt: skip
 def test_which_labels_are_the_same(label: Any, known: tuple[Any, ...], place: int | None) -> None:
     if place is None:
@@ -280,6 +290,11 @@ def test_cells_of_text_files_are_the_labels_that_read_like_them() -> None:
     assert places_of([1, 2.5, "c"], ("1", 2.5, "c"), "it", InputError, text=True) == [0, 1, 2]
     assert places_of([1.0], (1,), "it", InputError, text=True) == [0]
     assert places_of([("a", "1")], (("a", 1),), "it", InputError, text=True) == [0]
+    twice = Labelled([3, 4], (("1", "1.0"),), "it", text=True)
+    with pytest.raises(InputError, match="none of"):
+        twice.along(0, (1,), InputError)
+    with pytest.raises(InputError, match="are one label"):
+        Labelled([3, 4], ((1, 1.0),), "it", text=True).along(0, (1,), InputError)
     with pytest.raises(InputError, match="read alike"):
         places_of([1], (1, "1"), "it", InputError, text=True)
 
