@@ -131,6 +131,15 @@ def test_what_cannot_be_meant_is_refused() -> None:
         Types([0.5, 0.5], 0)
     with pytest.raises(PriorError, match="orbits of pairs"):
         Types(Prior.uniform(5), 30).pairs()
+    for outputs in (10**9, 10**30):
+        with pytest.raises(PriorError, match="orbits of pairs"):
+            Types([0.5, 0.5], 4).pairs((2, outputs))
+    with pytest.raises(PriorError, match="whole number"):
+        Types([0.5, 0.5], 4).pairs((2, 0))
+    with pytest.raises(PriorError, match="up to 10000 records"):
+        Types([1.0], 10**12).pairs()
+    with pytest.raises(PriorError, match="orbits of pairs"):
+        Circle(10**9)
     with pytest.raises(PriorError, match="listed up to"):
         _ = Types([0.5, 0.5], 17).labels
     with pytest.raises(PriorError, match="no permutation"):
