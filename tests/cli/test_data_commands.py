@@ -54,6 +54,7 @@ def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str)
         "design --prior people.csv --column level --delimiter , --epsilon 1 --utility hamming",
         "design --prior people.csv --column level --delimiter ;; --epsilon 1 --utility hamming",
         "design --prior people.csv --column level --encoding none-such --epsilon 1 --utility hamming",
+        "count people.csv --column level --encoding undefined",
         "design --about people.csv --column level --epsilon 1 --utility hamming",
         "design --prior people.csv --by ill --epsilon 1 --utility hamming",
         "count people.csv --column nowhere",
