@@ -1,4 +1,4 @@
-"""`pmlopt` and `python -m pmlopt`: the command line, where an interrupt is an exit code from the first import."""
+"""`pmlopt` and `python -m pmlopt`: the command line, where an interrupt is an exit code from the start."""
 
 import sys
 

@@ -2,5 +2,6 @@
 
 from pmlopt.saved.verdict import Part as Part
 from pmlopt.saved.verdict import Verdict as Verdict
+from pmlopt.saved.verifying import trusted_mechanism as trusted_mechanism
 from pmlopt.saved.verifying import verify_file as verify_file
 from pmlopt.saved.violations import violation as violation

@@ -64,6 +64,34 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
     return Verdict(certificate.kind, certificate.statement, parts)
 
 
+def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
+    """The mechanism of a file, to release data by; refused where the file claims what is false of it.
+
+    A file without a certificate, such as a CSV, claims nothing. One that claims what it does not hold the
+    means to decide is taken: `verify_file` names it.
+
+    Args:
+        path: a mechanism or a saved result: .csv, .json (by orbits, too) or .npz.
+
+    Raises:
+        FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
+    """
+    if holds_orbits(path):
+        mechanism, metadata = saved_by_orbits(path)
+    else:
+        stored = files.read_matrix(path)
+        mechanism, metadata = Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
+    if metadata.get("certificate") is not None:
+        false = [part for part in verify_file(path).parts if part.holds is False]
+        if false:
+            raise FileFormatError(
+                f"{path}: what its certificate claims is false, so it is not used: "
+                + "; ".join(f"{part.name}: {part.detail}" for part in false)
+                + ". Design it again, or save the matrix alone, as CSV, to use it without its claims"
+            )
+    return mechanism
+
+
 def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
     """The mechanism of a file, and what stands beside it.
 
