@@ -1,5 +1,18 @@
-"""`python -m pmlopt` is `pmlopt`."""
+"""`pmlopt` and `python -m pmlopt`: the command line, where an interrupt is an exit code from the start."""
 
-from pmlopt.cli import main
+import sys
 
-main(prog_name="pmlopt")
+
+def run() -> None:
+    """Run the command that the arguments name."""
+    try:
+        from pmlopt.cli import main
+
+        main(prog_name="pmlopt")
+    except KeyboardInterrupt:  # before a command began, which says it by itself
+        sys.stderr.write("pmlopt: interrupted\n")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    run()

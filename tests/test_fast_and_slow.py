@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
-from conftest import SLOW
 from documents import ROOT
 from list_slow import seconds, slow
+
+from conftest import SLOW
 
 REPORT = """
 ========= slowest durations =========
@@ -46,6 +49,12 @@ def test_what_is_listed_is_there() -> None:
         ):
             gone.append(name)
     assert not gone, f"take them off tests/slow.txt: {gone}"
+
+
+def test_doctests_of_a_module_are_fast_too() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "fast", "--collect-only", "pmlopt/roots.py"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "pmlopt/roots.py::pmlopt.roots" in found
 
 
 def test_each_test_is_fast_or_slow(request: pytest.FixtureRequest) -> None:

@@ -65,10 +65,11 @@ def apply(
 
     DATA is read and written in batches, and may be of any length. Other columns stay in clear, and may tell
     of the secret what the mechanism does not: say with --keep, --drop or --drop-all which, and see with
-    --assess what they add. A missing cell is the letter '' (empty text) where the mechanism has it.
+    --assess what they add. A file that claims what is false of it is refused. A missing cell is the letter ''
+    (empty text) where the mechanism has it.
     """
-    from pmlopt.mechanism import Mechanism
     from pmlopt.releases.applying import ColumnRelease, apply_columns
+    from pmlopt.saved import trusted_mechanism
     from pmlopt.symmetry.orbit_mechanism import holds_orbits
 
     if files.is_same_file(output, data):
@@ -82,8 +83,8 @@ def apply(
             )
         say(apply_orbits(mechanism_file, data, columns[0], output, beside, seed))
         return
-    releases = [ColumnRelease(Mechanism.load(mechanism_file), tuple(columns))]
-    releases += [ColumnRelease(Mechanism.load(file), (column,)) for file, column in also]
+    releases = [ColumnRelease(trusted_mechanism(mechanism_file), tuple(columns))]
+    releases += [ColumnRelease(trusted_mechanism(file), (column,)) for file, column in also]
     warn_of_seed(seed)
     dropping = missing == "drop"
     with (

@@ -116,9 +116,11 @@ def apply_orbits(path: Path, data: Path, column: str, output: Path, beside: Besi
 
 def _released(path: Path, letters: Sequence[str], seed: int | None) -> list[str]:
     """The outputs for the cells of a column: all together one table of records, or a letter each."""
+    from pmlopt.saved import trusted_mechanism
     from pmlopt.symmetry import OrbitMechanism, Types
 
-    mechanism = OrbitMechanism.load(path)
+    mechanism = trusted_mechanism(path)
+    assert isinstance(mechanism, OrbitMechanism)
     prior = mechanism.space.prior
     if isinstance(prior, Types):
         if len(letters) != prior.records:

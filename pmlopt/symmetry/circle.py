@@ -11,7 +11,7 @@ from pmlopt.arrays import IntArray, Label, whole
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior
 from pmlopt.sampling.random_bits import RandomBits
-from pmlopt.symmetry.pair_orbits import PairOrbits
+from pmlopt.symmetry.pair_orbits import PairOrbits, check_orbits
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 
 
@@ -28,7 +28,7 @@ class Circle(SymmetricPrior):
             round.
 
     Raises:
-        PriorError: N is not a whole number of at least 1.
+        PriorError: N is not a whole number of at least 1, or there are too many orbits to list them.
 
     Examples:
         >>> from pmlopt import DisplacementLoss, PML, design, solve
@@ -40,6 +40,7 @@ class Circle(SymmetricPrior):
     def __init__(self, size: int, reflections: bool = True) -> None:
         object.__setattr__(self, "letters", whole(size, "the size of the circle", PriorError))
         object.__setattr__(self, "reflections", bool(reflections))
+        check_orbits(self, self.letters // 2 + 1 if reflections else self.letters)
 
     letters: int
     reflections: bool

@@ -55,10 +55,12 @@ class Invariant(SymmetricPrior):
         self, prior: PriorLike, generators: Iterable[Generator], outputs: Iterable[Label] | None = None
     ) -> None:
         known = as_prior(prior)
-        sides = (
-            known.labels if outputs is None else labels_of(outputs, len(list(outputs)), "outputs", PriorError)
-        )
-        moves = [_moves(one, place, known.labels, None if outputs is None else sides)
+        for what, given in (("generators", generators), ("outputs", () if outputs is None else outputs)):
+            if not isinstance(given, Iterable):
+                raise PriorError(f"the {what} are {given!r:.60}: give a list of them")
+        named = None if outputs is None else tuple(outputs)
+        sides = known.labels if named is None else labels_of(named, len(named), "outputs", PriorError)
+        moves = [_moves(one, place, known.labels, None if named is None else sides)
                  for place, one in enumerate(generators)]  # fmt: skip
         for place, (letters, _) in enumerate(moves):
             _check_invariant(known, letters, place)
@@ -257,7 +259,10 @@ def _permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntArray:
         if strange:
             raise PriorError(f"{what} moves {strange[0]!r}, which is none of {few(labels)}")
         given = [where[given.get(label, label)] for label in labels]
-    moved = np.asarray(given)
+    try:
+        moved = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        moved = np.empty(0)
     if moved.dtype.kind not in "iu" or not np.array_equal(np.sort(moved, axis=None), np.arange(len(labels))):
         raise PriorError(f"{what} is no permutation of {len(labels)} letters: give each position once")
     return moved.astype(np.int64)

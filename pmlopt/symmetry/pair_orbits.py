@@ -11,6 +11,18 @@ from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.errors import PriorError
 from pmlopt.prior import SMALLEST, Prior
 
+MOST_ORBITS = 2_000_000
+"""Orbits of pairs that are listed: half a gigabyte of whole numbers."""
+
+
+def check_orbits(prior: object, count: int) -> None:
+    """Raise a PriorError where there are too many orbits of pairs to list them."""
+    if count > MOST_ORBITS:
+        raise PriorError(
+            f"{prior!r:.80} has more than {MOST_ORBITS} orbits of pairs, and no more are listed: take fewer "
+            "letters, outputs or records"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:

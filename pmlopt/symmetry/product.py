@@ -13,9 +13,8 @@ from pmlopt.arrays import IntArray, Label
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior
 from pmlopt.sampling.random_bits import RandomBits
-from pmlopt.symmetry.pair_orbits import PairOrbits
+from pmlopt.symmetry.pair_orbits import PairOrbits, check_orbits
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior, length_of, taken
-from pmlopt.symmetry.types import MOST_ORBITS
 
 
 class Product(SymmetricPrior):
@@ -84,8 +83,8 @@ class ProductPairs(PairSpace):
         self.prior: Product = prior
         self.spaces = tuple(spaces)
         several = [space.orbits for space in spaces]
-        if (count := math.prod(orbits.count for orbits in several)) > MOST_ORBITS:
-            raise PriorError(f"{prior!r} has {count} orbits of pairs: designs take up to {MOST_ORBITS}")
+        count = math.prod(orbits.count for orbits in several)
+        check_orbits(prior, count)
         places = np.indices([orbits.count for orbits in several]).reshape(len(several), -1)
         letter = _mixed(
             [o.letter[k] for o, k in zip(several, places, strict=True)], [len(o.letters) for o in several]

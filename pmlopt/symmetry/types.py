@@ -14,11 +14,11 @@ from pmlopt.arrays import FloatArray, IntArray, Label, Positions, few, whole
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.sampling.random_bits import RandomBits
-from pmlopt.symmetry.pair_orbits import PairOrbits
+from pmlopt.symmetry.pair_orbits import PairOrbits, check_orbits
 from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
 
-MOST_ORBITS = 2_000_000
-"""Orbits of pairs that are listed: half a gigabyte of whole numbers."""
+MOST_RECORDS = 10_000
+"""Records of a table: the factorials up to their number take 100 MB of whole numbers."""
 
 Rows = NDArray[np.integer[Any]]
 
@@ -88,18 +88,17 @@ class TypePairs(PairSpace):
 
     def __init__(self, prior: Types, outputs: int) -> None:
         self.prior: Types = prior
+        outputs = whole(outputs, "the number of letters in each place of an output", PriorError)
         self.sides = (prior.law.size, outputs)
+        if prior.records > MOST_RECORDS:
+            raise PriorError(f"{prior!r}: tables have up to {MOST_RECORDS} records: take fewer")
+        cells = prior.law.size * outputs
+        # C(n + k, min(n, k)), or a bound from below that is too large by far
+        check_orbits(prior, math.comb(prior.records + cells - 1, min(prior.records, cells - 1, 25)))
         self.places = (
             prior.law.labels,
             prior.law.labels if outputs == prior.law.size else Positions(outputs),
         )
-        cells = prior.law.size * outputs
-        count = math.comb(prior.records + cells - 1, cells - 1)
-        if count > MOST_ORBITS:
-            raise PriorError(
-                f"{prior!r} has {count} orbits of pairs of tables: designs take up to {MOST_ORBITS}; take "
-                "fewer records or letters"
-            )
         tables = compositions(prior.records, cells).reshape(-1, *self.sides)
         self.output_types, output = np.unique(tables.sum(axis=1), axis=0, return_inverse=True)
         self.letter_types, letter = np.unique(tables.sum(axis=2), axis=0, return_inverse=True)

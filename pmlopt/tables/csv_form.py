@@ -54,8 +54,8 @@ class CsvForm:
         ):
             raise InputError(f"the delimiter is {self.delimiter!r}: give one character such as ';', or tab")
         try:
-            "".encode(self.encoding or "utf-8")  # refuses codecs of no text, too
-        except LookupError:
+            "a".encode(self.encoding or "utf-8")  # refuses codecs of no text, too
+        except (LookupError, ValueError):
             raise InputError(
                 f"the encoding {self.encoding!r} is not known: give one such as cp1252"
             ) from None

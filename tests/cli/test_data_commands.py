@@ -54,6 +54,7 @@ def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str)
         "design --prior people.csv --column level --delimiter , --epsilon 1 --utility hamming",
         "design --prior people.csv --column level --delimiter ;; --epsilon 1 --utility hamming",
         "design --prior people.csv --column level --encoding none-such --epsilon 1 --utility hamming",
+        "count people.csv --column level --encoding undefined",
         "design --about people.csv --column level --epsilon 1 --utility hamming",
         "design --prior people.csv --by ill --epsilon 1 --utility hamming",
         "count people.csv --column nowhere",
@@ -153,3 +154,20 @@ def test_mechanisms_for_several_columns_in_one_pass(folder: Path, people: Path) 
     rows = [line.split(";") for line in (folder / "out.csv").read_text().splitlines()]
     assert rows[0] == ["id", "level", "ill"]
     assert [row[2] for row in rows[1:]] == ["no" if row % 4 == 0 else "yes" for row in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("design", "column"),
+    [("--prior p.csv --utility hamming", "level"), ("--circle 4 --utility absolute", "id")],
+)
+def test_a_file_that_claims_what_is_false_releases_nothing(folder: Path, design: str, column: str) -> None:
+    run(f"design {design} --epsilon 0.5 -o made.json")
+    apply = f"apply made.json data.csv --column {column} --drop-all -o out.csv"
+    run(apply)
+    (folder / "out.csv").unlink()
+    text = (folder / "made.json").read_text()
+    assert '"pml": 0.5' in text
+    write(folder, "made.json", text.replace('"pml": 0.5', '"pml": 0.25'))
+    assert "is false" in refused(folder, apply)
+    if column == "level":
+        refused(folder, "apply m.json data.csv --column id --also made.json level -o out.csv")

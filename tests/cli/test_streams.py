@@ -198,6 +198,20 @@ def test_an_interrupted_sweep_tells_how_it_goes_on(folder: Path, monkeypatch: py
     assert "goes on" not in refused(folder, sweep, INTERRUPTED)
 
 
+def test_an_interrupt_of_the_first_imports_is_told_as_any_other() -> None:
+    code = """
+import runpy, sys
+class Interrupt:
+    def find_spec(self, name, *more):
+        if name == "pmlopt.cli.options":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+runpy.run_module("pmlopt", run_name="__main__")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (INTERRUPTED, b"pmlopt: interrupted\n")
+
+
 @POSIX
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path, workers: str) -> None:

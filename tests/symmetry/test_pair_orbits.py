@@ -131,10 +131,23 @@ def test_what_cannot_be_meant_is_refused() -> None:
         Types([0.5, 0.5], 0)
     with pytest.raises(PriorError, match="orbits of pairs"):
         Types(Prior.uniform(5), 30).pairs()
+    for outputs in (10**9, 10**30):
+        with pytest.raises(PriorError, match="orbits of pairs"):
+            Types([0.5, 0.5], 4).pairs((2, outputs))
+    with pytest.raises(PriorError, match="whole number"):
+        Types([0.5, 0.5], 4).pairs((2, 0))
+    with pytest.raises(PriorError, match="up to 10000 records"):
+        Types([1.0], 10**12).pairs()
+    with pytest.raises(PriorError, match="orbits of pairs"):
+        Circle(10**9)
     with pytest.raises(PriorError, match="listed up to"):
         _ = Types([0.5, 0.5], 17).labels
-    with pytest.raises(PriorError, match="no permutation"):
-        Invariant([0.5, 0.5], [[0, 0]])
+    for generator in ([0, 0], [[0], [0, 1]], 5):
+        with pytest.raises(PriorError, match="no permutation"):
+            Invariant([0.5, 0.5], [generator])
+    for generators, outputs in ((None, None), (5, None), ([], 5)):
+        with pytest.raises(PriorError, match="give a list of them"):
+            Invariant([0.5, 0.5], generators, outputs)  # type: ignore[arg-type]
     with pytest.raises(PriorError, match=r"the letter 1 of probability 0\.5 to 2"):
         Invariant([0.3, 0.5, 0.2], [[0, 2, 1]])
     with pytest.raises(PriorError, match="pair of a permutation"):

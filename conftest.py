@@ -1,6 +1,7 @@
 """Which tests are fast; how tests are shared among workers; a folder of whole files.
 
 `pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list. `pytest` runs all.
+It stands beside the package, whose doctests are tests, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli.hostile import GOOD, write
 
-SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text("utf-8").split("\n"))
+SLOW = frozenset(Path(__file__).with_name("tests").joinpath("slow.txt").read_text("utf-8").split("\n"))
 
 
 @pytest.hookimpl(tryfirst=True)
