@@ -33,6 +33,9 @@ class JointLaws:
         delta: the probability over the sample that the true joint law is outside; None where there is none.
         words: which joint laws these are, after "for every joint law".
 
+    Attributes:
+        around: the secret that `ball` and `confidence` made the set around, as far as that is known.
+
     Raises:
         PrivacyError: the numbers of sets, values and letters do not fit.
 
@@ -53,6 +56,7 @@ class JointLaws:
         self.law, self.conditionals = law, tuple(conditionals)
         self.delta = None if delta is None else probability(delta)
         self.words = words
+        self.around: Secret | None = None
         if law.size != len(self.conditionals):
             raise PrivacyError(
                 f"the secret has {law.size} values, and there are {len(self.conditionals)} sets of laws of "
@@ -137,7 +141,23 @@ class JointLaws:
             L1Ball(Center.of_counts(tuple(row.tolist()), tuple(secret.labels)), radius)
             for row, radius in zip(joint, given, strict=True)
         ]
-        return cls(law, balls, delta, words)
+        made = cls(law, balls, delta, words)
+        made.around = secret
+        return made
+
+    def check_secret(self, secret: Secret) -> None:
+        """Raise a PrivacyError where the set is not about a secret: around another, or without its joint law."""
+        if self.around not in (None, secret):
+            raise PrivacyError(
+                f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: make "
+                "both from one secret"
+            )
+        given = zip(self.conditionals, secret.conditionals, strict=True)
+        if not self.law.holds(secret.law) or not all(laws.holds(row) for laws, row in given):
+            raise PrivacyError(
+                "the joint law of `about` is none of those of `over`, so that what is promised for them is not "
+                "for it: make both from one secret"
+            )
 
     @property
     def scope(self) -> str:
