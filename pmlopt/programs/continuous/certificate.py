@@ -62,7 +62,8 @@ class ContinuousCertificate(BinsCertificate):
             same
             and np.array_equal(prior.pmf, self.bins.prior.pmf)
             and self.bins.verify()
-            and self.bound <= max(least, 0.0)
-            and self.value >= lost - rounding_of(table.size, lost)
-            and self.gap >= self.value - self.bound - rounding_of(2, self.value)
+            and self.bound <= least
+            and self.bound <= self.value + rounding_of(table.size, abs(self.value))
+            and self.value >= lost - rounding_of(table.size, abs(lost))
+            and self.gap >= self.value - self.bound - rounding_of(2, abs(self.value))
         )
