@@ -81,7 +81,7 @@ class Grid:
         )
 
     def locate(self, points: ArrayLike) -> IntArray:
-        """(n,) the box of each of (n, axes) points; the last box of an axis holds its upper edge.
+        """(n,) the box of each of (n, axes) points; each holds its upper edge, the first its lower one too.
 
         Raises:
             PriorError: a point is outside, or has another number of axes.
@@ -93,7 +93,7 @@ class Grid:
         found = []
         for values, edges in zip(places.T, self.edges, strict=True):
             outside |= ~((values >= edges[0]) & (values <= edges[-1]))
-            found.append(np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2))
+            found.append(np.maximum(np.searchsorted(edges, values, side="left") - 1, 0))
         if outside.any():
             first = int(np.argmax(outside))
             raise PriorError(

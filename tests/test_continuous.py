@@ -67,3 +67,60 @@ def test_both_tails_keep_their_digits() -> None:
     prior = secret.prior(secret.even(32))
     assert prior.size == 32
     assert np.allclose(prior.pmf, prior.pmf[::-1], rtol=1e-9)
+
+
+class WithAtom:
+    """A uniform law on [0, 1], and an atom inside of it."""
+
+    def __init__(self, at: float, share: float, whole: float = 1.0) -> None:
+        self.at, self.share, self.whole = at, share, whole
+
+    def support(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    def cdf(self, x: Any) -> Any:
+        even = (1 - self.share) * np.clip(np.asarray(x, dtype=float), 0.0, 1.0)
+        return self.whole * (even + self.share * (np.asarray(x) >= self.at))
+
+
+class CdfAlone:
+    """The cdf of a normal law, without its survival function."""
+
+    def support(self) -> tuple[float, float]:
+        return -np.inf, np.inf
+
+    def cdf(self, x: Any) -> Any:
+        return scipy.stats.norm().cdf(x)
+
+
+def test_an_atom_at_an_edge_is_counted_in_the_bin_that_it_is_placed_in() -> None:
+    secret = Continuous(WithAtom(0.5, 0.25))
+    grid = secret.even(4)
+    holds = int(grid.locate([[0.5]])[0])
+    expected = np.full(4, 0.1875)
+    expected[holds] += 0.25
+    assert secret.masses(grid).tolist() == expected.tolist()
+    sample = Continuous.from_samples([0.5], support=(0, 1))
+    assert sample.masses(grid).argmax() == holds
+
+
+def test_a_cdf_that_does_not_reach_one_is_refused() -> None:
+    with pytest.raises(PriorError, match=r"goes from 0 below 0 to 0\.5 at 1"):
+        Continuous(WithAtom(0.5, 0.25, whole=0.5))
+
+
+@pytest.mark.parametrize(
+    ("law", "support"),
+    [(CdfAlone(), (8, 9)), (scipy.stats.rice(1), (9.025, 10.025))],
+    ids=["cdf alone", "sf by subtraction"],
+)
+def test_bins_whose_probability_has_no_digits_are_refused(law: Any, support: Any) -> None:
+    secret = Continuous(law, support=support)
+    with pytest.raises(PriorError, match="is known up to"):
+        secret.prior(secret.even(8))
+
+
+def test_the_middle_of_a_law_needs_no_survival_function() -> None:
+    alone, both = (Continuous(law, support=(-3, 3)) for law in (CdfAlone(), scipy.stats.norm()))
+    grid = both.even(32)
+    assert np.allclose(alone.prior(grid).pmf, both.prior(grid).pmf, rtol=1e-9)

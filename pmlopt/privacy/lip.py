@@ -87,7 +87,8 @@ class LIP(Requirement):
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total, law = weights.sum(), weights @ matrix
         above = matrix.max(axis=0) * total - power(self.upper) * law
-        under = law - power(self.lower) * (matrix.min(axis=0) * total)
+        # in the units of the other side: the repair mixes in what the larger one asks for
+        under = law / power(self.lower) - matrix.min(axis=0) * total
         return np.maximum(above, under)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:

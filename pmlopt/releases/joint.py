@@ -15,6 +15,9 @@ from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, match_label
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.releases.outcome_search import OutcomeSearch
 
+ROUNDING = 4 * float(np.finfo(float).eps)
+"""By how much proportional columns may differ relatively, by the rounding of quotients."""
+
 LARGEST_PRODUCT = 10_000_000
 """Entries of the largest product mechanism that is listed: 80 MB of floats."""
 
@@ -163,8 +166,9 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
     p = paired(prior, parts[0])[0]
     for part in parts[1:]:
         paired(p, part)
-    # outputs with proportional columns tell the same: one of each group is enough
-    groups = [[group[0] for group in part.similar_outputs()] for part in parts]
+    # outputs with proportional columns tell the same: one of each group is enough; those that differ by more
+    # than rounding do not, for what they differ by adds up over many releases
+    groups = [[group[0] for group in part.similar_outputs(ROUNDING)] for part in parts]
     search = OutcomeSearch(p.pmf, [part.matrix[:, group] for part, group in zip(parts, groups, strict=True)])
     leakage, letter, places = search.run()
     outputs = tuple(

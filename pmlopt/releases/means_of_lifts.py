@@ -190,7 +190,7 @@ def _mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfL
         tails = np.cumsum(mass[::-1])[::-1]
         after = np.append(np.cumsum(tails[:0:-1])[::-1], 0.0) * (step / people)
     last = float(total[-1])
-    above = 0.0 if start + count > people * steps else _chernoff(points, masses, people, last, s)
+    above = 0.0 if start + count > people * steps else chernoff_tail(points, masses, people, last / people)
     grown = 1 + 4 * UNIT * count  # the sums' own rounding
     return MeanOfLifts(
         low + start * step / people + NEAR * step,
@@ -234,16 +234,6 @@ def _convolved(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatA
     turned = 8 * UNIT * people * spread  # of the angle, times the number of people
     sums = np.fft.irfft(power, LENGTH)
     return sums, 2 * (first + turned + units * float(np.linalg.norm(sums)))
-
-
-def _chernoff(points: FloatArray, law: FloatArray, people: int, total: float, s: float) -> float:
-    """`P(sum >= total) <= e^(n log E e^(s v) - s total)`, by the best of some s."""
-    tilts = [s * factor for factor in (1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0)]
-    high = float(points.max())
-    exponents = [
-        people * _log_moment(points, law, u) - u * total + _exponent_rounding(people, u, high) for u in tilts
-    ]
-    return math.exp(min(0.0, *exponents))
 
 
 def _exponent_rounding(people: int, s: float, high: float) -> float:

@@ -21,6 +21,9 @@ FEW_PEOPLE = 1000
 SAME = 1e-12
 """By how much lifts that are made one may differ, relatively; the larger one is kept."""
 
+LEAST_SHARE = 1e-3
+"""The share of a local level to which it is found, and of the largest one below which none is tried."""
+
 
 def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delta: float) -> float:
     """The level of the histogram of n people's outputs about one of them, with slack delta, in nats.
@@ -82,9 +85,14 @@ def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsi
     for values, law in _lifts(*paired(prior, mechanism)):
         if _listed(values, count):
             means, masses = _means(values, law, count)
-            found = max(found, float(np.maximum(means - t, 0.0) @ masses))
+            excess = float(np.maximum(means - t, 0.0) @ masses)
         elif chernoff_excess(values, law, count, t) > found:
-            found = max(found, mean_near(values, law, count, t).excess(t))
+            excess = mean_near(values, law, count, t).excess(t)
+        else:
+            continue
+        # the mean of n has no more excess than one of them, by Jensen's inequality
+        alone = float(np.maximum(values - t, 0.0) @ law) * (1 + SAME)
+        found = max(found, min(excess, alone))
     return found
 
 
@@ -164,20 +172,19 @@ def calibrate_shuffled(
     everything = within(high)
     if everything is not None:
         return high, everything
-    low, best = 0.0, None
-    while high - low > 1e-3 * high:
+    low, best, floor = 0.0, None, LEAST_SHARE * high
+    while high - low > LEAST_SHARE * high and (best is not None or high >= floor):
         middle = (low + high) / 2
         mechanism = within(middle)
         if mechanism is None:
             high = middle
         else:
             low, best = middle, mechanism
-        if best is None and high < 1e-3 * p.max_leakage:
-            raise PrivacyError(
-                f"a local level of {high:.3g} nats still leaves the histogram above ({target:g}, {delta:g}): "
-                "ask for more people, or a larger epsilon or delta"
-            )
-    assert best is not None
+    if best is None:
+        raise PrivacyError(
+            f"a local level of {high:.3g} nats still leaves the histogram above ({target:g}, {delta:g}): ask "
+            "for more people, a larger epsilon or delta, or a smaller `most`"
+        )
     return low, best
 
 

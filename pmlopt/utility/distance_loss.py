@@ -53,6 +53,11 @@ class DistanceLoss(Utility):
             )
         return losses
 
+    @property
+    def least(self) -> float:
+        """The loss at the distance 0, the least there is."""
+        return float(self.of(np.zeros(1))[0])
+
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """The loss of a mechanism between labels that are numbers, or tuples of them."""
         p, m = paired(prior, mechanism)

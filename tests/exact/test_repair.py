@@ -10,7 +10,7 @@ from oracles import designs as oracles
 
 from pmlopt import LDP, LIP, PML, MaximalLeakage, Mechanism, Prior
 from pmlopt.errors import MechanismError
-from pmlopt.exact.rationals import snap
+from pmlopt.exact.rationals import holds_exactly, snap
 from pmlopt.exact.repair import Repair, repair
 from pmlopt.privacy import Requirement
 
@@ -137,3 +137,13 @@ def test_rows_are_renormalised() -> None:
     fixed = assert_repaired(Prior([0.5, 0.5]), PML(10.0), np.array([[0.5, 0.5], [0.6, 0.2]]))
     assert fixed.matrix[1] == pytest.approx([0.75, 0.25], abs=1e-15)
     assert np.array_equal(fixed.matrix, snap(fixed.matrix))
+
+
+@pytest.mark.parametrize("lower", [35.0, 40.0, 100.0, 700.0])
+def test_entries_below_the_grid_cost_a_unit_of_it(lower: float) -> None:
+    prior = Prior([0.5, 0.3, 0.2])
+    matrix = np.array([[1.0, 0.0], [0.5, 0.5], [0.4, 0.6]])  # no entry is 0 under the lower bound
+    privacy = LIP(lower, 0.85)
+    fixed = repair(prior, privacy, matrix)
+    assert holds_exactly(prior, privacy, fixed.matrix)
+    assert fixed.shift <= 1e-14

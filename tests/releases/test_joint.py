@@ -162,3 +162,11 @@ def test_independent_attributes_add_and_tell_nothing_of_each_other() -> None:
 def test_a_joint_law_that_is_none_is_refused(joint: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         attribute_levels(joint, [RESPONSE, RESPONSE])  # type: ignore[arg-type]
+
+
+def test_columns_that_differ_by_more_than_rounding_are_not_merged() -> None:
+    off = 2.0**-43
+    response = [[0.5, 0.25 + off, 0.25 - off], [0.5, 0.25 - off, 0.25 + off]]
+    # the outcome of 200 times the output 1: (1 + 4 off)^200 under one letter, (1 - 4 off)^200 under the other
+    exact = math.log(2) - math.log1p(((1 - 4 * off) / (1 + 4 * off)) ** 200)
+    assert joint_level([0.5, 0.5], [response] * 200) == pytest.approx(exact, rel=1e-3)

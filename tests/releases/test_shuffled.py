@@ -39,8 +39,12 @@ def test_slack_and_level_are_those_of_all_histograms(
     level = shuffled_level(prior, matrix, people, delta)
     assert slack(level) <= delta + 1e-12
     assert level == 0 or slack(level * (1 - 1e-6) - 1e-9 if level > 1e-6 else 0.0) >= delta - 1e-12
-    leaking = math.fsum(mass for mass, given in laws if max(given) > math.exp(epsilon) * mass * (1 + 1e-9))
-    assert leaking - 1e-12 <= shuffled_failure(prior, matrix, people, epsilon) <= len(prior) * leaking + 1e-9
+    surely, perhaps = (
+        math.fsum(mass for mass, given in laws if max(given) > math.exp(epsilon) * mass * near)
+        for near in (1 + 1e-9, 1 - 1e-9)
+    )
+    failure = shuffled_failure(prior, matrix, people, epsilon)
+    assert surely - 1e-12 <= failure <= len(prior) * perhaps + 1e-9
 
 
 @pytest.mark.parametrize("people", [7, 60, 400])
@@ -114,3 +118,32 @@ def test_the_local_level_is_calibrated_to_the_histogram() -> None:
 def test_bad_numbers_are_refused(people: int, delta: float) -> None:
     with pytest.raises(PrivacyError):
         shuffled_level([0.5, 0.5], RESPONSE, people, delta)
+
+
+@pytest.mark.parametrize("level", [1e-3, 1e-8])
+def test_the_slack_of_a_slight_tilt_is_that_of_the_normal_law(level: float) -> None:
+    half, people = math.exp(level) / 2, 100_000
+    found = shuffled_slack([0.5, 0.5], [[half, 1 - half], [1 - half, half]], people, 0.0)
+    # the mean of lifts 1 +- d has the deviation d / sqrt(n), and E max(0, mean - 1) = d / sqrt(2 pi n)
+    normal = (2 * half - 1) / math.sqrt(2 * math.pi * people)
+    assert normal * 0.999 <= found <= normal * 1.05
+
+
+@pytest.mark.parametrize("people", [30, 10**6])
+def test_the_slack_is_at_most_that_of_one_person(people: int) -> None:
+    prior = [1e-6, 1 - 1e-6]
+    response = [[1.0, 0.0], [1e-7, 1 - 1e-7]]
+    alone = shuffled_slack(prior, response, 1, 0.0)
+    assert shuffled_slack(prior, response, people, 0.0) <= alone * (1 + 1e-9) <= 1
+
+
+def test_a_calibration_tries_levels_down_to_a_share_of_the_largest() -> None:
+    def response(level: float) -> list[list[float]]:
+        half = math.exp(level) / 2
+        return [[half, 1 - half], [1 - half, half]]
+
+    # the largest level that is tried is below a thousandth of that of the prior, log 2
+    local, _ = calibrate_shuffled([0.5, 0.5], response, 1, 2e-4, 1e-6, most=6e-4)
+    assert 1.9e-4 <= local <= 2.1e-4
+    with pytest.raises(PrivacyError, match="a smaller `most`"):
+        calibrate_shuffled([0.5, 0.5], lambda level: response(0.5), 1, 1e-3, 1e-6)

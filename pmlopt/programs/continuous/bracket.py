@@ -38,7 +38,7 @@ def mean_losses(secret: Continuous, utility: DistanceLoss, grid: Grid) -> tuple[
     for first in range(0, fine.size, BOUND_BOXES):
         part = slice(first, first + BOUND_BOXES)
         np.add.at(table, parents[part], masses[part, None] * utility.of(fine.farthest(grid.centres, part)))
-    kept = totals > 0
+    kept = secret.masses(grid) > 0
     return table[kept] / totals[kept, None], kept
 
 
@@ -54,6 +54,7 @@ def least_loss(
 
     By duality on the boxes of a divided grid: `<p, rho> + min_y (least of E[(loss - rho) lam_y])`, over the
     columns lam_y that the requirement allows, with the multipliers constant on bins or linear between them.
+    No loss is below that of the distance 0.
     """
     pieces = _pieces(grid, boxes)
     fine = grid.divided(pieces)
@@ -61,10 +62,11 @@ def least_loss(
     kept = masses > 0
     prior = Prior(masses[kept] / masses[kept].sum())
     gains = -utility.of(fine.nearest()[kept])
-    return max(
+    bounds = (
         -utility_bound(prior, privacy, gains, -rho[kept])
         for rho in _extended(grid, fine, pieces, multipliers)
     )
+    return max(utility.least, *bounds)
 
 
 def _extended(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> Iterator[FloatArray]:

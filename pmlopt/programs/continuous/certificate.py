@@ -63,5 +63,5 @@ class ContinuousCertificate(BinsCertificate):
         return (
             law,
             Claim("value of the secret", enough, FLOATS, text, self.value, lost),
-            replace(bound_claim(self.bound, max(least, 0.0), False), name="bound of the secret"),
+            replace(bound_claim(self.bound, least, False), name="bound of the secret"),
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options, seconds_until
-from pmlopt.errors import ProgramError
+from pmlopt.errors import PriorError, ProgramError
 from pmlopt.grids import Grid
 from pmlopt.programs.continuous.bracket import BOUND_BOXES, least_loss
 from pmlopt.programs.continuous.certificate import ContinuousCertificate
@@ -53,8 +53,15 @@ class Refinement(Method[ContinuousDesign, None, ContinuousCertificate]):
         allowed = program.allowed_gap(options.tolerance)
         grid, steps = program.first, 0
         best: ContinuousCertificate | None = None
+        ending = ""
         while True:
-            found = certified_on(program, grid, self.boxes, seconds_until(deadline, least=1e-3))
+            try:
+                found = certified_on(program, grid, self.boxes, seconds_until(deadline, least=1e-3))
+            except PriorError as cause:
+                if best is None:
+                    raise
+                finished, ending = True, f"; {cause}"
+                break
             steps += 1
             best = found if best is None or found.gap < best.gap else best
             finer = grid.halved_where(_cost(found))
@@ -62,7 +69,7 @@ class Refinement(Method[ContinuousDesign, None, ContinuousCertificate]):
             if finished or time.perf_counter() >= deadline:
                 break
             grid = finer
-        detail = f"{steps} grids, the last of {grid.size} bins"
+        detail = f"{steps} grids, the last of {found.grid.size} bins{ending}"
         seconds = time.perf_counter() - begin
         return Found(
             certificate=best,
@@ -93,7 +100,7 @@ def certified_on(
     else:
         raise MethodError(f"no solver on {grid.size} bins: {'; '.join(failed)}")
     rho = _multipliers(program, design, grid, found.multipliers)
-    bound = max(0.0, least_loss(program.secret, program.privacy, program.utility, grid, rho, boxes))
+    bound = least_loss(program.secret, program.privacy, program.utility, grid, rho, boxes)
     return ContinuousCertificate(
         mechanism=found.mechanism,
         value=found.value,

@@ -51,9 +51,9 @@ class ContinuousDesign(Program[ContinuousCertificate]):
 
     @cached_property
     def scale(self) -> float:
-        """The loss of the best constant on the first bins: of releasing nothing."""
+        """The loss of the best constant on the first bins, of releasing nothing, above that of the truth."""
         design = self.on(self.first)
-        return float((design.prior.pmf @ design.table).min())
+        return float((design.prior.pmf @ design.table).min()) - self.utility.least
 
     def on(self, grid: Grid) -> LinearDesign:
         """The design on the bins of a grid, with the mean loss in each; one output at each centre."""

@@ -78,6 +78,33 @@ def test_a_plane_is_bracketed() -> None:
     assert result.bound <= 2 / 3 * math.sqrt(math.exp(-1) / math.pi)
 
 
+def test_a_loss_may_be_negative() -> None:
+    secret = Continuous(scipy.stats.uniform())
+    plain, less = (
+        certified_on(design(secret, PML(1.0), DistanceLoss(growth)), secret.even(16), 128)
+        for growth in (None, lambda distance: distance - 1.0)
+    )
+    assert less.value == pytest.approx(plain.value - 1, abs=1e-6)
+    assert less.bound == pytest.approx(plain.bound - 1, abs=1e-6)
+    assert less.verify()
+    assert not replace(less, bound=0.0, gap=0.0).verify()
+
+
+def test_bins_are_not_halved_where_the_law_has_no_more_digits() -> None:
+    class Even:  # 1/32 of the support has the digits that are asked for, half of that has not
+        def support(self) -> tuple[float, float]:
+            return 0.0, 1e5
+
+        def cdf(self, x: Any) -> Any:
+            return np.clip(np.asarray(x) / 1e5, 0.0, 1.0)
+
+    secret = Continuous(Even(), support=(6e4, 6e4 + 2.0))
+    program = design(secret, PML(1.0), DistanceLoss())
+    result = solve(program, solver=Refinement(boxes=64), tolerance=1e-6)
+    assert "is known up to" in result.reason
+    assert result.certificate.verify()
+
+
 def test_extended_multipliers_prove_the_same_at_a_constant() -> None:
     secret = Continuous(scipy.stats.uniform(), period=True)
     grid = secret.even(8)
