@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.backends.outcome import Options, seconds_until
+from pmlopt.backends.outcome import Options
 from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed
 from pmlopt.programs.estimation.design_columns import with_constant
 from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
 from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.kind import MethodError
+from pmlopt.programs.question import MethodError
 
 FEW = 500
 """Columns up to which all are weighed at once."""
@@ -70,7 +69,7 @@ class Generated:
 
 def generate(program: EstimationDesign, options: Options) -> Generated:
     """Weigh some columns, add those of the list that would lower the error most, until none would."""
-    deadline = options.deadline(time.perf_counter())
+    clock = options.clock
     columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
     chosen, steps, message = _start(columns.exact), 0, "the rounds are used up"
     kept = chosen[_spanning(columns.inner[:, chosen])]
@@ -94,7 +93,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
             return Generated(matrix, *proof, True, "no column is left", steps)
         used = chosen[found.weights > IDLE] if len(excess) > FEW else chosen
         chosen = np.unique(np.concatenate([kept, used, added]))
-        if time.perf_counter() >= deadline:
+        if clock.late:
             message = "the time is over"
             break
     return Generated(matrix, *proof, False, message, steps)
@@ -106,8 +105,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     Raises:
         MethodError: the weights do not make a mechanism.
     """
-    begin = time.perf_counter()
-    deadline = options.deadline(begin, SEARCH_SHARE)
+    clock = options.clock.part(SEARCH_SHARE)
     prior, p, search = program.prior, program.prior.pmf, program.columns.search
     assert search is not None
     allowed, every = program.allowed_gap(options.tolerance), program.columns.inner
@@ -122,7 +120,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
         z = sensitivities_of(information, program.workload, program.criterion)
         error = program.utility.value(prior, matrix)
         stalled, last = last - error < STALLED * program.scale, error
-        if stalled or time.perf_counter() >= deadline:
+        if stalled or clock.late:
             finished = stalled
             break
         batch = search.improved(z, found.multipliers)
@@ -134,8 +132,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
             finished = True
             break
         inner = np.hstack([kept, inner[:, used], more[1][:, added]])
-    left = Options(seconds_until(options.deadline(begin), least=1e-3), options.tolerance)
-    proof = relaxed(p, program.workload, program.criterion, program.columns.cones, information, left)
+    proof = relaxed(p, program.workload, program.criterion, program.columns.cones, information, options)
     message = (
         "columns that a local search finds hardly lower the error"
         if finished

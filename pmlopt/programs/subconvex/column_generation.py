@@ -79,7 +79,7 @@ class _Generation:
     """The rounds of one column generation: the master, and the least bound so far with its multipliers."""
 
     def __init__(self, program: ColumnDesign, options: Options, begin: float) -> None:
-        self.program, self.deadline = program, options.deadline(begin)
+        self.program, self.clock = program, options.clock
         self.allowed = 0.9 * program.allowed_gap(options.tolerance)
         self.pricer = program.space.pricer()
         self.master = Master(program.lifts, program.worths, program.scale)
@@ -102,7 +102,7 @@ class _Generation:
             self.lifts, self.worths = self.master.lifts, self.master.worths
             if self.bound - self.value <= self.allowed:
                 return "gap reached"
-            if time.perf_counter() >= self.deadline:
+            if self.clock.late:
                 return _TIME_LIMIT
             if self.rounds > MAX_PRICING_ROUNDS:
                 return "no proof within the rounds"
@@ -130,7 +130,7 @@ class _Generation:
         except ArithmeticError:  # there is no mechanism among them
             return False
         self.value, base = float(worths @ weights), float(costs.sum())
-        upper = base + pricer.bound(known.multipliers, self.value - base + 0.5 * self.allowed)
+        upper = base + pricer.bound(known.multipliers, self.value - base + 0.5 * self.allowed, self.clock)
         if upper < self.bound:
             self.bound, self.multipliers = upper, known.multipliers
         used = weights > 0  # all of them tie: a search for fewer outputs would take longer than all else
@@ -144,7 +144,7 @@ class _Generation:
         rho = self.duals / p
         base = float(p @ rho)
         least = self.value - base + 0.5 * self.allowed
-        priced = self.pricer.price(rho, COLUMNS_PER_ROUND, least)
+        priced = self.pricer.price(rho, COLUMNS_PER_ROUND, least, self.clock)
         if base + priced.upper < self.bound:
             self.bound, self.multipliers = base + priced.upper, rho
         if self.bound - self.value <= self.allowed or priced.best <= least:
@@ -161,11 +161,11 @@ class _Generation:
         for _ in range(MAX_RELAXED_ROUNDS):
             value, _, duals = self.relaxed.solve()
             slack = max(self.allowed, RELAXED_SHARE * (self.bound - self.value))
-            if self.bound - max(value, self.value) <= slack or time.perf_counter() >= self.deadline:
+            if self.bound - max(value, self.value) <= slack or self.clock.late:
                 break
             rho = SMOOTHING * self.multipliers + (1 - SMOOTHING) * duals / p
             base = float(p @ rho)
-            found = pricer.relaxed(rho, value - base, DIGITS * (self.bound - value))
+            found = pricer.relaxed(rho, value - base, DIGITS * (self.bound - value), self.clock)
             if base + found.upper < self.bound:
                 self.bound, self.multipliers = base + found.upper, rho
             grown |= self._add(found.guesses)

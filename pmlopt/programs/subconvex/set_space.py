@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.errors import ProgramError
 from pmlopt.privacy.ratios import Ratios
 from pmlopt.programs.subconvex.column_batch import Batch
@@ -73,14 +74,16 @@ class SetSpace(ColumnSpace):
             raise ProgramError(self.too_many())
         return self._search
 
-    def bound(self, multipliers: FloatArray, enough: float, proved: float | None) -> tuple[float, str]:
+    def bound(
+        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
+    ) -> tuple[float, str]:
         p, pricer = self.prior.pmf, self.pricer()
         base = float(p @ multipliers)
         size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers)) + abs(self.everything)
         rounding = rounding_of(len(p), size)
         if proved is not None and pricer is self._search:
             return proved + rounding, pricer.name
-        return base + pricer.bound(multipliers, enough - base - rounding) + rounding, pricer.name
+        return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
 
     @cached_property
     def _all(self) -> ExplicitPricer | None:
