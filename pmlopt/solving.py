@@ -169,9 +169,7 @@ def solve(
             account = cause if isinstance(cause, MethodError) else f"{type(cause).__name__}: {cause}"
             attempts.append(f"{method.name}: {account}")
             continue
-        result = _result(
-            found, method.name, method.reason, status, attempts, time.perf_counter() - begin
-        )
+        result = _result(found, method.name, method.reason, status, attempts, time.perf_counter() - begin)
         if status is Status.OPTIMAL:
             return result
         results.append(result)

@@ -9,30 +9,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
-import pytest
 from scipy.stats import uniform
 
 from pmlopt import (
     PML,
+    Continuous,
     CoordinateLoss,
     DistanceLoss,
-    MinimumMass,
-    closed_failure,
-    Continuous,
     EstimationError,
     ExpectedGain,
-    ExpectedLoss,
     L1Ball,
+    MinimumMass,
     MutualInformation,
     Prior,
     Types,
     best_worst_case,
+    closed_failure,
     design,
     distortion_leakage,
     envelope,
@@ -136,6 +132,7 @@ CASES = {
 }
 if __name__ == "__main__":
     import time
+
     for name, case in CASES.items():
         t = time.perf_counter()
         least = after(*case, 0)[0]
@@ -150,4 +147,6 @@ if __name__ == "__main__":
                 break
             print(k, round(calls / least, 2), round(time.perf_counter() - t, 2), end="; ", flush=True)
             k *= 3
-            if k > 3000: print(); break
+            if k > 3000:
+                print()
+                break

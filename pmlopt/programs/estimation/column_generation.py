@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
+from pmlopt.backends.clock import Clock
 from pmlopt.backends.outcome import Options
 from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed
 from pmlopt.programs.estimation.design_columns import with_constant
@@ -76,7 +77,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     largest, proof = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p)))
     for _ in range(MAX_ROUNDS):
         inner = columns.inner[:, chosen]
-        found = _weighed(program, inner, 0.05 * allowed)
+        found = _weighed(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
         z = sensitivities_of((inner * found.weights) @ inner.T, program.workload, program.criterion)
         rho, matrix = found.multipliers / p, _matrix(inner, found.weights)
@@ -113,7 +114,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     inner = np.hstack([kept, every[:, 1 :: -(-every.shape[1] // FEW_SEARCHED)]])
     steps, finished, last = 0, False, math.inf
     for _ in range(MAX_ROUNDS):
-        found = _weighed(program, inner, 0.05 * allowed)
+        found = _weighed(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
         used, matrix = found.weights > IDLE, _matrix(inner, found.weights)
         information = (inner * found.weights) @ inner.T
@@ -149,7 +150,7 @@ def _spanning(columns: FloatArray) -> IntArray:
     return np.asarray(np.unique(np.append(0, order[: len(columns)])))
 
 
-def _weighed(program: EstimationDesign, columns: FloatArray, gap: float) -> Weights:
+def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: Clock) -> Weights:
     """The best weights of columns from equal ones, or, where that ends outside, from a point inside.
 
     Where the workload leaves frequencies out, and that keeps the weights from converging, a little is added
@@ -161,11 +162,11 @@ def _weighed(program: EstimationDesign, columns: FloatArray, gap: float) -> Weig
     equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
     for wanted in _of_full_rank(program.workload):
         for start in (lambda: equal, lambda: _inside(columns)):
-            tried = best_weights(columns, wanted, program.criterion, start(), gap)
+            tried = best_weights(columns, wanted, program.criterion, start(), gap, clock)
             if np.abs(columns @ tried.weights - 1).max() <= LARGEST_MISS:
                 found = tried
                 break
-        if found is not None and found.converged:
+        if found is not None and (found.converged or clock.late):
             break
     if found is None:
         raise MethodError("the weights do not make a mechanism: the columns are too unlike in size")
