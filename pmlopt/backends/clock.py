@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+TIME = "time limit"
+"""How what ran out of time says so."""
+
 
 @dataclass(frozen=True)
 class Clock:

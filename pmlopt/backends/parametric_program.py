@@ -16,9 +16,8 @@ import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.backends import highs
-from pmlopt.backends.clock import FOREVER, Clock
+from pmlopt.backends.clock import FOREVER, TIME, Clock
 from pmlopt.backends.outcome import Options
-from pmlopt.backends.two_sided_search import TIME
 
 WARM_START_STEP = 1e-3
 """The largest relative step of the parameter after which the simplex starts from the last basis, whatever the

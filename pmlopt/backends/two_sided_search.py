@@ -28,7 +28,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import Clock
+from pmlopt.backends.clock import TIME, Clock
 
 MAX_ITERATIONS = 200
 """Linear programs after which the search ends with the gap that is left; most searches take fewer than 10."""
@@ -59,9 +59,6 @@ is a tenth of the tolerance of 1e-8 that is usual, and ten times HiGHS' own, whi
 
 MAX_FAILURES = 3
 """Linear programs in one search that the solver may fail on before it ends."""
-
-TIME = "time limit"
-"""How `Search.run` says that the time ran out."""
 
 W = TypeVar("W")
 P = TypeVar("P")

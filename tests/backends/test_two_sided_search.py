@@ -10,8 +10,8 @@ from oracles.envelopes import most_mass
 
 from pmlopt import envelope
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.backends.two_sided_search import TIME, Answer, Search
+from pmlopt.backends.clock import FOREVER, TIME, Clock
+from pmlopt.backends.two_sided_search import Answer, Search
 from pmlopt.programs.envelope.post_processing import RatioPrograms
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import Clock
+from pmlopt.backends.clock import TIME, Clock
 from pmlopt.backends.outcome import Options
-from pmlopt.backends.two_sided_search import FEASIBILITY_TOLERANCE, TIME, Answer, Search
+from pmlopt.backends.two_sided_search import FEASIBILITY_TOLERANCE, Answer, Search
 from pmlopt.programs.envelope.attacks import (
     binary_attack,
     plain_attack,

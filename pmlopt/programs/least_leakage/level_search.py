@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import Clock
+from pmlopt.backends.clock import TIME, Clock
 from pmlopt.backends.outcome import Options
-from pmlopt.backends.two_sided_search import TIME
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
 from pmlopt.programs.least_leakage.inversion import GainWithin, MassWithin

@@ -18,7 +18,7 @@ from pmlopt.programs.subconvex.listed_columns import Explicit, ExplicitPricer
 from pmlopt.programs.subconvex.nested_pricing import BallPricer, NestedPricer
 from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
 from pmlopt.programs.subconvex.pricing import Pricer
-from pmlopt.programs.subconvex.split_pricing import SplitPricer
+from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer
 from pmlopt.uncertainty.cone import Cone
 from pmlopt.uncertainty.l1_ball import L1Ball
 
@@ -49,8 +49,8 @@ class SetSpace(ColumnSpace):
             plateau = PlateauSearch(search.nested.kernel, search.plateau, rho, np.inf).upper
             return max(bound, float(p @ rho) + plateau), rho
         tried = (search.nested.chords.slopes, np.zeros(len(p)))
-        bounds = [float(p @ rho) + search.bound(rho, -np.inf) for rho in tried]
-        return min(bounds), tried[int(np.argmin(bounds))]
+        rho = min(tried, key=lambda rho: float(p @ rho) + search.nested.chords.upper(rho))
+        return float(p @ rho) + search.bound(rho, -np.inf, digits=ROUGH_DIGITS), rho
 
     @cached_property
     def largest(self) -> float:

@@ -43,6 +43,9 @@ RELAXED_COLUMNS = 12
 DIGITS = 1e-4
 """What the search of cells may leave of a bound on one set of multipliers."""
 
+ROUGH_DIGITS = 1e-2
+"""The same where the bound only says how large a gap is: half the time."""
+
 GUESSES = 1
 """Relaxed columns of each family near to which columns are looked for in a round."""
 
@@ -91,13 +94,15 @@ class SplitPricer:
         upper = np.inf if best > enough else self.bound(multipliers, enough, clock)
         return Priced(best, max(best, upper), [found])
 
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound(
+        self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = DIGITS
+    ) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
         loose = self.nested.chords.upper(multipliers)
         if loose <= enough or not self.splits:
             return loose
         cells = [_Cells(self.kernel, split, multipliers, self._largest) for split in self.splits]
-        return min(loose, max(family.search(enough, DIGITS, clock) for family in cells))
+        return min(loose, max(family.search(enough, digits, clock) for family in cells))
 
     def relaxed(
         self, multipliers: FloatArray, enough: float, digits: float, clock: Clock = FOREVER
