@@ -11,13 +11,19 @@ from typing import Any
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.program import Program
-from pmlopt.programs.kind import Found, Method, MethodError
+from pmlopt.programs.question import Found, Method, MethodError
 from pmlopt.result import C_co
 
 WALL_LIMIT = 3600.0
 """Seconds that a method in a process of its own may take where no time limit was given."""
 GRACE = 30.0
 """Seconds that it may take beyond its time limit: it ends what it is at, and proves what it found."""
+
+
+def check_forks() -> None:
+    """Raise an InputError where the system cannot copy a process."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        raise InputError(f"isolated=True copies the process by fork, which {sys.platform} does not have")
 
 
 def run_apart(
@@ -34,11 +40,9 @@ def run_apart(
     Raises:
         MethodError: it hung, its process died, or it ended with an exception, which the message names.
         PmloptError: what the method raised on purpose.
-        InputError: the system cannot copy a process.
     """
-    if "fork" not in multiprocessing.get_all_start_methods():
-        raise InputError(f"isolated=True copies the process by fork, which {sys.platform} does not have")
-    limit = WALL_LIMIT if options.time_limit is None else options.time_limit + GRACE
+    left = options.clock.left()
+    limit = WALL_LIMIT if left is None else left + GRACE
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_answer, args=(sender, method, program, options, start), daemon=True)
@@ -46,7 +50,7 @@ def run_apart(
     sender.close()  # so that the end of the child is the end of the pipe
     try:
         if not receiver.poll(limit):
-            raise MethodError(f"its process did not end within {limit:g} s and was stopped")
+            raise MethodError(f"its process did not end within {limit:.3g} s and was stopped")
         answer = receiver.recv()
     except EOFError:
         child.join()

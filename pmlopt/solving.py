@@ -3,61 +3,54 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import float_array
-from pmlopt.backends.outcome import options_of
-from pmlopt.errors import MechanismError, PmloptError, ProgramError, SolverError, SolverUnavailableError
-from pmlopt.isolation import run_apart
+from pmlopt.backends.outcome import Options, options_of
+from pmlopt.backends.through_cvxpy import installed
+from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError, SolverUnavailableError
+from pmlopt.isolation import check_forks, run_apart
 from pmlopt.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.program import Program
-from pmlopt.programs.continuous.methods import ContinuousKind
-from pmlopt.programs.continuous.program import ContinuousDesign
-from pmlopt.programs.envelope.methods import ClosedFailureKind, EnvelopeKind
-from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
-from pmlopt.programs.envelope_design.methods import EnvelopeDesignKind
-from pmlopt.programs.envelope_design.program import EnvelopeDesign
-from pmlopt.programs.estimation.methods import EstimationKind
-from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.kind import Found, Kind, Method, MethodError
-from pmlopt.programs.least_leakage.methods import LeastLeakageKind
-from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.programs.linear.methods import LinearKind
-from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.record_leakage.methods import RecordLeakageKind
-from pmlopt.programs.record_leakage.program import RecordLeakage
-from pmlopt.programs.subconvex.methods import ColumnKind
-from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.programs.symmetric.methods import SymmetricKind
-from pmlopt.programs.symmetric.program import SymmetricDesign
-from pmlopt.programs.symmetric_leakage.methods import SymmetricLevelKind
-from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
-from pmlopt.programs.tradeoff.methods import TradeoffKind
-from pmlopt.programs.tradeoff.program import TradeoffProgram
-from pmlopt.programs.worst_case.methods import WorstCaseKind
-from pmlopt.programs.worst_case.program import BestWorstCase
+from pmlopt.programs.continuous import methods as continuous
+from pmlopt.programs.envelope import methods as envelope
+from pmlopt.programs.envelope_design import methods as envelope_design
+from pmlopt.programs.estimation import methods as estimation
+from pmlopt.programs.least_leakage import methods as least_leakage
+from pmlopt.programs.linear import methods as linear
+from pmlopt.programs.question import Found, Method, MethodError, Question
+from pmlopt.programs.record_leakage import methods as record_leakage
+from pmlopt.programs.subconvex import methods as subconvex
+from pmlopt.programs.symmetric import methods as symmetric
+from pmlopt.programs.symmetric_leakage import methods as symmetric_leakage
+from pmlopt.programs.tradeoff import methods as tradeoff
+from pmlopt.programs.worst_case import methods as worst_case
 from pmlopt.result import C_co, Certificate, Restart, Result, Status, Timings, WarmStart
 
-KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
-    LinearDesign: LinearKind(),
-    ColumnDesign: ColumnKind(),
-    SymmetricDesign: SymmetricKind(),
-    SymmetricLeastLeakage: SymmetricLevelKind(),
-    EstimationDesign: EstimationKind(),
-    ContinuousDesign: ContinuousKind(),
-    LeastLeakage: LeastLeakageKind(),
-    BestWorstCase: WorstCaseKind(),
-    EnvelopeProgram: EnvelopeKind(),
-    ClosedFailureProgram: ClosedFailureKind(),
-    EnvelopeDesign: EnvelopeDesignKind(),
-    RecordLeakage: RecordLeakageKind(),
-    TradeoffProgram: TradeoffKind(),
-}
-"""Each kind of program with its methods: the whole choice of solvers is in these `Kind`s."""
+QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
+    linear.QUESTION,
+    symmetric.QUESTION,
+    subconvex.QUESTION,
+    estimation.QUESTION,
+    continuous.QUESTION,
+    least_leakage.QUESTION,
+    symmetric_leakage.QUESTION,
+    worst_case.QUESTION,
+    envelope.ENVELOPE,
+    envelope.CLOSED_FAILURE,
+    envelope_design.QUESTION,
+    record_leakage.QUESTION,
+    tradeoff.QUESTION,
+)
+"""All that can be asked, each with the table of its methods: the whole choice of solvers is in these."""
+
+PASSED_ON = (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError, SolverUnavailableError)
+"""What ends `solve` wherever it comes from: nothing else that a method raises does."""
 
 AHEAD = 1e-6
 """Among results without a proof, values that differ by less are equal, and the smaller gap counts."""
@@ -94,17 +87,17 @@ def solvers_for(program: Program[Any]) -> list[SolverChoice]:
         >>> first.name, first.reason
         ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
     """
-    kind = _kind_of(program)
-    start = kind.start(program, None)
-    found = [SolverChoice(m.name, m.reason, True) for m in kind.automatic(program, start)]
+    question = _question_of(program)
+    start = question.start(program, None)
+    found = [SolverChoice(m.name, m.reason, True) for m in question.automatic(program, start)]
     named = {choice.name for choice in found}
-    others = [m for m in kind.others(program) if m.name not in named]
+    others = [m for m in question.others(program, start) if m.name not in named]
     return [*found, *(SolverChoice(m.name, m.reason, False) for m in others)]
 
 
 def solve(
     program: Program[C_co],
-    solver: str | Method[Any, Any, C_co] = "auto",
+    solver: str | Method[Any, Any, C_co] | Callable[..., Found[C_co]] = "auto",
     warm_start: WarmStart = None,
     *,
     time_limit: float | None = None,
@@ -114,7 +107,7 @@ def solve(
 ) -> Result[C_co]:
     """Solve a program and prove the answer.
 
-    The methods for the kind of program are tried in order (`solvers_for` lists them) until the certified gap
+    The methods for the program are tried in order (`solvers_for` lists them) until the certified gap
     is within the tolerance. What is returned is recomputed from the matrix: a designed mechanism is repaired
     until it meets its requirement in exact arithmetic, and value, level, bound and gap belong to it. The
     methods of pmlopt compute them by the code that `certificate.checks()` runs again, which `solve` does not;
@@ -131,7 +124,7 @@ def solve(
             or a method with its options, such as `Alternating(restarts=4)`.
         warm_start: a mechanism, a Result, or the `restart` of one to start from. Left out, a closed form that
             is optimal is found and used; False starts cold.
-        time_limit: seconds for each method.
+        time_limit: seconds in all. What is under way when they are over is ended, and what is in hand proved.
         tolerance: the largest certified gap to accept, as a share of `program.scale`; left out,
             `program.tolerance`. Added constraints may be violated by 1e-6 of their unit.
         gap: the same in units of the value (nats, where the value is a leakage), in place of a share.
@@ -154,44 +147,41 @@ def solve(
         True
     """
     begin = time.perf_counter()
-    kind = _kind_of(program)
+    question = _question_of(program)
     options = options_of(time_limit, _share(program, tolerance, gap))
+    if isolated:
+        check_forks()
     if isinstance(warm_start, Mechanism):
         _check_labels(program, warm_start)
-    start = kind.start(program, warm_start)
-    methods = _methods(kind, program, solver, start)
+    start = question.start(program, warm_start)
+    run = partial(run_apart if isolated else _run, program=program, options=options, start=start)
     allowed = program.allowed_gap(options.tolerance)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
-    for method in methods:
+    for method in question.chosen(program, solver, start):
+        if results and options.clock.late:
+            break
         try:
-            if isolated:
-                found = run_apart(method, program, options, start)
-            else:
-                found = method.run(program, options, start)
-        except MethodError as cause:
-            attempts.append(f"{method.name}: {cause}")
-            continue
-        except PmloptError:
+            found = run(method)
+            gap_left = found.certificate.gap
+            status = _status(found, allowed, question.gap_is_an_answer(program) and found.finished)
+        except PASSED_ON:
             raise
-        except Exception as cause:  # a solver may fail in any way: the next one is tried
-            attempts.append(f"{method.name}: {type(cause).__name__}: {cause}")
+        except BaseException as cause:  # a solver may fail in any way: the next one is tried
+            account = cause if isinstance(cause, MethodError) else f"{type(cause).__name__}: {cause}"
+            attempts.append(f"{method.name}: {account}")
             continue
-        open_gap = Status.UNPROVED if kind.believes(program, found) else Status.STOPPED
-        status = _status(found, allowed, open_gap)
         if status is Status.OPTIMAL and method is solver and not found.certificate.verify():
             attempts.append(f"{method.name}: {_failures(found.certificate)}")
             continue
-        reason = f"{method.reason}: {found.detail}" if found.detail else method.reason
-        result = _result(found, method.name, reason, status, attempts, time.perf_counter() - begin)
+        result = _result(found, method.name, method.reason, status, attempts, time.perf_counter() - begin)
         if status is Status.OPTIMAL:
             return result
         results.append(result)
         attempts.append(
-            f"{method.name}: {found.message}, certified gap {result.gap:.3g} above the tolerance "
-            f"{allowed:.3g}"
+            f"{method.name}: {found.message}, certified gap {gap_left:.3g} above the tolerance {allowed:.3g}"
         )
-    return _best(kind, program, results, attempts)
+    return _best(question, program, results, attempts)
 
 
 def certify(
@@ -217,14 +207,14 @@ def certify(
         (True, True, True)
     """
     begin = time.perf_counter()
-    kind = _kind_of(program)
+    question = _question_of(program)
     if isinstance(matrix, Mechanism):
         _check_labels(program, matrix)
     given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
     point = float_array(given, 2, "the matrix", MechanismError)
     rho = None if multipliers is None else float_array(multipliers, 1, "the multipliers", ProgramError)
-    found = kind.certify(program, point, rho)
-    status = _status(found, program.allowed_gap(program.tolerance), Status.UNPROVED)
+    found = question.certify(program, point, rho)
+    status = _status(found, program.allowed_gap(program.tolerance), True)
     seconds = time.perf_counter() - begin
     found = replace(found, certify_seconds=seconds)
     return _result(found, "given", found.message, status, [], seconds)
@@ -232,11 +222,7 @@ def certify(
 
 def check_name(name: object) -> None:
     """Raise a SolverUnavailableError for a name that no method of any kind has here."""
-    import cvxpy as cp
-
-    known = {name for kind in KINDS.values() for name in kind.names}
-    known |= {entry.lower() for entry in cp.installed_solvers()}
-    names = ["auto", *sorted(known)]
+    names = ["auto", *sorted({name for question in QUESTIONS for name in question.names} | set(installed()))]
     if not isinstance(name, str) or name.lower() not in names:
         raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {', '.join(names)}")
 
@@ -246,11 +232,16 @@ def check_options(time_limit: float | None, tolerance: float | None) -> None:
     options_of(time_limit, 1.0 if tolerance is None else tolerance)
 
 
-def _kind_of(program: Program[Any]) -> Kind[Any, Any, Any]:
-    kind = KINDS.get(type(program))
-    if kind is None:
-        raise ProgramError(f"solve takes a Program from a builder such as design(...), not {program!r:.60}")
-    return kind
+def _question_of(program: Program[Any]) -> Question[Any, Any, Any]:
+    for question in QUESTIONS:
+        if type(program) is question.program:
+            return question
+    raise ProgramError(f"solve takes a Program from a builder such as design(...), not {program!r:.60}")
+
+
+def _run(method: Method[Any, Any, C_co], program: Program[C_co], options: Options, start: Any) -> Found[C_co]:
+    """What a method finds, in this process."""
+    return method.run(program, options, start)
 
 
 def _check_labels(program: Program[Any], given: Mechanism) -> None:
@@ -262,24 +253,6 @@ def _check_labels(program: Program[Any], given: Mechanism) -> None:
             match_labels(side, wanted, f"the {what} of the mechanism", f"those of {program!r}")
 
 
-def _methods(
-    kind: Kind[Any, Any, C_co], program: Program[C_co], solver: str | Method[Any, Any, C_co], start: Any
-) -> Sequence[Method[Any, Any, C_co]]:
-    """The methods to try, in order: all that are automatic, the one of a name, or the one that was given."""
-    if isinstance(solver, Method):
-        if solver.name not in kind.names:
-            names = ", ".join(["auto", *kind.names])
-            raise SolverUnavailableError(f"{solver!r:.60} is no method for {program!r}; there are: {names}")
-        return [solver]
-    if not isinstance(solver, str):
-        raise ProgramError(f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}")
-    return (
-        kind.automatic(program, start)
-        if solver.lower() == "auto"
-        else [kind.named(program, solver.lower(), start)]
-    )
-
-
 def _share(program: Program[Any], tolerance: float | None, gap: float | None) -> float:
     """The tolerance as a share of the scale."""
     if gap is not None:
@@ -289,13 +262,13 @@ def _share(program: Program[Any], tolerance: float | None, gap: float | None) ->
     return program.tolerance if tolerance is None else tolerance
 
 
-def _status(found: Found[Any], allowed: float, open_gap: Status) -> Status:
-    """The status of a certificate; `open_gap` where it keeps its limits and its gap is too large."""
+def _status(found: Found[Any], allowed: float, answer: bool) -> Status:
+    """The status of a certificate; `answer` is whether it is one though its gap is too large."""
     if found.certificate.violation > 0:
         return Status.VIOLATED
     if found.certificate.gap <= allowed:
         return Status.OPTIMAL
-    return open_gap
+    return Status.UNPROVED if answer else Status.STOPPED
 
 
 def _failures(certificate: Certificate) -> str:
@@ -311,7 +284,7 @@ def _result(
         status=status,
         certificate=found.certificate,
         solver=solver,
-        reason=reason,
+        reason=f"{reason}: {found.detail}" if found.detail else reason,
         attempts=tuple(attempts),
         iterations=found.iterations,
         warm_started=found.warm_started,
@@ -327,7 +300,7 @@ def _result(
 
 
 def _best(
-    kind: Kind[Any, Any, Any], program: Program[Any], results: list[Result[C_co]], attempts: list[str]
+    question: Question[Any, Any, Any], program: Program[Any], results: list[Result[C_co]], attempts: list[str]
 ) -> Result[C_co]:
     """The best result that was not proved optimal, where that is an answer; else an error that carries it."""
     unproved = [result for result in results if result.status is Status.UNPROVED]
@@ -335,7 +308,7 @@ def _best(
         sign = 1 if program.maximised else -1
         ahead = max(sign * result.value for result in unproved) - AHEAD
         return min((r for r in unproved if sign * r.value >= ahead), key=lambda r: r.gap)
-    if results and kind.gap_is_an_answer:
+    if results and question.gap_is_an_answer(program):
         return min(results, key=lambda result: result.gap)
     tried = "; ".join(attempts)
     if not results:

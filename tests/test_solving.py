@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -32,20 +34,22 @@ from pmlopt import (
     isolation,
     leakage_level,
     solve,
+    solving,
 )
 from pmlopt.backends import highs
 from pmlopt.errors import (
     InfeasibleError,
     InputError,
     MechanismError,
+    PriorError,
     ProgramError,
     SolverError,
     SolverUnavailableError,
 )
 from pmlopt.privacy import Requirement
-from pmlopt.programs.kind import Found, Method
+from pmlopt.programs.linear.methods import QUESTION
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.solving import KINDS
+from pmlopt.programs.question import Found, Method
 from pmlopt.utility import absolute, hamming, squared
 
 LOSSES = (hamming, absolute, squared)
@@ -613,6 +617,10 @@ def test_a_result_reads_as_one_line() -> None:
     assert "<= 0.25 nats; highs" in text
 
 
+class PanicError(BaseException):
+    """What a solver written in Rust raises is no Exception."""
+
+
 @pytest.mark.filterwarnings(
     "ignore:This process:DeprecationWarning"
 )  # of Python 3.12, on fork beside threads
@@ -621,58 +629,59 @@ class TestFailures:
 
     PROGRAM = design([0.5, 0.3, 0.2], PML(0.5), ExpectedLoss(hamming))
 
-    @dataclass(frozen=True)
-    class Broken(Method[Any, Any, Any]):
-        """A method that fails as no solver should."""
-
-        failure: Exception
-        name: str = "broken"
-        reason: str = "a test"
-
-        def run(self, program: Any, options: Any, start: Any) -> Found[Any]:
-            raise self.failure
-
     FAILURES = (
-        RuntimeError("gone"), MemoryError(), ZeroDivisionError("0 / 0"), IndexError("3"), KeyError("x"),
-        AssertionError(), OSError("no license"), np.linalg.LinAlgError("singular"), ValueError("NaN"),
+        RuntimeError("gone"), ZeroDivisionError("0 / 0"), IndexError("3"), KeyError("x"), AssertionError(),
+        OSError("no license"), np.linalg.LinAlgError("singular"), ValueError("NaN"), PanicError("in Rust"),
+        PriorError("garbage"), MechanismError("garbage"), SolverError("garbage"), InputError("garbage"),
     )  # fmt: skip
 
+    @staticmethod
+    def broken(failure: BaseException) -> Method[Any, Any, Any]:
+        """A method that fails as no solver should."""
+
+        def run(program: Any, options: Any, start: Any) -> Found[Any]:
+            raise failure
+
+        return Method("broken", "a test", run)
+
+    def among(self, failure: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the broken method be the first that is tried."""
+        rows = (self.broken(failure), *QUESTION.methods)
+        monkeypatch.setattr(solving, "QUESTIONS", (replace(QUESTION, methods=rows),))
+
     @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
-    def test_the_next_solver_is_tried(self, failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-        kind = KINDS[LinearDesign]
-        honest = kind.automatic
-
-        def automatic(program: Any, start: Any) -> list[Method[Any, Any, Any]]:
-            return [self.Broken(failure), *honest(program, start)]
-
-        monkeypatch.setattr(kind, "automatic", automatic)
+    def test_the_next_solver_is_tried(self, failure: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.among(failure, monkeypatch)
         result = solve(self.PROGRAM)
         assert result.status is Status.OPTIMAL
         assert result.attempts[0].startswith(f"broken: {type(failure).__name__}")
 
     @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
-    def test_alone_it_is_a_solver_error(self, failure: Exception) -> None:
+    def test_alone_it_is_a_solver_error(self, failure: BaseException) -> None:
         with pytest.raises(SolverError, match=type(failure).__name__):
-            solve(self.PROGRAM, self.Broken(failure))
+            solve(self.PROGRAM, self.broken(failure))
+
+    @pytest.mark.parametrize("ending", [KeyboardInterrupt(), MemoryError(), SystemExit(3)], ids=repr)
+    def test_what_is_no_failure_ends_it(self, ending: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.among(ending, monkeypatch)
+        with pytest.raises(type(ending)):
+            solve(self.PROGRAM)
 
     @pytest.mark.parametrize(
         ("harm", "account"),
-        [(partial(time.sleep, 60), "did not end within 0.2 s"), (partial(os._exit, 11), "exit code 11")],
+        [(partial(time.sleep, 60), "did not end within 0"), (partial(os._exit, 11), "exit code 11")],
         ids=["hangs", "dies"],
     )
     def test_in_a_process_of_its_own_it_harms_nobody(
         self, harm: Callable[[], None], account: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        class Harmful(Method[Any, Any, Any]):
-            name, reason = "highs", "a test"
-
-            def run(self, program: Any, options: Any, start: Any) -> Found[Any]:
-                harm()
-                raise AssertionError
+        def harmful(program: Any, options: Any, start: Any) -> Found[Any]:
+            harm()
+            raise AssertionError
 
         monkeypatch.setattr(isolation, "GRACE", 0.1)
         with pytest.raises(SolverError, match=account):
-            solve(self.PROGRAM, Harmful(), time_limit=0.1, isolated=True)
+            solve(self.PROGRAM, Method("harmful", "a test", harmful), time_limit=0.1, isolated=True)
 
     def test_what_is_solved_apart_is_the_same(self) -> None:
         assert solve(self.PROGRAM, isolated=True).value == solve(self.PROGRAM).value
@@ -702,3 +711,14 @@ class TestFailures:
         assert result.certificate.verify()
         assert np.isfinite(result.value)
         assert result.gap <= 1e-6
+
+
+def test_the_page_lists_the_methods_of_every_question() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "solvers.md").read_text("utf-8")
+    table = page.split("| question | methods", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    assert len(table) == len(solving.QUESTIONS)
+    for line, question in zip(table, solving.QUESTIONS, strict=True):
+        _, _, automatic, by_name, _ = line.split("|")
+        told = set(re.findall("`([^`]+)`", automatic)), set(re.findall("`([^`]+)`", by_name))
+        rows = [{one.name for one in question.methods if one.automatic is kind} for kind in (True, False)]
+        assert (*told, "cvxpy" in by_name) == (*rows, question.by_cvxpy is not None), line

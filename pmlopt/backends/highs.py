@@ -102,8 +102,9 @@ def limits(options: Options) -> dict[str, float | str]:
         "primal_feasibility_tolerance": tolerance,
         "dual_feasibility_tolerance": tolerance,
     }
-    if options.time_limit is not None:
-        limits["time_limit"] = options.time_limit
+    left = options.clock.left()
+    if left is not None:
+        limits["time_limit"] = left
     return limits
 
 

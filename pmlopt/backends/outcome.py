@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, real
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,25 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may ask of any solver: seconds, and the tolerance on residuals and gap."""
+    """What a person may ask: the clock of the whole solve, and the tolerance of residuals and gap."""
 
-    time_limit: float | None
+    clock: Clock
     tolerance: float
-
-    def since(self, begin: float) -> Options:
-        """The same with what is left of the time after a reading of `time.perf_counter`."""
-        if self.time_limit is None:
-            return self
-        return Options(self.time_limit - (time.perf_counter() - begin), self.tolerance)
-
-    def deadline(self, begin: float, share: float = 1.0) -> float:
-        """The reading of `time.perf_counter` when a share of the time is over; infinite without a limit."""
-        return math.inf if self.time_limit is None else begin + share * self.time_limit
-
-
-def seconds_until(deadline: float, least: float = 0.0) -> float | None:
-    """What is left until a deadline, `least` where it is less; None where there is no deadline."""
-    return None if math.isinf(deadline) else max(least, deadline - time.perf_counter())
 
 
 def options_of(time_limit: float | None, tolerance: float) -> Options:
@@ -47,11 +32,11 @@ def options_of(time_limit: float | None, tolerance: float) -> Options:
     if accuracy <= 0:
         raise InputError(f"the tolerance must be positive, not {accuracy}")
     if time_limit is None:
-        return Options(None, accuracy)
+        return Options(FOREVER, accuracy)
     limit = real(time_limit, "the time limit", InputError)
     if limit <= 0:
         raise InputError(f"the time limit must be a positive number of seconds, not {limit}")
-    return Options(limit, accuracy)
+    return Options(Clock.of(limit), accuracy)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from the last basis where t has moved little. Every run is limited, so that each
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,8 +16,8 @@ import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.backends import highs
+from pmlopt.backends.clock import FOREVER, TIME, Clock
 from pmlopt.backends.outcome import Options
-from pmlopt.backends.two_sided_search import TIME
 
 WARM_START_STEP = 1e-3
 """The largest relative step of the parameter after which the simplex starts from the last basis, whatever the
@@ -96,7 +95,7 @@ class MovingModel:
 
     def __init__(self, model: highspy.HighsLp, part: MovingPart) -> None:
         self.iterations = 0
-        self.solver = highs.loaded(model, highs.limits(Options(None, 1e-10)))
+        self.solver = highs.loaded(model, highs.limits(Options(FOREVER, 1e-10)))
         size = model.num_row_ + model.num_col_
         self.solver.setOptionValue("simplex_iteration_limit", max(MAX_SIMPLEX_ITERATIONS, 10 * size))
         self.solver.setOptionValue("ipm_iteration_limit", MAX_INTERIOR_ITERATIONS)
@@ -111,13 +110,13 @@ class MovingModel:
         for column in moved.tolist():
             self.solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
 
-    def solve(self, value: float, seconds: float | None) -> MovingPoint:
+    def solve(self, value: float, clock: Clock) -> MovingPoint:
         """The program at a value of the parameter.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
         """
-        begin, solver, part = time.perf_counter(), self.solver, self._part
+        solver, part = self.solver, self._part
         coefficients = part.still + value * part.rates
         for row, column, coefficient in zip(
             part.rows.tolist(), part.columns.tolist(), coefficients.tolist(), strict=True
@@ -125,13 +124,13 @@ class MovingModel:
             solver.changeCoeff(row, column, coefficient)
         near = abs(value / self._last - 1) <= WARM_START_STEP
         self._last = value
-        self._run(near or self._simplex, None if seconds is None else begin + seconds)
+        self._run(near or self._simplex, clock)
         solution = solver.getSolution()
         duals, values = np.array(solution.row_dual), np.array(solution.col_value)
         slope = -float((part.rates * duals[part.rows] * values[part.columns]).sum())
         return MovingPoint(solver.getInfo().objective_function_value, slope, values, duals)
 
-    def _run(self, simplex: bool, end: float | None) -> None:
+    def _run(self, simplex: bool, clock: Clock) -> None:
         """Solve, from the last basis by the simplex; where that fails, from none by every method."""
         solver = self.solver
         for again, name in enumerate(["primal" if simplex else "interior", *_WAYS]):
@@ -141,8 +140,8 @@ class MovingModel:
                 solver.setOptionValue(option, value)
             for kind in ("primal", "dual"):
                 solver.setOptionValue(f"{kind}_feasibility_tolerance", TOLERANCES.get(name, 1e-10))
-            if end is not None:
-                left = end - time.perf_counter()
+            left = clock.left()
+            if left is not None:
                 if left <= 0:
                     raise ArithmeticError(TIME)
                 solver.setOptionValue("time_limit", solver.getRunTime() + left)

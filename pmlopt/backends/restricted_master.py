@@ -7,6 +7,10 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import highs
+from pmlopt.backends.clock import FOREVER, TIME, Clock
+
+SHORTEST_SOLVE = 0.2
+"""Seconds that a program has at least."""
 
 
 class Master:
@@ -59,14 +63,22 @@ class Master:
         self.lifts = np.hstack([self.lifts, lifts])
         self.worths = np.append(self.worths, worths)
 
-    def solve(self) -> tuple[float, FloatArray, FloatArray]:
+    def solve(self, clock: Clock = FOREVER) -> tuple[float, FloatArray, FloatArray]:
         """The value, the (K,) weights and the (N,) multipliers of the rows.
 
+        However late it is, there is some time for it: it makes a mechanism of the columns in hand.
+
         Raises:
-            ArithmeticError: HiGHS does not end at an optimum.
+            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
         """
+        left = clock.left(SHORTEST_SOLVE)
+        if left is not None:
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left)
         self._highs.run()
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # numerical trouble: once, cold
+        status = self._highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kTimeLimit:
+            raise ArithmeticError(TIME)
+        if status != highspy.HighsModelStatus.kOptimal:  # numerical trouble: once, cold
             self._highs.clearSolver()
             self._highs.setOptionValue("simplex_strategy", 1)
             self._highs.run()

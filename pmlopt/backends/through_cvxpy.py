@@ -18,6 +18,13 @@ _TOLERANCES = {
 _TIME_LIMIT = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 
+def installed() -> list[str]:
+    """The solvers that cvxpy has here, by the names that `solve` takes."""
+    import cvxpy as cp
+
+    return sorted(entry.lower() for entry in cp.installed_solvers())
+
+
 def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any]) -> Outcome:
     """Solve by the solver of that cvxpy name; `extra` goes to it as it is."""
     import cvxpy as cp
@@ -29,6 +36,8 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
     except cp.SolverError as cause:
         return Outcome("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     clock = time.perf_counter()
+    if options.clock.limited:
+        settings[_TIME_LIMIT[solver]] = options.clock.left()
     try:
         raw = ready.chain.solve_via_data(problem, ready.data, solver_opts=settings)
         solution = ready.chain.invert(raw, ready.inverse)
@@ -47,13 +56,11 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
 
 
 def _settings(solver: str, options: Options) -> dict[str, Any]:
-    if options.time_limit is not None and solver not in _TIME_LIMIT:
+    if options.clock.limited and solver not in _TIME_LIMIT:
         raise SolverUnavailableError(
             f"a time limit cannot be handed to {solver}: leave it out, or choose highs, clarabel or scs"
         )
     settings: dict[str, Any] = dict.fromkeys(_TOLERANCES.get(solver, ()), min(1e-8, options.tolerance))
-    if options.time_limit is not None:
-        settings[_TIME_LIMIT[solver]] = options.time_limit
     if solver == "CLARABEL":
         settings["accept_unknown"] = True  # hand over the last point: the certificate decides
     return settings

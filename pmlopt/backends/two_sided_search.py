@@ -21,7 +21,6 @@ marks between the bounds are asked first, the middle one of them each time.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -29,6 +28,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import TIME, Clock
 
 MAX_ITERATIONS = 200
 """Linear programs after which the search ends with the gap that is left; most searches take fewer than 10."""
@@ -59,9 +59,6 @@ is a tenth of the tolerance of 1e-8 that is usual, and ten times HiGHS' own, whi
 
 MAX_FAILURES = 3
 """Linear programs in one search that the solver may fail on before it ends."""
-
-TIME = "time limit"
-"""How `Search.run` says that the time ran out."""
 
 W = TypeVar("W")
 P = TypeVar("P")
@@ -101,7 +98,7 @@ class ParametricFeasibility(Protocol[W_co, P]):
     blur: float
     marks: FloatArray
 
-    def solve(self, number: float, seconds: float | None) -> Answer[P]:
+    def solve(self, number: float, clock: Clock) -> Answer[P]:
         """The linear program at a number; an ArithmeticError where its solver fails."""
         ...
 
@@ -130,7 +127,7 @@ class Search(Generic[W, P]):
         start: witnesses to begin with: what each reaches, and it.
         proofs: multipliers to begin with, at least one.
         enough: the gap, as a difference of logarithms, at which it ends.
-        time_limit: seconds, or None.
+        clock: what is left of the time.
         earlier: a number that cannot be reached, and its linear program, from another search.
 
     Attributes:
@@ -143,9 +140,10 @@ class Search(Generic[W, P]):
         `min s, x w <= 2, w + s >= x` has w = 2 / x and the multiplier lam = 1 / x of the first constraint;
         lam proves by duality that nothing above max(2 lam, 1 / lam) is feasible.
 
+        >>> from pmlopt.backends.clock import FOREVER
         >>> class SquareRoot:
         ...     blur, marks = 0.0, np.zeros(0)
-        ...     def solve(self, x, seconds):
+        ...     def solve(self, x, clock):
         ...         return Answer(max(0.0, x - 2 / x), 1 + 2 / x**2, np.array([2 / x]), 1 / x)
         ...     def witness(self, point):
         ...         return min(point[0], 2 / point[0]), point[0]
@@ -153,7 +151,7 @@ class Search(Generic[W, P]):
         ...         return max(2 * lam, 1 / lam)
         ...     def beyond(self, now, then, step):
         ...         return max(1e-9, now + step * (now - then))
-        >>> search = Search(SquareRoot(), [], [0.2], 1e-9, None)
+        >>> search = Search(SquareRoot(), [], [0.2], 1e-9, FOREVER)
         >>> search.run(), round(float(search.reached), 8), round(float(search.upper), 8)
         ('both ends meet', 1.41421356, 1.41421356)
     """
@@ -164,11 +162,10 @@ class Search(Generic[W, P]):
         start: Sequence[tuple[float, W]],
         proofs: Sequence[P],
         enough: float,
-        time_limit: float | None,
+        clock: Clock,
         earlier: tuple[float, Answer[P]] | None = None,
     ) -> None:
-        self.task, self.enough, self.limit = task, enough, time_limit
-        self.begin = time.perf_counter()
+        self.task, self.enough, self.clock = task, enough, clock
         self.reached = 0.0
         self.witness: W | None = None
         for reached, witness in start:
@@ -199,11 +196,10 @@ class Search(Generic[W, P]):
                 return "both ends meet"
             if self._idle >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
                 return "nothing improves"
-            left = None if self.limit is None else self.limit - (time.perf_counter() - self.begin)
-            if left is not None and left <= 0:
+            if self.clock.late:
                 return TIME
             try:
-                answer = self.task.solve(self.number, left)
+                answer = self.task.solve(self.number, self.clock)
             except ArithmeticError as cause:
                 self._failures += 1
                 if self._failures > MAX_FAILURES or str(cause) == TIME:

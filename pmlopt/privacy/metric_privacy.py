@@ -196,7 +196,9 @@ def _checked(distance: Any) -> FloatArray:
         far = np.isposinf(np.asarray(distance, dtype=float))
     except (TypeError, ValueError, OverflowError):
         far = np.zeros(())  # what is wrong is said below
-    finite = float_array(np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError)
+    finite = float_array(
+        np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError
+    )
     n = len(finite)
     if finite.shape != (n, n):
         raise PrivacyError(f"the distances have the shape {finite.shape}: give an (N, N) matrix")

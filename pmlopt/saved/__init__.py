@@ -3,4 +3,3 @@
 from pmlopt.saved.verdict import Verdict as Verdict
 from pmlopt.saved.verifying import trusted_mechanism as trusted_mechanism
 from pmlopt.saved.verifying import verify_file as verify_file
-from pmlopt.saved.verifying import trusted_mechanism as trusted_mechanism

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, IntArray, Label, label_array
-from pmlopt.display import table_html
 from pmlopt.core.records import parse_json
+from pmlopt.display import table_html
 from pmlopt.errors import FileFormatError, MechanismError
 from pmlopt.files import ending_of, is_standard, json_bytes, read_bytes, write_whole
 from pmlopt.mechanism import Mechanism

@@ -202,7 +202,8 @@ class TestMetric:
     def test_names_of_distances(self) -> None:
         prior = Prior([0.2, 0.3, 0.5], [1, 2, 4])
         assert np.array_equal(
-            np.asarray(MetricPrivacy(1.0, "absolute").for_prior(prior).distance), [[0, 1, 3], [1, 0, 2], [3, 2, 0]]
+            np.asarray(MetricPrivacy(1.0, "absolute").for_prior(prior).distance),
+            [[0, 1, 3], [1, 0, 2], [3, 2, 0]],
         )
 
     def test_a_matrix_may_be_laid_out_by_columns(self) -> None:

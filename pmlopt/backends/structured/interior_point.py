@@ -5,7 +5,6 @@ Source: S. Mehrotra, SIAM J. Optim. 2 (1992); J. Gondzio, Comput. Optim. Appl. 6
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -13,6 +12,7 @@ from itertools import count
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.backends.structured.block_program import Task
 from pmlopt.backends.structured.newton import Newton
 from pmlopt.backends.structured.point import Family, Point
@@ -96,7 +96,7 @@ def minimise(
     gap_of: Callable[[Point], float],
     enough: float,
     halfway: float = 0.0,
-    seconds: float | None = None,
+    clock: Clock = FOREVER,
 ) -> Ending:
     """Follow the central path until the certified gap is small enough, or nothing improves.
 
@@ -106,18 +106,17 @@ def minimise(
         gap_of: the certified gap at a point, in units of the task's costs.
         enough: the gap that is wanted; where it can, it ends at a hundredth of it.
         halfway: the gap at which a point is a good start for a program nearby.
-        seconds: the time limit.
+        clock: what is left of the time.
     """
-    begin = time.perf_counter()
     watch = _Watch(gap_of, enough, start, halfway)
     point, done, idle = start, 0, 0
     if task.border is None and task.costs.size > SINGLE_PRECISION_ENTRIES:
-        point, done = _begun(task, start, watch, begin, seconds)
+        point, done = _begun(task, start, watch, clock)
     for iteration in count(done):
         watch.note(point)
         if iteration % EVERY == EVERY - 1 or point.gap <= watch.near:
             watch.look(point)
-        following, trouble = point, _over(iteration, idle, begin, seconds)
+        following, trouble = point, _over(iteration, idle, clock)
         if point.gap <= VANISHED_PRODUCTS * watch.least:
             trouble = "nothing improves"
         if not (watch.proved or trouble):
@@ -129,7 +128,7 @@ def minimise(
                 trouble = f"numerical trouble: {cause}"
         if trouble:
             watch.look(point)
-            if done and watch.gap > enough and not _over(iteration, 0, begin, seconds):
+            if done and watch.gap > enough and not _over(iteration, 0, clock):
                 following, trouble, done, idle = start, "", 0, 0  # once more, all in double precision
         if watch.proved or trouble:
             message = "the certified gap is within the tolerance" if watch.proved else trouble
@@ -138,7 +137,7 @@ def minimise(
     raise AssertionError
 
 
-def _begun(task: Task, start: Point, watch: _Watch, begin: float, seconds: float | None) -> tuple[Point, int]:
+def _begun(task: Task, start: Point, watch: _Watch, clock: Clock) -> tuple[Point, int]:
     """The point that single precision comes to, and after how many iterations."""
     narrow, point = narrowed(task), narrowed_point(start)
     least = max(SINGLE_PRECISION_GAP * task.prior.size, watch.near)
@@ -146,7 +145,7 @@ def _begun(task: Task, start: Point, watch: _Watch, begin: float, seconds: float
     for iteration in count():
         if watch.passed is None and point.gap <= watch.halfway:
             watch.note(widened_point(task, point))
-        if point.gap <= least or idle > 1 or _over(iteration, 0, begin, seconds):
+        if point.gap <= least or idle > 1 or _over(iteration, 0, clock):
             break
         try:
             with np.errstate(all="raise", under="ignore"):
@@ -201,13 +200,13 @@ class _Watch:
             self.best, self.gap = point, gap
 
 
-def _over(iteration: int, idle: int, begin: float, seconds: float | None) -> str:
+def _over(iteration: int, idle: int, clock: Clock) -> str:
     """Why it must end here, if it must."""
     if idle >= PATIENCE:
         return "nothing improves"
     if iteration >= MAX_STEPS:
         return "iteration limit"
-    return "time limit" if seconds is not None and time.perf_counter() - begin > seconds else ""
+    return "time limit" if clock.late else ""
 
 
 def _iterate(newton: Newton) -> tuple[Point, float]:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options, seconds_until
+from pmlopt.backends.clock import FOREVER, Clock
+from pmlopt.backends.outcome import Options
 from pmlopt.errors import PriorError, ProgramError
 from pmlopt.grids import Grid
 from pmlopt.programs.continuous.bracket import BOUND_BOXES, least_loss
 from pmlopt.programs.continuous.certificate import ContinuousCertificate
 from pmlopt.programs.continuous.program import ContinuousDesign
-from pmlopt.programs.kind import Found, Kind, Method, MethodError
-from pmlopt.programs.linear.methods import LinearKind
+from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.result import WarmStart, restart_of
+from pmlopt.programs.question import Found, Method, MethodError, Question, starts_cold, uncertified
 
 ON_BINS = 1e-6
 """The tolerance of the design on the bins, as a share of its scale: far below what bins cost."""
 
 
 @dataclass(frozen=True)
-class Refinement(Method[ContinuousDesign, None, ContinuousCertificate]):
+class Refinement:
     """Designs on finer and finer bins, until the loss and its bound are close.
 
     Args:
@@ -39,24 +38,22 @@ class Refinement(Method[ContinuousDesign, None, ContinuousCertificate]):
 
     most: int = 512
     boxes: int = BOUND_BOXES
-    name: str = "refinement"
-    reason: str = "bins halved where they cost most, with both ends of the loss at each step"
 
     def __post_init__(self) -> None:
         if min(self.most, self.boxes) < 2:
             raise ProgramError(f"{self.most} bins and {self.boxes} boxes: allow two of each at least")
 
-    def run(self, program: ContinuousDesign, options: Options, start: None) -> Found[ContinuousCertificate]:
+    def __call__(self, program: ContinuousDesign, options: Options, _: None) -> Found[ContinuousCertificate]:
         """Solve, bound, halve; the best bound of all steps is kept with the best value."""
         begin = time.perf_counter()
-        deadline = options.deadline(begin)
+        clock = options.clock
         allowed = program.allowed_gap(options.tolerance)
         grid, steps = program.first, 0
         best: ContinuousCertificate | None = None
         ending = ""
         while True:
             try:
-                found = certified_on(program, grid, self.boxes, seconds_until(deadline, least=1e-3))
+                found = certified_on(program, grid, self.boxes, clock)
             except PriorError as cause:
                 if best is None:
                     raise
@@ -66,7 +63,7 @@ class Refinement(Method[ContinuousDesign, None, ContinuousCertificate]):
             best = found if best is None or found.gap < best.gap else best
             finer = grid.halved_where(_cost(found))
             finished = best.gap <= allowed or finer.size > self.most
-            if finished or time.perf_counter() >= deadline:
+            if finished or clock.late:
                 break
             grid = finer
         detail = f"{steps} grids, the last of {found.grid.size} bins{ending}"
@@ -82,20 +79,20 @@ class Refinement(Method[ContinuousDesign, None, ContinuousCertificate]):
 
 
 def certified_on(
-    program: ContinuousDesign, grid: Grid, boxes: int = BOUND_BOXES, seconds: float | None = None
+    program: ContinuousDesign, grid: Grid, boxes: int = BOUND_BOXES, clock: Clock = FOREVER
 ) -> ContinuousCertificate:
     """The certificate of the best mechanism on the bins of a grid."""
     design = program.on(grid)
-    kind = LinearKind()
-    start = kind.start(design, None)
+    start = linear.QUESTION.start(design, None)
+    options = Options(clock.at_least(1e-3), ON_BINS)
     failed = []
-    for method in kind.automatic(design, start):
+    for method in linear.QUESTION.automatic(design, start):
         try:
-            found = method.run(design, Options(seconds, ON_BINS), start).certificate
+            found = method.run(design, options, start).certificate
         except MethodError as cause:
             failed.append(f"{method.name}: {cause}")
             continue
-        if found.gap <= design.allowed_gap(ON_BINS) or seconds is not None:
+        if found.gap <= design.allowed_gap(ON_BINS) or clock.late:
             break
     else:
         raise MethodError(f"no solver on {grid.size} bins: {'; '.join(failed)}")
@@ -138,32 +135,16 @@ def _cost(found: ContinuousCertificate) -> FloatArray:
     return np.asarray(share)
 
 
-class ContinuousKind(Kind[ContinuousDesign, None, ContinuousCertificate]):
-    """Designs for continuous secrets: what bins reach, beside what nothing betters."""
-
-    names = (Refinement.name,)
-
-    def start(self, program: ContinuousDesign, warm_start: WarmStart) -> None:
-        """Nothing: each grid has letters of its own.
-
-        Raises:
-            ProgramError: a mechanism was given.
-        """
-        if warm_start is not None and warm_start is not False and restart_of(warm_start) is None:
-            raise ProgramError(
-                "a continuous secret has no letters that a mechanism could start from: leave it out"
-            )
-
-    def automatic(self, program: ContinuousDesign, start: None) -> Sequence[Refinement]:
-        """The refinement of bins, the only method."""
-        return [Refinement()]
-
-    def certify(
-        self, program: ContinuousDesign, matrix: FloatArray, multipliers: FloatArray | None
-    ) -> Found[ContinuousCertificate]:
-        """There are no letters for a matrix to be on.
-
-        Raises:
-            ProgramError: always.
-        """
-        raise ProgramError("a matrix has no bins: certify it in `program.on(grid)`, a design on the bins")
+QUESTION = Question(
+    ContinuousDesign,
+    (
+        Method(
+            "refinement",
+            "bins halved where they cost most, with both ends of the loss at each step",
+            Refinement(),
+        ),
+    ),
+    starts_cold("a continuous secret has no letters that a mechanism could start from: leave it out"),
+    uncertified("a matrix has no bins: certify it in `program.on(grid)`, a design on the bins"),
+)
+"""Designs for continuous secrets: what bins reach, beside what nothing betters."""

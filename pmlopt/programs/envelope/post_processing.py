@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, Label
+from pmlopt.backends.clock import Clock
 from pmlopt.backends.highs import columnwise
 from pmlopt.backends.parametric_program import MovingModel, MovingPart
 from pmlopt.errors import PrivacyError
@@ -237,14 +238,14 @@ class RatioPrograms:
         self._single = single
 
     def solve(
-        self, ratio: float, closed: BoolArray, seconds: float | None
+        self, ratio: float, closed: BoolArray, clock: Clock
     ) -> tuple[float, float, FloatArray, FloatArray]:
         """V(t) at a ratio t.
 
         Args:
             ratio: t.
             closed: (N,) the letters whose outcome is fixed at nothing.
-            seconds: the time limit.
+            clock: what is left of the time.
 
         Returns:
             V(t), the derivative of -V, the (K, N) attack and the (N,) multipliers of its letters;
@@ -255,6 +256,6 @@ class RatioPrograms:
         """
         k, n = self.shape
         self._moving.fix(np.arange(n * k), np.tile(closed, k))
-        found = self._moving.solve(ratio, seconds)
+        found = self._moving.solve(ratio, clock)
         lam = found.duals[:n] if self._single else np.append(found.duals[:n], -found.duals[-1])
         return -found.optimum, found.slope, found.values[: n * k].reshape(k, n), lam

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import TIME, Clock
 from pmlopt.backends.outcome import Options
-from pmlopt.backends.two_sided_search import FEASIBILITY_TOLERANCE, TIME, Answer, Search
+from pmlopt.backends.two_sided_search import FEASIBILITY_TOLERANCE, Answer, Search
 from pmlopt.programs.envelope.attacks import (
     binary_attack,
     plain_attack,
@@ -98,14 +99,14 @@ def search_ratio(
         asked: what is known of the linear program at some ratios.
         options: the time limit, and the gap, in nats, that is good enough: it ends at half of that.
     """
-    begin, delta = time.perf_counter(), program.delta
+    delta = program.delta
     family = _RatioFeasibility(program, options.tolerance / 8)
     above = sorted((a for a in asked if a.mass < delta * (1 - FEASIBILITY_TOLERANCE)), key=lambda a: a.ratio)
     below = max((a for a in asked if a.mass >= delta), key=lambda a: a.ratio, default=None)
     first = [attack(single) for single in program.singles for attack in (plain_attack, binary_attack)]
     first += points
     singles = () if program.over is None else program.singles
-    alone = [search_ratio(one, [], [], options.since(begin)) for one in singles]
+    alone = [search_ratio(one, [], [], options) for one in singles]
     first += [end.point for end in alone]
     first += [] if below is None else [below.point]
     search = Search(
@@ -113,7 +114,7 @@ def search_ratio(
         [family.witness(point) for point in first],
         [None, *(a.multipliers for a in above[:PROOFS_ABOVE])],
         options.tolerance / 2,
-        options.since(begin).time_limit,
+        options.clock,
         (above[0].ratio, above[0].answer(delta)) if above else None,
     )
     ending = search.run()
@@ -145,14 +146,14 @@ class _RatioFeasibility:
         self.compile_seconds = 0.0
         self.asked: list[AskedRatio] = []
 
-    def solve(self, number: float, seconds: float | None) -> Answer[FloatArray | None]:
+    def solve(self, number: float, clock: Clock) -> Answer[FloatArray | None]:
         program = self.program
         if self.programs is None:
             begin = time.perf_counter()
             self.programs = RatioPrograms(program)
             self.compile_seconds = time.perf_counter() - begin
         closed = self.marks * (1 + CLOSED) < number
-        mass, slope, point, multipliers = self.programs.solve(number, closed, seconds)
+        mass, slope, point, multipliers = self.programs.solve(number, closed, clock)
         gains = program.columns - number * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
         gains[closed] += DIFFERENCE_ROUNDING * number * program.law

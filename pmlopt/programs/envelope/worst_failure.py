@@ -45,13 +45,12 @@ def worst_failure(program: ClosedFailureProgram, options: Options) -> WorstFailu
     """
     if program.over is None:
         return _at_level(program, options)
-    begin = time.perf_counter()
-    alone = [_at_level(single, options.since(begin)) for single in program.singles]
+    alone = [_at_level(single, options) for single in program.singles]
     masses = [
         leaking_mass(single.exact, channel(program, end.shares).matrix, program.epsilon)
         for single, end in zip(program.singles, alone, strict=True)
     ]
-    best, whole = alone[masses.index(max(masses))], _at_level(program, options.since(begin))
+    best, whole = alone[masses.index(max(masses))], _at_level(program, options)
     return WorstFailure(
         shares=best.shares,
         multipliers=whole.multipliers,
@@ -83,7 +82,7 @@ def _at_level(program: ClosedFailureProgram, options: Options) -> WorstFailure:
     programs = RatioPrograms(program)
     seconds = time.perf_counter() - begin
     try:
-        _, _, point, found = programs.solve(math.exp(level), closed, options.time_limit)
+        _, _, point, found = programs.solve(math.exp(level), closed, options.clock)
     except ArithmeticError as cause:
         simple = program.padded(np.full(len(gains), math.exp(-level)))
         return WorstFailure(leaking(own, none), simple, 1, str(cause), seconds)

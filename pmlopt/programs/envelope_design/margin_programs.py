@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import highspy
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.backends.highs import columnwise, limits, loaded, state_of
-from pmlopt.backends.outcome import Options, seconds_until
+from pmlopt.backends.outcome import Options
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +45,12 @@ class MarginPrograms:
         pmf: (N,) the prior.
         gains: (N, M).
         delta: the probability.
-        deadline: the reading of `time.perf_counter` after which no program is solved.
+        clock: what is left of the time.
     """
 
-    def __init__(self, pmf: FloatArray, gains: FloatArray, delta: float, deadline: float = math.inf) -> None:
+    def __init__(self, pmf: FloatArray, gains: FloatArray, delta: float, clock: Clock = FOREVER) -> None:
         n, m = gains.shape
-        self.gains, self.solved, self._deadline = gains, 0, deadline
+        self.gains, self.solved, self.clock = gains, 0, clock
         self.shape, self._pmf = (n, m), pmf
         letters, outputs = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
         entries, law, bad, steps = np.arange(n * m), n * m + outputs, (n + 1) * m + outputs, (n + 2) * m
@@ -76,7 +75,7 @@ class MarginPrograms:
     @property
     def late(self) -> bool:
         """Whether the time is over."""
-        return time.perf_counter() >= self._deadline
+        return self.clock.late
 
     def solve(
         self,
@@ -118,8 +117,9 @@ class MarginPrograms:
         upper[-1] = upper[-1] if delta is None else delta
         sides = self._row_lower, upper
         model = columnwise(self._costs, bounds, sides, (matrix.indptr, matrix.indices, matrix.data))
-        left = seconds_until(self._deadline, least=1e-3)
-        solver = loaded(model, {"solver": "simplex", **limits(Options(left, options.tolerance))})
+        solver = loaded(
+            model, {"solver": "simplex", **limits(replace(options, clock=self.clock.at_least(1e-3)))}
+        )
         if self._basis is not None:
             solver.setBasis(self._basis)
         solver.run()

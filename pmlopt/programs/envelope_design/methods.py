@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import ProgramError
 from pmlopt.mechanism import as_mechanism, paired
@@ -19,7 +19,7 @@ from pmlopt.programs.envelope_design.certifying import certify_design, margins_o
 from pmlopt.programs.envelope_design.margin_ascent import Ascent
 from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
 from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
-from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
+from pmlopt.programs.question import Found, Method, MethodError, Question, certified
 from pmlopt.result import Restart, WarmStart, mechanism_of
 
 STRICTER = (1e-9, 1e-7, 1e-5)
@@ -41,38 +41,31 @@ class MarginStart:
     margins: list[FloatArray] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class BranchAndBound(Method[EnvelopeDesign, MarginStart, EnvelopeDesignCertificate]):
-    """Branch and bound over the margins, with linear programs at fixed margins and relaxations on boxes."""
-
-    name: str = "branch-and-bound"
-    reason: str = "linear programs at fixed margins, branch and bound over the margins"
-
-    def run(
-        self, program: EnvelopeDesign, options: Options, start: MarginStart
-    ) -> Found[EnvelopeDesignCertificate]:
-        """Search, repair and certify; `iterations` counts the linear programs."""
-        begin = time.perf_counter()
-        programs = MarginPrograms(program.span.pmf, program.gains, program.delta, options.deadline(begin))
-        try:
-            found = search_margins(
-                programs, program.span, start.margins, program.allowed_gap(options.tolerance) / 2, options
-            )
-        except ArithmeticError as cause:
-            raise MethodError(f"no design was found: {cause}. Allow more time") from cause
-        clock = time.perf_counter()
-        certificate = _certified(program, programs, found.best, found.proof, options)
-        return Found(
-            certificate=certificate,
-            finished=found.finished,
-            message=found.ending,
-            detail=found.ending,
-            iterations=programs.solved,
-            warm_started=bool(start.margins),
-            solve_seconds=clock - begin,
-            certify_seconds=time.perf_counter() - clock,
-            arrays={"matrix": certificate.mechanism.matrix, "margins": certificate.margins},
+def _by_margins(
+    program: EnvelopeDesign, options: Options, start: MarginStart
+) -> Found[EnvelopeDesignCertificate]:
+    """Search, repair and certify; `iterations` counts the linear programs."""
+    begin = time.perf_counter()
+    programs = MarginPrograms(program.span.pmf, program.gains, program.delta, options.clock)
+    try:
+        found = search_margins(
+            programs, program.span, start.margins, program.allowed_gap(options.tolerance) / 2, options
         )
+    except ArithmeticError as cause:
+        raise MethodError(f"no design was found: {cause}. Allow more time") from cause
+    clock = time.perf_counter()
+    certificate = _certified(program, programs, found.best, found.proof, options)
+    return Found(
+        certificate=certificate,
+        finished=found.finished,
+        message=found.ending,
+        detail=found.ending,
+        iterations=programs.solved,
+        warm_started=bool(start.margins),
+        solve_seconds=clock - begin,
+        certify_seconds=time.perf_counter() - clock,
+        arrays={"matrix": certificate.mechanism.matrix, "margins": certificate.margins},
+    )
 
 
 def _certified(
@@ -95,33 +88,40 @@ def _certified(
     return max(certificates, key=lambda found: found.value if program.maximised else -found.value)
 
 
-class EnvelopeDesignKind(Kind[EnvelopeDesign, MarginStart, EnvelopeDesignCertificate]):
-    """Designs within an envelope: the mechanism in hand is returned with its gap."""
+def _start(program: EnvelopeDesign, warm_start: WarmStart) -> MarginStart:
+    """The margins of the mechanism that was given, or of an earlier end."""
+    if warm_start is None or warm_start is False:
+        return MarginStart()
+    if isinstance(warm_start, Restart):
+        margins = warm_start.arrays.get("margins")
+        fits = margins is not None and np.shape(margins) == program.span.largest.shape
+        return MarginStart([np.asarray(margins)] if fits else [])
+    given = paired(program.prior, as_mechanism(mechanism_of(warm_start)))[1].matrix
+    check_shape(program, given)
+    return MarginStart([margins_of(program, given, Options(FOREVER, program.tolerance))])
 
-    names = (BranchAndBound.name,)
 
-    def start(self, program: EnvelopeDesign, warm_start: WarmStart) -> MarginStart:
-        """The margins of the mechanism that was given, or of an earlier end."""
-        if warm_start is None or warm_start is False:
-            return MarginStart()
-        if isinstance(warm_start, Restart):
-            margins = warm_start.arrays.get("margins")
-            fits = margins is not None and np.shape(margins) == program.span.largest.shape
-            return MarginStart([np.asarray(margins)] if fits else [])
-        given = paired(program.prior, as_mechanism(mechanism_of(warm_start)))[1].matrix
-        check_shape(program, given)
-        return MarginStart([margins_of(program, given, Options(None, program.tolerance))])
+def _certify(
+    program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
+) -> Found[EnvelopeDesignCertificate]:
+    """Repaired with the margins of its worst post-processing; nothing but the largest gain bounds it."""
+    check_shape(program, matrix)
+    if multipliers is not None:
+        raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")
+    margins = margins_of(program, matrix, Options(FOREVER, program.tolerance))
+    return certified(certify_design(program, matrix, margins, trivial_proof(program.gains)))
 
-    def automatic(self, program: EnvelopeDesign, start: MarginStart) -> Sequence[BranchAndBound]:
-        """Branch and bound, the only method."""
-        return [BranchAndBound()]
 
-    def certify(
-        self, program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
-    ) -> Found[EnvelopeDesignCertificate]:
-        """Repaired with the margins of its worst post-processing; nothing but the largest gain bounds it."""
-        check_shape(program, matrix)
-        if multipliers is not None:
-            raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")
-        margins = margins_of(program, matrix, Options(None, program.tolerance))
-        return certified(certify_design(program, matrix, margins, trivial_proof(program.gains)))
+QUESTION = Question(
+    EnvelopeDesign,
+    (
+        Method(
+            "branch-and-bound",
+            "linear programs at fixed margins, branch and bound over the margins",
+            _by_margins,
+        ),
+    ),
+    _start,
+    _certify,
+)
+"""Designs within an envelope: the mechanism in hand is returned with its gap."""

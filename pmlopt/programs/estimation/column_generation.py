@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.backends.outcome import Options, seconds_until
+from pmlopt.backends.clock import Clock
+from pmlopt.backends.outcome import Options
 from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed
 from pmlopt.programs.estimation.design_columns import with_constant
 from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
 from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.kind import MethodError
+from pmlopt.programs.question import MethodError
 
 FEW = 500
 """Columns up to which all are weighed at once."""
@@ -70,14 +70,14 @@ class Generated:
 
 def generate(program: EstimationDesign, options: Options) -> Generated:
     """Weigh some columns, add those of the list that would lower the error most, until none would."""
-    deadline = options.deadline(time.perf_counter())
+    clock = options.clock
     columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
     chosen, steps, message = _start(columns.exact), 0, "the rounds are used up"
     kept = chosen[_spanning(columns.inner[:, chosen])]
     largest, proof = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p)))
     for _ in range(MAX_ROUNDS):
         inner = columns.inner[:, chosen]
-        found = _weighed(program, inner, 0.05 * allowed)
+        found = _weighed(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
         z = sensitivities_of((inner * found.weights) @ inner.T, program.workload, program.criterion)
         rho, matrix = found.multipliers / p, _matrix(inner, found.weights)
@@ -94,7 +94,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
             return Generated(matrix, *proof, True, "no column is left", steps)
         used = chosen[found.weights > IDLE] if len(excess) > FEW else chosen
         chosen = np.unique(np.concatenate([kept, used, added]))
-        if time.perf_counter() >= deadline:
+        if clock.late:
             message = "the time is over"
             break
     return Generated(matrix, *proof, False, message, steps)
@@ -106,8 +106,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     Raises:
         MethodError: the weights do not make a mechanism.
     """
-    begin = time.perf_counter()
-    deadline = options.deadline(begin, SEARCH_SHARE)
+    clock = options.clock.part(SEARCH_SHARE)
     prior, p, search = program.prior, program.prior.pmf, program.columns.search
     assert search is not None
     allowed, every = program.allowed_gap(options.tolerance), program.columns.inner
@@ -115,14 +114,14 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
     inner = np.hstack([kept, every[:, 1 :: -(-every.shape[1] // FEW_SEARCHED)]])
     steps, finished, last = 0, False, math.inf
     for _ in range(MAX_ROUNDS):
-        found = _weighed(program, inner, 0.05 * allowed)
+        found = _weighed(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
         used, matrix = found.weights > IDLE, _matrix(inner, found.weights)
         information = (inner * found.weights) @ inner.T
         z = sensitivities_of(information, program.workload, program.criterion)
         error = program.utility.value(prior, matrix)
         stalled, last = last - error < STALLED * program.scale, error
-        if stalled or time.perf_counter() >= deadline:
+        if stalled or clock.late:
             finished = stalled
             break
         batch = search.improved(z, found.multipliers)
@@ -134,8 +133,7 @@ def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
             finished = True
             break
         inner = np.hstack([kept, inner[:, used], more[1][:, added]])
-    left = Options(seconds_until(options.deadline(begin), least=1e-3), options.tolerance)
-    proof = relaxed(p, program.workload, program.criterion, program.columns.cones, information, left)
+    proof = relaxed(p, program.workload, program.criterion, program.columns.cones, information, options)
     message = (
         "columns that a local search finds hardly lower the error"
         if finished
@@ -152,7 +150,7 @@ def _spanning(columns: FloatArray) -> IntArray:
     return np.asarray(np.unique(np.append(0, order[: len(columns)])))
 
 
-def _weighed(program: EstimationDesign, columns: FloatArray, gap: float) -> Weights:
+def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: Clock) -> Weights:
     """The best weights of columns from equal ones, or, where that ends outside, from a point inside.
 
     Where the workload leaves frequencies out, and that keeps the weights from converging, a little is added
@@ -164,11 +162,11 @@ def _weighed(program: EstimationDesign, columns: FloatArray, gap: float) -> Weig
     equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
     for wanted in _of_full_rank(program.workload):
         for start in (lambda: equal, lambda: _inside(columns)):
-            tried = best_weights(columns, wanted, program.criterion, start(), gap)
+            tried = best_weights(columns, wanted, program.criterion, start(), gap, clock)
             if np.abs(columns @ tried.weights - 1).max() <= LARGEST_MISS:
                 found = tried
                 break
-        if found is not None and found.converged:
+        if found is not None and (found.converged or clock.late):
             break
     if found is None:
         raise MethodError("the weights do not make a mechanism: the columns are too unlike in size")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.utility.estimation_error import Criterion
 
 MAX_ITERATIONS = 120
@@ -92,7 +93,12 @@ class _Problem:
 
 
 def best_weights(
-    columns: FloatArray, wanted: FloatArray, criterion: Criterion, start: FloatArray, gap: float
+    columns: FloatArray,
+    wanted: FloatArray,
+    criterion: Criterion,
+    start: FloatArray,
+    gap: float,
+    clock: Clock = FOREVER,
 ) -> Weights:
     """Weights at which the error is within a gap of the least that these columns reach.
 
@@ -105,6 +111,7 @@ def best_weights(
         criterion: "A" or "D".
         start: (K,) positive weights, best with `columns @ start = 1`, at which J is regular.
         gap: in units of the error.
+        clock: what is left of the time; after it the first weights that make the constant are taken.
 
     Source: [boyd2004convex, Section 11.7] (the steps and their length).
     """
@@ -114,12 +121,12 @@ def best_weights(
     unit = 1.0 if criterion == "D" else float((turned**2).sum())
     target = np.linalg.solve(root, np.ones(len(columns)))
     problem = _Problem(white, target, turned / np.sqrt(unit), criterion)
-    found = _central_path(problem, start, gap / unit)
+    found = _central_path(problem, start, gap / unit, clock)
     multipliers = unit * np.linalg.solve(root.T, found.multipliers)
     return Weights(found.weights, multipliers, found.iterations, found.converged)
 
 
-def _central_path(problem: _Problem, start: FloatArray, gap: float) -> Weights:
+def _central_path(problem: _Problem, start: FloatArray, gap: float, clock: Clock) -> Weights:
     """Newton steps along the central path until what is missing is below the gap, or no step helps."""
     columns = problem.columns
     found = problem.gains(start)
@@ -141,6 +148,8 @@ def _central_path(problem: _Problem, start: FloatArray, gap: float) -> Weights:
         missing = float(np.abs(columns @ point.q - problem.target).max())
         if point.q @ point.z <= gap and off <= gap and missing <= 1e-12:
             return Weights(point.q, point.pi, iterations, True)
+        if missing <= 1e-12 and clock.late:
+            break
     return Weights(point.q, point.pi, iterations, False)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import Clock
 from pmlopt.backends.outcome import Options
 from pmlopt.backends.structured.block import mean_block
 from pmlopt.backends.structured.block_program import Task, attainable
@@ -50,7 +51,7 @@ class GainWithin:
         self.utility = ExpectedGain(program.floor.gains)
         self._left: Mapping[str, NDArray[Any]] | None = None
 
-    def ask(self, share: float, seconds: float | None) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Asked:
         """The best expected gain at a share e^-epsilon.
 
         Raises:
@@ -61,7 +62,7 @@ class GainWithin:
         task = structured.task_of(design)
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
-        outcome = structured.run(design, task, Options(seconds, DESIGN_TOLERANCE), self._left)
+        outcome = structured.run(design, task, Options(clock, DESIGN_TOLERANCE), self._left)
         self._left = outcome.restart or None
         self.iterations += outcome.iterations or 0
         if outcome.found is None or outcome.found.multipliers is None:
@@ -109,7 +110,7 @@ class MassWithin:
     def __init__(self, program: LeastLeakage) -> None:
         self.program, self.iterations = program, 0
 
-    def ask(self, share: float, seconds: float | None) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Asked:
         """The largest mass `sum_xy p[x] P[x,y]` at a share e^-epsilon, where rows may stay short.
 
         Raises:
@@ -125,7 +126,7 @@ class MassWithin:
         task = Task(prior, costs, scale, block, allowed, short=True)
         with one_thread():
             ending = minimise(
-                task, centre(task), lambda point: point.gap, MASS_TOLERANCE / scale, seconds=seconds
+                task, centre(task), lambda point: point.gap, MASS_TOLERANCE / scale, clock=clock
             )
         self.iterations += ending.iterations
         point = ending.point

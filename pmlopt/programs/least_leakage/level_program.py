@@ -9,6 +9,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.backends import highs
+from pmlopt.backends.clock import Clock
 from pmlopt.backends.parametric_program import MovingModel, MovingPart
 from pmlopt.programs.least_leakage.certificate import Multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
@@ -114,7 +115,7 @@ class LevelProgram:
         m = self.program.allowed.shape[1]
         return np.argsort(np.concatenate([self._output, np.arange(m)]), kind="stable")
 
-    def ask(self, share: float, seconds: float | None) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Asked:
         """The optimum at a share e^-epsilon.
 
         Raises:
@@ -123,7 +124,7 @@ class LevelProgram:
         program = self.program
         # an output that only letters of less mass may emit leaks more, and cannot occur
         self.model.fix(self._peaks, self._masses < share * (1 - 1e-12))
-        point = self.model.solve(share, seconds)
+        point = self.model.solve(share, clock)
         entries = point.values[: len(self._letter)] * self._unit
         rows = point.duals[: program.prior.size] / program.prior.pmf
         gaining = program.floor is not None

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options, seconds_until
-from pmlopt.backends.two_sided_search import TIME
+from pmlopt.backends.clock import TIME, Clock
+from pmlopt.backends.outcome import Options
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
 from pmlopt.programs.least_leakage.inversion import GainWithin, MassWithin
@@ -49,10 +49,10 @@ MAX_FAILURES = 3
 
 MET, STALLED = "both ends meet", "nothing improves"
 
-Ask = Callable[[float, float | None], Asked]
-"""The program at a share, within so many seconds; an ArithmeticError where the solver fails."""
+Ask = Callable[[float, Clock], Asked]
+"""The program at a share, within the time that is left; an ArithmeticError where the solver fails."""
 
-Closing = Callable[["Ends", float, float], tuple[str, int]]
+Closing = Callable[["Ends", float, Clock], tuple[str, int]]
 """What closes the ends to a gap before a time: how it ended, and its iterations."""
 
 
@@ -107,7 +107,7 @@ class Ends:
         return share > 0 and (self.reached >= share or self.upper < share)
 
     def close(
-        self, ask: Ask, enough: float, deadline: float, first: float = math.inf, asked_for: float = 0.0
+        self, ask: Ask, enough: float, clock: Clock, first: float = math.inf, asked_for: float = 0.0
     ) -> str:
         """Ask programs until the ends are near enough, or a limit is reached; returns how it ended.
 
@@ -119,7 +119,7 @@ class Ends:
         Args:
             ask: the program.
             enough: the gap, in nats.
-            deadline: of `time.perf_counter`.
+            clock: what is left of the time.
             first: the share to ask at first; left out, the proved end.
             asked_for: a share; where there is one, it ends when that is decided.
         """
@@ -129,13 +129,12 @@ class Ends:
         while self.gap > max(enough, 2 * hair if stalled else 0.0) and not self.decides(asked_for):
             if stalled >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
                 return STALLED
-            left = seconds_until(deadline)
-            if left is not None and left <= 0:
+            if clock.late:
                 return TIME
             before, share = self.gap, self._next(root, hair, slow)
             self.programs += 1
             try:
-                asked = ask(share, left)
+                asked = ask(share, clock)
             except ArithmeticError as cause:
                 failures += 1
                 if failures > MAX_FAILURES or str(cause) == TIME:
@@ -248,9 +247,9 @@ def decide(level: float, program: LeastLeakage, start: FloatArray | None, option
     """Whether pairs alone can be had within a level, by the interior point method: which end is beyond it."""
     share = math.exp(-level)
 
-    def close(ends: Ends, enough: float, deadline: float) -> tuple[str, int]:
+    def close(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
         masses = MassWithin(ends.program)
-        ending = ends.close(masses.ask, MASS_SEARCH_SHARE * enough, deadline, share, share)
+        ending = ends.close(masses.ask, MASS_SEARCH_SHARE * enough, clock, share, share)
         return ending, masses.iterations
 
     return _searched(program, start, options, close)
@@ -258,11 +257,10 @@ def decide(level: float, program: LeastLeakage, start: FloatArray | None, option
 
 def _searched(program: LeastLeakage, start: FloatArray | None, options: Options, close: Closing) -> Found:
     begin = time.perf_counter()
-    deadline = options.deadline(begin)
     ends = Ends(program, support_multipliers(program))
     if start is not None:
         ends.take(start)
-    ending, iterations = close(ends, SEARCH_TOLERANCE_SHARE * options.tolerance, deadline)
+    ending, iterations = close(ends, SEARCH_TOLERANCE_SHARE * options.tolerance, options.clock)
     return Found(
         matrix=ends.matrix,
         proof=ends.proof,
@@ -273,24 +271,24 @@ def _searched(program: LeastLeakage, start: FloatArray | None, options: Options,
     )
 
 
-def _inverted(ends: Ends, enough: float, deadline: float) -> tuple[str, int]:
+def _inverted(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
     """Close in from the middle; returns how it ended, and the iterations of the interior point method."""
     if ends.program.floor is None:
         masses = MassWithin(ends.program)
-        return ends.close(masses.ask, MASS_SEARCH_SHARE * enough, deadline), masses.iterations
+        return ends.close(masses.ask, MASS_SEARCH_SHARE * enough, clock), masses.iterations
     gains = GainWithin(ends.program)
     least = max(ends.reached, float(ends.program.prior.pmf.min()))
-    return ends.close(gains.ask, enough, deadline, math.sqrt(ends.upper * least)), gains.iterations
+    return ends.close(gains.ask, enough, clock, math.sqrt(ends.upper * least)), gains.iterations
 
 
-def _closed(ends: Ends, enough: float, deadline: float) -> tuple[str, int]:
+def _closed(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
     """Close in; returns how it ended, and the iterations of the simplex."""
     program = ends.program
     if ends.gap <= enough:
         return MET, 0
     if program.floor is None:
         levels = LevelProgram(program) if program.over is None else RobustLevelProgram(program)
-        ending = ends.close(levels.ask, enough, deadline)
+        ending = ends.close(levels.ask, enough, clock)
         if ends.matrix is not None and ending == MET:
             vertex = vertex_near(program.worst_priors(ends.matrix), ends.matrix, ends.upper)
             if vertex is not None:
@@ -298,14 +296,14 @@ def _closed(ends: Ends, enough: float, deadline: float) -> tuple[str, int]:
         return ending, levels.model.iterations
     pairs = Ends(program.pairs_alone, support_multipliers(program))
     pairs.take(program.spread)
-    ending, iterations = _closed(pairs, enough, deadline)
+    ending, iterations = _closed(pairs, enough, clock)
     ends.programs = pairs.programs
     ends.prove(pairs.proof)
     if pairs.matrix is None or ending == TIME:
         return ending, iterations
     ends.take(pairs.matrix)
     levels = LevelProgram(program)
-    return ends.close(levels.ask, enough, deadline), iterations + levels.model.iterations
+    return ends.close(levels.ask, enough, clock), iterations + levels.model.iterations
 
 
 def support_multipliers(program: LeastLeakage) -> Multipliers:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import InputError, ProgramError
 from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers
 from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level
 from pmlopt.programs.least_leakage.level_search import Search, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.question import Found, Method, MethodError, Question, certified
 from pmlopt.result import ClosedForm, Restart, WarmStart, mechanism_of
 
 NEGLIGIBLE_GAP = 1e-9
@@ -40,90 +40,62 @@ class LevelStart:
     form: FloatArray
 
 
-@dataclass(frozen=True)
-class LevelSearch(Method[LeastLeakage, LevelStart, LevelCertificate]):
-    """A search over the level, with a linear program at each, and proofs from its multipliers."""
-
-    name: str = "level-search"
-    reason: str = "linear programs at one level each, from both ends"
-    search: Search = search_level
-
-    def run(self, program: LeastLeakage, options: Options, start: LevelStart) -> Found[LevelCertificate]:
-        """Search, and certify both ends."""
-        found = self.search(program, start.matrix, options)
-        if found.matrix is None:
-            raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
-        clock = time.perf_counter()
-        certificate = certify_level(program, found.matrix, [found.proof])
-        return Found(
-            certificate=certificate,
-            finished=found.finished,
-            message=found.ending,
-            detail=found.ending,
-            iterations=found.iterations,
-            warm_started=start.matrix is not None,
-            solve_seconds=found.seconds,
-            certify_seconds=time.perf_counter() - clock,
-            closed_form=_closed(program, start.form, certificate),
-            arrays={"matrix": certificate.mechanism.matrix},
-        )
+def searched(
+    search: Search, program: LeastLeakage, options: Options, start: LevelStart
+) -> Found[LevelCertificate]:
+    """Search over the level, with a program at each, and certify both ends by its multipliers."""
+    found = search(program, start.matrix, options)
+    if found.matrix is None:
+        raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
+    clock = time.perf_counter()
+    certificate = certify_level(program, found.matrix, [found.proof])
+    return Found(
+        certificate=certificate,
+        finished=found.finished,
+        message=found.ending,
+        detail=found.ending,
+        iterations=found.iterations,
+        warm_started=start.matrix is not None,
+        solve_seconds=found.seconds,
+        certify_seconds=time.perf_counter() - clock,
+        closed_form=_closed(program, start.form, certificate),
+        arrays={"matrix": certificate.mechanism.matrix},
+    )
 
 
 SMALL_MASKS = 9_000
 """The same where pairs alone are asked for: the interior point then needs three times as many programs."""
 
-INVERSION = LevelSearch(
-    "inversion",
-    "a floor on the expectation alone, or pairs alone: the best within one level each, by the interior point",
-    invert,
-)
+
+def start(program: LeastLeakage, warm_start: WarmStart) -> LevelStart:
+    """The mechanism that was given, where it meets the demands; else that of a formula."""
+    form = known_mechanism(program)
+    if warm_start is None or warm_start is False:
+        return LevelStart(form if warm_start is None else None, form)
+    given = warm_start.matrix if isinstance(warm_start, Restart) else mechanism_of(warm_start)
+    if given is None:
+        return LevelStart(form, form)
+    if not isinstance(warm_start, Restart):
+        return LevelStart(_checked(program, given), form)
+    try:
+        matrix = _checked(program, given)
+    except InputError:
+        return LevelStart(form, form)
+    better = program.level(matrix) < program.level(form)
+    return LevelStart(matrix if better else form, form)
 
 
-class LeastLeakageKind(Kind[LeastLeakage, LevelStart, LevelCertificate]):
-    """Least leakages under floors on the utility: the mechanism in hand is returned with its gap."""
-
-    names = (INVERSION.name, LevelSearch.name)
-
-    def start(self, program: LeastLeakage, warm_start: WarmStart) -> LevelStart:
-        """The mechanism that was given, where it meets the demands; else that of a formula."""
-        form = known_mechanism(program)
-        if warm_start is None or warm_start is False:
-            return LevelStart(form if warm_start is None else None, form)
-        given = warm_start.matrix if isinstance(warm_start, Restart) else mechanism_of(warm_start)
-        if given is None:
-            return LevelStart(form, form)
-        if not isinstance(warm_start, Restart):
-            return LevelStart(_checked(program, given), form)
-        try:
-            matrix = _checked(program, given)
-        except InputError:
-            return LevelStart(form, form)
-        better = program.level(matrix) < program.level(form)
-        return LevelStart(matrix if better else form, form)
-
-    def automatic(self, program: LeastLeakage, start: LevelStart) -> Sequence[LevelSearch]:
-        """Linear programs; for large tables with one demand alone, first the inversion."""
-        found = [LevelSearch()]
-        small = SMALL_MASKS if program.floor is None else SMALL_ENTRIES
-        if _one_demand(program) and program.allowed.size > small:
-            found.insert(0, INVERSION)
-        return found
-
-    def others(self, program: LeastLeakage) -> Sequence[LevelSearch]:
-        """The inversion, where there is one demand alone."""
-        return [INVERSION] if _one_demand(program) else []
-
-    def certify(
-        self, program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
-    ) -> Found[LevelCertificate]:
-        """On the exact grid; the bound is the better of that of the multipliers and that of the supports."""
-        proofs = [support_multipliers(program)]
-        if multipliers is not None:
-            if multipliers.shape != (program.prior.size,):
-                raise ProgramError(f"there are {len(multipliers)} multipliers: give one for each letter")
-            proofs.append(Multipliers(multipliers, 0.0))
-        certificate = certify_level(program, matrix, proofs)
-        return certified(certificate, _closed(program, known_mechanism(program), certificate))
+def certify(
+    program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
+) -> Found[LevelCertificate]:
+    """On the exact grid; the bound is the better of that of the multipliers and that of the supports."""
+    proofs = [support_multipliers(program)]
+    if multipliers is not None:
+        if multipliers.shape != (program.prior.size,):
+            raise ProgramError(f"there are {len(multipliers)} multipliers: give one for each letter")
+        proofs.append(Multipliers(multipliers, 0.0))
+    certificate = certify_level(program, matrix, proofs)
+    return certified(certificate, _closed(program, known_mechanism(program), certificate))
 
 
 def _one_demand(program: LeastLeakage) -> bool:
@@ -174,3 +146,38 @@ def _closed(program: LeastLeakage, form: FloatArray, certificate: LevelCertifica
     if level > certificate.bound + NEGLIGIBLE_GAP:
         return None
     return ClosedForm("utility_safe", level, certificate.value - level)
+
+
+def _large(program: LeastLeakage, _: LevelStart) -> bool:
+    """Whether there is one demand alone, on a table so large that the interior point is faster."""
+    small = SMALL_MASKS if program.floor is None else SMALL_ENTRIES
+    return _one_demand(program) and program.allowed.size > small
+
+
+INVERSION = Method(
+    "inversion",
+    "a floor on the expectation alone, or pairs alone: the best within one level each, by the interior point",
+    partial(searched, invert),
+    _large,
+)
+
+QUESTION = Question(
+    LeastLeakage,
+    (
+        INVERSION,
+        Method(
+            "level-search",
+            "linear programs at one level each, from both ends",
+            partial(searched, search_level),
+        ),
+        replace(
+            INVERSION,
+            applies=lambda program, start: _one_demand(program),
+            automatic=False,
+            takes="a floor on the expectation alone, or pairs alone",
+        ),
+    ),
+    start,
+    certify,
+)
+"""Least leakages under floors on the utility: the mechanism in hand is returned with its gap."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.backends import highs
+from pmlopt.backends.clock import Clock
 from pmlopt.backends.parametric_program import MovingModel, MovingPart
 from pmlopt.programs.least_leakage.certificate import Multipliers
 from pmlopt.programs.least_leakage.level_program import Asked
@@ -75,7 +76,7 @@ class RobustLevelProgram:
             moving,
         )
 
-    def ask(self, share: float, seconds: float | None) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Asked:
         """The optimum at a share e^-epsilon.
 
         Raises:
@@ -85,7 +86,7 @@ class RobustLevelProgram:
         # an output whose letters have less probability under a prior of the set leaks more, and cannot occur
         closed = program.masses < share * (1 - 1e-12)
         self.model.fix(self._peaks, closed)
-        point = self.model.solve(share, seconds)
+        point = self.model.solve(share, clock)
         n, m = program.allowed.shape
         first = n + self._entries
         parts = np.maximum(-point.duals[first : first + m * self._set.rows.shape[1]], 0.0)

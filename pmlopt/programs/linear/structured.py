@@ -70,7 +70,7 @@ def run(
     halfway = START_GAP_SHARE * program.scale / task.scale
     ready = time.perf_counter()
     with one_thread():
-        ending = minimise(task, start, gap_of, allowed / 2, halfway, options.time_limit)
+        ending = minimise(task, start, gap_of, allowed / 2, halfway, options.clock)
     found, message = (
         Found(ending.point.parts(task.allowed, task.hinged)[0], task.multipliers(ending.point.rows)),
         ending.message,

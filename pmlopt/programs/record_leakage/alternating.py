@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import QueryError
-from pmlopt.programs.kind import Found
+from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.alternating_steps import (
     best_units,
@@ -57,9 +58,9 @@ def alternating(
     """
     begin = time.perf_counter()
     check_listed(channel.query)
-    deadline = options.deadline(begin)
+    clock = options.clock
     table = channel.table()
-    climb = Climb(table, channel.rows[table], entropy, options.tolerance, deadline)
+    climb = Climb(table, channel.rows[table], entropy, options.tolerance, clock)
     random = np.random.default_rng(seed)
     found = runs([climb] * restarts, random)
     best = max(found, key=lambda one: one.value)
@@ -77,7 +78,7 @@ def alternating(
     )
     return Found(
         certificate=certificate,
-        finished=len(found) == restarts and time.perf_counter() < deadline,
+        finished=len(found) == restarts and not clock.late,
         message=f"ended at the best of {len(found)} starts",
         detail=f"the best of {len(found)} starts",
         iterations=len(found),
@@ -95,7 +96,7 @@ class Climb:
         rows: (k_1, ..., k_n, M) its row.
         entropy: b, in nats.
         tolerance: the rise of the leakage in a round, in nats, at which to stop.
-        deadline: of `time.perf_counter`, after which the step under way is the last.
+        clock: what is left of the time, after which the step under way is the last.
         first: (k_1, ..., k_n) a prior within the entropy bound to start from; left out, a random one.
     """
 
@@ -103,7 +104,7 @@ class Climb:
     rows: FloatArray
     entropy: float
     tolerance: float
-    deadline: float = math.inf
+    clock: Clock = FOREVER
     first: FloatArray | None = None
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
@@ -116,7 +117,7 @@ class Climb:
                 tried = self._steps(best.prior, record)
                 if tried.value > best.value:
                     best = tried
-                if time.perf_counter() >= self.deadline:
+                if self.clock.late:
                     return best
             if best.value - last < self.tolerance:
                 break
@@ -158,11 +159,11 @@ class Climb:
 
 
 def runs(climbs: Iterable[Climb], random: np.random.Generator) -> list[LocalOptimum]:
-    """Where each climb ends; those after its deadline are left out, the first never."""
+    """Where each climb ends; those after its clock are left out, the first never."""
     found: list[LocalOptimum] = []
     for climb in climbs:
         found.append(climb.run(random))
-        if time.perf_counter() >= climb.deadline:
+        if climb.clock.late:
             break
     return found
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.measures.logarithms import log_sum
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.posterior_boxes import chord_ends
@@ -107,7 +106,7 @@ class BoxRelaxation:
         return self.adversary.entropy - self.shift
 
     def minimised(
-        self, low: FloatArray, high: FloatArray, start: FloatArray, target: float, deadline: float = math.inf
+        self, low: FloatArray, high: FloatArray, start: FloatArray, target: float, clock: Clock = FOREVER
     ) -> BoxBounds:
         """Bounds on boxes.
 
@@ -116,7 +115,7 @@ class BoxRelaxation:
             high: (K, M) the upper ones.
             start: (K, 1 + 2 M) prices, lambda and nu to start from, all positive.
             target: in nats: a bound below it need not fall further.
-            deadline: of `time.perf_counter`.
+            clock: what is left of the time.
         """
         count, outputs = low.shape
         state = _Boxes(self, low, high, start)
@@ -128,7 +127,7 @@ class BoxRelaxation:
             steps += len(left)
             above = state.value - target
             done = (above <= 0) | (near < SMALLEST_GAP) | ((near < ENOUGH_SHARE * above) & (step > 0))
-            if step == MAX_ITERATIONS - 1 or time.perf_counter() > deadline:
+            if step == MAX_ITERATIONS - 1 or clock.late:
                 done[:] = True
             places = left[done]
             found[places], bound[places], joint[places] = state.scattered(done, outputs)

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import Clock
 from pmlopt.programs.record_leakage.box_relaxation import BoxBounds, BoxRelaxation
 from pmlopt.programs.record_leakage.posterior_boxes import (
     WHOLE,
@@ -68,7 +69,7 @@ class BoxSearch(Search):
             return math.inf
         return max(self.value, self._stuck, *(-bound for bound, _ in self._heap[:1]))
 
-    def run(self, target: float, tolerance: float, nodes: int, deadline: float) -> str:
+    def run(self, target: float, tolerance: float, nodes: int, clock: Clock) -> str:
         """Split the boxes of the largest bounds, many at once, until those are near the value."""
         outputs = self.adversary.rows.shape[1]
         begin = time.perf_counter()
@@ -76,10 +77,10 @@ class BoxSearch(Search):
             start = np.full((1, 1 + 2 * outputs), FIRST_MULTIPLIER)
             start[:, 0] = FIRST_PRICE
             ends = np.zeros((1, outputs)), np.ones((1, outputs))
-            found = self._bounded(*ends, start, max(self.value, target) + tolerance, deadline)
+            found = self._bounded(*ends, start, max(self.value, target) + tolerance, clock)
             self._keep(ends[0][0], ends[1][0], found, 0)
         most = int(np.clip(BATCH_ENTRIES // (4 * outputs * self.adversary.log_counts.size), 2, BATCH))
-        while self.nodes < nodes and time.perf_counter() < deadline:
+        while self.nodes < nodes and not clock.late:
             enough = max(self.value, target) + tolerance
             room = max(1, min(most, nodes - self.nodes) // 2)
             chosen: list[tuple[float, int]] = []
@@ -87,7 +88,7 @@ class BoxSearch(Search):
                 chosen.append(heapq.heappop(self._heap))
             if not chosen:
                 break
-            self._split(chosen, enough, deadline)
+            self._split(chosen, enough, clock)
         self.solve_seconds += time.perf_counter() - begin
         return "chords on boxes of posteriors, bounded by an interior-point method"
 
@@ -104,7 +105,7 @@ class BoxSearch(Search):
         boxes = PosteriorTree(output, point, part, multipliers[:, 0], lower, upper)
         return KindProof(record, self.adversary.log_counts, (), self.bound, boxes)
 
-    def _split(self, chosen: list[tuple[float, int]], enough: float, deadline: float) -> None:
+    def _split(self, chosen: list[tuple[float, int]], enough: float, clock: Clock) -> None:
         """Split boxes and bound their parts; a box whose parts say no more when time is over stays whole."""
         wide, lows, highs, starts = [], [], [], []
         for bound, place in chosen:
@@ -124,8 +125,8 @@ class BoxSearch(Search):
         if not wide:
             return
         low, high = np.array(lows), np.array(highs)
-        found = self._bounded(low, high, np.array(starts), enough, deadline)
-        late = time.perf_counter() > deadline
+        found = self._bounded(low, high, np.array(starts), enough, clock)
+        late = clock.late
         for at, (bound, place, output, point) in enumerate(wide):
             if late and found.bound[2 * at : 2 * at + 2].max() > -bound:
                 heapq.heappush(self._heap, (bound, place))
@@ -136,12 +137,12 @@ class BoxSearch(Search):
                 self._keep(low[part], high[part], found, part)
 
     def _bounded(
-        self, low: FloatArray, high: FloatArray, start: FloatArray, enough: float, deadline: float
+        self, low: FloatArray, high: FloatArray, start: FloatArray, enough: float, clock: Clock
     ) -> BoxBounds:
         """Bounds on boxes; what the law of the worst leaks is a value, too."""
-        found = self.relaxation.minimised(low, high, start, enough, deadline)
+        found = self.relaxation.minimised(low, high, start, enough, clock)
         self.nodes += len(low)
-        self._try(found, deadline)
+        self._try(found, clock)
         return found
 
     def _keep(self, low: FloatArray, high: FloatArray, found: BoxBounds, at: int) -> None:
@@ -151,14 +152,14 @@ class BoxSearch(Search):
         heapq.heappush(self._heap, (-float(found.bound[at]), self._count))
         self._count += 1
 
-    def _try(self, found: BoxBounds, deadline: float) -> None:
+    def _try(self, found: BoxBounds, clock: Clock) -> None:
         """Climb from the law at which the largest of some bounds is taken, when it leaks more."""
         joint = found.joint[int(found.bound.argmax())]
         if not joint.sum() > 0:
             return
         near = self.adversary.allowed(joint)
         if self.adversary.leaked(near) > self.value:
-            self.improve(near[None], POLISHING_ITERATIONS, deadline)
+            self.improve(near[None], POLISHING_ITERATIONS, clock)
 
     def _split_point(self, box: _Box) -> tuple[int, float]:
         """The output whose chord lies farthest above -h at the law, and a point from psi to the middle."""

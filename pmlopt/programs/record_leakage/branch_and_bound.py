@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -12,7 +11,8 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import through_cvxpy
-from pmlopt.backends.outcome import Options, seconds_until
+from pmlopt.backends.clock import FOREVER, Clock
+from pmlopt.backends.outcome import Options
 from pmlopt.programs.record_leakage import output_cells as cells
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.output_cells import Cell
@@ -31,7 +31,7 @@ from pmlopt.programs.record_leakage.relaxation import (
 from pmlopt.programs.record_leakage.search import Search
 
 SOLVER = "CLARABEL"
-ACCURACY = Options(None, 1e-10)
+ACCURACY = Options(FOREVER, 1e-10)
 """What is asked of the solver in each cell: far below the gaps that are asked for."""
 SHORTEST_SOLVE = 0.5
 """Seconds that a relaxation is given when the time is nearly over; so long after the end none is begun."""
@@ -67,14 +67,14 @@ class CellSearch(Search):
             return math.inf
         return max([self.value, *(-bound for bound, _ in self._heap)])
 
-    def run(self, target: float, tolerance: float, nodes: int, deadline: float) -> str:
+    def run(self, target: float, tolerance: float, nodes: int, clock: Clock) -> str:
         """Split the region of the largest bound until that is near the value."""
         size = self.adversary.dimensions
         if size > SPLIT_DIMENSIONS:
             nodes = 1
         if not self.regions:
-            self._open(cells.first_cell(self.adversary.rows, self.adversary.log_counts), -1, deadline)
-        while self.nodes < nodes and time.perf_counter() < deadline:
+            self._open(cells.first_cell(self.adversary.rows, self.adversary.log_counts), -1, clock)
+        while self.nodes < nodes and not clock.late:
             bound, place = self._heap[0]
             if -bound <= max(self.value, target) + tolerance:
                 break
@@ -83,7 +83,7 @@ class CellSearch(Search):
                 break
             heapq.heappop(self._heap)
             for part in parts:
-                self._open(part, place, deadline)
+                self._open(part, place, clock)
         if size > SPLIT_DIMENSIONS:
             return f"{size} dimensions are too many to split: the first relaxation by {SOLVER.capitalize()}"
         return f"chords on cells of output laws, each bounded by {SOLVER.capitalize()}"
@@ -92,9 +92,9 @@ class CellSearch(Search):
         """The proof so far, for the records of the kind of this one."""
         return KindProof(record, self.adversary.log_counts, tuple(self.regions), self.bound)
 
-    def _open(self, cell: Cell, parent: int, deadline: float) -> None:
+    def _open(self, cell: Cell, parent: int, clock: Clock) -> None:
         """Bound a cell, and keep it."""
-        proof, bound, joint, weights = self._solve(cell, deadline)
+        proof, bound, joint, weights = self._solve(cell, clock)
         if parent >= 0:
             above = self.regions[parent]
             if above.bound <= bound:  # the solver says no more of a cell this small
@@ -108,19 +108,17 @@ class CellSearch(Search):
         if joint is not None:
             near = self.adversary.allowed(joint)
             if self.adversary.leaked(near) > self.value:
-                self.improve(near[None], POLISHING_ITERATIONS, deadline)
+                self.improve(near[None], POLISHING_ITERATIONS, clock)
 
-    def _solve(
-        self, cell: Cell, deadline: float
-    ) -> tuple[LeakageProof, float, FloatArray | None, FloatArray]:
+    def _solve(self, cell: Cell, clock: Clock) -> tuple[LeakageProof, float, FloatArray | None, FloatArray]:
         """The proof and its bound, the program's law, and the weights of the vertices, of one cell."""
         self.nodes += 1
         adversary = self.adversary
         data = (adversary.rows, adversary.log_counts, adversary.entropy, cell)
         plain = _plain(adversary)
-        left = deadline - time.perf_counter()
+        left = clock.left(SHORTEST_SOLVE)
         entries = len(cell) * adversary.rows.shape[1] * sum(map(len, cell))
-        if left < -SHORTEST_SOLVE or entries > COMPILED_PER_SECOND * max(left, SHORTEST_SOLVE):
+        if clock.late_by(SHORTEST_SOLVE) or (left is not None and entries > COMPILED_PER_SECOND * left):
             return plain, leakage_bound(*data, plain), None, np.ones(sum(map(len, cell)))
         sizes = tuple(map(len, cell))
         if sizes not in self._programs:
@@ -129,8 +127,9 @@ class CellSearch(Search):
             )
         program = self._programs[sizes]
         program.set_cell(cell)
-        limit = seconds_until(deadline, SHORTEST_SOLVE)
-        outcome = through_cvxpy.run(program.problem, SOLVER, Options(limit, ACCURACY.tolerance), {})
+        outcome = through_cvxpy.run(
+            program.problem, SOLVER, Options(clock.at_least(SHORTEST_SOLVE), ACCURACY.tolerance), {}
+        )
         self.compile_seconds += outcome.compile_seconds
         self.solve_seconds += outcome.solve_seconds
         if outcome.state != "point":

@@ -11,8 +11,9 @@ from decimal import Decimal
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import Clock
 from pmlopt.backends.outcome import Options
-from pmlopt.programs.kind import Found
+from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.box_search import BoxSearch
 from pmlopt.programs.record_leakage.branch_and_bound import SHORTEST_SOLVE, CellSearch
@@ -67,29 +68,28 @@ class ExactLeakage:
 
     def found(self, warm: Mapping[int, FloatArray] | None) -> Found[RecordCertificate]:
         """Search every kind of records, the best of all as the value to beat; from laws by record."""
-        begin = time.perf_counter()
-        deadline = self.options.deadline(begin)
+        clock = self.options.clock
         known = known_parity(self.channel, self.entropy)
-        kinds = {record: self._kind(record, known, warm, deadline) for record in self.channel.query.kinds}
+        kinds = {record: self._kind(record, known, warm, clock) for record in self.channel.query.kinds}
         searches = {record: kind.search for record, kind in kinds.items()}
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
             best = max(search.value for search in searches.values())
             beat = max(best, self.enough - self.options.tolerance / 2)
-            reasons = [self._prove(kind, beat, nodes, deadline) for kind in kinds.values()]
-        clock = time.perf_counter()
+            reasons = [self._prove(kind, beat, nodes, clock) for kind in kinds.values()]
+        late, certifying = clock.late, time.perf_counter()
         certificate = self._certificate(kinds)
         reason = "; ".join(dict.fromkeys(reasons))
         return Found(
             certificate=certificate,
-            finished=clock < deadline,
+            finished=not late,
             message=reason,
             detail=reason,
             iterations=sum(search.nodes for search in searches.values()),
             warm_started=bool(warm),
             compile_seconds=sum(search.compile_seconds for search in searches.values()),
             solve_seconds=sum(search.solve_seconds for search in searches.values()),
-            certify_seconds=time.perf_counter() - clock,
+            certify_seconds=time.perf_counter() - certifying,
             closed_form=None
             if known is None
             else ClosedForm("parity_leakage", known.value, certificate.value - known.value),
@@ -129,7 +129,7 @@ class ExactLeakage:
         record: int,
         parity: KnownParity | None,
         warm: Mapping[int, FloatArray] | None,
-        deadline: float,
+        clock: Clock,
     ) -> _Kind:
         """The search with the best of many starts; of one, where that is an optimum."""
         adversary = Adversary(
@@ -140,7 +140,7 @@ class ExactLeakage:
         search = by(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
         if adversary.silent or adversary.tight:
             return _Kind(search, None)
-        late = time.perf_counter() > deadline + SHORTEST_SOLVE
+        late = clock.late_by(SHORTEST_SOLVE)
         known = None if late else one_class_each(adversary)
         if known is not None:
             search.offer(adversary.allowed(known.joint))
@@ -151,11 +151,11 @@ class ExactLeakage:
             seeds.append(warm[record])
         count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
         joints = np.stack([*starts(adversary, count, self.seed), *map(adversary.allowed, seeds), search.best])
-        rough, values = climb(adversary, joints, 30, 1e-9, deadline)
-        search.improve(rough[np.argsort(-values)[:3]], 2_000, deadline)
+        rough, values = climb(adversary, joints, 30, 1e-9, clock)
+        search.improve(rough[np.argsort(-values)[:3]], 2_000, clock)
         return _Kind(search, known)
 
-    def _prove(self, kind: _Kind, target: float, nodes: int | None, deadline: float) -> str:
+    def _prove(self, kind: _Kind, target: float, nodes: int | None, clock: Clock) -> str:
         """Bound one kind of records; what was done, in words."""
         search = kind.search
         if search.adversary.silent:
@@ -167,7 +167,7 @@ class ExactLeakage:
             return "the largest capacity of one class of datasets for each letter"
         boxes = min(MAX_BOXES, MAX_BOX_ENTRIES // search.adversary.rows.shape[1])
         most = boxes if isinstance(search, BoxSearch) else MAX_CELLS
-        return search.run(target, tolerance, most if nodes is None else nodes, deadline)
+        return search.run(target, tolerance, most if nodes is None else nodes, clock)
 
 
 def restart_name(record: int) -> str:

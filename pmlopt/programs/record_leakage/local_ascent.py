@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import time
-
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.measures.logarithms import log_sum
 from pmlopt.programs.record_leakage.adversary import Adversary
 
@@ -28,7 +26,7 @@ def climb(
     joints: FloatArray,
     iterations: int = 2_000,
     tolerance: float = 1e-14,
-    deadline: float = math.inf,
+    clock: Clock = FOREVER,
 ) -> tuple[FloatArray, FloatArray]:
     """Laws that leak no less than the given ones.
 
@@ -42,7 +40,7 @@ def climb(
         joints: (S, A, T) starts.
         iterations: at most so many.
         tolerance: the rise in nats at which to stop.
-        deadline: of `time.perf_counter`.
+        clock: what is left of the time.
 
     Returns:
         (S, A, T) the laws, not yet pushed inside the entropy bound by its rounding, and (S,) their leakages.
@@ -52,7 +50,7 @@ def climb(
     values = _information(adversary, joints)
     guess = np.full(len(joints), np.nan)
     for _ in range(iterations):
-        if time.perf_counter() > deadline:
+        if clock.late:
             break
         exponents = np.einsum(
             "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))

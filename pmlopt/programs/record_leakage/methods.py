@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray, whole
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import PrivacyError, ProgramError
-from pmlopt.programs.kind import Found, Kind, Method
+from pmlopt.programs.question import Found, Method, Question, uncertified
 from pmlopt.programs.record_leakage.alternating import alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, restart_name
@@ -23,7 +23,7 @@ RecordStart = Mapping[int, FloatArray]
 
 
 @dataclass(frozen=True)
-class BranchAndBound(Method[RecordLeakage, RecordStart, RecordCertificate]):
+class BranchAndBound:
     """Best-first branch and bound on chords, with a proof of the bound.
 
     For binary records over boxes of posteriors, where there are not many more outputs than classes, else over
@@ -38,21 +38,21 @@ class BranchAndBound(Method[RecordLeakage, RecordStart, RecordCertificate]):
 
     nodes: int | None = None
     seed: int = 0
-    name: str = field(default="branch-and-bound", init=False, repr=False)
-    reason: str = field(default="a global bound, by chords", init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.nodes is not None:
             whole(self.nodes, "the number of nodes", PrivacyError)
         generator(self.seed)
 
-    def run(self, program: RecordLeakage, options: Options, start: RecordStart) -> Found[RecordCertificate]:
+    def __call__(
+        self, program: RecordLeakage, options: Options, start: RecordStart
+    ) -> Found[RecordCertificate]:
         """Search every kind of records."""
         return ExactLeakage(program.channel, program.entropy, options, self.nodes, self.seed).found(start)
 
 
 @dataclass(frozen=True)
-class Alternating(Method[RecordLeakage, RecordStart, RecordCertificate]):
+class Alternating:
     """Alternating optimisation over all datasets one by one, with restarts: local optima, and no bound.
 
     Attributes:
@@ -64,60 +64,29 @@ class Alternating(Method[RecordLeakage, RecordStart, RecordCertificate]):
 
     restarts: int = 16
     seed: int = 0
-    name: str = field(default="alternating", init=False, repr=False)
-    reason: str = field(
-        default="[wu2026entropy, Algorithm 1]: a local optimum, no bound", init=False, repr=False
-    )
 
     def __post_init__(self) -> None:
         whole(self.restarts, "the number of restarts", PrivacyError)
         generator(self.seed)
 
-    def run(self, program: RecordLeakage, options: Options, start: RecordStart) -> Found[RecordCertificate]:
+    def __call__(
+        self, program: RecordLeakage, options: Options, start: RecordStart
+    ) -> Found[RecordCertificate]:
         """Run from random priors; it takes no other start."""
         return alternating(program.channel, program.entropy, options, self.seed, self.restarts)
 
 
-class RecordLeakageKind(Kind[RecordLeakage, RecordStart, RecordCertificate]):
-    """Leakages per record: what a prior leaks is returned with the bound that was proved."""
-
-    names = (BranchAndBound.name, Alternating.name)
-
-    def start(self, program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
-        """The laws by record that an earlier solve left, those that fit.
-
-        Raises:
-            ProgramError: the start is a mechanism: it is given here, and what is sought is a prior.
-        """
-        if warm_start is None or warm_start is False:
-            return {}
-        restart = restart_of(warm_start)
-        if restart is None:
-            raise ProgramError(
-                "a leakage per record starts from priors, not from a mechanism: give the result of "
-                "record_leakage at another entropy, or its restart"
-            )
-        return _laws(program, restart)
-
-    def automatic(self, program: RecordLeakage, start: RecordStart) -> Sequence[BranchAndBound]:
-        """Branch and bound."""
-        return [BranchAndBound()]
-
-    def others(self, program: RecordLeakage) -> Sequence[Alternating]:
-        """The paper's method."""
-        return [Alternating()]
-
-    def certify(
-        self, program: RecordLeakage, matrix: FloatArray, multipliers: FloatArray | None
-    ) -> Found[RecordCertificate]:
-        """None: the bound is proved by a search.
-
-        Raises:
-            ProgramError: always.
-        """
+def _start(program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
+    """The laws by record that an earlier solve left, those that fit."""
+    if warm_start is None or warm_start is False:
+        return {}
+    restart = restart_of(warm_start)
+    if restart is None:
         raise ProgramError(
-            "the leakage per record of a mechanism is proved by a search: use solve(record_leakage(...))"
+            "a leakage per record starts from priors, not from a mechanism: give the result of "
+            "record_leakage at another entropy, or its restart"
         )
+    return _laws(program, restart)
 
 
 def _laws(program: RecordLeakage, restart: Restart) -> RecordStart:
@@ -132,3 +101,22 @@ def _laws(program: RecordLeakage, restart: Restart) -> RecordStart:
         if fits and law.any() and not law[empty].any():
             laws[record] = law
     return laws
+
+
+QUESTION = Question(
+    RecordLeakage,
+    (
+        Method("branch-and-bound", "a global bound, by chords", BranchAndBound()),
+        Method(
+            "alternating",
+            "[wu2026entropy, Algorithm 1]: a local optimum, no bound",
+            Alternating(),
+            automatic=False,
+        ),
+    ),
+    _start,
+    uncertified(
+        "the leakage per record of a mechanism is proved by a search: use solve(record_leakage(...))"
+    ),
+)
+"""Leakages per record: what a prior leaks is returned with the bound that was proved."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import Clock
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.local_ascent import climb
 from pmlopt.programs.record_leakage.proof import KindProof
@@ -35,14 +36,14 @@ class Search(ABC):
         """What no law leaks more than."""
 
     @abstractmethod
-    def run(self, target: float, tolerance: float, nodes: int, deadline: float) -> str:
+    def run(self, target: float, tolerance: float, nodes: int, clock: Clock) -> str:
         """Split the cell of the largest bound until that is near the value.
 
         Args:
             target: a value in hand from other records: bounds below it need not fall.
             tolerance: how near, in nats.
             nodes: at most so many relaxations.
-            deadline: of `time.perf_counter`.
+            clock: what is left of the time.
 
         Returns:
             What was done, in words.
@@ -52,9 +53,9 @@ class Search(ABC):
     def proof(self, record: int) -> KindProof:
         """The proof so far, for the records of the kind of this one."""
 
-    def improve(self, joints: FloatArray, iterations: int, deadline: float) -> None:
+    def improve(self, joints: FloatArray, iterations: int, clock: Clock) -> None:
         """Climb from some laws and keep the best."""
-        climbed, values = climb(self.adversary, joints, iterations, deadline=deadline)
+        climbed, values = climb(self.adversary, joints, iterations, clock=clock)
         best = int(values.argmax())
         self.offer(self.adversary.allowed(climbed[best]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.exact.polish import polished_repair
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -17,6 +18,7 @@ def certify_columns(
     multipliers: FloatArray | None,
     allowed: float,
     proved: float | None = None,
+    clock: Clock = FOREVER,
 ) -> ColumnCertificate:
     """Repair a matrix whose columns are within the requirement, recompute its value, bound the optimum.
 
@@ -26,6 +28,7 @@ def certify_columns(
         multipliers: (N,) rho, best the multipliers of the rows over p.
         allowed: the gap at which a bound need not be sharper.
         proved: the bound that a search has proved already with these multipliers.
+        clock: what is left of the time for searches.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -37,9 +40,9 @@ def certify_columns(
     value = program.utility.value(program.prior, mechanism)
     closed = program.space.closed_bound[1]
     rho = closed if multipliers is None else multipliers
-    bound, pricing = program.space.bound(rho, value + 0.95 * allowed, proved)
+    bound, pricing = program.space.bound(rho, value + 0.95 * allowed, proved, clock)
     if bound > value + allowed:
-        relaxed, name = program.space.bound(closed, np.inf, None)
+        relaxed, name = program.space.bound(closed, np.inf, None, clock)
         if relaxed < bound:
             bound, pricing, rho = relaxed, name, closed
     if program.space.everything_bound < bound:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pmlopt.backends.clock import Clock
 from pmlopt.closed_forms.catalogue import forms, meets
 from pmlopt.mechanism import Mechanism
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -27,7 +28,7 @@ def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> Clos
     return None
 
 
-def by_formula(program: ColumnDesign, allowed: float) -> ColumnCertificate | None:
+def by_formula(program: ColumnDesign, allowed: float, clock: Clock) -> ColumnCertificate | None:
     """The certificate of a closed form that is proved optimal but for the gap allowed; None without one.
 
     Its multipliers price its own columns at what they are worth, where a solver's price columns that were
@@ -40,7 +41,7 @@ def by_formula(program: ColumnDesign, allowed: float) -> ColumnCertificate | Non
         law = p @ form.matrix
         columns = form.matrix[:, law > 0] / law[law > 0]
         rho = np.linalg.lstsq(columns.T, program.space.worths(columns), rcond=None)[0] / p
-        certificate = certify_columns(program, form.matrix, rho, allowed)
+        certificate = certify_columns(program, form.matrix, rho, allowed, clock=clock)
         if certificate.gap <= allowed:
             return certificate
     return None

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import TIME
 from pmlopt.backends.outcome import Options, Outcome, Point
 from pmlopt.backends.restricted_master import Master
 from pmlopt.privacy.requirement import MARGIN
@@ -62,7 +63,7 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
         lifts, weights = fewest_outputs(lifts, work.worths, work.duals, weights)
     return Outcome(
         state="point",
-        finished=ending != _TIME_LIMIT,
+        finished=ending != TIME,
         message=f"{ending}, {work.rounds} rounds, {len(master.worths)} columns, priced by {work.pricer.name}",
         iterations=master.iterations,
         warm_started=warm,
@@ -72,14 +73,11 @@ def generate(program: ColumnDesign, options: Options, warm: bool) -> Outcome:
     )
 
 
-_TIME_LIMIT = "time limit"
-
-
 class _Generation:
     """The rounds of one column generation: the master, and the least bound so far with its multipliers."""
 
     def __init__(self, program: ColumnDesign, options: Options, begin: float) -> None:
-        self.program, self.deadline = program, options.deadline(begin)
+        self.program, self.clock = program, options.clock
         self.allowed = 0.9 * program.allowed_gap(options.tolerance)
         self.pricer = program.space.pricer()
         self.master = Master(program.lifts, program.worths, program.scale)
@@ -98,12 +96,12 @@ class _Generation:
             return "gap reached"
         while True:
             self.rounds += 1
-            self.value, self.weights, self.duals = self.master.solve()
+            self.value, self.weights, self.duals = self.master.solve(self.clock)
             self.lifts, self.worths = self.master.lifts, self.master.worths
             if self.bound - self.value <= self.allowed:
                 return "gap reached"
-            if time.perf_counter() >= self.deadline:
-                return _TIME_LIMIT
+            if self.clock.late:
+                return TIME
             if self.rounds > MAX_PRICING_ROUNDS:
                 return "no proof within the rounds"
             if not self._price() and not (isinstance(self.pricer, SplitPricer) and self._relax(self.pricer)):
@@ -116,7 +114,7 @@ class _Generation:
         for little more than weights that meet the rows.
         """
         p, space = self.program.prior.pmf, self.program.space
-        if self.bound - self.master.solve()[0] <= self.allowed:
+        if self.bound - self.master.solve(self.clock)[0] <= self.allowed:
             return False
         try:
             known = pricer.least_loss(RANDOM_STARTS_PER_LETTER * len(p))
@@ -126,11 +124,11 @@ class _Generation:
             costs, lifts = p * known.multipliers, known.columns.distinct(p).lifts(p, MARGIN)
             worths = space.worths(lifts)
             beyond = worths - costs @ lifts
-            _, weights, _ = Master(lifts, beyond - beyond.max(), self.program.scale).solve()
+            _, weights, _ = Master(lifts, beyond - beyond.max(), self.program.scale).solve(self.clock)
         except ArithmeticError:  # there is no mechanism among them
             return False
         self.value, base = float(worths @ weights), float(costs.sum())
-        upper = base + pricer.bound(known.multipliers, self.value - base + 0.5 * self.allowed)
+        upper = base + pricer.bound(known.multipliers, self.value - base + 0.5 * self.allowed, self.clock)
         if upper < self.bound:
             self.bound, self.multipliers = upper, known.multipliers
         used = weights > 0  # all of them tie: a search for fewer outputs would take longer than all else
@@ -144,7 +142,7 @@ class _Generation:
         rho = self.duals / p
         base = float(p @ rho)
         least = self.value - base + 0.5 * self.allowed
-        priced = self.pricer.price(rho, COLUMNS_PER_ROUND, least)
+        priced = self.pricer.price(rho, COLUMNS_PER_ROUND, least, self.clock)
         if base + priced.upper < self.bound:
             self.bound, self.multipliers = base + priced.upper, rho
         if self.bound - self.value <= self.allowed or priced.best <= least:
@@ -159,13 +157,13 @@ class _Generation:
         self.relaxed = Master(self.master.lifts, self.master.worths, self.program.scale)
         grown = False
         for _ in range(MAX_RELAXED_ROUNDS):
-            value, _, duals = self.relaxed.solve()
+            value, _, duals = self.relaxed.solve(self.clock)
             slack = max(self.allowed, RELAXED_SHARE * (self.bound - self.value))
-            if self.bound - max(value, self.value) <= slack or time.perf_counter() >= self.deadline:
+            if self.bound - max(value, self.value) <= slack or self.clock.late:
                 break
             rho = SMOOTHING * self.multipliers + (1 - SMOOTHING) * duals / p
             base = float(p @ rho)
-            found = pricer.relaxed(rho, value - base, DIGITS * (self.bound - value))
+            found = pricer.relaxed(rho, value - base, DIGITS * (self.bound - value), self.clock)
             if base + found.upper < self.bound:
                 self.bound, self.multipliers = base + found.upper, rho
             grown |= self._add(found.guesses)

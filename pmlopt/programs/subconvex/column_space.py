@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.errors import ProgramError
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
@@ -71,13 +72,16 @@ class ColumnSpace(ABC):
         """
 
     @abstractmethod
-    def bound(self, multipliers: FloatArray, enough: float, proved: float | None) -> tuple[float, str]:
+    def bound(
+        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
+    ) -> tuple[float, str]:
         """A bound on the utility of every mechanism, and what it rests on.
 
         Args:
             multipliers: (N,) rho, any numbers.
             enough: a bound of this much need not be lowered.
             proved: what a search has proved already with these multipliers.
+            clock: what is left of the time for a search.
         """
 
     @property

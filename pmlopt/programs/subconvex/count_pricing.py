@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.column_batch import Columns
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.least_loss import LeastLoss, least_loss
@@ -53,7 +54,9 @@ class CountPricer:
             return None
         return least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Columns]:
         """The best column for each letter between; see `Pricer.price`."""
         costs = self.kernel.p * multipliers
         best, found = -math.inf, []
@@ -65,9 +68,9 @@ class CountPricer:
                 found.append(columns)
         return Priced(best, best, found)
 
-    def bound(self, multipliers: FloatArray, enough: float) -> float:
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The best column's; see `Pricer.bound`."""
-        return self.price(multipliers, 1, enough).upper
+        return self.price(multipliers, 1, enough, clock).upper
 
     def _box(self, box: Box, costs: FloatArray, most: int) -> tuple[float, Columns]:
         p, limit = self.kernel.p, math.floor(box.capacity * self.total * (1 + 1e-13))

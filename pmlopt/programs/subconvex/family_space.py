@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.closed_forms.catalogue import forms
 from pmlopt.errors import ProgramError
 from pmlopt.programs.subconvex.column_batch import Batch, recognised, unit_columns
@@ -100,7 +101,9 @@ class FamilySpace(ColumnSpace):
         listed = vertices(self.prior.pmf, self.families, self.limit)
         return None if listed is None else VertexPricer(self.prior.pmf, listed, self.kernel or self.worths)
 
-    def bound(self, multipliers: FloatArray, enough: float, proved: float | None) -> tuple[float, str]:
+    def bound(
+        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
+    ) -> tuple[float, str]:
         p, kernel = self.prior.pmf, self.kernel
         base = float(p @ multipliers)
         families = [family for family in self.families if not family.constant]
@@ -116,4 +119,4 @@ class FamilySpace(ColumnSpace):
         pricer = self.pricer()
         if proved is not None and isinstance(pricer, SearchPricer):
             return proved + rounding, pricer.name
-        return base + pricer.bound(multipliers, enough - base - rounding) + rounding, pricer.name
+        return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name

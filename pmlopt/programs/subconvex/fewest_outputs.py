@@ -38,6 +38,9 @@ def fewest_outputs(
         worths: (K,).
         duals: (N,) optimal multipliers of `lifts q = 1`.
         weights: (K,) optimal weights.
+
+    Raises:
+        ArithmeticError: all weights are zero.
     """
     peaks = lifts.max(axis=0)
     chosen, kept = _fewest(lifts / peaks, worths / peaks, duals, weights * peaks, peaks)
@@ -71,6 +74,8 @@ def _polished(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
     """Weights that meet the rows to rounding, and the columns that keep one."""
     from scipy.optimize import nnls
 
+    if not len(used):
+        raise ArithmeticError("no column has a weight")
     weights = np.asarray(np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float)
     if (weights < 0).any() or _off(lifts[:, used], weights) > 1e-12:
         weights = nnls(lifts[:, used], np.ones(len(lifts)))[0]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.column_batch import LETTERS_PER_WORD, Columns, sets_of
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.knapsack_relaxation import Knapsack
@@ -69,9 +70,9 @@ class BranchAndBound:
         """What no column exceeds: the threshold, the best found, or what is open still."""
         return max([self._asked, self.best, *(float(nodes.bound.max()) for nodes in self._open)])
 
-    def run(self, limit: int) -> None:
-        """Search on, until done or until so many nodes in all."""
-        while self._open and self.nodes < limit:
+    def run(self, limit: int, clock: Clock = FOREVER) -> None:
+        """Search on, until done, or until so many nodes in all, or until the time is over."""
+        while self._open and self.nodes < limit and not clock.late:
             nodes = self._open.pop()
             self.nodes += len(nodes.rest)
             nodes = nodes.taken(nodes.bound > self.threshold)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.pricing import Priced
 
@@ -68,7 +69,9 @@ class ExplicitPricer:
         self.p, self.listed = p, listed
         self.worth = worths.worth(listed.entries) if isinstance(worths, Kernel) else worths(listed.entries)
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Explicit]:
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Explicit]:
         """The best columns of the list; see `Pricer.price`."""
         values = self.worth - (self.p * multipliers) @ self.listed.entries
         count = min(most, len(values))
@@ -77,6 +80,6 @@ class ExplicitPricer:
         best = float(values[top[0]])
         return Priced(best, best, [self.listed[top]])
 
-    def bound(self, multipliers: FloatArray, enough: float) -> float:
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The best column's; see `Pricer.bound`."""
-        return self.price(multipliers, 1, enough).upper
+        return self.price(multipliers, 1, enough, clock).upper

@@ -59,18 +59,23 @@ def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) 
 def _filled_up(
     capacity: float, p: FloatArray, small: IntArray, count: int, rng: np.random.Generator
 ) -> BoolArray:
-    """(K, N) random sets, each filled up to the capacity from the core of its turn."""
-    high, share = np.zeros((count, len(p)), bool), capacity / float(p[small].sum())
+    """(K, N) at most `count` random sets, each filled up to the capacity from the core of its turn."""
+    found, share = [], capacity / float(p[small].sum())
     for first in range(0, count, SETS_PER_CORE):
         letters = rng.permutation(small)
         core = _Core(p, letters[:MOST_CORE_LETTERS])
-        for place in range(first, min(first + SETS_PER_CORE, count)):
+        for _ in range(first, min(first + SETS_PER_CORE, count)):
             rest = rng.permutation(letters[MOST_CORE_LETTERS:])
             aim = capacity - core.mass * min(1.0, share * (1 + _SPREAD * rng.normal()))
-            base = rest[: np.searchsorted(np.cumsum(p[rest]), aim)]
-            high[place] = core.coverings(capacity - float(p[base].sum()), 1)[0]
-            high[place, base] = True
-    return high
+            masses = np.cumsum(p[rest])
+            taken = int(np.searchsorted(masses, aim))
+            if taken < len(rest) and capacity - float(p[rest[:taken]].sum()) > core.mass:
+                taken += 1  # a letter more, or the core is too light for what is missing
+            base = rest[:taken]
+            sets = core.coverings(capacity - float(p[base].sum()), 1)
+            sets[:, base] = True
+            found.append(sets)
+    return np.concatenate(found)
 
 
 class _Core:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.column_batch import Batch
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.listed_columns import Explicit
@@ -56,25 +57,29 @@ class NestedPricer:
         n = len(self.kernel.p)
         return [self._explicit(*_joined([_prefixes(self._rng.permutation(n)) for _ in range(3)]))]
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Explicit]:
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Explicit]:
         """The best columns found, and a bound where they are no better than `enough`; see `Pricer.price`."""
-        best, found = self.best(multipliers, most)
-        upper = np.inf if best > enough else self.bound(multipliers, enough)
+        best, found = self.best(multipliers, most, clock)
+        upper = np.inf if best > enough else self.bound(multipliers, enough, clock)
         return Priced(best, max(best, upper), [found])
 
-    def best(self, multipliers: FloatArray, most: int) -> tuple[float, Explicit]:
+    def best(self, multipliers: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
         """The best columns found, and what the best is worth beyond its cost."""
         spread = float(np.abs(multipliers - multipliers.mean()).mean())
         shifts = spread * self._rng.normal(size=(LETTER_ORDERS, len(multipliers)))
         shifts[0] = 0.0
         orders = [np.argsort(multipliers + shift, kind="stable") for shift in shifts]
         inner, outer = _joined([_prefixes(order) for order in orders])
-        found = self._climbed(inner, outer, multipliers, most)
+        found = self._climbed(inner, outer, multipliers, most, clock)
         return float(self._values(found, multipliers).max(initial=-np.inf)), found
 
-    def near(self, column: FloatArray, multipliers: FloatArray) -> Explicit:
+    def near(self, column: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Explicit:
         """The best columns that are nested in the order of a column's entries, and on the way from there."""
-        return self._climbed(*_prefixes(np.argsort(-column, kind="stable")), multipliers, COLUMNS_PER_BATCH)
+        return self._climbed(
+            *_prefixes(np.argsort(-column, kind="stable")), multipliers, COLUMNS_PER_BATCH, clock
+        )
 
     def valued(self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray) -> tuple[float, Explicit]:
         """The best columns on these sets, and what the best is worth beyond its cost."""
@@ -83,18 +88,20 @@ class NestedPricer:
         top = np.argsort(-values, kind="stable")[:COLUMNS_PER_BATCH]
         return float(values.max(initial=-np.inf)), columns[top]
 
-    def bound(self, multipliers: FloatArray, enough: float) -> float:
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
         return self.chords.upper(multipliers)
 
-    def _climbed(self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray, most: int) -> Explicit:
+    def _climbed(
+        self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray, most: int, clock: Clock
+    ) -> Explicit:
         """The best of these columns, and those on the way of the local search from the first of them."""
         parts: list[FloatArray] = []
         last = -np.inf
         for _ in range(MAX_LOCAL_STEPS):
             columns = self._explicit(inner, outer)
             values = self._values(columns, multipliers)
-            if not len(values) or values.max() <= last + 1e-12 * (1 + abs(last)):
+            if not len(values) or (parts and clock.late) or values.max() <= last + 1e-12 * (1 + abs(last)):
                 break
             last = float(values.max())
             top = np.argsort(-values, kind="stable")[: most if not parts else 20]
@@ -132,33 +139,36 @@ class BallPricer:
         """Columns to start from."""
         return self.nested.seeds()
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Batch]:
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Batch]:
         """The best columns of both kinds; see `Pricer.price`.
 
         What the bound on plateaus leaves open anyway is not worth a search for the families' bound.
         """
-        best, found = self.nested.best(multipliers, most)
+        best, found = self.nested.best(multipliers, most, clock)
         plateau, columns = np.inf, [found]
         if best <= enough:
-            plateau, better, more = self._search(multipliers, enough)
+            plateau, better, more = self._search(multipliers, enough, clock)
             best, columns = max(best, better), [found, more]
-        priced = self.exact.price(multipliers, most, max(enough, plateau))
+        priced = self.exact.price(multipliers, most, max(enough, plateau), clock)
         upper = max(priced.upper, plateau, best)
         return Priced(max(best, priced.best), upper, [*priced.columns, *columns])
 
-    def bound(self, multipliers: FloatArray, enough: float) -> float:
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The larger of both bounds; see `Pricer.bound`."""
         search = PlateauSearch(self.nested.kernel, self.plateau, multipliers, enough)
-        search.run(min(MAX_PLATEAU_NODES, self.left))
+        search.run(min(MAX_PLATEAU_NODES, self.left), clock)
         self.left -= search.nodes
-        return max(search.upper, self.exact.bound(multipliers, enough))
+        return max(search.upper, self.exact.bound(multipliers, enough, clock))
 
-    def _search(self, multipliers: FloatArray, enough: float) -> tuple[float, float, Explicit]:
+    def _search(self, multipliers: FloatArray, enough: float, clock: Clock) -> tuple[float, float, Explicit]:
         """A bound on plateaus, infinite where one better than `enough` is found; its worth, and it."""
         search = PlateauSearch(self.nested.kernel, self.plateau, multipliers, enough)
         best, found = self.nested.valued(*search.guesses(), multipliers)
-        while best <= enough and not search.ended and search.nodes < min(MAX_PLATEAU_NODES, self.left):
-            search.run(NODES_PER_BATCH)
+        most = min(MAX_PLATEAU_NODES, self.left)
+        while best <= enough and not search.ended and search.nodes < most and not clock.late:
+            search.run(NODES_PER_BATCH, clock)
             best, found = self.nested.valued(*search.guesses(), multipliers)
         self.left -= search.nodes
         return (search.upper if best <= enough else np.inf), best, found

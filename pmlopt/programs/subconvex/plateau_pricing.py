@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.kernel import Kernel
 
 MAX_CELLS = 10_000
@@ -84,10 +85,10 @@ class PlateauSearch:
         """Whether the bound is low enough, or as low as it gets."""
         return self.upper <= self._problem[3] or not self._heap[0][2].branches
 
-    def run(self, nodes: int) -> None:
-        """Look at so many nodes more, or until the bound is as low as it need be."""
+    def run(self, nodes: int, clock: Clock = FOREVER) -> None:
+        """Look at so many nodes more, or until the bound is as low as it need be, or the time is over."""
         until = self.nodes + nodes
-        while self.nodes < until and not self.ended:
+        while self.nodes < until and not self.ended and not clock.late:
             below, _, node = heapq.heappop(self._heap)
             for sets in node.branches:
                 self._look(sets, -below)

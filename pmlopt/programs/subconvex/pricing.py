@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.column_batch import Batch
 
 B_co = TypeVar("B_co", bound=Batch, covariant=True)
@@ -32,16 +33,19 @@ class Pricer(Protocol):
 
     name: ClassVar[str]
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Batch]:
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Batch]:
         """Look for columns with the largest `mu(lam) - <p rho, lam>`.
 
         Args:
             multipliers: (N,) rho.
             most: how many columns are wanted.
             enough: columns worth no more than this are of no use.
+            clock: what is left of the time: after it the bound is what is proved by then.
         """
         ...
 
-    def bound(self, multipliers: FloatArray, enough: float) -> float:
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on `mu(lam) - <p rho, lam>`; one of `enough` need not be lowered."""
         ...

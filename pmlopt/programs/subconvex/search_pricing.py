@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray, subset_sums
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.column_batch import Columns, joined
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.programs.subconvex.knapsack_branch_and_bound import BranchAndBound, largest
@@ -37,7 +38,7 @@ MAX_NODES_IN_ALL = 2 * MAX_ROUND_NODES
 class SearchPricer:
     """Prices by a heuristic first, and by branch and bound where that finds nothing.
 
-    Every number of nodes is fixed, so the same problem always ends the same way.
+    Every number of nodes is fixed, so the same problem always ends the same way, unless time runs out.
 
     Args:
         kernel: the prior and phi.
@@ -64,52 +65,58 @@ class SearchPricer:
             [self._core(family, free, self._rng.permutation(len(free)), 1)[1] for _ in range(count)]
         )
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Columns]:
         """The best columns of the core, or of branch and bound; see `Pricer.price`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:
             bound = relaxed(self.kernel, family, multipliers)
             value, columns = self._near(family, multipliers, most)
             if value <= enough < bound and isinstance(family, Staircase):
-                bound = staircase_bound(self.kernel, family, multipliers, enough)
+                bound = staircase_bound(self.kernel, family, multipliers, enough, clock)
             elif value <= enough < bound and isinstance(family, Box):
-                upper_bound, better, more = self._exact(family, multipliers, enough, most)
+                upper_bound, better, more = self._exact(family, multipliers, enough, most, clock)
                 bound = min(bound, max(value, upper_bound))
                 columns, value = joined([columns, *more]), max(value, better)
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
         return Priced(best, upper, found)
 
-    def bound(self, multipliers: FloatArray, enough: float) -> float:
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The relaxed bound, or that of branch and bound where it is too large; see `Pricer.bound`."""
         upper = -np.inf
         for family in self.families:
             bound = relaxed(self.kernel, family, multipliers)
             if bound > enough and isinstance(family, Staircase):
-                bound = staircase_bound(self.kernel, family, multipliers, enough)
+                bound = staircase_bound(self.kernel, family, multipliers, enough, clock)
             elif bound > enough and isinstance(family, Box):
                 value, _ = self._near(family, multipliers, 1)
-                bound = min(bound, self._exact(family, multipliers, max(value, enough), 1)[0])
+                bound = min(bound, self._exact(family, multipliers, max(value, enough), 1, clock)[0])
             upper = max(upper, bound)
         return upper
 
     def _exact(
-        self, box: Box, multipliers: FloatArray, threshold: float, most: int
+        self, box: Box, multipliers: FloatArray, threshold: float, most: int, clock: Clock
     ) -> tuple[float, float, list[Columns]]:
         """A bound, and the best columns above a threshold: met in the middle, else by branch and bound."""
+        if clock.late:
+            return np.inf, -np.inf, []
         meeting = columns_above(self.kernel, box, multipliers, threshold, most)
         if meeting is not None:
             return max(threshold, meeting.best), meeting.best, [meeting.columns]
         if self.left <= 0:
             return np.inf, -np.inf, []
-        proof = self._proof(box, multipliers, threshold, most)
+        proof = self._proof(box, multipliers, threshold, most, clock)
         return proof.upper, proof.best, proof.columns()
 
-    def _proof(self, box: Box, multipliers: FloatArray, threshold: float, most: int) -> BranchAndBound:
+    def _proof(
+        self, box: Box, multipliers: FloatArray, threshold: float, most: int, clock: Clock
+    ) -> BranchAndBound:
         proof = BranchAndBound(self.kernel, box, multipliers, threshold, most)
-        proof.run(min(MAX_NODES_WITH_COLUMNS, self.left))
+        proof.run(min(MAX_NODES_WITH_COLUMNS, self.left), clock)
         if proof.best <= threshold:
-            proof.run(min(MAX_ROUND_NODES, self.left))
+            proof.run(min(MAX_ROUND_NODES, self.left), clock)
         self.left -= proof.nodes
         return proof
 

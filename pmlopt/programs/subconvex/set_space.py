@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.errors import ProgramError
 from pmlopt.privacy.ratios import Ratios
 from pmlopt.programs.subconvex.column_batch import Batch
@@ -17,7 +18,7 @@ from pmlopt.programs.subconvex.listed_columns import Explicit, ExplicitPricer
 from pmlopt.programs.subconvex.nested_pricing import BallPricer, NestedPricer
 from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
 from pmlopt.programs.subconvex.pricing import Pricer
-from pmlopt.programs.subconvex.split_pricing import SplitPricer
+from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer
 from pmlopt.uncertainty.cone import Cone
 from pmlopt.uncertainty.l1_ball import L1Ball
 
@@ -48,8 +49,8 @@ class SetSpace(ColumnSpace):
             plateau = PlateauSearch(search.nested.kernel, search.plateau, rho, np.inf).upper
             return max(bound, float(p @ rho) + plateau), rho
         tried = (search.nested.chords.slopes, np.zeros(len(p)))
-        bounds = [float(p @ rho) + search.bound(rho, -np.inf) for rho in tried]
-        return min(bounds), tried[int(np.argmin(bounds))]
+        rho = min(tried, key=lambda rho: float(p @ rho) + search.nested.chords.upper(rho))
+        return float(p @ rho) + search.bound(rho, -np.inf, digits=ROUGH_DIGITS), rho
 
     @cached_property
     def largest(self) -> float:
@@ -73,14 +74,16 @@ class SetSpace(ColumnSpace):
             raise ProgramError(self.too_many())
         return self._search
 
-    def bound(self, multipliers: FloatArray, enough: float, proved: float | None) -> tuple[float, str]:
+    def bound(
+        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
+    ) -> tuple[float, str]:
         p, pricer = self.prior.pmf, self.pricer()
         base = float(p @ multipliers)
         size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers)) + abs(self.everything)
         rounding = rounding_of(len(p), size)
         if proved is not None and pricer is self._search:
             return proved + rounding, pricer.name
-        return base + pricer.bound(multipliers, enough - base - rounding) + rounding, pricer.name
+        return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
 
     @cached_property
     def _all(self) -> ExplicitPricer | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import highs
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.privacy.requirement import MARGIN
 from pmlopt.programs.subconvex.column_batch import Batch
 from pmlopt.programs.subconvex.kernel import Kernel
@@ -40,6 +41,9 @@ RELAXED_COLUMNS = 12
 
 DIGITS = 1e-4
 """What the search of cells may leave of a bound on one set of multipliers."""
+
+ROUGH_DIGITS = 1e-2
+"""The same where the bound only says how large a gap is: half the time."""
 
 GUESSES = 1
 """Relaxed columns of each family near to which columns are looked for in a round."""
@@ -81,33 +85,41 @@ class SplitPricer:
         """Columns to start from."""
         return self.nested.seeds()
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Explicit]:
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Explicit]:
         """The best columns found, and a bound where they are no better than `enough`; see `Pricer.price`."""
-        best, found = self.nested.best(multipliers, most)
-        upper = np.inf if best > enough else self.bound(multipliers, enough)
+        best, found = self.nested.best(multipliers, most, clock)
+        upper = np.inf if best > enough else self.bound(multipliers, enough, clock)
         return Priced(best, max(best, upper), [found])
 
-    def bound(self, multipliers: FloatArray, enough: float) -> float:
+    def bound(
+        self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = DIGITS
+    ) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
         loose = self.nested.chords.upper(multipliers)
         if loose <= enough or not self.splits:
             return loose
         cells = [_Cells(self.kernel, split, multipliers, self._largest) for split in self.splits]
-        return min(loose, max(family.search(enough, DIGITS) for family in cells))
+        return min(loose, max(family.search(enough, digits, clock) for family in cells))
 
-    def relaxed(self, multipliers: FloatArray, enough: float, digits: float) -> Relaxed:
+    def relaxed(
+        self, multipliers: FloatArray, enough: float, digits: float, clock: Clock = FOREVER
+    ) -> Relaxed:
         """The bound with the relaxed columns that are near to it, and columns near to those."""
         upper, lifts, worths, guesses = -np.inf, [], [], []
         for split in self.splits:
             cells = _Cells(self.kernel, split, multipliers, self._largest)
-            upper = max(upper, cells.search(enough, digits))
+            upper = max(upper, cells.search(enough, digits, clock))
             for place, (top, mid) in enumerate(cells.peaks(RELAXED_COLUMNS)):
+                if clock.late:
+                    break
                 found = relaxed_column(self.kernel, split, multipliers, top, mid)
                 if found is not None:
                     lifts.append(found[0])
                     worths.append(found[1])
                     if place < GUESSES:
-                        guesses.append(self.nested.near(found[0], multipliers))
+                        guesses.append(self.nested.near(found[0], multipliers, clock))
         if lifts:
             guesses.append(self._allowed(np.array(lifts).T))
         stacked = np.array(lifts).reshape(-1, len(self.kernel.p)).T
@@ -138,7 +150,7 @@ class _Cells:
         )
         self._points: list[tuple[float, float, float]] = []
 
-    def search(self, enough: float, digits: float = 0.0) -> float:
+    def search(self, enough: float, digits: float = 0.0, clock: Clock = FOREVER) -> float:
         """The largest bound, once it is within `digits` of what a point reaches, or enough."""
         relaxation, cells = self._relaxation, self._cells
         radius = np.full(len(cells), self._radius)
@@ -150,7 +162,7 @@ class _Cells:
             top = np.argsort(-bounds, kind="stable")
             reached = max(reached, self._reached(cells[top[:8]], dual[top[:8]], radius[top[:8]]))
             target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
-            if bounds[top[0]] <= target or looked > MAX_CELLS:
+            if bounds[top[0]] <= target or looked > MAX_CELLS or clock.late:
                 return float(bounds[top[0]])
             chosen = top[:CELLS_AT_A_TIME]
             chosen = chosen[bounds[chosen] > target]

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.kernel import Kernel
 from pmlopt.uncertainty.column_families import Staircase
 
@@ -107,7 +108,9 @@ class StaircaseBound:
         return bound, values
 
 
-def staircase_bound(kernel: Kernel, family: Staircase, multipliers: FloatArray, enough: float) -> float:
+def staircase_bound(
+    kernel: Kernel, family: Staircase, multipliers: FloatArray, enough: float, clock: Clock = FOREVER
+) -> float:
     """Best-first branch and bound on the letter that is in the set in part, `MAX_STAIRCASE_NODES` at most.
 
     A bound of `enough` need not be lowered.
@@ -121,7 +124,7 @@ def staircase_bound(kernel: Kernel, family: Staircase, multipliers: FloatArray, 
     heap = [node(np.zeros(n, bool), np.ones(n, bool), 0.0)]
     for _ in range(MAX_STAIRCASE_NODES):
         upper, _, split, digits, fixed, free = heap[0]
-        if -upper <= enough or not free.any():
+        if -upper <= enough or not free.any() or clock.late:
             break
         heapq.heappop(heap)
         if split < 0 and digits > 0:

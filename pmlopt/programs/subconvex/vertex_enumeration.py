@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, subset_sums
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.subconvex.column_batch import (
     LETTERS_PER_WORD,
     Columns,
@@ -148,7 +149,9 @@ class VertexPricer:
         self.p, self.listed = p, listed
         self.parts = [ListedColumns(p, columns, worths) for columns in listed]
 
-    def price(self, multipliers: FloatArray, most: int, enough: float) -> Priced[Columns]:
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Columns]:
         """The best columns of the list; see `Pricer.price`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
@@ -160,9 +163,9 @@ class VertexPricer:
             found.append(columns[top])
         return Priced(best, best, found)
 
-    def bound(self, multipliers: FloatArray, enough: float) -> float:
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The best column's; see `Pricer.bound`."""
-        return self.price(multipliers, 1, enough).upper
+        return self.price(multipliers, 1, enough, clock).upper
 
 
 class ListedColumns:

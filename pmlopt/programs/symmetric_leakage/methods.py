@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,12 +13,11 @@ from pmlopt.backends import highs
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import MechanismError
 from pmlopt.privacy import PML
-from pmlopt.programs.kind import Found, Kind, Method, MethodError
+from pmlopt.programs.question import Found, Method, MethodError, Question, always_cold, uncertified
 from pmlopt.programs.symmetric.methods import SIMPLEX_ORBITS
 from pmlopt.programs.symmetric.repair import OrbitRepair, repair_orbits
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate, least_level_by_orbits
 from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
-from pmlopt.result import WarmStart
 
 MAX_PROGRAMS = 60
 """Linear programs after which the search ends with the gap that is left; most take ten to thirty."""
@@ -56,35 +54,28 @@ class Ends:
         return self.level - self.proved
 
 
-@dataclass(frozen=True)
-class OrbitLevelSearch(Method[SymmetricLeastLeakage, None, SymmetricLevelCertificate]):
-    """A program at the level that is proved, whose multipliers prove a higher one, until one is reached."""
-
-    name: str = "level-search"
-    reason: str = "multipliers of the best gain within one level prove another: secants on the level"
-
-    def run(
-        self, program: SymmetricLeastLeakage, options: Options, start: None
-    ) -> Found[SymmetricLevelCertificate]:
-        """Search, and certify what was found."""
-        begin = time.perf_counter()
-        deadline, ends = options.deadline(begin), Ends()
-        allowed = program.allowed_gap(options.tolerance)
-        epsilon = step = STEP_SHARE * allowed
-        while ends.gap > allowed and ends.programs < MAX_PROGRAMS and time.perf_counter() < deadline:
-            _ask(program, epsilon, ends, options.since(begin))
-            epsilon = _next_level(ends, step)
-        if ends.repair is None:
-            raise MethodError(f"no mechanism in hand after {ends.programs} programs")
-        return Found(
-            certificate=_certificate(program, ends),
-            finished=ends.gap <= allowed,
-            message=f"{ends.programs} linear programs",
-            detail=f"{program.space.orbits.count} orbits of pairs",
-            iterations=ends.programs,
-            solve_seconds=time.perf_counter() - begin,
-            arrays={"orbits": ends.repair.mechanism.lifts},
-        )
+def search_levels(
+    program: SymmetricLeastLeakage, options: Options, _: None
+) -> Found[SymmetricLevelCertificate]:
+    """Search, and certify what was found."""
+    begin = time.perf_counter()
+    clock, ends = options.clock, Ends()
+    allowed = program.allowed_gap(options.tolerance)
+    epsilon = step = STEP_SHARE * allowed
+    while ends.gap > allowed and ends.programs < MAX_PROGRAMS and not clock.late:
+        _ask(program, epsilon, ends, options)
+        epsilon = _next_level(ends, step)
+    if ends.repair is None:
+        raise MethodError(f"no mechanism in hand after {ends.programs} programs")
+    return Found(
+        certificate=_certificate(program, ends),
+        finished=ends.gap <= allowed,
+        message=f"{ends.programs} linear programs",
+        detail=f"{program.space.orbits.count} orbits of pairs",
+        iterations=ends.programs,
+        solve_seconds=time.perf_counter() - begin,
+        arrays={"orbits": ends.repair.mechanism.lifts},
+    )
 
 
 def _ask(program: SymmetricLeastLeakage, epsilon: float, ends: Ends, options: Options) -> None:
@@ -150,14 +141,16 @@ def _certificate(program: SymmetricLeastLeakage, ends: Ends) -> SymmetricLevelCe
     )
 
 
-class SymmetricLevelKind(Kind[SymmetricLeastLeakage, None, SymmetricLevelCertificate]):
-    """Least leakage on a symmetric prior."""
-
-    names = (OrbitLevelSearch.name,)
-
-    def start(self, program: SymmetricLeastLeakage, warm_start: WarmStart) -> None:
-        """Nothing: the programs are small."""
-
-    def automatic(self, program: SymmetricLeastLeakage, start: None) -> Sequence[OrbitLevelSearch]:
-        """The one method that there is."""
-        return [OrbitLevelSearch()]
+QUESTION = Question(
+    SymmetricLeastLeakage,
+    (
+        Method(
+            "level-search",
+            "multipliers of the best gain within one level prove another: secants on the level",
+            search_levels,
+        ),
+    ),
+    always_cold,
+    uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
+)
+"""Least leakage on a symmetric prior."""

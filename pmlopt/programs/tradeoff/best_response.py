@@ -69,6 +69,8 @@ class BestResponse:
         if outcome.state != "point":
             return None
         rows = self._completed(np.asarray(relaxed.variables["mechanism"].value), kept)
+        if not (rows.max(axis=1) > 0).all():  # no numbers, or no mechanism: the time was over
+            return None
         weights = np.maximum(np.atleast_1d(relaxed.constraints["priors"].dual_value), 0.0)
         spent = relaxed.constraints.get("distortion")
         price = 0.0 if spent is None else max(0.0, float(spent.dual_value))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options, seconds_until
+from pmlopt.backends.clock import FOREVER, Clock
+from pmlopt.backends.outcome import Options
 from pmlopt.measures.record_information import record_information, uniform_alone
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage
@@ -38,7 +38,7 @@ def audited(
     *,
     enough: float = 0.0,
     seed: int = 0,
-    deadline: float = math.inf,
+    clock: Clock = FOREVER,
     nodes: int | None = None,
 ) -> RecordCertificate:
     """The certified leakage of a mechanism.
@@ -49,12 +49,13 @@ def audited(
         tolerance: the gap in nats that is good enough.
         enough: a leakage in nats below which its bound need not fall.
         seed: of the starts.
-        deadline: of `time.perf_counter`.
+        clock: what is left of the time.
         nodes: relaxations at most, for each kind of records; the defaults of `BranchAndBound` for None.
     """
-    left = seconds_until(deadline, SHORTEST_AUDIT)
     channel = record_channel(program.orbits.query, program.mechanism(matrix))
-    work = ExactLeakage(channel, program.entropy, Options(left, tolerance), nodes, seed, enough)
+    work = ExactLeakage(
+        channel, program.entropy, Options(clock.at_least(SHORTEST_AUDIT), tolerance), nodes, seed, enough
+    )
     return work.found(None).certificate
 
 
@@ -102,7 +103,7 @@ class ClosedEnd:
     reason: str
 
 
-def closed_end(program: TradeoffProgram, seed: int, deadline: float) -> ClosedEnd | None:
+def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> ClosedEnd | None:
     """The end of the curve that a program is at, None where it is at none.
 
     From the distortion of a constant on nothing need leak; where nothing may leak a constant is left, or of a
@@ -112,37 +113,37 @@ def closed_end(program: TradeoffProgram, seed: int, deadline: float) -> ClosedEn
     if program.sense == "leakage":
         if program.limit < program.trivial * (1 - RELATIVE_TOLERANCE):
             return None
-        return _constant_end(program, "a constant leaks nothing", 0.0, seed)
+        return _constant_end(program, "a constant leaks nothing", 0.0, seed, clock)
     if program.limit == 0 and uniform_alone(program.entropy, program.orbits.query.log_size):
-        return _silent_end(program, seed)
+        return _silent_end(program, seed, clock)
     if program.limit == 0 and only_constants(program.orbits.query, program.entropy):
-        return _constant_end(program, "only a constant leaks nothing", program.trivial, seed)
-    return _cheapest_end(program, seed, deadline)
+        return _constant_end(program, "only a constant leaks nothing", program.trivial, seed, clock)
+    return _cheapest_end(program, seed, clock)
 
 
-def _constant_end(program: TradeoffProgram, reason: str, bound: float, seed: int) -> ClosedEnd:
-    audit = audited(program, program.constant, LEAST_AUDIT_TOLERANCE, seed=seed)
+def _constant_end(program: TradeoffProgram, reason: str, bound: float, seed: int, clock: Clock) -> ClosedEnd:
+    audit = audited(program, program.constant, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
     proof = TradeoffProof((), 0.0)
     return ClosedEnd(certify_tradeoff(program, program.constant, audit, bound, proof), reason)
 
 
-def _silent_end(program: TradeoffProgram, seed: int) -> ClosedEnd | None:
+def _silent_end(program: TradeoffProgram, seed: int, clock: Clock) -> ClosedEnd | None:
     """The linear program for a uniform dataset, where it could be solved."""
     found = silent_mechanism(program)
     if found is None:
         return None
-    audit = audited(program, found.matrix, LEAST_AUDIT_TOLERANCE, seed=seed)
+    audit = audited(program, found.matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
     certificate = certify_tradeoff(program, found.matrix, audit, found.bound, found.proof)
     return ClosedEnd(certificate, "a linear program: the output is independent of each record")
 
 
-def _cheapest_end(program: TradeoffProgram, seed: int, deadline: float) -> ClosedEnd | None:
+def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> ClosedEnd | None:
     """The least distortion of all where its leakage is allowed; proved no further than that needs."""
     matrix = program.cheapest
-    audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, nodes=1)
+    audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock, nodes=1)
     if audit.bound > program.limit >= audit.value:
         room = max(program.limit - audit.value, LEAST_AUDIT_TOLERANCE)
-        audit = audited(program, matrix, room, seed=seed, deadline=deadline)
+        audit = audited(program, matrix, room, seed=seed, clock=clock)
     if audit.bound > program.limit:
         return None
     certificate = certify_tradeoff(program, matrix, audit, program.least, TradeoffProof((), 0.0))

@@ -8,13 +8,13 @@ bounds this mechanism from above. The search ends when both bounds meet.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import Clock
 from pmlopt.backends.outcome import Options
 from pmlopt.measures.record_information import uniform_alone
 from pmlopt.programs.record_leakage.adversary import Adversary
@@ -60,7 +60,7 @@ class CuttingPlanePhase:
     Attributes:
         search: what is known, and what is learnt here.
         rows: which rows may differ.
-        until: of `time.perf_counter`.
+        until: what is left of the time.
         certain: whether mechanisms are audited; else the phase ends where the local method finds no prior.
         audit_share: the part of the phase's time that is kept for an audit.
         first: (K, M) a mechanism against which the first priors are found; None for one of no account.
@@ -77,7 +77,7 @@ class CuttingPlanePhase:
 
     search: SearchState
     rows: GroupedRows
-    until: float
+    until: Clock
     certain: bool
     audit_share: float = AUDIT_SHARE
     first: FloatArray | None = None
@@ -94,8 +94,7 @@ class CuttingPlanePhase:
 
     def __post_init__(self) -> None:
         self.response = BestResponse(self.rows)
-        left = max(0.0, self.until - time.perf_counter())
-        self._reserve = self.audit_share * left if self.search.timed and self.certain else 0.0
+        self._reserve = self.audit_share * (self.until.left() or 0.0) if self.certain else 0.0
 
     @property
     def program(self) -> TradeoffProgram:
@@ -105,7 +104,7 @@ class CuttingPlanePhase:
     @property
     def late(self) -> bool:
         """Whether the time is over, but for an audit where no mechanism was audited yet."""
-        return time.perf_counter() >= self.until - (0.0 if self.audited else self._reserve)
+        return self.until.late_by(0.0 if self.audited else -self._reserve)
 
     @property
     def met(self) -> bool:
@@ -134,7 +133,7 @@ class CuttingPlanePhase:
             ending = self._round()
         self.search.compile_seconds += self.response.compile_seconds
         self.search.solve_seconds += self.response.solve_seconds
-        late = time.perf_counter() >= self.until and self.search.best is not None
+        late = self.until.late and self.search.best is not None
         if self.certain and not (late or self.audited or self.met) and self.last is not None:
             self._audit(self._likeliest(self.last), math.inf)
         return ending
@@ -212,9 +211,7 @@ class CuttingPlanePhase:
     @property
     def _accuracy(self) -> Options:
         """What the solver is asked for; it stops with the phase."""
-        if not self.search.timed:
-            return ACCURACY
-        return Options(max(self.until - time.perf_counter(), 1e-2), ACCURACY.tolerance)
+        return Options(self.until.at_least(1e-2), ACCURACY.tolerance)
 
     def _add_priors(self, matrix: FloatArray, floor: float) -> bool:
         """Add priors that leak more than a floor, by the local method; whether there were any."""
@@ -262,7 +259,7 @@ class CuttingPlanePhase:
         self.audited = True
         lower = search.lower if self.rows.all else max(search.lower, self.aim)
         enough = lower + 0.9 * search.tolerance if leakage else program.limit
-        audit = search.proved(matrix, enough, self.until if leakage else self._in(FIRST_AUDIT_SHARE))
+        audit = search.proved(matrix, enough, self.until if leakage else self.until.part(FIRST_AUDIT_SHARE))
         if audit.value > claimed and not uniform_alone(program.entropy, program.orbits.query.log_size):
             law = split(audit, program.log_counts[audit.record])
             allowed = program.adversary(program.constant, audit.record).allowed(law)
@@ -290,17 +287,12 @@ class CuttingPlanePhase:
             mixture = likely_within(program, mixed, audit, limit - self.room)
             if search.best is not None and program.tradeoff.distortion(mixture) >= search.best.value:
                 return
-            audit = search.proved(mixture, limit, self._in(MIXTURE_AUDIT_SHARE))
+            audit = search.proved(mixture, limit, self.until.part(MIXTURE_AUDIT_SHARE))
             if audit.bound <= limit:
                 search.keep(mixture, audit)
                 return
-            if time.perf_counter() >= self.until:
+            if self.until.late:
                 return
-
-    def _in(self, share: float) -> float:
-        """The clock after a share of the time that is left in the phase."""
-        now = time.perf_counter()
-        return now + share * max(0.0, self.until - now)
 
     @property
     def _significant(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from pmlopt.arrays import FloatArray
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.mechanism import as_mechanism
-from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
+from pmlopt.programs.question import Found, Method, MethodError, Question, certified
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import (
     ClosedEnd,
@@ -54,7 +54,7 @@ class TradeoffStart:
 
 
 @dataclass(frozen=True)
-class CuttingPlanes(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
+class CuttingPlanes:
     """Cutting planes: a convex program against the priors so far, and a certified oracle that adds priors.
 
     Where the classes of the program are more than the values of the query, the mechanisms with a row for each
@@ -65,20 +65,16 @@ class CuttingPlanes(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate])
     """
 
     seed: int = 0
-    name: str = "cutting-planes"
-    reason: str = "both problems are convex in the mechanism: priors are added until both bounds meet"
 
-    def run(
+    def __call__(
         self, program: TradeoffProgram, options: Options, start: TradeoffStart
     ) -> Found[TradeoffCertificate]:
         """Search until the bound and the audited mechanism meet."""
-        begin = time.perf_counter()
-        deadline = options.deadline(begin)
-        end = closed_end(program, self.seed, options.deadline(begin, CLOSED_END_SHARE))
+        end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
         if end is not None:
             return _at_end(end)
         state = SearchState(
-            program, options.tolerance * program.scale, self.seed, deadline, list(start.priors)
+            program, options.tolerance * program.scale, self.seed, options.clock, list(start.priors)
         )
         ending = search(state, start.matrix)
         return self._found(state, ending, start, not state.late)
@@ -109,7 +105,7 @@ class CuttingPlanes(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate])
 
 
 @dataclass(frozen=True)
-class Penalty(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
+class Penalty:
     """Adaptive penalties and exponentiated gradients, through all datasets: no bound.
 
     Attributes:
@@ -119,19 +115,15 @@ class Penalty(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
     """
 
     seed: int = 0
-    name: str = "penalty"
-    reason: str = "[wu2026entropy, Algorithms 6 to 11], asked for by name: it proves no bound"
 
-    def run(
+    def __call__(
         self, program: TradeoffProgram, options: Options, start: TradeoffStart
     ) -> Found[TradeoffCertificate]:
         """Alternate priors and mechanisms, and audit the best of the latter."""
-        begin = time.perf_counter()
-        deadline = options.deadline(begin)
-        end = closed_end(program, self.seed, options.deadline(begin, CLOSED_END_SHARE))
+        end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
         if end is not None:
             return _at_end(end)
-        found = penalised(program, self.seed, deadline, start.matrix)
+        found = penalised(program, self.seed, options.clock, start.matrix)
         return Found(
             certificate=found.certificate,
             finished=found.finished,
@@ -143,56 +135,44 @@ class Penalty(Method[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
         )
 
 
-class TradeoffKind(Kind[TradeoffProgram, TradeoffStart, TradeoffCertificate]):
-    """Trade-offs of leakage and distortion: the mechanism in hand is returned with its gap."""
+def _start(program: TradeoffProgram, warm_start: WarmStart) -> TradeoffStart:
+    """The priors of another solve, or the mechanism that was given."""
+    if warm_start is None or warm_start is False:
+        return TradeoffStart()
+    restart = restart_of(warm_start)
+    if restart is not None:
+        known = restart.arrays.get("matrix")
+        fits = known is not None and np.shape(known) == program.losses.shape
+        return TradeoffStart(tuple(priors_of(program, restart)), known if fits else None)
+    assert not isinstance(warm_start, Restart)
+    matrix = as_mechanism(mechanism_of(warm_start)).matrix
+    if matrix.shape != program.losses.shape:
+        raise ProgramError(
+            f"the warm start has shape {matrix.shape}; the program needs {program.losses.shape}, a row "
+            "for each class of datasets"
+        )
+    return TradeoffStart(matrix=matrix)
 
-    names = (CuttingPlanes.name, Penalty.name)
 
-    def start(self, program: TradeoffProgram, warm_start: WarmStart) -> TradeoffStart:
-        """The priors of another solve, or the mechanism that was given."""
-        if warm_start is None or warm_start is False:
-            return TradeoffStart()
-        restart = restart_of(warm_start)
-        if restart is not None:
-            known = restart.arrays.get("matrix")
-            fits = known is not None and np.shape(known) == program.losses.shape
-            return TradeoffStart(tuple(priors_of(program, restart)), known if fits else None)
-        assert not isinstance(warm_start, Restart)
-        matrix = as_mechanism(mechanism_of(warm_start)).matrix
-        if matrix.shape != program.losses.shape:
-            raise ProgramError(
-                f"the warm start has shape {matrix.shape}; the program needs {program.losses.shape}, a row "
-                "for each class of datasets"
-            )
-        return TradeoffStart(matrix=matrix)
-
-    def automatic(self, program: TradeoffProgram, start: TradeoffStart) -> Sequence[CuttingPlanes]:
-        """Cutting planes."""
-        return [CuttingPlanes()]
-
-    def others(self, program: TradeoffProgram) -> Sequence[Penalty]:
-        """The penalty method."""
-        return [Penalty()]
-
-    def certify(
-        self, program: TradeoffProgram, matrix: FloatArray, multipliers: FloatArray | None
-    ) -> Found[TradeoffCertificate]:
-        """Mixed until it keeps the limit, and audited; the bound is the one that needs no prior."""
-        if multipliers is not None:
-            raise ProgramError("a trade-off has no multipliers of rows: certify the matrix alone")
-        if matrix.shape != program.losses.shape or not (matrix.max(axis=1) > 0).all():
-            raise MechanismError(
-                f"the matrix of shape {matrix.shape} is no mechanism for {program.losses.shape}, a row for "
-                "each class of datasets"
-            )
-        rows = program.repaired(matrix)
-        tolerance = program.tolerance / 4
-        audit = audited(program, rows, tolerance)
-        if program.sense == "distortion" and audit.bound > program.limit:
-            rows = within_leakage(program, rows, audit, max(0.0, program.limit - tolerance))
-            audit = audited(program, rows, tolerance, enough=program.limit)
-        certificate = certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0))
-        return certified(certificate)
+def _certify(
+    program: TradeoffProgram, matrix: FloatArray, multipliers: FloatArray | None
+) -> Found[TradeoffCertificate]:
+    """Mixed until it keeps the limit, and audited; the bound is the one that needs no prior."""
+    if multipliers is not None:
+        raise ProgramError("a trade-off has no multipliers of rows: certify the matrix alone")
+    if matrix.shape != program.losses.shape or not (matrix.max(axis=1) > 0).all():
+        raise MechanismError(
+            f"the matrix of shape {matrix.shape} is no mechanism for {program.losses.shape}, a row for "
+            "each class of datasets"
+        )
+    rows = program.repaired(matrix)
+    tolerance = program.tolerance / 4
+    audit = audited(program, rows, tolerance)
+    if program.sense == "distortion" and audit.bound > program.limit:
+        rows = within_leakage(program, rows, audit, max(0.0, program.limit - tolerance))
+        audit = audited(program, rows, tolerance, enough=program.limit)
+    certificate = certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0))
+    return certified(certificate)
 
 
 def _at_end(end: ClosedEnd) -> Found[TradeoffCertificate]:
@@ -214,3 +194,24 @@ def _arrays(matrix: FloatArray, priors: Iterable[WorstCasePrior]) -> dict[str, N
         arrays[f"record{place}"] = np.array(prior.record)
         arrays[f"joint{place}"] = prior.joint
     return arrays
+
+
+QUESTION = Question(
+    TradeoffProgram,
+    (
+        Method(
+            "cutting-planes",
+            "both problems are convex in the mechanism: priors are added until both bounds meet",
+            CuttingPlanes(),
+        ),
+        Method(
+            "penalty",
+            "[wu2026entropy, Algorithms 6 to 11], asked for by name: it proves no bound",
+            Penalty(),
+            automatic=False,
+        ),
+    ),
+    _start,
+    _certify,
+)
+"""Trade-offs of leakage and distortion: the mechanism in hand is returned with its gap."""

@@ -18,12 +18,12 @@ What the paper leaves open or gets wrong, and what is done here:
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, within_leakage
@@ -114,7 +114,7 @@ def exponentiated_gradient(
     matrix: FloatArray,
     steps: int = MAX_STEPS,
     tolerance: float = 1e-7,
-    deadline: float = math.inf,
+    clock: Clock = FOREVER,
 ) -> FloatArray:
     """Algorithms 8 and 11: multiplicative steps along the gradient, backtracking, at falling rates.
 
@@ -123,7 +123,7 @@ def exponentiated_gradient(
         matrix: (K, M) to start from, with positive entries.
         steps: at most so many.
         tolerance: of the change of the mechanism, in l1.
-        deadline: of `time.perf_counter`.
+        clock: what is left of the time.
     """
     rate = float(len(matrix))
     value = problem.value(matrix)
@@ -142,25 +142,25 @@ def exponentiated_gradient(
             return matrix
         change = float(np.abs(moved - matrix).sum())
         matrix, value = moved, found
-        if change < tolerance or time.perf_counter() >= deadline:
+        if change < tolerance or clock.late:
             break
     return matrix
 
 
-def adapted(problem: Penalised, matrix: FloatArray, deadline: float = math.inf) -> FloatArray:
+def adapted(problem: Penalised, matrix: FloatArray, clock: Clock = FOREVER) -> FloatArray:
     """Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, falls while there is room.
 
     Args:
         problem: with the first lambda.
         matrix: (K, M) to start from.
-        deadline: of `time.perf_counter`.
+        clock: what is left of the time.
     """
     before = math.inf
     margin = min(MARGIN, problem.limit / 10)
     for _ in range(MAX_WEIGHTS):
-        matrix = exponentiated_gradient(problem, matrix, deadline=deadline)
+        matrix = exponentiated_gradient(problem, matrix, clock=clock)
         excess = problem.both(matrix)[1] - problem.limit
-        if (abs(excess) <= margin and abs(excess - before) < STATIONARY) or time.perf_counter() >= deadline:
+        if (abs(excess) <= margin and abs(excess - before) < STATIONARY) or clock.late:
             break
         if abs(excess) > margin:
             factor = WEIGHT_GROWTH if excess > 0 else 1 / WEIGHT_GROWTH
@@ -187,22 +187,21 @@ class PenaltyEnd:
 
 
 def penalised(
-    program: TradeoffProgram, seed: int, deadline: float, first: FloatArray | None = None
+    program: TradeoffProgram, seed: int, clock: Clock, first: FloatArray | None = None
 ) -> PenaltyEnd:
     """Algorithms 6 and 9: a prior against the mechanism, a mechanism against the prior, in turn.
 
     Args:
         program: what is solved.
         seed: of the starts of Algorithm 1.
-        deadline: of `time.perf_counter`; the step in hand is ended, and the best mechanism audited.
+        clock: what is left of the time; the step in hand is ended, and the best mechanism audited.
         first: (K, M) a mechanism to start from; no worse one is returned.
 
     Raises:
         QueryError: there are too many datasets for Algorithm 1.
     """
     check_listed(program.orbits.query)
-    end, now = deadline, time.perf_counter()
-    deadline = end if math.isinf(end) else now + (1 - AUDIT_SHARE) * max(0.0, end - now)
+    end, clock = clock, clock.part(1 - AUDIT_SHARE)
     random = np.random.default_rng(seed)
     table = program.orbits.query.table()
     inside = _inside(program)
@@ -210,13 +209,13 @@ def penalised(
     matrix = given if first is None else convex_combination(given, inside, LEAST_SHARE)
     best, last, rounds = (math.inf, given), math.inf, 0
     priors: list[FloatArray] = []
-    while rounds < MAX_ROUNDS and (rounds == 0 or time.perf_counter() < deadline):
+    while rounds < MAX_ROUNDS and (rounds == 0 or not clock.late):
         rounds += 1
-        climb = Climb(table, matrix[table], program.entropy, 1e-6, deadline)
+        climb = Climb(table, matrix[table], program.entropy, 1e-6, clock)
         climbs = [climb] * STARTS + [replace(climb, first=prior) for prior in priors[-1:]]
         found = max(runs(climbs, random), key=lambda one: one.value)
         priors.append(found.prior)
-        late = time.perf_counter() >= deadline  # then the prior may leak far too little
+        late = clock.late  # then the prior may leak far too little
         if not late and (rounds > 1 or first is not None):  # the method's own start is no answer
             best = min(best, (_merit(program, found.value, matrix), matrix), key=lambda pair: pair[0])
         if late or abs(found.value - last) < STATIONARY:
@@ -224,8 +223,8 @@ def penalised(
         last = found.value
         joints = tuple(joint_of(found.prior, record, table) for record in range(table.ndim))
         problem = Penalised(joints, program.losses, program.sense, program.limit, 1.0)
-        matrix = adapted(problem, matrix, deadline)
-    finished = time.perf_counter() < deadline
+        matrix = adapted(problem, matrix, clock)
+    finished = not clock.late
     ends = [_finished(program, best[1], seed, end)]
     if first is not None:  # the local optima of Algorithm 1 may have made less of it
         ends.append(_finished(program, given, seed, end))
@@ -251,7 +250,7 @@ def _merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) -> float
 
 
 def _finished(
-    program: TradeoffProgram, matrix: FloatArray, seed: int, deadline: float
+    program: TradeoffProgram, matrix: FloatArray, seed: int, clock: Clock
 ) -> tuple[TradeoffCertificate, str]:
     """The certificate of a mechanism, a violation within the margin mixed away; and whether that was so."""
     message = ""
@@ -260,11 +259,11 @@ def _finished(
         matrix = program.repaired(matrix)
         message = f"; a violation of {excess:.1e} was mixed away"
     enough = program.limit if program.sense == "distortion" else 0.0
-    audit = audited(program, matrix, 1e-7, enough=enough, seed=seed, deadline=deadline)
+    audit = audited(program, matrix, 1e-7, enough=enough, seed=seed, clock=clock)
     excess = audit.bound - program.limit
     if program.sense == "distortion" and 0 < excess <= MARGIN:
         room = program.limit * RELATIVE_ROOM
         matrix = within_leakage(program, matrix, audit, program.limit - room)
-        audit = audited(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, deadline=deadline)
+        audit = audited(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock)
         message = f"; a violation of {excess:.1e} was mixed away"
     return certify_tradeoff(program, matrix, audit, -math.inf, None), message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from pmlopt.arrays import FloatArray
@@ -51,12 +50,12 @@ def search(state: SearchState, first: FloatArray | None) -> str:
         if state.late and state.best is not None and rows is not plans[0]:
             break
         last = rows is plans[-1]
-        until = state.begin + (1.0 if last else COARSE_SHARE) * (state.deadline - state.begin)
+        until = state.clock if last else state.clock.part(COARSE_SHARE)
         long = state.program.sense == "distortion" or (first_certain and not last)
         phase = CuttingPlanePhase(
             state,
             rows,
-            until if state.timed else math.inf,
+            until,
             last or first_certain,
             LONG_AUDIT_SHARE if long else AUDIT_SHARE,
             first,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, field
 
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import Clock
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.certifying import audited
 from pmlopt.programs.tradeoff.priors import WorstCasePrior
@@ -34,7 +34,7 @@ class SearchState:
         program: what is solved.
         tolerance: the gap that is good enough, in units of the value.
         seed: of the oracle's starts.
-        deadline: of `time.perf_counter`.
+        clock: what is left of the time.
         priors: every one within the entropy bound.
         lower, proof: the best bound and its multipliers.
         best: the best mechanism so far.
@@ -43,13 +43,12 @@ class SearchState:
         rounds: programs solved.
         audits: certified oracles called.
         compile_seconds, solve_seconds: what the programs took.
-        begin: of `time.perf_counter`.
     """
 
     program: TradeoffProgram
     tolerance: float
     seed: int
-    deadline: float
+    clock: Clock
     priors: list[WorstCasePrior] = field(default_factory=list)
     lower: float = 0.0
     proof: TradeoffProof = field(default_factory=lambda: TradeoffProof((), 0.0))
@@ -60,7 +59,6 @@ class SearchState:
     audits: int = 0
     compile_seconds: float = 0.0
     solve_seconds: float = 0.0
-    begin: float = field(default_factory=time.perf_counter)
 
     @property
     def gap(self) -> float:
@@ -75,19 +73,19 @@ class SearchState:
     @property
     def timed(self) -> bool:
         """Whether there is a limit on the time."""
-        return not math.isinf(self.deadline)
+        return self.clock.limited
 
     @property
     def late(self) -> bool:
         """Whether the time is over."""
-        return time.perf_counter() >= self.deadline
+        return self.clock.late
 
     def consider(self, matrix: FloatArray, nodes: int = MAX_AUDIT_RELAXATIONS) -> RecordCertificate:
         """Audit a mechanism, and keep it where it is within the limits and the best."""
         program = self.program
         leakage = program.sense == "leakage"
         enough = self.lower + 0.9 * self.tolerance if leakage else program.limit
-        audit = self.proved(matrix, enough, self.deadline, nodes)
+        audit = self.proved(matrix, enough, self.clock, nodes)
         if leakage or audit.bound <= program.limit:
             self.keep(matrix, audit)
         return audit
@@ -108,12 +106,12 @@ class SearchState:
             self.lower, self.proof = max(bound, self.lower), proof
 
     def proved(
-        self, matrix: FloatArray, enough: float, until: float, nodes: int = MAX_AUDIT_RELAXATIONS
+        self, matrix: FloatArray, enough: float, until: Clock, nodes: int = MAX_AUDIT_RELAXATIONS
     ) -> RecordCertificate:
         """The certified leakage, no finer than is needed to prove that it is at most `enough`."""
         self.audits += 1
         audit = audited(
-            self.program, matrix, self.tolerance / 4, enough=enough, seed=self.seed, deadline=until,
+            self.program, matrix, self.tolerance / 4, enough=enough, seed=self.seed, clock=until,
             nodes=max(1, min(nodes, self.nodes)),
         )  # fmt: skip
         self.nodes -= sum(proof.relaxations for proof in audit.proofs)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import highs
+from pmlopt.backends.clock import FOREVER
 from pmlopt.backends.outcome import Options
 from pmlopt.exact.decimals import DIGITS
 from pmlopt.programs.tradeoff.program import TradeoffProgram
@@ -60,7 +61,7 @@ def silent_mechanism(program: TradeoffProgram) -> SilentMechanism | None:
     problem = cp.Problem(
         cp.Minimize(cp.sum(cp.multiply(program.losses, matrix))), [cp.sum(matrix, axis=1) == 1, *silent]
     )
-    if highs.run(problem, "highs", Options(None, 1e-9), False).state != "point":
+    if highs.run(problem, "highs", Options(FOREVER, 1e-9), False).state != "point":
         return None
     slopes = [np.asarray(constraint.dual_value) for constraint in silent]
     proof = _proof(joints, slopes)

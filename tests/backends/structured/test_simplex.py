@@ -11,6 +11,7 @@ from oracles.bands import FLOORED, KINDS, Shape, bounded, least_cost
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.backends import highs
+from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.backends.outcome import Options, Outcome
 from pmlopt.backends.structured import simplex as direct
 from pmlopt.backends.structured.block_program import Task
@@ -20,7 +21,7 @@ from pmlopt.result import Restart
 from pmlopt.utility import hamming
 
 Generator = np.random.Generator
-FREE = Options(None, 1e-9)
+FREE = Options(FOREVER, 1e-9)
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -246,6 +247,6 @@ def test_a_restart_without_a_basis_starts_from_its_matrix() -> None:
 def test_a_time_limit_is_handed_on() -> None:
     rng = np.random.default_rng(83)
     program = design(Prior(oracles.random_prior(rng, 60)), PML(1.0), ExpectedGain(rng.random((60, 60))))
-    outcome = direct.run(tasked(program), Options(1e-9, 1e-9))
+    outcome = direct.run(tasked(program), Options(Clock.of(1e-9), 1e-9))
     assert not outcome.finished
     assert "ime limit" in outcome.message

@@ -26,6 +26,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.arrays import FloatArray
+from pmlopt.backends.clock import FOREVER
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.programs.envelope.dual_bound import bad_mass
 from pmlopt.programs.envelope.post_processing import RatioPrograms
@@ -114,7 +115,7 @@ def test_the_linear_program_is_the_one_that_is_declared(seed: int) -> None:
     program = envelope(p, matrix, 0.5, over=priors)
     direct = RatioPrograms(program)
     for ratio in (1.05, 1.3, 2.0):
-        mass, _, point, multipliers = direct.solve(ratio, np.zeros(len(p), dtype=bool), None)
+        mass, _, point, multipliers = direct.solve(ratio, np.zeros(len(p), dtype=bool), FOREVER)
         program.ratio.value = ratio
         assert mass == pytest.approx(-program.problem.solve(solver=cp.HIGHS), abs=1e-7)
         assert point.shape == program.attack.shape

@@ -260,7 +260,7 @@ def test_the_relaxation_is_sharp_for_frequencies_at_the_uniform_prior(
 def test_the_proof_has_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     given = []
     monkeypatch.setattr(
-        "pmlopt.programs.estimation.column_generation.relaxed", lambda *a: given.append(a[-1].time_limit)
+        "pmlopt.programs.estimation.column_generation.relaxed", lambda *a: given.append(a[-1].clock.left())
     )
     monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
     solve(design(SKEWED, PML(1.0), EstimationError()), time_limit=100.0)

@@ -24,6 +24,7 @@ from pmlopt import (
     solve,
     solvers_for,
 )
+from pmlopt.backends.clock import FOREVER
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.privacy import Requirement
@@ -135,7 +136,7 @@ def test_wrong_classes_cost_the_optimum_and_the_gap_says_so() -> None:
     assert isinstance(program, LinearDesign)
     wrong = pair_classes(Prior.uniform(256), distance, 2**16)
     assert wrong is not None
-    outcome = by_classes.run(program, replace(wrong, prior=prior), Options(None, 1e-7))
+    outcome = by_classes.run(program, replace(wrong, prior=prior), Options(FOREVER, 1e-7))
     assert outcome.found is not None
     certificate = certify_linear(program, outcome.found.matrix, outcome.found.multipliers)
     assert certificate.verify()

@@ -14,6 +14,7 @@ from oracles.bands import FLOORED, KINDS, Bounded, bounded, least_cost
 from oracles.blocks import WIDE, wide
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
+from pmlopt.backends.clock import FOREVER
 from pmlopt.backends.outcome import Options
 from pmlopt.backends.structured.newton import Newton
 from pmlopt.errors import SolverError
@@ -303,7 +304,7 @@ def test_the_outcome_tells_what_was_done() -> None:
     program = large(10)
     task = task_of(program)
     assert task is not None
-    outcome = structured.run(program, task, Options(None, 1e-7))
+    outcome = structured.run(program, task, Options(FOREVER, 1e-7))
     assert outcome.finished
     assert outcome.state == "point"
     assert outcome.iterations is not None

@@ -103,3 +103,8 @@ def test_columns_that_are_not_optimal_are_not_used() -> None:
     found, weights = fewest_outputs(lifts, np.ones(3), np.array([0.5, 0.5]), np.array([0, 0.5, 0.5]))
     assert np.array_equal(found, lifts[:, :1])
     assert weights == pytest.approx([1.0], abs=1e-15)
+
+
+def test_no_weights_at_all_are_an_error() -> None:
+    with pytest.raises(ArithmeticError, match="no column has a weight"):
+        fewest_outputs(np.ones((2, 1)), np.ones(1), np.full(2, 0.5), np.zeros(1))

@@ -9,7 +9,7 @@ import pytest
 from oracles.brute_force_columns import assert_allowed
 from oracles.designs import random_prior
 
-from pmlopt import LIP, PML, MutualInformation, design, solve
+from pmlopt import LIP, PML, MutualInformation, Prior, design, solve
 from pmlopt.arrays import subset_sums
 from pmlopt.programs.subconvex.near_perfect import near_perfect
 from pmlopt.uncertainty.column_families import Box
@@ -67,3 +67,15 @@ def test_both_bounds_of_local_information_privacy() -> None:
         design(random_prior(np.random.default_rng(3), 50, 5.0), LIP(1.0, 1.0), MutualInformation())
     )
     assert result.gap <= 1e-7
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_core_that_is_too_light_takes_a_letter_more(seed: int) -> None:
+    """Under a skewed prior a heavy letter may be missing that the core cannot make up for."""
+    p = np.random.default_rng(seed).dirichlet(np.ones(60))
+    boxes = [family for family in PML(0.1).columns(Prior(p)) if isinstance(family, Box)]
+    for box in boxes:
+        columns = near_perfect(box, p, 240, np.random.default_rng(0))
+        assert columns is not None
+        assert len(columns) > 0
+        assert_allowed(p, columns.lifts(p), box)

@@ -1,0 +1,204 @@
+"""How programs of one question are solved: a table of methods, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from numpy.typing import NDArray
+
+from pmlopt.arrays import FloatArray
+from pmlopt.backends.outcome import Options
+from pmlopt.backends.through_cvxpy import installed
+from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
+from pmlopt.program import Program
+from pmlopt.result import C_co, Certificate, ClosedForm, WarmStart, restart_of
+
+P = TypeVar("P", bound=Program[Any])
+C = TypeVar("C", bound=Certificate)
+S = TypeVar("S")
+"""What the methods of a question may start from."""
+
+
+class MethodError(PmloptError):
+    """A method has nothing to show; the message says why. `solve` goes on to the next one."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Found(Generic[C_co]):
+    """What a method found, certified: its own account of how, and nothing that is believed without proof.
+
+    Attributes:
+        certificate: what is claimed.
+        finished: whether it ended by itself, and not by a limit.
+        message: how it ended, in words.
+        detail: what the reason of the result says besides the method's own.
+        iterations: its own count, where it has one.
+        warm_started: whether it started from something in hand.
+        compile_seconds, solve_seconds, certify_seconds: what it took.
+        closed_form: the optimum by formula, where one is known.
+        arrays: what a next program of the question may start from, by name.
+    """
+
+    certificate: C_co
+    finished: bool
+    message: str
+    detail: str = ""
+    iterations: int | None = None
+    warm_started: bool = False
+    compile_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    certify_seconds: float = 0.0
+    closed_form: ClosedForm | None = None
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]:
+    """What `certify` makes of a matrix from anywhere, which may be a start for the next program."""
+    return Found(
+        certificate=certificate,
+        finished=True,
+        message="a matrix that was given",
+        closed_form=closed_form,
+        arrays={"matrix": certificate.mechanism.matrix},
+    )
+
+
+def always(*_: object) -> bool:
+    """True: a method that takes every program of its question."""
+    return True
+
+
+@dataclass(frozen=True)
+class Method(Generic[P, S, C]):
+    """One way to solve a program: a row of the table of its question.
+
+    Attributes:
+        name: by which it is asked for.
+        reason: when it is the right one and why; a result carries it.
+        run: solves within the limits of the options, looks at their clock inside its loops, and certifies
+            what it found. Whatever it raises is an ending like others, but an InfeasibleError, which says
+            that the constraints that a person added allow nothing.
+        applies: whether it can take a program with a start.
+        automatic: whether `auto` tries it; else it is run where it is asked for by name.
+        takes: what a program must be for it, in words.
+    """
+
+    name: str
+    reason: str
+    run: Callable[[P, Options, S], Found[C]]
+    applies: Callable[[P, S], bool] = always
+    automatic: bool = True
+    takes: str = ""
+
+
+def starts_cold(why: str) -> Callable[[Any, WarmStart], None]:
+    """The `start` of a question whose methods start from nothing that a person could give.
+
+    Args:
+        why: what they start from, and what to do: the message where a mechanism was given.
+    """
+
+    def start(_: Program[Any], warm_start: WarmStart) -> None:
+        if warm_start is not None and warm_start is not False and restart_of(warm_start) is None:
+            raise ProgramError(why)
+
+    return start
+
+
+def always_cold(*_: object) -> None:
+    """The `start` of a question whose methods start from nothing, whatever is given."""
+
+
+def uncertified(why: str) -> Callable[[Any, FloatArray, FloatArray | None], Found[Any]]:
+    """The `certify` of a question that has no certificate of a matrix alone: a ProgramError that says why."""
+
+    def certify(*_: object) -> Found[Any]:
+        raise ProgramError(why)
+
+    return certify
+
+
+@dataclass(frozen=True)
+class Question(Generic[P, S, C]):
+    """What can be asked, and how it is answered.
+
+    Attributes:
+        program: the type of its programs.
+        methods: in the order in which `auto` tries those that apply.
+        start: what the methods may start from, from the warm start that a person gave; an InputError where
+            that does not fit the program. A `Restart` that does not is left out.
+        certify: the certificate of a matrix from anywhere, with multipliers or without.
+        gap_is_an_answer: whether a result whose gap is above the tolerance is returned with the status that
+            says so; else `solve` raises a SolverError that carries it.
+        by_cvxpy: the row of a solver of cvxpy, by its name, where any of them can be asked for.
+    """
+
+    program: type[P]
+    methods: tuple[Method[P, S, C], ...]
+    start: Callable[[P, WarmStart], S]
+    certify: Callable[[P, FloatArray, FloatArray | None], Found[C]]
+    gap_is_an_answer: Callable[[P], bool] = always
+    by_cvxpy: Callable[[str], Method[P, S, C]] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the methods that are pmlopt's own."""
+        return list(dict.fromkeys(method.name for method in self.methods))
+
+    def automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
+        """The methods that `auto` tries, until one reaches a certified gap within tolerance."""
+        return [one for one in self.methods if one.automatic and one.applies(program, start)]
+
+    def others(self, program: P, start: S) -> list[Method[P, S, C]]:
+        """The methods that are run where they are asked for by name only."""
+        rows = [one for one in self.methods if not one.automatic]
+        if self.by_cvxpy is not None:
+            rows += [self.by_cvxpy(name) for name in installed() if name not in self.names]
+        return [one for one in rows if one.applies(program, start)]
+
+    def named(self, program: P, name: str, start: S) -> Method[P, S, C]:
+        """The method of a name, as it is run where it is asked for.
+
+        Raises:
+            SolverUnavailableError: there is none, or it cannot take this program; the message lists others.
+        """
+        rows = sorted((one for one in self.methods if one.name == name), key=lambda one: one.automatic)
+        if not rows and self.by_cvxpy is not None and name in installed():
+            rows = [self.by_cvxpy(name)]
+        for one in rows:
+            if one.applies(program, start):
+                return one
+        if rows:
+            raise SolverUnavailableError(
+                f"{name} does not solve {program!r}: it takes {rows[0].takes}. Use auto"
+            )
+        names = [*self.names, *(installed() if self.by_cvxpy else [])]
+        raise SolverUnavailableError(
+            f"{name!r} does not solve {program!r}, or is not installed; there are: auto, "
+            f"{', '.join(dict.fromkeys(names))}"
+        )
+
+    def chosen(self, program: P, solver: object, start: S) -> Sequence[Method[P, S, C]]:
+        """The methods to try, in order: all that are automatic, the one of a name, or the one that was given.
+
+        Args:
+            program: to solve.
+            solver: "auto", a name, a row, or the `run` of a row of this question with other options.
+            start: what there is to start from.
+        """
+        if isinstance(solver, Method):
+            return [solver]
+        if isinstance(solver, str):
+            name = solver.lower()
+            return self.automatic(program, start) if name == "auto" else [self.named(program, name, start)]
+        if not callable(solver):
+            raise ProgramError(
+                f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}"
+            )
+        for one in self.methods:
+            if type(one.run) is type(solver) and one.run.__class__.__module__.startswith("pmlopt."):
+                return [replace(one, run=solver)]
+        names = ", ".join(["auto", *self.names])
+        raise SolverUnavailableError(f"{solver!r:.60} is no method for {program!r}; there are: {names}")

@@ -1,0 +1,193 @@
+"""Every method ends when its time is over: whenever that is, it does no more than what it must do at least.
+
+The machine's speed has no part in it. A clock says at its k-th look that the time is over, and the calls of
+functions after that are counted: those of a method that has no time from the beginning, which does the least
+that gives an answer, and proves it, are enough.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import uniform
+
+from pmlopt import (
+    PML,
+    Continuous,
+    CoordinateLoss,
+    DistanceLoss,
+    EstimationError,
+    ExpectedGain,
+    L1Ball,
+    MinimumMass,
+    MutualInformation,
+    Prior,
+    Types,
+    best_worst_case,
+    closed_failure,
+    design,
+    distortion_leakage,
+    envelope,
+    envelope_design,
+    leakage_distortion,
+    least_leakage,
+    queries,
+    record_leakage,
+    solve,
+    solving,
+    worst_case_utility,
+)
+from pmlopt.backends.clock import FOREVER, Clock
+from pmlopt.backends.outcome import Options
+from pmlopt.errors import PmloptError, SolverError
+from pmlopt.programs.continuous.methods import Refinement
+from pmlopt.programs.question import Found, Method
+from pmlopt.solving import QUESTIONS
+from pmlopt.utility import hamming
+
+A_PROGRAM_AND_A_PROOF = 6_000
+"""Calls of functions that declare a program to cvxpy, repair a matrix, and prove its level and its bound."""
+
+RNG = np.random.default_rng(0)
+PRIOR = Prior(RNG.dirichlet(np.full(8, 3.0)))
+LARGE = Prior(RNG.dirichlet(np.full(32, 3.0)))
+MIDDLE = Prior(RNG.dirichlet(np.full(14, 3.0)))
+BALL = PML(0.5, over=L1Ball(MIDDLE, 0.1))
+GAINS = ExpectedGain(RNG.random((8, 8)))
+ORDER = RNG.permuted(np.tile(np.arange(8), (8, 1)), axis=1) + 1
+CHANNEL = RNG.dirichlet(np.ones(6), 8)
+PARITY, SUM = queries.ModularSum(2, 2), queries.ModularSum(2, 3)
+
+PROGRAMS: dict[str, Any] = {
+    "linear": design(PRIOR, PML(0.5), GAINS),
+    "large": design(LARGE, PML(0.5), ExpectedGain(RNG.random((32, 32)))),
+    "symmetric": design(Types([0.6, 0.4], 6), PML(0.5), CoordinateLoss(hamming)),
+    "listed": design(PRIOR, PML(0.5), MutualInformation()),
+    "searched": design(LARGE, PML(0.05), MutualInformation()),
+    "split": design(MIDDLE, PML(0.5, over=MinimumMass(14, 0.01)), MutualInformation()),
+    "ball": design(MIDDLE, BALL, MutualInformation()),
+    "estimation": design(Prior(PRIOR.pmf[:5] / PRIOR.pmf[:5].sum()), PML(1.0), EstimationError()),
+    "continuous": design(Continuous(uniform(0, 2)), PML(0.5), DistanceLoss()),
+    "floor": least_leakage(PRIOR, GAINS, expected=0.7),
+    "rank": worst_case_utility(PRIOR, ORDER, 4),
+    "symmetric least": least_leakage(Types([0.7, 0.3], 6), CoordinateLoss(hamming), expected=0.5),
+    "threshold": best_worst_case(PRIOR, ORDER, 1.0),
+    "envelope": envelope(PRIOR, CHANNEL, 0.1),
+    "envelope over": envelope(PRIOR, CHANNEL, 0.1, over=L1Ball(PRIOR, 0.1)),
+    "failure": closed_failure(PRIOR, CHANNEL, 0.3),
+    "within": envelope_design(PRIOR, 0.5, 0.1, GAINS),
+    "records": record_leakage(PARITY, queries.laplace(PARITY, 1.0), 1.0),
+    "cells": record_leakage(SUM, queries.laplace(SUM, 1.0), 1.0),
+    "leakage": leakage_distortion(PARITY, 0.2, 1.0),
+    "distortion": distortion_leakage(PARITY, 0.1, 1.0),
+}
+OWN = {"highs", "clarabel"}
+"""Of the solvers of cvxpy, one stands for all: what they are told of the time is told in one place."""
+
+
+def rows(program: Any) -> Iterator[tuple[Method[Any, Any, Any], Any]]:
+    """Every method that can take a program, and its start."""
+    question = next(one for one in QUESTIONS if one.program is type(program))
+    start = question.start(program, None)
+    known = [*question.automatic(program, start), *question.others(program, start)]
+    for row in known:
+        if isinstance(row.run, Refinement):  # its bound is one certificate: on fewer boxes it is quick
+            row = replace(row, run=Refinement(most=8, boxes=64))
+        if row.name in {*question.names, *OWN}:
+            yield row, start
+
+
+@dataclass
+class Jump:
+    """A clock that jumps to after its end at the k-th look, and the calls of functions since then."""
+
+    looks: int
+    calls: int = 0
+    late: bool = False
+
+    def read(self) -> float:
+        """The reading."""
+        self.looks -= 1
+        self.late = self.late or self.looks < 0
+        return 1e9 if self.late else 0.0
+
+    def __call__(self, frame: object, event: str, argument: object) -> None:
+        """Count, as a profile function."""
+        self.calls += self.late and event in ("call", "c_call")
+
+
+def after(row: Method[Any, Any, Any], program: Any, start: Any, looks: int) -> tuple[int, bool]:
+    """The calls after the jump of a clock, and whether it came to that."""
+    jump = Jump(looks + 1)  # the first look makes the clock
+    clock = Clock.of(1e6, jump.read)
+    sys.setprofile(jump)
+    try:
+        row.run(program, Options(clock, program.tolerance), start)
+    except (PmloptError, ArithmeticError):
+        pass
+    finally:
+        sys.setprofile(None)
+    return jump.calls, jump.late
+
+
+CASES = {
+    f"{kind}-{place}-{row.name}": (row, program, start)
+    for kind, program in PROGRAMS.items()
+    for place, (row, start) in enumerate(rows(program))
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_method_ends_when_its_time_is_over(case: str) -> None:
+    least = after(*CASES[case], 0)[0]
+    for looks in (1, 3):
+        calls, late = after(*CASES[case], looks)
+        if not late:
+            break
+        assert calls <= 2 * least + A_PROGRAM_AND_A_PROOF
+
+
+def test_a_clock_without_a_limit_is_never_late() -> None:
+    assert not FOREVER.late
+    assert not FOREVER.late_by(-1e9)
+    assert FOREVER.left() is None
+    assert FOREVER.part(0.1) == FOREVER.at_least(1.0) == FOREVER
+
+
+def test_a_clock_tells_what_is_left() -> None:
+    now = [100.0]
+    clock = Clock.of(10.0, lambda: now[0])
+    assert (clock.left(), clock.part(0.3).left(), clock.within(2.0).left()) == (10.0, pytest.approx(3.0), 2.0)
+    assert clock.late_by(-10.0)
+    assert not clock.late_by(-9.0)
+    now[0] = 115.0
+    assert clock.late
+    assert clock.late_by(5.0)
+    assert not clock.late_by(6.0)
+    assert (clock.left(), clock.left(0.5), clock.part(0.5).left()) == (0.0, 0.5, 0.0)
+    assert clock.at_least(2.0).left() == 2.0
+
+
+def test_the_clock_is_one_for_all_methods() -> None:
+    """A result in hand is returned when the time is over: the next methods would have none."""
+    question, ends = QUESTIONS[0], []
+
+    def slow(program: Any, options: Options, start: Any) -> Found[Any]:
+        ends.append(options.clock.end)
+        matrix = np.full(program.table.shape, 1 / program.table.shape[1])
+        while not options.clock.late:
+            pass
+        return replace(question.certify(program, matrix, np.zeros(8)), finished=False)
+
+    rows = tuple(Method(name, "a test", slow) for name in ("one", "two"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solving, "QUESTIONS", (replace(question, methods=rows),))
+        with pytest.raises(SolverError, match="one: ") as raised:
+            solve(PROGRAMS["linear"], time_limit=1e-3)
+    assert raised.value.result is not None
+    assert len(ends) == 1
