@@ -262,12 +262,13 @@ def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     data = parse_json(content, str(path))
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise FileFormatError(f'{path}: is not a mechanism: the key "format" must be {FORMAT!r}')
-    if data.get("version") not in READ_VERSIONS:
+    if type(data.get("version")) is not int or data["version"] not in READ_VERSIONS:
         raise FileFormatError(
             f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads "
             f"{' and '.join(map(str, READ_VERSIONS))}"
         )
-    missing = [key for key in ("inputs", "outputs", "matrix") if key not in data]
+    required = KEYS if data["version"] == VERSION else ("inputs", "outputs", "matrix")
+    missing = [key for key in required if key not in data]
     if missing:
         raise FileFormatError(f"{path}: the key {missing[0]!r} is missing")
     unknown = set(data) - set(KEYS)
@@ -288,7 +289,7 @@ def _side(path: str | os.PathLike[str], side: str, labels: Any, unnamed: Any) ->
         found = labels_from_json(labels)
     except (ValueError, RecursionError) as cause:
         raise FileFormatError(f"{path}: {side!r} must be a list of labels: {cause}") from None
-    if not isinstance(unnamed, list) or any(known not in SIDES for known in unnamed):
+    if not isinstance(unnamed, list) or unnamed not in ([], ["inputs"], ["outputs"], list(SIDES)):
         raise FileFormatError(f'{path}: "unnamed" is {unnamed!r}: it lists the sides without labels')
     if side not in unnamed:
         return found

@@ -33,7 +33,7 @@ class RequirementCertificate(Certificate):
     @property
     @abstractmethod
     def measured(self) -> tuple[Mapping[str, float], float]:
-        """The levels of the mechanism in floats, by name, and what share of a probability rounding may take."""
+        """The levels in floats, by name, and what share of a probability rounding may take off."""
 
     @property
     @abstractmethod

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, IntArray, Label, label_array
-from pmlopt.display import table_html
 from pmlopt.core.records import parse_json
+from pmlopt.display import table_html
 from pmlopt.errors import FileFormatError, MechanismError
 from pmlopt.files import ending_of, is_standard, json_bytes, read_bytes, write_whole
 from pmlopt.mechanism import Mechanism
@@ -68,7 +68,8 @@ class OrbitMechanism(Mechanism):
             )
         if not self.rows_are_exact:
             raise MechanismError(
-                f"the masses are negative, or do not sum to {total}, above 0, over an orbit of letters: no mechanism"
+                f"the masses are negative, or do not sum to {total}, above 0, over an orbit of letters: no "
+                "mechanism"
             )
 
     space: PairSpace
@@ -298,8 +299,15 @@ class OrbitMechanism(Mechanism):
 
 def by_orbits(record: Mapping[str, Any]) -> OrbitMechanism:
     """The mechanism of its `record`."""
-    masses = [int(mass) for mass in record["masses"]]
-    return OrbitMechanism(space_from(record["space"]), masses, int(record["total"]))
+    total, *masses = map(_digits, (record["total"], *record["masses"]))
+    return OrbitMechanism(space_from(record["space"]), masses, total)
+
+
+def _digits(text: Any) -> int:
+    """The whole number of its decimal digits."""
+    if not (isinstance(text, str) and text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r:.40} stands where decimal digits in quotes belong")
+    return int(text)
 
 
 def is_by_orbits(data: Any) -> bool:

@@ -50,7 +50,9 @@ class ContinuousCertificate(BinsCertificate):
         """The probabilities of the bins, the losses in them and the bound, computed anew from the law."""
         prior = self.secret.prior(self.grid)
         same = np.array_equal(prior.pmf, self.bins.prior.pmf)
-        law = Claim("law", same, FLOATS, f"the bins have {'the' if same else 'other'} probabilities of the law")
+        law = Claim(
+            "law", same, FLOATS, f"the bins have {'the' if same else 'other'} probabilities of the law"
+        )
         table, _ = mean_losses(self.secret, self.utility, self.grid)
         if table.shape != self.mechanism.matrix.shape:
             return (replace(law, holds=False, detail="the bins are other ones than those of the law"),)

@@ -77,7 +77,8 @@ class EnvelopeCertificate(Certificate):
         return (
             *_within(self.over, self.prior),
             Claim("value", reached, RATIONAL,
-                  f"the attack leaks {self.value:.9g} {more}" if reached else "the attack leaks less", self.value),
+                  f"the attack leaks {self.value:.9g} {more}" if reached else "the attack leaks less",
+                  self.value),
             Claim("bound", bounded, RATIONAL,
                   self.statement if bounded else f"this is not proved: {self.statement}", self.bound),
             gap_claim(self, 1e-15 * max(1.0, self.bound), True),

@@ -50,7 +50,11 @@ class EstimationCertificate(DesignCertificate):
         utility = EstimationError(self.workload if self.criterion == "A" else None, self.criterion)
         value = utility.value(self.prior, self.mechanism)
         rounding = 1e-9 * max(1.0, abs(value))
-        found = (*self.level_checks, value_claim(self.value, value, rounding), gap_claim(self, rounding, False))
+        found = (
+            *self.level_checks,
+            value_claim(self.value, value, rounding),
+            gap_claim(self, rounding, False),
+        )
         if self.multipliers is None:
             if self.bound == 0.0 and self.criterion == "A":
                 return (*found, Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0))

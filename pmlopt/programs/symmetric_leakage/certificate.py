@@ -41,7 +41,12 @@ class SymmetricLevelCertificate(SymmetricCertificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, floor and bound of a least leakage by orbits."""
-        value, limit, columns, rho = self.value, self.privacy.limits.get("pml"), self.columns, self.multipliers
+        value, limit, columns, rho = (
+            self.value,
+            self.privacy.limits.get("pml"),
+            self.columns,
+            self.multipliers,
+        )
         gains, least = gains_and_least(columns.orbits, self.values, self.maximised, self.floor)
         slack = float((columns.weights * self.mechanism.lifts) @ gains) - least
         reached = slack >= -floor_rounding(columns.cells, gains, least)
