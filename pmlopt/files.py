@@ -26,9 +26,8 @@ from pmlopt.whole_files import standard_input
 from pmlopt.whole_files import write_whole as write_whole
 
 FORMAT = "pmlopt-mechanism"
-VERSION = 2
-READ_VERSIONS = (1, 2)
-"""Versions of the JSON format that are read: matrices of version 1 have certificates that hold less."""
+VERSION = 3
+"""The version of saved files, of mechanisms by orbits too."""
 ENDINGS = (".csv", ".json", ".npz")
 SIDES = ("inputs", "outputs")
 LARGEST_FILE = 2**30
@@ -263,10 +262,9 @@ def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
         raise FileFormatError(f"{path}: is not a whole JSON file: {cause}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise FileFormatError(f'{path}: is not a mechanism: the key "format" must be {FORMAT!r}')
-    if data.get("version") not in READ_VERSIONS:
+    if data.get("version") != VERSION:
         raise FileFormatError(
-            f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads "
-            f"{' and '.join(map(str, READ_VERSIONS))}"
+            f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads {VERSION}"
         )
     missing = [key for key in ("inputs", "outputs", "matrix") if key not in data]
     if missing:

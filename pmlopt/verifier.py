@@ -48,6 +48,49 @@ def law(record):
         need(same, "the counts of the prior are its probabilities and its sample")
     return [Q(v) / sum(map(Q, counts or floats)) for v in counts or floats]
 
+def claimed(privacy, record):
+    """A requirement with its limits, where a file has it by its fields alone."""
+    name, over, about, prior = privacy["name"], privacy.get("over"), privacy.get("about"), record["prior"]
+    epsilon, found = privacy.get("epsilon", 0), {**privacy}
+    if name == "all-of":
+        found["parts"] = [claimed(part, record) for part in privacy["parts"]]
+        need(found["parts"], "there is a requirement")
+        return found | {"limits": {key: v for part in found["parts"] for key, v in part["limits"].items()}}
+    secret = about or privacy.get("secret")
+    if over:
+        found["joint_laws" if over["kind"] == "joint-laws" else over["kind"].replace("-", "_")] = over
+    if secret:
+        values = list(range(secret["values"])) if type(secret["values"]) is int else secret["values"]
+        found["about"] = secret
+        if "pairs" in privacy:
+            found["pairs"] = [list(map(values.index, pair)) for pair in privacy["pairs"]]
+    else:
+        found.pop("about", None)
+    if over and over["kind"] == "l1-ball":
+        given = prior if over["center"] == "prior" else over["center"]
+        ball = {"radius": over["radius"], "center": given["probabilities"]}
+        found["l1_ball"] = ball | ({"counts": given["counts"]} if given["counts"] else {})
+    elif over and over["kind"] == "vertices":
+        found["vertices"] = over["points"]
+    elif over and "size" in over:
+        need(over["size"] == len(prior["probabilities"]), "the set of priors is on these letters")
+    if name == "metric":
+        d, all_of = privacy["distance"], range(len(privacy["distance"]))
+        between = [(x, z) for x in all_of for z in range(x) if d[x][z] < 1e300]
+        found["edges"] = [[x, z, d[x][z]] for x, z in between if not any(
+            d[x][m] + d[m][z] <= d[x][z] * (1 + 1e-12) for m in all_of if m not in (x, z))]
+    several = type(epsilon) is list
+    found |= {"budgets": epsilon} if name == "pml" and several else {}
+    key = name.replace("-", "_") + ("_about_" + "_".join(secret["name"].removeprefix("the ").split())
+                                    if name == "pml" and secret else "")
+    key = {"ratio_bound": "log_ratio"}.get(key, key)
+    limits = {"pml_above_budget" if name == "pml" else "above_epsilon": 0} if several else {key: epsilon}
+    if not several:
+        found.pop("epsilon", None)
+    if name == "lip":
+        limits = {"lip_lower": privacy["lower"], "lip_upper": privacy["upper"]}
+    return found | {"limits": limits}
+
 def joined(privacy, limits):
     """The parts of a conjunction with their limits; else itself."""
     if privacy["name"] != "all-of":
@@ -272,10 +315,13 @@ def check(file):
     need(same and off <= NEAR, "what stands there twice, and the difference from the closed form")
     if kind not in ("linear", "least-leakage", "sub-convex", "estimation"):
         return [f"a result of the kind {kind!r}"]
+    record["privacy"] = claimed(record["privacy"], record)
     parts = [part for part, _ in joined(record["privacy"], record["privacy"]["limits"])]
     if any(part["name"] not in f"{PAIRS} {OTHERS}".split() or "joint_laws" in part for part in parts):
         return ["a requirement of this form"]
-    need(file["inputs"] == record["prior"]["labels"] and result["level"] == max(record["levels"].values()),
+    labels = record["prior"]["labels"]
+    letters = list(range(labels)) if type(labels) is int else labels
+    need(file["inputs"] == letters and result["level"] == max(record["levels"].values()),
          "letters and level stand there twice")
     levels(record, matrix, p := law(record["prior"]), (file["inputs"], file["outputs"]))
     parts = {"linear": linear, "least-leakage": least_leakage}.get(kind)
@@ -285,8 +331,8 @@ def main(path):
     """Check a file, and say what was found; the exit code."""
     try:
         file = json.loads(Path(path).read_bytes())
-        known = {"pmlopt-mechanism": 2, "pmlopt-orbit-mechanism": 1}
-        need(known.get(file["format"]) == file["version"], "it is of version 2 of the format, or by orbits")
+        known = dict.fromkeys(("pmlopt-mechanism", "pmlopt-orbit-mechanism"), 3)
+        need(known.get(file["format"]) == file["version"], "it is of version 3 of the format")
         left = ["a mechanism by orbits"] if "orbit" in file["format"] else check(file)
         code, found = (3, f"not checked by this script: {left[0]}") if left else (0, "true")
     except FalseClaimError as error:

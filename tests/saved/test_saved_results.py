@@ -34,9 +34,9 @@ from pmlopt import (
     verifier,
     verify_file,
 )
+from pmlopt.core.records import plain, read_json
 from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.saved import Verdict, violation
-from pmlopt.symmetry.records import prior_from_record
 from pmlopt.testing.tampering import changed, is_proof, leaves, still_true
 
 
@@ -124,7 +124,7 @@ def write(folder: Path, data: Any) -> Path:
 
 def test_a_level_by_orbits_that_is_broken_names_the_limit(tmp_path: Path) -> None:
     data = json.loads(saved("types"))
-    data["metadata"]["certificate"]["privacy"]["limits"]["pml"] = 0.9
+    data["metadata"]["certificate"]["privacy"]["epsilon"] = 0.9
     verdict = verify_file(write(tmp_path, data))
     parts = {part.name: part for part in verdict.parts}
     assert parts["level"].holds is False
@@ -171,7 +171,7 @@ CERTIFICATE = ("metadata", "certificate")
         (*CERTIFICATE, "bins", "value"),
         (*CERTIFICATE, "bins", "bound"),
         (*CERTIFICATE, "bins", "levels", "pml"),
-        (*CERTIFICATE, "bins", "privacy", "limits", "pml"),
+        (*CERTIFICATE, "bins", "privacy", "epsilon"),
         (*CERTIFICATE, "bins", "prior", "probabilities", 1),
         (*CERTIFICATE, "bins", "utility", "table", 0, 0),
     ],
@@ -367,6 +367,7 @@ def test_saved_results_meet_the_schema() -> None:
 
 def test_a_loaded_prior_is_the_one_that_was_saved() -> None:
     for prior in (Prior.from_counts({"a": 3, "b": 1}), Prior([0.25, 0.75], samples=12), Prior.uniform(3)):
-        again = prior_from_record(json.loads(json.dumps(prior.record)), prior.labels)
+        again = read_json(Prior, json.dumps(plain(prior)))
+        assert again == prior
         assert again.weights == prior.weights
         assert again.samples == prior.samples

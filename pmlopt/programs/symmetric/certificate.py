@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pmlopt.arrays import FloatArray
-from pmlopt.privacy.from_record import requirement_record
+from pmlopt.core.records import plain
 from pmlopt.programs.design_certificate import RequirementCertificate
 from pmlopt.programs.symmetric.columns import ReducedColumns
 from pmlopt.programs.symmetric.repair import OrbitRepair
@@ -56,10 +56,11 @@ class SymmetricCertificate(RequirementCertificate):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
+        prior = self.mechanism.space.prior
         return {
             "kind": self.kind,
             "utility": {"kind": "gain" if self.maximised else "loss", "orbits": self.values.tolist()},
-            "privacy": requirement_record(self.privacy, self.mechanism.space.prior),
+            "privacy": plain(self.privacy.for_prior(prior), prior.context),
             "levels": dict(self.levels),
             "value": self.value,
             "bound": finite(self.bound),
