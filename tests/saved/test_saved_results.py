@@ -269,7 +269,7 @@ def test_files_that_are_no_results_are_refused(content: dict[str, Any], tmp_path
 def test_a_claim_that_fails_names_outcome_and_letter(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     text = saved("counts")
-    path.write_text(text.replace('"pml": 0.3', '"pml": 0.2'))
+    path.write_text(text.replace('"epsilon": 0.3', '"epsilon": 0.2'))
     found = verify_file(path)
     assert isinstance(found, Verdict)
     assert found.holds is False

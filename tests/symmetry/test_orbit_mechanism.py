@@ -139,9 +139,9 @@ def edited(old: str, new: str) -> Any:
     [
         (lambda text: text[:-20], "whole JSON"),
         (edited("pmlopt-orbit-mechanism", "other"), "no mechanism by orbits"),
-        (edited('"circle"', '"square"'), "kind square"),
+        (edited('"circle"', '"square"'), "space.kind is 'square'"),
         (edited('"total": "1', '"total": "2'), "do not sum to"),
-        (edited('"size": 4', '"size": 0'), "cannot be read"),
+        (edited('"size": 4', '"size": 0'), r"space\.prior\.size is 0"),
     ],
 )
 def test_files_that_hold_none_are_refused(edit: Any, message: str, tmp_path: Path) -> None:

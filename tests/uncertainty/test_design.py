@@ -377,5 +377,6 @@ def test_a_set_on_other_letters_is_refused() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_certificate_names_the_set(kind: str) -> None:
     case = random_set(kind, np.random.default_rng(16), 3)
-    record = designed(case, 0.5, MutualInformation()).to_dict()["certificate"]["privacy"]
-    assert record["over"] == plain(case.priors, case.prior.context)
+    result = designed(case, 0.5, MutualInformation())
+    record = result.to_dict()["certificate"]["privacy"]
+    assert record["over"] == plain(case.priors, result.certificate.prior.context)
