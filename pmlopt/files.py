@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import FloatArray, Label, Positions, few
+from pmlopt.core.records import parse_json
 from pmlopt.errors import FileFormatError
 from pmlopt.labels import check_csv_labels, check_json_labels, labels_from_json, labels_from_text
 from pmlopt.whole_files import check_target as check_target
@@ -30,6 +31,7 @@ VERSION = 3
 """The version of saved files, of mechanisms by orbits too."""
 ENDINGS = (".csv", ".json", ".npz")
 SIDES = ("inputs", "outputs")
+KEYS = ("format", "version", *SIDES, "unnamed", "matrix", "metadata")
 LARGEST_FILE = 2**30
 """Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
 LARGEST_EXPANSION = 2**26
@@ -256,10 +258,7 @@ def _to_json(stored: MatrixFile) -> bytes:
 
 
 def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError) as cause:
-        raise FileFormatError(f"{path}: is not a whole JSON file: {cause}") from None
+    data = parse_json(content, str(path))
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise FileFormatError(f'{path}: is not a mechanism: the key "format" must be {FORMAT!r}')
     if data.get("version") != VERSION:
@@ -269,6 +268,11 @@ def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     missing = [key for key in ("inputs", "outputs", "matrix") if key not in data]
     if missing:
         raise FileFormatError(f"{path}: the key {missing[0]!r} is missing")
+    unknown = set(data) - set(KEYS)
+    if unknown:
+        raise FileFormatError(f"{path}: the key {min(unknown)!r} is not known: there are {', '.join(KEYS)}")
+    if not isinstance(data.get("metadata", {}), dict):
+        raise FileFormatError(f"{path}: 'metadata' is {data['metadata']!r:.40}: it must be a table")
     unnamed = data.get("unnamed", [])
     inputs, outputs = (_side(path, side, data[side], unnamed) for side in SIDES)
     return MatrixFile(data["matrix"], inputs, outputs, data.get("metadata", {}))

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+RATIONAL = "rational arithmetic"
+FLOATS = "floating point, rounding allowed for"
+DECIMAL = "decimal arithmetic of 50 digits"
+
+
 class Status(StrEnum):
     """How a solve ended."""
 
@@ -41,6 +46,52 @@ class Status(StrEnum):
     """The method ended at a mechanism that breaks a limit; the certificate says by how much."""
 
 
+@dataclass(frozen=True)
+class Claim:
+    """One thing that a certificate claims, decided again from its numbers without the solver.
+
+    Attributes:
+        name: what was looked at, such as "level".
+        holds: whether it is so; None where the certificate does not hold what deciding it needs.
+        arithmetic: in which it was decided.
+        detail: what was found, in words.
+        claimed: the number that is claimed, where it is one.
+        recomputed: the number that was found instead, where it is one.
+    """
+
+    name: str
+    holds: bool | None
+    arithmetic: str
+    detail: str
+    claimed: float | None = None
+    recomputed: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """In one word or two."""
+        return {True: "holds", False: "FAILS", None: "not checked"}[self.holds]
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was decided without rounding that could matter."""
+        return self.arithmetic == RATIONAL
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: what `pmlopt verify --json` prints of it."""
+        return {
+            "part": self.name,
+            "holds": self.holds,
+            "exact": self.exact,
+            "arithmetic": self.arithmetic,
+            "detail": self.detail,
+            "claimed": None if self.claimed is None else finite(self.claimed),
+            "recomputed": None if self.recomputed is None else finite(self.recomputed),
+        }
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.verdict} ({self.arithmetic}): {self.detail}"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate(ABC):
     """What is claimed of a mechanism, and the means to check it without the solver.
@@ -50,7 +101,6 @@ class Certificate(ABC):
         value: what is optimised, recomputed from the mechanism, in its own units.
         bound: what nothing under the same constraints can better: at least the value where it is maximised,
             at most the value where it is minimised. Infinite where nothing is proved.
-        gap: |bound - value|, computed without the digits that both share.
     """
 
     kind: ClassVar[str]
@@ -59,7 +109,11 @@ class Certificate(ABC):
     mechanism: Mechanism
     value: float
     bound: float
-    gap: float
+
+    @property
+    def gap(self) -> float:
+        """|bound - value|: how far the value may be from the best there is."""
+        return abs(self.bound - self.value)
 
     @property
     @abstractmethod
@@ -74,7 +128,7 @@ class Certificate(ABC):
     @property
     @abstractmethod
     def arithmetic(self) -> str:
-        """The arithmetic in which `verify` decides, in words, such as "rational arithmetic"."""
+        """The arithmetic in which the level is decided, in words, such as "rational arithmetic"."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """A dataclass would write all matrices into its `repr`, where the class has none of its own."""
@@ -106,8 +160,18 @@ class Certificate(ABC):
         return 0.0
 
     @abstractmethod
+    def checks(self) -> tuple[Claim, ...]:
+        """All that is claimed, each decided again without the solver: mechanism, level, value, bound, gap."""
+
     def verify(self) -> bool:
-        """Whether the claim holds, computed again without the solver in `arithmetic`."""
+        """Whether none of `checks` fails.
+
+        A claim for which the certificate lacks what deciding it needs (a function that is a user's own, a
+        constraint that is not affine) is not checked, and does not count; `checks` names it. What is checked
+        of a level, and of a value or a bound where `checks` says "rational arithmetic", is then proved for
+        exactly the numbers in the certificate.
+        """
+        return all(claim.holds is not False for claim in self.checks())
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:

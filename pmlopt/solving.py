@@ -41,7 +41,7 @@ from pmlopt.programs.tradeoff.methods import TradeoffKind
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.worst_case.methods import WorstCaseKind
 from pmlopt.programs.worst_case.program import BestWorstCase
-from pmlopt.result import C_co, Restart, Result, Status, Timings, WarmStart
+from pmlopt.result import C_co, Certificate, Restart, Result, Status, Timings, WarmStart
 
 KINDS: Mapping[type[Program[Any]], Kind[Any, Any, Any]] = {
     LinearDesign: LinearKind(),
@@ -117,7 +117,9 @@ def solve(
 
     The methods for the kind of program are tried in order (`solvers_for` lists them) until the certified gap
     is within the tolerance. What is returned is recomputed from the matrix: a designed mechanism is repaired
-    until it meets its requirement in exact arithmetic, and value, level, bound and gap belong to it.
+    until it meets its requirement in exact arithmetic, and value, level, bound and gap belong to it. The
+    methods of pmlopt compute them by the code that `certificate.checks()` runs again, which `solve` does not;
+    a result of a method that is given as an object is OPTIMAL only where its certificate verifies.
 
     Where no method closes the gap: a design with a linear utility raises a SolverError that carries the best
     result, unless constraints were added whose part in the bound is not sharp (cones, kinks such as a sum of
@@ -178,6 +180,9 @@ def solve(
             continue
         open_gap = Status.UNPROVED if kind.believes(program, found) else Status.STOPPED
         status = _status(found, allowed, open_gap)
+        if status is Status.OPTIMAL and method is solver and not found.certificate.verify():
+            attempts.append(f"{method.name}: {_failures(found.certificate)}")
+            continue
         reason = f"{method.reason}: {found.detail}" if found.detail else method.reason
         result = _result(found, method.name, reason, status, attempts, time.perf_counter() - begin)
         if status is Status.OPTIMAL:
@@ -290,6 +295,12 @@ def _status(found: Found[Any], allowed: float, open_gap: Status) -> Status:
     if found.certificate.gap <= allowed:
         return Status.OPTIMAL
     return open_gap
+
+
+def _failures(certificate: Certificate) -> str:
+    """Which claims of a certificate fail."""
+    failed = [claim for claim in certificate.checks() if claim.holds is False]
+    return f"its certificate fails: {'; '.join(map(str, failed))}"
 
 
 def _result(

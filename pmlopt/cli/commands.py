@@ -185,7 +185,7 @@ def audit(
     With --samples the level is bounded from both sides with confidence, and 3 says that it is not decided.
     """
     from pmlopt.exact.rationals import holds_exactly, rows_are_exact
-    from pmlopt.saved.violations import violation
+    from pmlopt.programs.violations import violation
     from pmlopt.symmetry.orbit_mechanism import holds_orbits
 
     if not samples and holds_orbits(mechanism_file):

@@ -5,15 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.core.records import plain
-from pmlopt.exact.rationals import GRID, holds_exactly, rows_are_exact
+from pmlopt.exact.rationals import GRID
 from pmlopt.exact.repair import Repair
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
-from pmlopt.result import Certificate, finite
+from pmlopt.programs.claims import confidence_claims, level_claim, mechanism_claim
+from pmlopt.result import RATIONAL, Certificate, Claim, finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,18 +26,41 @@ class RequirementCertificate(Certificate):
 
     Attributes:
         privacy: the requirement.
-        levels: the levels of the mechanism, recomputed, by name, in nats.
     """
 
     privacy: Requirement
-    levels: Mapping[str, float]
+
+    @property
+    @abstractmethod
+    def measured(self) -> tuple[Mapping[str, float], float]:
+        """The levels of the mechanism in floats, by name, and what share of a probability rounding may take."""
+
+    @property
+    @abstractmethod
+    def level_checks(self) -> tuple[Claim, ...]:
+        """That the numbers are a mechanism, and that it meets the requirement: in whole numbers."""
+
+    @cached_property
+    def levels(self) -> Mapping[str, float]:
+        """The levels of the mechanism by name, in nats, rounded up.
+
+        What rounding may have taken off a measured level is added to it; where the requirement is proved to
+        hold, no level is above its limit.
+        """
+        measured, share = self.measured
+        up = {name: level + share * max(1.0, abs(level)) for name, level in measured.items()}
+        if any(up[name] > limit for name, limit in self.privacy.limits.items()) and self._proved:
+            return {name: min(level, self.privacy.limits[name]) for name, level in up.items()}
+        return up
+
+    @property
+    def _proved(self) -> bool:
+        """Whether the mechanism meets the requirement."""
+        return all(claim.holds for claim in self.level_checks if claim.exact)
 
     @property
     def level(self) -> float:
-        """The largest of `levels`, in nats: a float, a few units of rounding above or below the exact level.
-
-        What is proved in integers is that no level is above its limit.
-        """
+        """The largest of `levels`, in nats, rounded up."""
         return max(self.levels.values())
 
     @property
@@ -44,7 +71,7 @@ class RequirementCertificate(Certificate):
     @property
     def arithmetic(self) -> str:
         """Integers, of the level; the bound is a float to which what rounding may hide is added."""
-        return "rational arithmetic"
+        return RATIONAL
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,15 +105,27 @@ class DesignCertificate(RequirementCertificate):
     def bound_record(self) -> dict[str, Any]:
         """What the bound needs besides the multipliers, as plain data."""
 
-    def verify(self) -> bool:
-        """Whether the exported numbers are a mechanism that meets the requirement, as rationals.
+    @property
+    def measured(self) -> tuple[Mapping[str, float], float]:
+        constant = not np.ptp(self.mechanism.matrix, axis=0).any()  # it tells nothing: its levels are exact
+        found = self.privacy.levels(self.prior, self.mechanism)
+        return found, 0.0 if constant else (self.prior.size + 8) * ULP
+
+    @cached_property
+    def level_checks(self) -> tuple[Claim, ...]:
+        """That the numbers in the matrix are a mechanism that meets the requirement, as rationals; and what
+        a sample shows of the priors that it is for.
 
         Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
-        e^epsilon is replaced by a rational below it: True is a theorem about the numbers in the
-        matrix, with rows that sum to exactly one.
+        e^epsilon is replaced by a rational below it.
         """
-        matrix = self.mechanism.matrix
-        return rows_are_exact(matrix) and holds_exactly(self.prior, self.privacy, matrix)
+        limits = levels_in_words(self.privacy.levels(self.prior, self.mechanism), self.privacy.limits)
+        mechanism = self.mechanism
+        return (
+            mechanism_claim(mechanism),
+            level_claim(self.prior, self.privacy, mechanism, limits),
+            *confidence_claims(self.privacy, self.prior),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
@@ -106,8 +145,12 @@ class DesignCertificate(RequirementCertificate):
             "residuals": dict(self.residuals),
             "repair": self.repair.record(self.mechanism.outputs),
             "denominator": GRID,
-            "verified_exactly": self.verify(),
+            "verified_exactly": self._proved,
         }
+
+
+ULP = 2.0**-52
+"""The relative distance of floats: a sum of n positive terms is off by less than n of it, as a share."""
 
 
 def levels_in_words(levels: Mapping[str, float], limits: Mapping[str, float]) -> str:

@@ -15,7 +15,6 @@ MOST_OUTCOMES = 20
 
 VERDICTS = {
     True: "all of it, and it holds",
-    False: "A PART OF IT IS FALSE",
     None: "what can be checked from the file, and that holds; a part cannot",
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt import files
+from pmlopt.errors import FileFormatError
 from pmlopt.reports.facts import Facts, facts_of
 from pmlopt.reports.pages import page_html, page_markdown
 from pmlopt.result import Result
@@ -27,7 +28,8 @@ def write_report(source: Result[Any] | str | os.PathLike[str], path: str | os.Pa
         path: where to write: .html, or .md for Markdown.
 
     Raises:
-        FileFormatError: the source holds no result, or the path has another ending or cannot be written.
+        FileFormatError: the source holds no result, a claim of it is false (there is no report of a promise
+            that does not hold), or the path has another ending or cannot be written.
 
     Examples:
         >>> import pathlib, tempfile
@@ -53,5 +55,10 @@ def write_report(source: Result[Any] | str | os.PathLike[str], path: str | os.Pa
 def read_facts(path: str | os.PathLike[str]) -> Facts:
     """What a report says of a saved result, all of it computed from the file."""
     verdict = verify_file(path)
+    if verdict.failures:
+        raise FileFormatError(
+            f"{path}: there is no report of a result that is false: "
+            + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
+        )
     mechanism, metadata = read_saved(path)
     return facts_of(certificate_from_record(metadata["certificate"], mechanism), verdict)

@@ -1,6 +1,5 @@
 """What a saved result claims, read back from its file and computed again."""
 
-from pmlopt.saved.verdict import Part as Part
 from pmlopt.saved.verdict import Verdict as Verdict
 from pmlopt.saved.verifying import verify_file as verify_file
-from pmlopt.saved.violations import violation as violation
+from pmlopt.saved.verifying import trusted_mechanism as trusted_mechanism

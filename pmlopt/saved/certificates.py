@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,7 +25,7 @@ from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificat
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.floor import Floor
-from pmlopt.programs.linear.affine_constraints import AffineConstraint, priced
+from pmlopt.programs.linear.affine_constraints import AffineConstraint
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.proof_records import proof_from_record
@@ -42,7 +41,6 @@ from pmlopt.saved.orbit_certificates import read_symmetric, read_symmetric_level
 from pmlopt.saved.reading import WHAT, Record, claimed, flags, gain_or_loss, numbers, optional, prior_of
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.utility import ExpectedGain, ExpectedLoss
-from pmlopt.utility.linear import row_offsets
 
 
 def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate:
@@ -66,7 +64,6 @@ def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
         "mechanism": mechanism,
         "prior": prior,
         "privacy": privacy,
-        "levels": privacy.levels(prior, mechanism),
         "multipliers": optional(record["bound_from"].get("multipliers"), 1, "the multipliers"),
         "residuals": entry(record, "residuals", WHAT),
         "repair": _repair(record, mechanism),
@@ -93,21 +90,12 @@ def _linear(record: Record, mechanism: Mechanism) -> LinearCertificate:
     shared = _design(record, mechanism)
     table, maximised = _table(record, mechanism)
     source = record["bound_from"]
-    sign = 1.0 if maximised else -1.0
-    offsets, pmf = row_offsets(table), shared["prior"].pmf
-    added: tuple[AffineConstraint, ...] | None = None
-    if entry(source, "added", "the proof of the bound") is None:
-        gains = numbers(source["gains"], 2, "the gains")
-        constant = math.inf if source["constant"] is None else float(source["constant"])
-    else:
-        added = tuple(AffineConstraint.from_record(one, table.shape) for one in source["added"])
-        gains, extra = priced(added, sign * (table - offsets[:, None]), pmf)
-        constant = extra + sign * float(pmf @ offsets)
+    added = entry(source, "added", "the proof of the bound")
+    if added is not None:
+        added = tuple(AffineConstraint.from_record(one, table.shape) for one in added)
     return LinearCertificate(
         **shared,
         **claimed(record, maximised),
-        gains=gains,
-        constant=constant,
         maximised=maximised,
         table=table,
         witness=_witness(entry(source, "witness", "the proof of the bound")),
@@ -248,10 +236,8 @@ def _envelope_design(record: Record, mechanism: Mechanism) -> EnvelopeDesignCert
 
 def _records(record: Record, mechanism: Mechanism) -> RecordCertificate:
     channel = record_channel(read(Query, entry(record, "query", WHAT), "query"), mechanism)
-    parts = claimed(record)
     return RecordCertificate(
-        value=parts["value"],
-        bound=parts["bound"],
+        **claimed(record),
         mechanism=mechanism,
         channel=channel,
         entropy=float(record["entropy"]),

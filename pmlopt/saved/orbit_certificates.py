@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pmlopt.arrays import FloatArray
 from pmlopt.core.records import read
 from pmlopt.errors import FileFormatError
 from pmlopt.files import entry
@@ -12,40 +11,26 @@ from pmlopt.mechanism import Mechanism
 from pmlopt.privacy import PML
 from pmlopt.privacy.requirement import Requirement
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
-from pmlopt.programs.symmetric.declaration import centred_gains, orbit_offsets
 from pmlopt.programs.symmetric.program import invariant_columns
 from pmlopt.programs.symmetric.repair import OrbitRepair
-from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate, gains_and_least
+from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.saved.reading import WHAT, Record, claimed, gain_or_loss, numbers, optional
 from pmlopt.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.symmetry.pair_orbits import PairOrbits
 
 
 def read_symmetric(record: Record, mechanism: Mechanism) -> SymmetricCertificate:
-    """The certificate of a design by orbits; gains and constant follow from the values."""
+    """The certificate of a design by orbits."""
     shared = _shared(record, mechanism)
-    maximised: bool = shared["maximised"]
-    orbits: PairOrbits = shared["columns"].orbits
-    values: FloatArray = shared["values"]
-    return SymmetricCertificate(
-        **shared,
-        **claimed(record, maximised),
-        gains=centred_gains(orbits, values, maximised),
-        constant=float(orbits.masses @ orbit_offsets(orbits, values)),
-    )
+    return SymmetricCertificate(**shared, **claimed(record, shared["maximised"]))
 
 
 def read_symmetric_level(record: Record, mechanism: Mechanism) -> SymmetricLevelCertificate:
-    """The certificate of a least leakage by orbits; what is to be reached follows from values and floor."""
+    """The certificate of a least leakage by orbits."""
     shared = _shared(record, mechanism)
-    maximised: bool = shared["maximised"]
     if not isinstance(shared["privacy"], PML):
         raise FileFormatError("a least leakage is a level of PML about the data")
     floor = float(entry(record["utility"], "expected", "the utility"))
-    gains, least = gains_and_least(shared["columns"].orbits, shared["values"], maximised, floor)
-    return SymmetricLevelCertificate(
-        **shared, **claimed(record, False), gains=gains, constant=least, least=least, floor=floor
-    )
+    return SymmetricLevelCertificate(**shared, **claimed(record, False), floor=floor)
 
 
 def _shared(record: Record, mechanism: Mechanism) -> dict[str, Any]:
@@ -65,7 +50,6 @@ def _shared(record: Record, mechanism: Mechanism) -> dict[str, Any]:
         "mechanism": mechanism,
         "privacy": privacy,
         "columns": columns,
-        "levels": columns.levels(mechanism.lifts),
         "multipliers": optional(multipliers, 1, "the multipliers"),
         "values": values,
         "maximised": maximised,

@@ -38,17 +38,12 @@ def flags(values: Any, shape: tuple[int, ...]) -> BoolArray:
 
 
 def claimed(record: Record, maximised: bool = True) -> dict[str, Any]:
-    """Value, bound and gap; what is null is infinite."""
-    value, bound, gap = (entry(record, key, WHAT) for key in ("value", "bound", "gap"))
+    """Value and bound; a bound that is null is infinite."""
+    value, bound = (entry(record, key, WHAT) for key in ("value", "bound"))
+    if not all(type(each) in (int, float) for each in (value, 0 if bound is None else bound)):
+        raise FileFormatError(f"value and bound must be numbers, not {value!r} and {bound!r}")
     nothing = math.inf if maximised else -math.inf
-    found = {
-        "value": float(value),
-        "bound": nothing if bound is None else float(bound),
-        "gap": math.inf if gap is None else float(gap),
-    }
-    if not all(type(each) in (int, float) for each in (value, bound, gap) if each is not None):
-        raise FileFormatError(f"value, bound and gap must be numbers, not {value!r}, {bound!r}, {gap!r}")
-    return found
+    return {"value": float(value), "bound": nothing if bound is None else float(bound)}
 
 
 def prior_of(record: Record, mechanism: Mechanism) -> Prior:

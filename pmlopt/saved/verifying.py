@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pmlopt import files
+from pmlopt.core.records import read
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.files import entry
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.result import Certificate, finite
+from pmlopt.result import FLOATS, Certificate, Claim, ClosedForm, Status, Timings, finite
 from pmlopt.saved.certificates import certificate_from_record
-from pmlopt.saved.checks import parts_of
 from pmlopt.saved.reading import prior_of
-from pmlopt.saved.verdict import FLOATS, Part, Verdict
+from pmlopt.saved.verdict import Verdict
 from pmlopt.symmetry.orbit_mechanism import holds_orbits, saved_by_orbits
 
 DERIVED_TOLERANCE = 1e-12
@@ -24,6 +25,33 @@ DERIVED_TOLERANCE = 1e-12
 
 RECORDS = ("residuals", "repair")
 """What a certificate tells of the way it was found: no claims, and nothing in the file decides them."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file tells of a result beside its mechanism, as `Result.to_dict` writes it.
+
+    Attributes:
+        status: how the solve ended.
+        value, bound, gap, level: those of the certificate; None where they are infinite.
+        certificate: plain data.
+        solver, reason, attempts, iterations, warm_started, timings: how it was found, which proves nothing.
+        closed_form: the optimum by formula, where one is known.
+    """
+
+    status: Status
+    value: float
+    bound: float | None
+    gap: float | None
+    level: float | None
+    certificate: Mapping[str, Any]
+    solver: str
+    reason: str
+    attempts: tuple[str, ...]
+    iterations: int | None
+    warm_started: bool
+    closed_form: ClosedForm | None
+    timings: Timings
 
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
@@ -52,16 +80,46 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
         (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')
         >>> folder.cleanup()
     """
-    mechanism, metadata = _read(path)
+    return _verdict(path, *_read(path))
+
+
+def _verdict(path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]) -> Verdict:
+    """The verdict on what was read from a file."""
+    _check_result(path, metadata)
+    read(Told, metadata, str(path))
     try:
         record = entry(metadata, "certificate", str(path))
         certificate = certificate_from_record(record, mechanism)
-        parts = (*parts_of(certificate), *_same(certificate, record, metadata))
+        parts = (*certificate.checks(), *_same(certificate, record, metadata))
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from None
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
     return Verdict(certificate.kind, certificate.statement, parts)
+
+
+def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
+    """The mechanism of a file, to release data by; refused where the file claims what is false of it.
+
+    A file without a certificate, such as a CSV, claims nothing. One that claims what it does not hold the
+    means to decide is taken: `verify_file` names it.
+
+    Args:
+        path: a mechanism or a saved result: .csv, .json (by orbits, too) or .npz.
+
+    Raises:
+        FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
+    """
+    mechanism, metadata = _read(path)
+    if metadata.get("certificate") is not None:
+        verdict = _verdict(path, mechanism, metadata)
+        if verdict.failures:
+            raise FileFormatError(
+                f"{path}: what its certificate claims is false, so it is not used: "
+                + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
+                + ". Design it again, or save the matrix alone, as CSV, to use it without its claims"
+            )
+    return mechanism
 
 
 def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
@@ -70,8 +128,14 @@ def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, An
     Raises:
         FileFormatError: the file holds no result: it is a CSV, or of an earlier version.
     """
+    mechanism, metadata = _plain(path)
+    _check_result(path, metadata)
+    return mechanism, metadata
+
+
+def _plain(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+    """The mechanism of a file that may be no result, and what stands beside it."""
     stored = files.read_matrix(path)
-    _check_result(path, stored.metadata)
     try:
         return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
     except MechanismError as error:
@@ -80,16 +144,12 @@ def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, An
 
 def _read(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
     """The same where the mechanism may be by orbits, too, which only JSON holds."""
-    if not holds_orbits(path):
-        return read_saved(path)
-    found, metadata = saved_by_orbits(path)
-    _check_result(path, metadata)
-    return found, metadata
+    return saved_by_orbits(path) if holds_orbits(path) else _plain(path)
 
 
 def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
     """Complain of a file that holds a mechanism without all that a check needs."""
-    if "certificate" not in metadata:
+    if not isinstance(metadata.get("certificate"), Mapping):
         raise FileFormatError(
             f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
         )
@@ -108,7 +168,7 @@ def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any]) -> Prior | No
 
 def _same(
     certificate: Certificate, record: Mapping[str, Any], metadata: Mapping[str, Any]
-) -> tuple[Part, ...]:
+) -> tuple[Claim, ...]:
     """That everything else in the file follows from what was checked."""
     again = certificate.to_dict()
     kept = {key: value for key, value in record.items() if key not in RECORDS}
@@ -119,6 +179,7 @@ def _same(
     if "levels" in record:
         twice["level"] = max(record["levels"].values())
     found = [
+        *(["the status is optimal, and no bound is claimed"] if _boasts(metadata) else []),
         *(
             f"the result has another {name} than its certificate"
             for name in twice
@@ -129,7 +190,12 @@ def _same(
     ]
     other = next(iter(found), None) or _closed_form(certificate, metadata.get("closed_form"))
     text = "everything else that the file says follows" if other is None else other
-    return (Part("record", other is None, FLOATS, text),)
+    return (Claim("record", other is None, FLOATS, text),)
+
+
+def _boasts(metadata: Mapping[str, Any]) -> bool:
+    """Whether a result is called optimal of which no bound is claimed."""
+    return bool(metadata["status"] == Status.OPTIMAL and metadata["bound"] is None)
 
 
 def _closed_form(certificate: Certificate, form: Mapping[str, Any] | None) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, IntArray, Label, label_array
-from pmlopt.core.records import ROOM, Context, plain, read
+from pmlopt.core.records import ROOM, Context, parse_json, plain, read
 from pmlopt.display import table_html
 from pmlopt.errors import FileFormatError, MechanismError
 from pmlopt.files import VERSION, ending_of, is_standard, json_bytes, read_bytes, write_whole
@@ -24,6 +24,7 @@ from pmlopt.symmetry.prior import PairSpace, length_of, taken
 from pmlopt.symmetry.types import TypePairs
 
 FORMAT = "pmlopt-orbit-mechanism"
+KEYS = ("format", "version", "space", "total", "masses", "metadata")
 
 LARGEST_MATRIX = 2**24
 """Entries of a matrix that is written out, 128 MiB."""
@@ -65,7 +66,7 @@ class OrbitMechanism(Mechanism):
             )
         if not self.rows_are_exact:
             raise MechanismError(
-                f"the masses are negative, or do not sum to {total} over an orbit of letters: no mechanism"
+                f"the masses are negative, or do not sum to {total}, above 0, over an orbit of letters: no mechanism"
             )
 
     space: PairSpace
@@ -74,11 +75,11 @@ class OrbitMechanism(Mechanism):
 
     @property
     def rows_are_exact(self) -> bool:
-        """Whether the masses are non-negative and sum to exactly the total over each orbit of letters."""
+        """Whether masses are at least 0 and sum to the total, above 0, over each orbit of letters."""
         sums = [0] * len(self.space.orbits.letters)
         for mass, letter in zip(self.masses, self.space.orbits.letter.tolist(), strict=True):
             sums[letter] += mass
-        return min(self.masses) >= 0 and all(found == self.total for found in sums)
+        return self.total > 0 and min(self.masses) >= 0 and all(found == self.total for found in sums)
 
     def entry(self, place: int) -> Fraction:
         """The probability of each output in an orbit of pairs, exact."""
@@ -322,14 +323,13 @@ def holds_orbits(path: str | os.PathLike[str]) -> bool:
 
 def saved_by_orbits(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
     """The mechanism of a file, and what stands beside it."""
-    try:
-        data = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as cause:
-        raise FileFormatError(f"{path}: is not a whole JSON file: {cause}") from None
+    data = parse_json(read_bytes(path), str(path))
     if not is_by_orbits(data) or data.get("version") != VERSION:
         raise FileFormatError(
             f'{path}: is no mechanism by orbits: "format" must be {FORMAT!r} and "version" {VERSION}'
         )
+    if set(data) != set(KEYS) or not isinstance(data["metadata"], dict):
+        raise FileFormatError(f"{path}: it has the keys {sorted(data)}, and must have {', '.join(KEYS)}")
     try:
         return by_orbits(data), data["metadata"]
     except (KeyError, TypeError, ValueError) as cause:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike
 from pmlopt.arrays import IntArray, rounding_of
 from pmlopt.continuous import Continuous
 from pmlopt.errors import PriorError
+from pmlopt.programs.claims import bound_claim
 from pmlopt.programs.continuous.bins_certificate import BinsCertificate
 from pmlopt.programs.continuous.bracket import least_loss, mean_losses
+from pmlopt.result import FLOATS, Claim
 from pmlopt.utility.distance_loss import DistanceLoss
 
 
@@ -44,25 +46,22 @@ class ContinuousCertificate(BinsCertificate):
             )
         return np.asarray(rows[boxes])
 
-    def verify(self) -> bool:
-        """Whether the matrix meets the requirement as rationals, and both ends of the loss come out again.
-
-        The probabilities of the bins, the losses in them and the bound are computed anew from the law.
-        """
+    def _about_law(self) -> tuple[Claim, ...]:
+        """The probabilities of the bins, the losses in them and the bound, computed anew from the law."""
         prior = self.secret.prior(self.grid)
+        same = np.array_equal(prior.pmf, self.bins.prior.pmf)
+        law = Claim("law", same, FLOATS, f"the bins have {'the' if same else 'other'} probabilities of the law")
         table, _ = mean_losses(self.secret, self.utility, self.grid)
         if table.shape != self.mechanism.matrix.shape:
-            return False
+            return (replace(law, holds=False, detail="the bins are other ones than those of the law"),)
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
         least = least_loss(
             self.secret, self.bins.privacy, self.utility, self.grid, self.multipliers, self.boxes
         )
-        same = np.array_equal(self.mechanism.matrix, self.bins.mechanism.matrix)
+        enough = abs(self.value - lost) <= rounding_of(table.size, lost)
+        text = f"the mechanism loses {lost:.12g}"
         return (
-            same
-            and np.array_equal(prior.pmf, self.bins.prior.pmf)
-            and self.bins.verify()
-            and self.bound <= max(least, 0.0)
-            and self.value >= lost - rounding_of(table.size, lost)
-            and self.gap >= self.value - self.bound - rounding_of(2, self.value)
+            law,
+            Claim("value of the secret", enough, FLOATS, text, self.value, lost),
+            replace(bound_claim(self.bound, max(least, 0.0), False), name="bound of the secret"),
         )

@@ -98,7 +98,6 @@ def certified_on(
         mechanism=found.mechanism,
         value=found.value,
         bound=bound,
-        gap=max(0.0, found.value - bound),
         secret=program.secret,
         utility=program.utility,
         grid=grid,

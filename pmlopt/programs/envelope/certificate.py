@@ -9,6 +9,7 @@ from pmlopt.arrays import FloatArray
 from pmlopt.core.records import plain
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
+from pmlopt.programs.claims import confidence_claim, gap_claim
 from pmlopt.programs.envelope.rational_mechanism import (
     RationalMechanism,
     bounds,
@@ -16,7 +17,7 @@ from pmlopt.programs.envelope.rational_mechanism import (
     leaking_mass,
     reaches,
 )
-from pmlopt.result import Certificate
+from pmlopt.result import FLOATS, RATIONAL, Certificate, Claim
 from pmlopt.uncertainty.prior_set import PriorSet
 
 
@@ -59,22 +60,29 @@ class EnvelopeCertificate(Certificate):
     @property
     def arithmetic(self) -> str:
         """Rationals, of the value and of the bound."""
-        return "rational arithmetic"
+        return RATIONAL
 
-    def verify(self) -> bool:
-        """Whether the attack reaches the value and no post-processing exceeds the bound, as rationals.
+    def checks(self) -> tuple[Claim, ...]:
+        """That the attack reaches the value and no post-processing exceeds the bound, as rationals.
 
         Every float is a dyadic rational; the prior and the rows of mechanism and attack are taken over their
-        sums, e^value is replaced by a rational above it and e^bound by one below it: True is a proof.
+        sums, e^value is replaced by a rational above it and e^bound by one below it.
 
         Source: [saeidian2026envelopes, Theorems 2 and 3].
         """
         exact = RationalMechanism.of(self.prior, self.mechanism.matrix)
-        fits = self.attack.matrix.shape[0] == self.mechanism.matrix.shape[1]
+        fits = len(self.attack.matrix) == len(self.mechanism.outputs)
         reached = fits and reaches(exact.outcomes(self.attack.matrix), self.delta, self.value)
-        if not reached or not _within(self.over, self.prior):
-            return False
-        return bounds(_all_priors(exact, self.over), self.delta, self.bound, self.multipliers)
+        bounded = bounds(_all_priors(exact, self.over), self.delta, self.bound, self.multipliers)
+        more = f"nats or more with probability {self.delta:g}"
+        return (
+            *_within(self.over, self.prior),
+            Claim("value", reached, RATIONAL,
+                  f"the attack leaks {self.value:.9g} {more}" if reached else "the attack leaks less", self.value),
+            Claim("bound", bounded, RATIONAL,
+                  self.statement if bounded else f"this is not proved: {self.statement}", self.bound),
+            gap_claim(self, 1e-15 * max(1.0, self.bound), True),
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
@@ -131,23 +139,29 @@ class ClosedFailureCertificate(Certificate):
     @property
     def arithmetic(self) -> str:
         """Rationals, of the value and of the bound."""
-        return "rational arithmetic"
+        return RATIONAL
 
-    def verify(self) -> bool:
-        """Whether the attack reaches the value and no post-processing exceeds the bound, as rationals.
+    def checks(self) -> tuple[Claim, ...]:
+        """That the attack reaches the value and no post-processing exceeds the bound, as rationals.
 
         Every float is a dyadic rational; the prior and the rows of mechanism and attack are taken over their
         sums, and e^epsilon is replaced by a rational above it for the value, below it for the bound.
 
         Source: [saeidian2026envelopes, Theorem 2].
         """
-        if self.attack.matrix.shape[0] != self.mechanism.matrix.shape[1]:
-            return False
         exact = RationalMechanism.of(self.prior, self.mechanism.matrix)
-        reached = leaking_mass(exact, self.attack.matrix, self.epsilon)
-        if self.value > reached or not _within(self.over, self.prior):
-            return False
-        return failure_bound(_all_priors(exact, self.over), self.epsilon, self.multipliers) <= self.bound
+        fits = len(self.attack.matrix) == len(self.mechanism.outputs)
+        mass = leaking_mass(exact, self.attack.matrix, self.epsilon) if fits else 0
+        most = failure_bound(_all_priors(exact, self.over), self.epsilon, self.multipliers)
+        reached, bounded = self.value <= mass, most <= self.bound
+        text = f"the attack leaks {self.epsilon:.9g} nats or more with probability {float(mass):.9g}"
+        return (
+            *_within(self.over, self.prior),
+            Claim("value", reached, RATIONAL, text, self.value, float(mass)),
+            Claim("bound", bounded, RATIONAL, self.statement if bounded else f"not proved: {self.statement}",
+                  self.bound, float(most)),
+            gap_claim(self, 1e-15, True),
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
@@ -167,9 +181,13 @@ def _scope(over: PriorSet | None) -> str:
     return "" if over is None else f", {over.scope}"
 
 
-def _within(over: PriorSet | None, prior: Prior) -> bool:
-    """Whether a prior is of the set, up to rounding."""
-    return over is None or over.contains(prior)
+def _within(over: PriorSet | None, prior: Prior) -> tuple[Claim, ...]:
+    """That the prior of the attack is of the set, up to rounding, and that a sample shows the set."""
+    if over is None:
+        return ()
+    holds = over.contains(prior)
+    claim = Claim("prior", holds, FLOATS, over.words if holds else f"it is not {over.words}")
+    return (claim,) if over.delta is None else (claim, confidence_claim(over, prior))
 
 
 def _all_priors(exact: RationalMechanism, over: PriorSet | None) -> RationalMechanism:

@@ -11,12 +11,13 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.core.records import plain
-from pmlopt.exact.rationals import GRID, rows_are_exact
+from pmlopt.exact.rationals import GRID
 from pmlopt.exact.repair import Repair
 from pmlopt.prior import Prior
+from pmlopt.programs.claims import bound_claim, gap_claim, mechanism_claim, value_claim
 from pmlopt.programs.envelope_design.box_proof import BoxProof
 from pmlopt.programs.envelope_design.margins import MarginRange, leaking_mass
-from pmlopt.result import Certificate, finite
+from pmlopt.result import RATIONAL, Certificate, Claim, finite
 from pmlopt.utility.linear import expectation, row_offsets
 
 
@@ -64,28 +65,35 @@ class EnvelopeDesignCertificate(Certificate):
     @property
     def arithmetic(self) -> str:
         """Rationals, of what leaks; the bound is a float to which what rounding may hide is added."""
-        return "rational arithmetic"
+        return RATIONAL
 
-    def verify(self) -> bool:
-        """Whether no post-processing leaks more but with probability delta, and value and bound are right.
+    def checks(self) -> tuple[Claim, ...]:
+        """That no post-processing leaks more but with probability delta, and that value and bound are right.
 
         What leaks is decided in rational arithmetic, with rows that sum to exactly one; value and bound are
         computed again, and may be off by rounding, the bound only to the side that claims less.
         """
         matrix = self.mechanism.matrix
         if matrix.shape != self.table.shape or self.margins.shape != (len(matrix),):
-            return False
-        if not rows_are_exact(matrix):
-            return False
+            return (Claim("shapes", False, RATIONAL, "matrix, table and margins do not fit one another"),)
+        mechanism = mechanism_claim(self.mechanism)
+        if not mechanism.holds:
+            return (mechanism,)
         mass = leaking_mass(self.prior, matrix, self.epsilon, self.margins)
-        if mass is None or mass > Fraction(self.delta):
-            return False
+        kept = mass is not None and mass <= Fraction(self.delta)
         value, bound = numbers(
             self.prior, self.epsilon, self.delta, self.table, self.maximised, matrix, self.proof
         )
         near = rounding_of(self.table.size, float(np.abs(self.table).max(initial=0.0)))
-        safe = self.bound >= bound - near if self.maximised else self.bound <= bound + near
-        return abs(self.value - value) <= near and safe and self.gap >= abs(self.bound - self.value) - near
+        proved = bound - near if self.maximised else bound + near
+        return (
+            mechanism,
+            Claim("level", kept, RATIONAL, self.statement if kept else "the margins do not prove the level",
+                  self.delta, None if mass is None else float(mass)),
+            value_claim(self.value, value, near),
+            bound_claim(self.bound, proved, self.maximised),
+            gap_claim(self, near, self.maximised),
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""

@@ -57,7 +57,6 @@ def certify_design(
         mechanism=Mechanism(fixed.matrix, program.prior.labels, program.outputs),
         value=value,
         bound=bound,
-        gap=abs(bound - value),
         prior=program.prior,
         epsilon=program.epsilon,
         delta=program.delta,

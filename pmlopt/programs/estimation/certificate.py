@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pmlopt.arrays import FloatArray
+from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.programs.claims import bound_claim, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_certificate import DesignCertificate
+from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed_bound
+from pmlopt.programs.estimation.design_columns import design_columns
+from pmlopt.programs.estimation.information_bound import information_bound
+from pmlopt.result import RATIONAL, Claim
+from pmlopt.utility import EstimationError
 from pmlopt.utility.estimation_error import Criterion
 
 
@@ -37,6 +44,31 @@ class EstimationCertificate(DesignCertificate):
     @property
     def flat(self) -> bool:
         return False
+
+    def checks(self) -> tuple[Claim, ...]:
+        """Level, value and bound of a design for estimation, its extreme columns listed again."""
+        utility = EstimationError(self.workload if self.criterion == "A" else None, self.criterion)
+        value = utility.value(self.prior, self.mechanism)
+        rounding = 1e-9 * max(1.0, abs(value))
+        found = (*self.level_checks, value_claim(self.value, value, rounding), gap_claim(self, rounding, False))
+        if self.multipliers is None:
+            if self.bound == 0.0 and self.criterion == "A":
+                return (*found, Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0))
+            return (*found, no_bound(self, False))
+        slack = rounding_of(self.prior.size, abs(self.bound))
+        return (*found, bound_claim(self.bound, self._proved_bound(self.multipliers) + slack, False))
+
+    def _proved_bound(self, rho: FloatArray) -> float:
+        """What the sensitivities and the multipliers prove; nothing where the columns are other ones."""
+        columns, p = design_columns(self.prior, self.privacy), self.prior.pmf
+        wanted, criterion, z = self.workload, self.criterion, self.sensitivities
+        if (columns.exact.shape[1] if columns.complete else None) != self.columns:
+            return -math.inf
+        if columns.complete:
+            proved = information_bound(columns.exact, p, wanted, criterion, z, rho)
+        else:
+            proved = relaxed_bound(p, wanted, criterion, columns.cones, Relaxation(z, rho, self.products))
+        return max(proved, 0.0) if criterion == "A" else proved
 
     def utility_record(self) -> dict[str, Any]:
         return {

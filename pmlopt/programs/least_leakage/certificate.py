@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, rounding_of
-from pmlopt.exact.rationals import holds_exactly, rows_are_exact
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML
+from pmlopt.programs.claims import bound_claim, gap_claim
 from pmlopt.programs.design_certificate import DesignCertificate
 from pmlopt.programs.least_leakage.floor import Floor
 from pmlopt.programs.least_leakage.over_set import largest_share
+from pmlopt.result import FLOATS, RATIONAL, Claim
 from pmlopt.uncertainty import PriorSet
 
 EXACT_ENTRIES = 100
@@ -159,8 +160,7 @@ def filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
 class LevelCertificate(DesignCertificate):
     """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
 
-    The bound is `least_level(prior, allowed, floor, proof, over)`. `verify` is about the level and the
-    pairs that never occur.
+    The bound is `least_level(prior, allowed, floor, proof, over)`.
 
     Attributes:
         privacy: PML at the level, with the set of priors that it is over.
@@ -183,11 +183,42 @@ class LevelCertificate(DesignCertificate):
     def flat(self) -> bool:
         return bool(self.allowed.all()) and self.floor is None
 
-    def verify(self) -> bool:
-        """Whether the numbers are a mechanism of this level without a forbidden pair, as rationals."""
-        matrix = self.mechanism.matrix
-        clean = bool((matrix[~self.allowed] == 0).all())
-        return clean and rows_are_exact(matrix) and holds_exactly(self.prior, self.privacy, matrix)
+    def checks(self) -> tuple[Claim, ...]:
+        """Level, demands and bound of a least leakage."""
+        value, over = self.value, self.privacy.over
+        level = self.privacy.level(self.prior, self.mechanism)
+        sharp = value == self.privacy.epsilon and abs(level - value) <= 1e-12 * max(1.0, value)
+        text = f"the level of the mechanism is {value:.12g}"
+        text = text if sharp else f"{text}, it is said, and it is {level:.12g}"
+        exact = self.allowed.size <= EXACT_ENTRIES or over is not None
+        proved = max(0.0, self.proved_again())
+        return (
+            *self.level_checks,
+            self._pairs_check(),
+            *self._floor_check(),
+            Claim("value", sharp, FLOATS, text, value, level),
+            bound_claim(self.bound, proved, False, RATIONAL if exact else FLOATS),
+            gap_claim(self, 1e-15 * max(1.0, value), False),
+        )
+
+    def _pairs_check(self) -> Claim:
+        """That no pair occurs that is not allowed."""
+        broken = np.argwhere((self.mechanism.matrix != 0) & ~self.allowed)
+        text = "no pair occurs that is not allowed"
+        if len(broken):
+            x, y = broken[0]
+            text = f"{self.mechanism.outputs[y]!r} occurs for {self.mechanism.inputs[x]!r}, and must not"
+        return Claim("pairs", not len(broken), RATIONAL, text)
+
+    def _floor_check(self) -> tuple[Claim, ...]:
+        """That the expected utility reaches the floor, where there is one."""
+        if self.floor is None:
+            return ()
+        slack = self.floor.slack(np.where(self.allowed, self.mechanism.matrix, 0.0))
+        holds = -slack <= self.floor.rounding
+        text = f"the expected {self.floor.utility.what} {self.floor.value:.9g} is"
+        found = f"{text} {'reached' if holds else 'missed'}"
+        return (Claim("demand", holds, FLOATS, found, self.floor.least, self.floor.least + slack),)
 
     def proved_again(self) -> float:
         """The level that the multipliers prove none to be below, computed again; 0 without any."""

@@ -51,10 +51,8 @@ def certify_level(
         prior=prior,
         privacy=privacy,
         mechanism=mechanism,
-        levels=privacy.levels(prior, mechanism),
         value=value,
         bound=min(bound, value),
-        gap=max(0.0, value - bound),
         multipliers=best.rows,
         residuals={
             "rows": float(np.abs(exact.sum(axis=1) - 1).max()),

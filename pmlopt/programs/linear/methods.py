@@ -19,16 +19,13 @@ from pmlopt.mechanism import as_mechanism, paired
 from pmlopt.privacy.ratio_blocks import LEAST_ROOM
 from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
 from pmlopt.programs.linear import by_classes, structured
-from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear
 from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.linear.structured import task_of
 from pmlopt.result import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.utility.linear import expectation
-
-RESIDUAL = 1e-6
-"""How far a constraint of a person's own may be violated by the repaired mechanism, over its unit."""
 
 CLOSED_FORM = "closed-form"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,19 +11,19 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.core.records import plain
 from pmlopt.errors import QueryError
+from pmlopt.programs.claims import gap_claim
 from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.programs.record_leakage.proof_records import proof_record
 from pmlopt.programs.record_leakage.verification import belongs, leaks_at_least, none_leaks_more
 from pmlopt.queries import RecordChannel
-from pmlopt.result import Certificate, finite
+from pmlopt.result import DECIMAL, Certificate, Claim, finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecordCertificate(Certificate):
     """What is claimed of the leakage per record, and the means to check it without the solver.
 
-    `value` is what `joint` leaks, `bound` what no prior of that entropy exceeds for any record, and `gap` is
-    their difference.
+    `value` is what `joint` leaks, `bound` what no prior of that entropy exceeds for any record.
 
     Attributes:
         channel: the query and the mechanism, by classes of datasets.
@@ -35,15 +35,11 @@ class RecordCertificate(Certificate):
 
     kind: ClassVar[str] = "record-leakage"
 
-    gap: float = field(init=False)
     channel: RecordChannel
     entropy: float
     record: int
     joint: FloatArray
     proofs: tuple[KindProof, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gap", self.bound - self.value)
 
     @property
     def level(self) -> float:
@@ -63,7 +59,7 @@ class RecordCertificate(Certificate):
         What is checked in floats is that cells of output laws do: a row or a point of an edge may lie
         1e-12 away from where it must, and the volumes of simplices may miss the whole by a share of 1e-9.
         """
-        return "decimal arithmetic of 50 digits"
+        return DECIMAL
 
     def prior(self) -> FloatArray:
         """(k_1, ..., k_n) the worst prior of the dataset itself: uniform inside each cell of (X_i, T).
@@ -77,21 +73,27 @@ class RecordCertificate(Certificate):
             each = np.where(self.joint > 0, self.joint / np.exp(self.channel.log_counts(self.record)), 0.0)
         return np.asarray(each[letters, table])
 
-    def verify(self) -> bool:
-        """Whether the claim holds, computed again in decimal arithmetic of 50 digits.
+    def checks(self) -> tuple[Claim, ...]:
+        """Prior, value and bound, computed again in decimal arithmetic of 50 digits.
 
         That the channel is that of the query and the mechanism; that the prior has the entropy, up to what
         one float can say of it, and leaks `value`; that the cells cover every law, which for cells of output
         laws is checked in floats (see `arithmetic`); and that no bound on a cell exceeds `bound`. The matrix,
         the logarithms of the counts and the multipliers are taken as they stand.
         """
-        return (
-            math.isfinite(self.entropy)
-            and self.value <= self.bound < math.inf
-            and belongs(self.channel, self.mechanism)
-            and leaks_at_least(self.channel, self.entropy, self.record, self.joint, self.value)
-            and none_leaks_more(self.channel, self.entropy, self.proofs, self.bound)
-        )
+        own = math.isfinite(self.entropy) and belongs(self.channel, self.mechanism)
+        if not own:
+            return (Claim("channel", False, DECIMAL, "it is not that of the query and the mechanism"),)
+        leaks = leaks_at_least(self.channel, self.entropy, self.record, self.joint, self.value)
+        text = f"a prior reaches {self.value:.9g}"
+        value = Claim("value", leaks, DECIMAL, text if leaks else f"this is not proved: {text}", self.value)
+        if self.bound == math.inf:
+            text = "no bound is claimed, so that nothing is promised of the leakage"
+            return (value, Claim("bound", None, DECIMAL, text, self.bound))
+        holds = none_leaks_more(self.channel, self.entropy, self.proofs, self.bound)
+        text = self.statement if holds else f"this is not proved: {self.statement}"
+        bound = Claim("bound", holds, DECIMAL, text, self.bound)
+        return (value, bound, gap_claim(self, 0.0, True))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: the claim, the prior behind it, and its proof."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
+from pmlopt.arrays import rounding_of
+from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_certificate import DesignCertificate
+from pmlopt.programs.subconvex.allowed_columns import column_space
+from pmlopt.result import FLOATS, Claim
+from pmlopt.utility import INFORMATIONS
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,6 +37,25 @@ class ColumnCertificate(DesignCertificate):
     @property
     def flat(self) -> bool:
         return False
+
+    def checks(self) -> tuple[Claim, ...]:
+        """Level, value and bound of a sub-convex utility, the extreme columns priced again."""
+        if self.utility not in INFORMATIONS:
+            text = f"the utility {self.utility!r} is a function, which no file holds"
+            claims = (Claim(name, None, FLOATS, text) for name in ("value", "bound"))
+            return (*self.level_checks, *claims, gap_claim(self, 1e-14 * max(1.0, abs(self.value)), True))
+        prior, utility, rho = self.prior, INFORMATIONS[self.utility](), self.multipliers
+        space = column_space(prior, self.privacy, utility)
+        rounding = rounding_of(sum(self.mechanism.matrix.shape), max(1.0, abs(space.everything)))
+        value = value_claim(self.value, utility.value(prior, self.mechanism), rounding)
+        found = (*self.level_checks, value, gap_claim(self, rounding, True))
+        if rho is None or rho.shape != (prior.size,):
+            return (*found, no_bound(self, True))
+        if np.array_equal(rho, space.released):
+            proved = space.everything_bound
+        else:
+            proved = space.bound(rho, self.bound, None)[0]
+        return (*found, bound_claim(self.bound, proved - SHARE * space.blur, True))
 
     def utility_record(self) -> dict[str, Any]:
         return {"kind": self.utility}

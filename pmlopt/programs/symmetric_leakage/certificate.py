@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.programs.claims import bound_claim, gap_claim
 from pmlopt.programs.least_leakage.certificate import filled_masses
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric.columns import ReducedColumns
 from pmlopt.programs.symmetric.declaration import orbit_offsets
+from pmlopt.result import FLOATS, RATIONAL, Claim
 from pmlopt.symmetry.pair_orbits import Cells, PairOrbits
 
 
@@ -21,27 +23,41 @@ from pmlopt.symmetry.pair_orbits import Cells, PairOrbits
 class SymmetricLevelCertificate(SymmetricCertificate):
     """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
 
-    The bound is `least_level_by_orbits(columns, gains, least, multipliers)`; `verify` is about the level.
+    The bound is `least_level_by_orbits(columns, gains, least, multipliers)`, of the gains less the best of
+    each orbit of letters.
 
     Attributes:
-        least: what the expectation of `gains` reaches, up to the rounding of the sum.
-        floor: the same in the person's units.
+        floor: what the expected gain or loss reaches, in the person's units, up to the rounding of the sum.
     """
 
     kind: ClassVar[str] = "symmetric-least-leakage"
 
-    least: float
     floor: float
 
     @property
-    def slack(self) -> float:
-        """By how much the expected gain of the mechanism is above `least`; negative where it is below."""
-        return float((self.columns.weights * self.mechanism.lifts) @ self.gains) - self.least
+    def arithmetic(self) -> str:
+        """Integers, of the level; the floor and the bound are floats, rounding allowed for."""
+        return RATIONAL
 
-    @property
-    def rounding_of_floor(self) -> float:
-        """What rounding may have taken off the floor and off an expectation."""
-        return floor_rounding(self.columns.cells, self.gains, self.least)
+    def checks(self) -> tuple[Claim, ...]:
+        """Level, floor and bound of a least leakage by orbits."""
+        value, limit, columns, rho = self.value, self.privacy.limits.get("pml"), self.columns, self.multipliers
+        gains, least = gains_and_least(columns.orbits, self.values, self.maximised, self.floor)
+        slack = float((columns.weights * self.mechanism.lifts) @ gains) - least
+        reached = slack >= -floor_rounding(columns.cells, gains, least)
+        sharp = value == limit and self.measured[0]["pml"] <= value + 1e-12 * max(1.0, value)
+        text = f"the expected utility {self.floor:.9g} is {'reached' if reached else 'missed'}"
+        proved = 0.0
+        if rho is not None and rho.shape == (len(columns.orbits.letters),):
+            proved = least_level_by_orbits(columns, gains, least, rho)
+        return (
+            *self.level_checks,
+            Claim("demand", reached, FLOATS, text, least, least + slack),
+            Claim("value", sharp, FLOATS, f"{value:.12g} is {'' if sharp else 'not '}the level that is kept",
+                  value, limit),
+            bound_claim(self.bound, proved, False),
+            gap_claim(self, 1e-15 * max(1.0, value), False),
+        )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""

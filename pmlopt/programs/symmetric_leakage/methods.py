@@ -140,17 +140,12 @@ def _certificate(program: SymmetricLeastLeakage, ends: Ends) -> SymmetricLevelCe
         mechanism=ends.repair.mechanism,
         value=ends.level,
         bound=min(ends.proved, ends.level),
-        gap=max(0.0, ends.gap),
         privacy=PML(ends.level),
         columns=columns,
-        levels=columns.levels(ends.repair.mechanism.lifts),
         multipliers=ends.multipliers,
         values=program.values,
-        gains=program.gains,
-        constant=program.least,
         maximised=program.utility.maximised,
         repair=ends.repair,
-        least=program.least,
         floor=program.floor,
     )
 

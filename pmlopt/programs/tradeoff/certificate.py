@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
 from pmlopt.measures.record_information import uniform_alone
 from pmlopt.mechanism import Mechanism
+from pmlopt.programs.claims import gap_claim, value_claim
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff, TradeoffProof
 from pmlopt.programs.tradeoff.verification import audit_verified, bound_verified, limit_verified
 from pmlopt.queries import Orbits
-from pmlopt.result import Certificate, finite
+from pmlopt.result import DECIMAL, Certificate, Claim, finite
 
 RELATIVE_SLACK = 1e-12
 """A distortion above D by no more than this share of max(1, D) counts as D: the rounding of its sum; and a
@@ -86,7 +88,7 @@ class TradeoffCertificate(Certificate):
 
     @property
     def arithmetic(self) -> str:
-        return "decimal arithmetic of 50 digits"
+        return DECIMAL
 
     def by_dataset(self) -> Mechanism:
         """q(y|x), a row for each dataset in lexicographic order.
@@ -98,26 +100,38 @@ class TradeoffCertificate(Certificate):
         rows = self.mechanism.matrix[table.ravel()]
         return Mechanism(rows, product(*map(range, table.shape)), self.mechanism.outputs)
 
-    def verify(self) -> bool:
-        """Whether the claims hold, computed again in decimal arithmetic of 50 digits.
+    def checks(self) -> tuple[Claim, ...]:
+        """Limit, leakage, value and bound, computed again in decimal arithmetic of 50 digits.
 
         The classes with their counts, the losses, the limit and the entropy are the problem. Checked are
         the mechanism, that it keeps the limit, its leakage by an audit of this very matrix, that the priors
-        of the bound have the entropy and their multipliers are at least 0, the bound, and that `value` and
-        `gap` are what follows. False where nothing was proved.
+        of the bound have the entropy and their multipliers are at least 0, the bound, and that `value` is
+        what follows.
         """
-        matrix, query = self.mechanism.matrix, self.orbits.query
-        value = self.leakage if self.sense == "leakage" else self.distortion
-        if self.proof is None or self.value != value or self.gap != self.value - self.bound or self.gap < 0:
-            return False
+        query, other = self.orbits.query, "leakage" if self.sense == "distortion" else "distortion"
+        kept = limit_verified(self.tradeoff, self.sense, self.limit, self.mechanism.matrix)
+        kept = kept and self.violation == 0
+        limit = f"the {other} is {'' if kept else 'not '}proved to be at most {self.limit:.9g}"
+        found = self.leakage if self.sense == "leakage" else self.distortion
+        audited = audit_verified(query, self.mechanism, self.audit)
+        text = self.audit.statement if audited else f"this is not proved: {self.audit.statement}"
         return (
-            self.violation == 0
-            and limit_verified(self.tradeoff, self.sense, self.limit, matrix)
-            and bound_verified(
-                self.tradeoff, self.sense, self.limit, self.proof, query, self.entropy, self.bound
-            )
-            and audit_verified(query, self.mechanism, self.audit)
+            Claim("limit", kept, DECIMAL, limit, self.limit),
+            Claim("level", audited, DECIMAL, text, self.leakage),
+            value_claim(self.value, found, 0.0, DECIMAL),
+            self._bound_check(),
+            gap_claim(self, 0.0, False),
         )
+
+    def _bound_check(self) -> Claim:
+        if self.bound == -math.inf:
+            return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
+        proof, query = self.proof, self.orbits.query
+        holds = proof is not None and bound_verified(
+            self.tradeoff, self.sense, self.limit, proof, query, self.entropy, self.bound
+        )
+        text = f"no {self.sense} below {self.bound:.9g}"
+        return Claim("bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file."""

@@ -80,7 +80,6 @@ def certify_tradeoff(
         mechanism=audit.mechanism,
         value=value,
         bound=least,
-        gap=value - least,
         sense=program.sense,
         limit=program.limit,
         orbits=program.orbits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from pmlopt.exact.rationals import holds_exactly
 from pmlopt.privacy import PML
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.over_set import highest_rank
-from pmlopt.result import Certificate, finite
+from pmlopt.result import RATIONAL, Certificate, Claim, finite
 
 LEVEL_ROUNDING = 2.0**-50
 """By how many nats a level may be above an epsilon and still be it: a logarithm and the grid of the matrix
@@ -81,29 +81,49 @@ class ThresholdCertificate(Certificate):
     @property
     def arithmetic(self) -> str:
         """Integers, of the level that is kept; the proof against the next threshold is a rounded float."""
-        return "rational arithmetic"
+        return RATIONAL
 
-    def verify(self) -> bool:
-        """Whether the claim holds, computed again from the order.
+    def checks(self) -> tuple[Claim, ...]:
+        """That the threshold is kept within the level, and that the next one leaks more.
 
-        That the mechanism is `kept`'s, has its level, which is at most epsilon (as `keeps` decides), and
-        emits no rank below `value`; and that with no rank of `bound` or less every mechanism leaks more than
-        epsilon, or there is no higher rank for all letters. Over a set of priors, all that for the same set.
+        The mechanism is `kept`'s, has its level, which is at most epsilon (as `keeps` decides), and emits no
+        rank below `value`; and with no rank of `bound` or less every mechanism leaks more than epsilon, or
+        there is no higher rank for all letters. Over a set of priors, all that for the same set.
         """
-        matrix = self.mechanism.matrix
-        if not (
-            np.array_equal(matrix, self.kept.mechanism.matrix) and self.gap == abs(self.bound - self.value)
-        ):
-            return False
+        matrix, kept = self.mechanism.matrix, self.kept
+        same = np.array_equal(matrix, kept.mechanism.matrix)
+        within = same and keeps(kept, self.epsilon)
         steps = np.diff(np.zeros(0) if self.utilities is None else self.utilities)
-        if not (1 <= self.threshold <= self.ceiling and ((steps > 0).all() or (steps < 0).all())):
-            return False
-        kept = self.kept.verify() and keeps(self.kept, self.epsilon)
-        if not kept or self.order[matrix > 0].min() < self.threshold:
-            return False
+        rising = bool((steps > 0).all() or (steps < 0).all())
+        above = rising and 1 <= self.threshold <= self.order[matrix > 0].min()
+        ceiling = rising and self._nothing_beyond()
+        names = ("mechanism", "level", "pairs")
+        return (
+            *(replace(claim, name=claim.name if claim.name in names else f"{claim.name} of the level")
+              for claim in kept.checks()),
+            Claim("within", within, RATIONAL, f"the level is {'' if within else 'not '}at most {self.epsilon:.9g}",
+                  self.epsilon, kept.value),
+            Claim("value", above, RATIONAL, self.statement if above else "outputs below the threshold occur",
+                  self.value),
+            *self._beyond_checks(),
+            Claim("bound", ceiling, RATIONAL, f"nothing above {self.bound:g} within {self.epsilon:g} nats"
+                  if ceiling else f"this is not proved: nothing above {self.bound:g}", self.bound),
+            Claim("gap", self.threshold <= self.ceiling, RATIONAL, f"{self.gap:.3g}", self.gap),
+        )  # fmt: skip
+
+    def _beyond_checks(self) -> tuple[Claim, ...]:
+        """That what is said of the threshold after the bound is so."""
+        if self.beyond is None:
+            return ()
+        failed = [claim.detail for claim in self.beyond.checks() if claim.holds is False]
+        text = "; ".join(failed) or "its mechanism and level are as they are said to be"
+        return (Claim("next threshold", not failed, RATIONAL, text),)
+
+    def _nothing_beyond(self) -> bool:
+        """Whether no threshold above the bound is kept within epsilon."""
         if self.beyond is None:
             return self.ceiling >= highest_rank(self.order, self.kept.privacy.over)
-        return self._rules_out(self.beyond)
+        return self.ceiling > 0 and self._rules_out(self.beyond)
 
     def _rules_out(self, proof: LevelCertificate) -> bool:
         """Whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""

@@ -147,7 +147,6 @@ def _certificate(
         mechanism=kept.mechanism,
         value=value,
         bound=bound,
-        gap=abs(bound - value),
         epsilon=program.epsilon,
         kept=kept,
         beyond=beyond,

@@ -236,7 +236,7 @@ class TestCertificates:
             certificate.proof.thresholds,
         )
         assert not dataclasses.replace(certificate, proof=proof).verify()
-        assert dataclasses.replace(certificate, bound=0.0, gap=certificate.value, proof=proof).verify()
+        assert dataclasses.replace(certificate, bound=0.0, proof=proof).verify()
 
 
 def test_a_matrix_from_elsewhere_is_repaired() -> None:

@@ -16,6 +16,7 @@ from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, 
 from pmlopt.errors import SolverError
 from pmlopt.privacy import Requirement
 from pmlopt.programs.linear.added_constraints import lagrangian
+from pmlopt.programs.linear.affine_constraints import priced
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear as certify
 from pmlopt.programs.linear.dual_bound import utility_bound
@@ -216,10 +217,11 @@ def test_the_bound_can_be_computed_again_from_the_certificate() -> None:
     certificate = solve(program.with_constraints(cap=program.mechanism[0, 0] <= 0.3)).certificate
     assert isinstance(certificate, LinearCertificate)
     assert certificate.multipliers is not None
-    again = certificate.constant + utility_bound(
-        certificate.prior, certificate.privacy, certificate.gains, certificate.multipliers
-    )
-    assert again == certificate.bound
+    assert certificate.added is not None
+    table, p = np.eye(4) - np.eye(4).min(axis=1)[:, None], certificate.prior.pmf
+    gains, constant = priced(certificate.added, table, p)
+    again = utility_bound(certificate.prior, certificate.privacy, gains, certificate.multipliers)
+    assert constant + again == pytest.approx(certificate.bound, abs=1e-15)
     assert certificate.gap < 1e-9
 
 

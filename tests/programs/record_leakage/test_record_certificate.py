@@ -298,10 +298,17 @@ def test_the_gap_is_that_of_value_and_bound(certificate: RecordCertificate) -> N
         replace(certificate, gap=0.0)
 
 
+def test_without_a_bound_nothing_is_promised_and_nothing_called_true(certificate: RecordCertificate) -> None:
+    open_ended = replace(certificate, bound=np.inf)
+    found = {claim.name: claim.holds for claim in open_ended.checks()}
+    assert found == {"value": True, "bound": None}
+    assert open_ended.level == np.inf
+
+
 def test_numbers_that_are_none(certificate: RecordCertificate) -> None:
     for number in (np.nan, np.inf, -np.inf):
         assert not replace(certificate, value=number).verify()
-        assert not replace(certificate, bound=number).verify()
+        assert not replace(certificate, bound=number).verify() or number == np.inf
         assert not replace(certificate, entropy=number).verify()
     assert not replace(certificate, record=3).verify()
     assert not replace(certificate, record=-1).verify()

@@ -329,7 +329,7 @@ def test_over_all_priors_a_rank_needs_an_output_for_all_letters() -> None:
     result = solve(best_worst_case(free, order, 50.0, over=every))
     assert (result.value, result.bound, result.level) == (2, 2, 0)
     assert result.certificate.verify()
-    assert not replace(result.certificate, bound=1.0, gap=1.0).verify()
+    assert not replace(result.certificate, bound=1.0).verify()
     gain = ExpectedGain([[5.0, 3.0, 0.0], [0.0, 5.0, 3.0], [0.0, 3.0, 5.0]])
     assert solve(best_worst_value(free, gain, 50.0, over=every)).value == 3.0
     with pytest.raises(PrivacyError, match="letters"):

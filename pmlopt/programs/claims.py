@@ -1,0 +1,129 @@
+"""Claims that certificates of many kinds make, decided again from their numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from pmlopt.exact.rationals import holds_exactly, rows_are_exact
+from pmlopt.mechanism import Mechanism
+from pmlopt.prior import Prior
+from pmlopt.privacy.requirement import Conjunction, Requirement
+from pmlopt.programs.violations import violation
+from pmlopt.result import FLOATS, RATIONAL, Certificate, Claim
+from pmlopt.uncertainty import Box, L1Ball, confidence_box
+from pmlopt.uncertainty.confidence import log_events, phi
+from pmlopt.uncertainty.joint_laws import JointLaws
+
+SHARE = 0.5
+"""Of the allowance for rounding in a bound that is asked for when it is checked: a claim has all of it."""
+
+
+def mechanism_claim(mechanism: Mechanism) -> Claim:
+    """That the matrix is a mechanism."""
+    holds = rows_are_exact(mechanism.matrix)
+    return Claim("mechanism", holds, RATIONAL, "no entry is negative, and each row sums to exactly one"
+                 if holds else "an entry is negative, or a row does not sum to exactly one")  # fmt: skip
+
+
+def level_claim(prior: Prior, privacy: Requirement, mechanism: Mechanism, statement: str) -> Claim:
+    """That the mechanism meets a requirement; where it does not, which outcome tells too much of what."""
+    holds = holds_exactly(prior, privacy, mechanism.matrix)
+    scope = f", {privacy.scope}" if privacy.scope else ""
+    text = statement + scope if holds else violation(prior, privacy, mechanism)
+    return Claim("level", holds, RATIONAL, text)
+
+
+def value_claim(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Claim:
+    """That a value is what follows from the matrix, up to rounding."""
+    holds = abs(claimed - found) <= rounding or claimed == found
+    other = "" if holds else f" is claimed, and {found:.12g} follows from the matrix"
+    return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
+
+
+def bound_claim(claimed: float, proved: float, maximised: bool, arithmetic: str = FLOATS) -> Claim:
+    """That a bound claims no more than what is proved again."""
+    if claimed == (math.inf if maximised else -math.inf):
+        return Claim("bound", True, arithmetic, "none is claimed", claimed)
+    side = "above" if maximised else "below"
+    holds = proved <= claimed if maximised else claimed <= proved
+    other = "" if holds else f" is claimed, and {proved:.12g} is proved"
+    return Claim("bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}", claimed, proved)
+
+
+def no_bound(certificate: Certificate, maximised: bool) -> Claim:
+    """That no bound is claimed where nothing proves one."""
+    nothing = certificate.bound == (math.inf if maximised else -math.inf)
+    text = "none is claimed" if nothing else "no multipliers prove it"
+    return Claim("bound", nothing, FLOATS, text, certificate.bound)
+
+
+def gap_claim(certificate: Certificate, rounding: float, maximised: bool) -> Claim:
+    """That the value is not beyond the bound, by more than rounding: the gap is what lies between both."""
+    value, bound = certificate.value, certificate.bound
+    beyond = value - bound if maximised else bound - value
+    holds = beyond <= rounding
+    text = f"{certificate.gap:.3g}" if holds else f"the value is {beyond:.3g} beyond the bound"
+    return Claim("gap", holds, FLOATS, text, certificate.gap)
+
+
+NEAR = 1e-9
+"""By what share a probability over a sample may be less than the one that follows: rounding of logarithms."""
+
+
+def confidence_claims(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
+    """That the sets of priors of a requirement hold the true law except with the probability they say."""
+    return tuple(confidence_claim(over, prior) for over in _sets(privacy) if over.delta is not None)
+
+
+def _sets(privacy: Requirement) -> Iterator[Any]:
+    """The sets of priors, or of joint laws, that a requirement is over."""
+    for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
+        if (over := getattr(part, "over", None)) is not None:
+            yield over
+
+
+def confidence_claim(over: Any, prior: Any) -> Claim:
+    """That a set of priors holds the true one except with probability `over.delta` over its sample.
+
+    The probability is computed again from the counts and the radius of a ball, and the intervals from the
+    counts of the prior. Where the numbers that it takes are not there, or knowledge of the true law that no
+    number shows would do (`kappa`), it is not checked.
+
+    Source: [grosse2025empirical, Theorem 2].
+    """
+    delta = over.delta
+    if isinstance(over, JointLaws):
+        balls, most = (over.law, *over.conditionals), math.log(delta)
+        known = [one for one in balls if isinstance(one, L1Ball) and one.center.counts is not None]
+        logs = [_log_outside(one) for one in known]
+        holds = len(known) == len(balls) and sum(map(math.exp, logs)) <= math.exp(most) * (1 + NEAR)
+        return _confidence(delta, holds or None)
+    if isinstance(over, L1Ball) and over.center.counts is not None:
+        if _log_outside(over) <= math.log(delta) + NEAR:
+            return _confidence(delta, True)
+        largest = float(over.center.pmf.max())
+        least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2  # `balance` of every law in the ball
+        possible = least <= 0 or _log_outside(over, least) <= math.log(delta) + NEAR
+        return _confidence(delta, None if possible else False)
+    if isinstance(over, Box) and getattr(prior, "counts", None) is not None and prior.samples is not None:
+        made = confidence_box(prior, delta)
+        inside = (over.lower <= made.lower + NEAR).all() and (over.upper >= made.upper - NEAR).all()
+        return _confidence(delta, True if inside else None)
+    return _confidence(delta, None)
+
+
+def _confidence(delta: float, holds: bool | None) -> Claim:
+    text = {
+        True: f"the sample shows the set, except with probability {delta:g}",
+        False: f"the sample does not show the set, except with probability {delta:g}",
+        None: f"that the set misses the true law with probability {delta:g} does not follow from the file",
+    }
+    return Claim("confidence", holds, FLOATS, text[holds], delta)
+
+
+def _log_outside(ball: L1Ball, kappa: float = 0.5) -> float:
+    """The logarithm of what `weissman_delta` bounds: that the true law is not in a ball around counts."""
+    draws = sum(ball.center.counts or ())
+    return log_events(ball.size) - phi(min(kappa, 0.5)) / 4 * (draws * ball.radius * ball.radius)
