@@ -13,7 +13,7 @@ from decimal import Context, Decimal
 from fractions import Fraction as Q
 from pathlib import Path
 
-DIGITS, NEAR, LARGEST, VERSION = Context(prec=60), Q(1, 10**12), 10**8, 2  # LARGEST in bytes of a file
+DIGITS, NEAR, LARGEST, VERSION = Context(prec=60), Q(1, 10**12), 10**8, 3  # LARGEST in bytes of a file
 FILE = "format version inputs outputs unnamed matrix metadata"
 RESULT = ("status value bound gap level certificate solver reason attempts iterations warm_started "
           "closed_form timings")  # fmt: skip

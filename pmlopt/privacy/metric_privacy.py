@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, IntArray, Label, few, float_array, nonnegative
+from pmlopt.core.records import INFINITE, Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior
 from pmlopt.privacy.ratio_bound import RatioRequirement
@@ -91,15 +92,16 @@ class MetricPrivacy(RatioRequirement):
         if not callable(distance) and not isinstance(distance, Mapping):
             self.distance = _checked(float_array(_finite(distance), 2, "the distances", PrivacyError))
 
+    @classmethod
+    def from_fields(
+        cls, epsilon: float, distance: Annotated[FloatArray, Shape("letters", "letters"), INFINITE]
+    ) -> MetricPrivacy:
+        """As a file has it: by the distances of the letters."""
+        return cls(epsilon, distance)
+
     @property
     def limits(self) -> dict[str, float]:
         return {"metric": self.epsilon}
-
-    @property
-    def details(self) -> dict[str, Any]:
-        if not isinstance(self.distance, np.ndarray):
-            return {}
-        return {"edges": [[x, y, float(self.distance[x, y])] for x, y in self._edges[0].tolist()]}
 
     def for_prior(self, prior: Prior) -> MetricPrivacy:
         """The same with the (N, N) distances of the prior's letters.

@@ -65,7 +65,7 @@ def leaves(data: Any, path: Path = ()) -> Iterator[Path]:
     elif isinstance(data, list):
         for place, value in enumerate(data):
             yield from leaves(value, (*path, place))
-    elif isinstance(data, int) and {"pairs", "edges", "generators"} & set(path):
+    elif isinstance(data, int) and {"pairs", "moves"} & set(path):
         return  # places of letters and values, not numbers
     elif isinstance(data, int | float) and not isinstance(data, bool):
         yield path

@@ -34,10 +34,10 @@ from pmlopt import (
     verifier,
     verify_file,
 )
+from pmlopt.core.records import plain, read_json
 from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.programs.violations import violation
 from pmlopt.saved import Verdict
-from pmlopt.symmetry.records import prior_from_record
 from pmlopt.testing.tampering import changed, is_proof, leaves, still_true
 
 
@@ -125,7 +125,7 @@ def write(folder: Path, data: Any) -> Path:
 
 def test_a_level_by_orbits_that_is_broken_names_the_limit(tmp_path: Path) -> None:
     data = json.loads(saved("types"))
-    data["metadata"]["certificate"]["privacy"]["limits"]["pml"] = 0.9
+    data["metadata"]["certificate"]["privacy"]["epsilon"] = 0.9
     verdict = verify_file(write(tmp_path, data))
     parts = {part.name: part for part in verdict.parts}
     assert parts["level"].holds is False
@@ -172,7 +172,7 @@ CERTIFICATE = ("metadata", "certificate")
         (*CERTIFICATE, "bins", "value"),
         (*CERTIFICATE, "bins", "bound"),
         (*CERTIFICATE, "bins", "levels", "pml"),
-        (*CERTIFICATE, "bins", "privacy", "limits", "pml"),
+        (*CERTIFICATE, "bins", "privacy", "epsilon"),
         (*CERTIFICATE, "bins", "prior", "probabilities", 1),
         (*CERTIFICATE, "bins", "utility", "table", 0, 0),
     ],
@@ -270,7 +270,7 @@ def test_files_that_are_no_results_are_refused(content: dict[str, Any], tmp_path
 def test_a_claim_that_fails_names_outcome_and_letter(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     text = saved("counts")
-    path.write_text(text.replace('"pml": 0.3', '"pml": 0.2'))
+    path.write_text(text.replace('"epsilon": 0.3', '"epsilon": 0.2'))
     found = verify_file(path)
     assert isinstance(found, Verdict)
     assert found.holds is False
@@ -368,6 +368,7 @@ def test_saved_results_meet_the_schema() -> None:
 
 def test_a_loaded_prior_is_the_one_that_was_saved() -> None:
     for prior in (Prior.from_counts({"a": 3, "b": 1}), Prior([0.25, 0.75], samples=12), Prior.uniform(3)):
-        again = prior_from_record(json.loads(json.dumps(prior.record)), prior.labels)
+        again = read_json(Prior, json.dumps(plain(prior)))
+        assert again == prior
         assert again.weights == prior.weights
         assert again.samples == prior.samples
