@@ -38,9 +38,22 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.queries import Orbits, Query, record_channel
 from pmlopt.result import Certificate
 from pmlopt.saved.orbit_certificates import read_symmetric, read_symmetric_level
-from pmlopt.saved.reading import WHAT, Record, claimed, flags, gain_or_loss, numbers, optional, prior_of
+from pmlopt.saved.reading import (
+    WHAT,
+    Record,
+    claimed,
+    flags,
+    gain_or_loss,
+    keyed,
+    numbers,
+    optional,
+    prior_of,
+)
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.utility import ExpectedGain, ExpectedLoss
+
+
+REPAIR = ("theta", "dropped_outputs", "largest_change")
 
 
 def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate:
@@ -72,7 +85,7 @@ def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
 
 def _repair(record: Record, mechanism: Mechanism) -> Repair:
     """What was done to a solver's matrix: a record, about a matrix that is not in the file."""
-    data = entry(record, "repair", WHAT)
+    data = keyed(entry(record, "repair", WHAT), REPAIR, "the repair")
     dropped = tuple(map(mechanism.outputs.index, labels_from_json(data["dropped_outputs"])))
     return Repair(mechanism.matrix, data["theta"], dropped, data["largest_change"])
 

@@ -14,7 +14,7 @@ from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric.program import invariant_columns
 from pmlopt.programs.symmetric.repair import OrbitRepair
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
-from pmlopt.saved.reading import WHAT, Record, claimed, gain_or_loss, numbers, optional
+from pmlopt.saved.reading import WHAT, Record, claimed, gain_or_loss, keyed, numbers, optional
 from pmlopt.symmetry.orbit_mechanism import OrbitMechanism
 
 
@@ -45,7 +45,7 @@ def _shared(record: Record, mechanism: Mechanism) -> dict[str, Any]:
     if len(values) != columns.orbits.count:
         raise FileFormatError(f"there are {len(values)} values for {columns.orbits.count} orbits of pairs")
     multipliers = entry(entry(record, "bound_from", WHAT), "multipliers", "the proof of the bound")
-    repair = entry(record, "repair", WHAT)
+    repair = keyed(entry(record, "repair", WHAT), ("theta", "largest_change"), "the repair")
     return {
         "mechanism": mechanism,
         "privacy": privacy,
