@@ -35,9 +35,8 @@ from pmlopt.whole_files import standard_input
 from pmlopt.whole_files import write_whole as write_whole
 
 FORMAT = "pmlopt-mechanism"
-VERSION = 2
-READ_VERSIONS = (1, 2)
-"""Versions of the JSON format that are read: matrices of version 1 have certificates that hold less."""
+VERSION = 3
+"""The version of saved files, of mechanisms by orbits too."""
 ENDINGS = (".csv", ".json", ".npz")
 SIDES = ("inputs", "outputs")
 KEYS = ("format", "version", *SIDES, "unnamed", "matrix", "metadata")
@@ -273,22 +272,21 @@ def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     data = parse_json(content, str(path))
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise FileFormatError(f'{path}: is not a mechanism: the key "format" must be {FORMAT!r}')
-    if data.get("version") not in READ_VERSIONS:
+    if type(data.get("version")) is not int or data["version"] != VERSION:
         raise FileFormatError(
-            f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads "
-            f"{' and '.join(map(str, READ_VERSIONS))}"
+            f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads {VERSION}"
         )
-    missing = [key for key in ("inputs", "outputs", "matrix") if key not in data]
+    missing = [key for key in KEYS if key not in data]
     if missing:
         raise FileFormatError(f"{path}: the key {missing[0]!r} is missing")
     unknown = set(data) - set(KEYS)
     if unknown:
         raise FileFormatError(f"{path}: the key {min(unknown)!r} is not known: there are {', '.join(KEYS)}")
-    if not isinstance(data.get("metadata", {}), dict):
+    if not isinstance(data["metadata"], dict):
         raise FileFormatError(f"{path}: 'metadata' is {data['metadata']!r:.40}: it must be a table")
-    unnamed = data.get("unnamed", [])
+    unnamed = data["unnamed"]
     inputs, outputs = (_side(path, side, data[side], unnamed) for side in SIDES)
-    return MatrixFile(data["matrix"], inputs, outputs, data.get("metadata", {}))
+    return MatrixFile(data["matrix"], inputs, outputs, data["metadata"])
 
 
 def _side(path: str | os.PathLike[str], side: str, labels: Any, unnamed: Any) -> tuple[Label, ...]:
@@ -299,7 +297,7 @@ def _side(path: str | os.PathLike[str], side: str, labels: Any, unnamed: Any) ->
         found = labels_from_json(labels)
     except (ValueError, RecursionError) as cause:
         raise FileFormatError(f"{path}: {side!r} must be a list of labels: {cause}") from None
-    if not isinstance(unnamed, list) or any(known not in SIDES for known in unnamed):
+    if not isinstance(unnamed, list) or unnamed not in ([], ["inputs"], ["outputs"], list(SIDES)):
         raise FileFormatError(f'{path}: "unnamed" is {unnamed!r}: it lists the sides without labels')
     if side not in unnamed:
         return found

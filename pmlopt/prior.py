@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from pmlopt.arrays import (
     subset_of,
     whole,
 )
+from pmlopt.core.records import Context, Given, Record, Shape
 from pmlopt.display import number, pandas, table_html, table_latex
 from pmlopt.drawing import bars
 from pmlopt.errors import PriorError
 from pmlopt.frames import MISSING_LETTER, Missing, check_missing, is_missing
-from pmlopt.labels import places_of, same_labels
+from pmlopt.labels import places_of
 from pmlopt.tables.labelled import Numbers, column, vector
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Prior:
+class Prior(Record):
     """The distribution P_X of a secret X on N letters, each of positive probability.
 
     Args:
@@ -63,6 +64,7 @@ class Prior:
         whole counts (Prior.from_counts)
     """
 
+    kind: ClassVar[str] = "prior"
     probabilities: FloatArray
     labels: tuple[Label, ...]
     samples: int | None
@@ -197,6 +199,26 @@ class Prior:
         return cls._from_integers(integers, names, samples=None)
 
     @classmethod
+    def from_fields(
+        cls,
+        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        probabilities: Annotated[FloatArray, Shape("letters")],
+        counts: Annotated[tuple[int, ...], Shape("letters")] | None = None,
+        samples: int | None = None,
+    ) -> Prior:
+        """As a file has it, in which counts give the probabilities and the sample, where they are one.
+
+        Raises:
+            PriorError: they are no prior, or counts, probabilities and samples are not of one law.
+        """
+        if counts is None:
+            return cls(probabilities, labels, samples)
+        found = (cls.from_weights if samples is None else cls.from_counts)(counts, labels)
+        if samples != found.samples or not np.array_equal(found.probabilities, probabilities):
+            raise PriorError("the counts are not those of the probabilities and the sample")
+        return found
+
+    @classmethod
     def _from_integers(cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None) -> Prior:
         for label, count in zip(labels, counts, strict=True):
             if count == 0:
@@ -262,15 +284,10 @@ class Prior:
             "samples": self.samples,
         }
 
-    def __eq__(self, other: object) -> bool:
-        """Whether the other has the same letters, in this order, probabilities, counts and sample."""
-        if type(self) is not type(other) or not isinstance(other, Prior):
-            return NotImplemented
-        mine, others = ((p.counts, p.samples, p.probabilities.tobytes()) for p in (self, other))
-        return mine == others and same_labels(self.labels, other.labels)
-
-    def __hash__(self) -> int:
-        return hash((self.labels, self.counts, self.probabilities.tobytes()))
+    @property
+    def context(self) -> Context:
+        """In which records about its letters are written and read: where they have this prior they say so."""
+        return Context(given={"prior": self, "labels": self.labels})
 
     def __repr__(self) -> str:
         """The size, the labels and the sample: the numbers are in `probabilities`."""

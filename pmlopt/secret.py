@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pmlopt import files
 from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, few, labels_of, whole_numbers
+from pmlopt.core.records import Given, Range, Record, Shape
 from pmlopt.errors import FileFormatError, PriorError
 from pmlopt.frames import listed
-from pmlopt.labels import NUMBER_HEADERS, labels_from_json, labels_from_text
+from pmlopt.labels import NUMBER_HEADERS, labels_from_text
 from pmlopt.prior import Prior
 from pmlopt.tables.labelled import Numbers, column, table
 
@@ -23,7 +24,7 @@ LONGEST_COUNT = 300
 """Digits of a count in a file; floats end at 308."""
 
 
-class Secret:
+class Secret(Record):
     """A secret S with the joint law of (S, X), where the data X is what is released.
 
     Args:
@@ -229,20 +230,23 @@ class Secret:
             raise PriorError(f"{path}: {error}") from None
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], labels: Iterable[Label] | None = None) -> Secret:
-        """The secret of plain data: its name, its values, and whole numbers proportional to the joint laws.
+    def from_fields(
+        cls,
+        name: str,
+        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        values: Annotated[tuple[Label, ...], Shape("values")],
+        weights: tuple[Annotated[NDArray[np.object_], Shape("values", "letters"), Range(0)], ...],
+        counted: bool = False,
+    ) -> Secret:
+        """As a file has it: by whole numbers proportional to each joint law, which may be counts of a sample.
 
         Raises:
-            PriorError: a number is not whole, or a value or a letter never occurs.
+            PriorError: there is no law, or a value or a letter never occurs.
         """
-        laws = [np.array(law, dtype=object) for law in record["weights"]]
-        shapes = {law.shape for law in laws}
-        whole = all(type(number) is int and number >= 0 for law in laws for number in law.ravel().tolist())
-        if len(shapes) != 1 or len(shapes.pop()) != 2 or not whole:
-            raise PriorError("the joint laws in the record are no tables of whole numbers of one shape")
+        if not weights or not weights[0].size or (counted and len(weights) != 1):
+            raise PriorError(f"there are {len(weights)} joint laws: give one or more, of a sample one")
         made = cls.__new__(cls)
-        values = labels_from_json(record["values"]) if "values" in record else None
-        made._set(laws, labels, values, record["name"], False)
+        made._set(list(weights), labels, values, name, counted)
         return made
 
     def reordered(self, labels: Iterable[Label]) -> Secret:
@@ -286,16 +290,6 @@ class Secret:
     def conditionals(self) -> FloatArray:
         """(S, N) the law of X given each value of the secret, under the first joint law."""
         return np.asarray(self.joint[0] / self.joint[0].sum(axis=1, keepdims=True))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Secret)
-            and (self.labels, self.values, self.name) == (other.labels, other.values, other.name)
-            and np.array_equal(np.array(self.weights), np.array(other.weights))
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.labels, self.values, self.name))
 
     def __repr__(self) -> str:
         laws = "" if len(self.weights) == 1 else f", {len(self.weights)} joint laws"

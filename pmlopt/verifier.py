@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Check a saved result of pmlopt (.json) in rational arithmetic: `python verifier.py FILE`.
+"""Check a saved design of pmlopt (.json, a plain matrix) in rational arithmetic: `python verifier.py FILE`.
 
 This file stands alone: Python's standard library, no pmlopt, no solver, no floating point in a decision.
 Every float is a rational number; e^x is enclosed by two. docs/certificate.md says what each number means.
-Exit code 0: all that the file claims is true. 1: a claim is false. 2: no such file. 3: what was checked is
-true, and a part (it says which) is not checked by this script: logarithms, eigenvalues, searches.
+Exit code 0: all that the file claims is proved, and a sentence says what that is. 1: a claim is false.
+2: the file is not of the format to the letter, or claims something that this script does not prove.
 """
 
 import json
@@ -13,16 +13,59 @@ from decimal import Context, Decimal
 from fractions import Fraction as Q
 from pathlib import Path
 
-PAIRS, OTHERS = "pml ldp lip metric g-leakage ratio-bound pufferfish", "maximal-leakage approximate-pml"
-SETS = ("l1_ball", "box", "minimum_mass", "all_priors", "vertices")
-DIGITS, NEAR = Context(prec=60), Q(1, 10**12)  # recorded levels are right to this much, or this share
+DIGITS, NEAR, LARGEST, VERSION = Context(prec=60), Q(1, 10**12), 10**8, 3  # LARGEST in bytes of a file
+FILE = "format version inputs outputs unnamed matrix metadata"
+RESULT = ("status value bound gap level certificate solver reason attempts iterations warm_started "
+          "closed_form timings")  # fmt: skip
+SHARED = ("kind utility privacy levels value bound gap prior bound_from residuals repair denominator "
+          "verified_exactly")  # fmt: skip
+ASKED = {"pml": "epsilon over about", "ldp": "epsilon", "lip": "lower upper", "maximal-leakage": "epsilon"}
+SETS = {"l1-ball": "center radius delta", "minimum-mass": "size mass", "all-priors": "size"}
+
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, OSError, RecursionError)
 
 class FalseClaimError(Exception):
     """The message says which claim is false."""
 
+class RefusedError(Exception):
+    """The message says what is not of the format, or not proved by this script."""
+
 def need(condition, claim):
     if not condition:
         raise FalseClaimError(claim)
+
+def must(condition, what):
+    if not condition:
+        raise RefusedError(what)
+
+def keys(data, names, what):
+    """A table with exactly these keys."""
+    must(type(data) is dict and set(data) == set(names.split()), f"{what} must have the keys {names}")
+    return data
+
+def number(value):
+    must(type(value) in (int, float), f"{value!r:.40} stands where a number belongs")
+    return Q(value)
+
+def row(values, size=None):
+    must(type(values) is list and (size is None or len(values) == size), "a list has another length")
+    return [number(v) for v in values]
+
+def table(rows, height=None, width=None):
+    must(type(rows) is list and rows and len(rows) == (height or len(rows)), "a table has another height")
+    found = [row(values, width) for values in rows]
+    must(len({len(values) for values in found}) == 1, "the rows of a table have different lengths")
+    return found
+
+def labels(values):
+    """Distinct labels; a number N stands for 0, 1, ..., N - 1."""
+    def plain(v):
+        must(type(v) in (str, int, float, bool, list), "a label is text, a number or a list of these")
+        return tuple(map(plain, v)) if type(v) is list else v
+    must(type(values) in (list, int), "labels are a list, or how many there are")
+    found = [plain(v) for v in (values if type(values) is list else range(min(values, LARGEST)))]
+    must(found and len(set(found)) == len(found), "labels must be distinct")
+    return found
 
 def power(x, up=False):
     """A rational just below e^x, or just above: 60 digits, widened by more than they can be off."""
@@ -34,222 +77,146 @@ def dot(u, v):
     return sum((a * b for a, b in zip(u, v, strict=True)), Q(0))
 
 def above(values, c):  # by how much
-    return [max(Q(v) - c, Q(0)) for v in values]
+    return [max(v - c, Q(0)) for v in values]
 
-def table(rows):
-    return [[Q(v) for v in row] for row in rows]
-
-def law(record):
-    """The prior: its counts over their sum, or else its floats over theirs."""
-    counts, floats = record["counts"], record["probabilities"]
-    need(abs(sum(map(Q, floats)) - 1) < Q(2, 10**9) and min(floats) > 0, "the prior is a law")
+def law(record, what="the prior"):
+    """A law: its counts over their sum, or else its floats over theirs; and its sample."""
+    floats, counts, samples = record["probabilities"], record["counts"], record.get("samples")
+    found = row(floats)
+    need(abs(sum(found) - 1) < Q(2, 10**9) and min(found) >= 0, f"{what} is a law")
+    must(samples is None or type(samples) is int, "the size of a sample is a whole number")
     if counts is not None:
-        same = [c / sum(counts) for c in counts] == floats and record["samples"] in (None, sum(counts))
-        need(same, "the counts of the prior are its probabilities and its sample")
-    return [Q(v) / sum(map(Q, counts or floats)) for v in counts or floats]
+        row(counts, len(floats))
+        must(all(type(c) is int and c >= 0 for c in counts) and sum(counts) > 0, "counts are whole numbers")
+        same = [c / sum(counts) for c in counts] == floats and samples in (None, sum(counts))
+        need(same, f"the counts of {what} are its probabilities and its sample")
+        found = [Q(c) for c in counts]
+    return [v / sum(found) for v in found]
 
-def joined(privacy, limits):
-    """The parts of a conjunction with their limits; else itself."""
-    if privacy["name"] != "all-of":
-        return [(privacy, limits)]
-    return [(part, {name: limits[name] for name in part["limits"]}) for part in privacy["parts"]]
+class Asked:
+    """PML (over a set of priors, too), LDP or LIP of each column of a matrix, or maximal leakage of all."""
 
-def is_pairs(privacy):
-    """Whether a requirement is a list of pairs."""
-    return not any({p["name"], *p} & {*OTHERS.split(), *SETS} for p, _ in joined(privacy, privacy["limits"]))
+    def __init__(self, record, p, prior):
+        self.name, self.over, self.priors = record.get("name"), None, "the prior of the file"
+        must(self.name in ASKED, f"a requirement of the kind {self.name!r:.40} is not proved by this script")
+        keys(record, f"name {ASKED[self.name]}", f"the requirement {self.name}")
+        self.limits = row([record[key] for key in ("lower", "upper", "epsilon") if key in record])
+        must(record.get("about") is None, "a requirement about a secret is not proved by this script")
+        need(min(self.limits) >= 0, "no limit is negative")
+        if record.get("over") is not None:
+            self.set(record["over"], p, prior)
 
-def pairs(privacy, limits, p):
-    """The pairs `<num, v> <= e^exponent <den, v>` of each column v; sides are {letter: coefficient}."""
-    name, mean, letters, found, near = privacy["name"], dict(enumerate(p)), range(len(p)), [], 0
-    at, epsilon = [{x: Q(1)} for x in letters], Q(next(iter(limits.values()), 0))
-    if name == "all-of":
-        return [pair for part, own in joined(privacy, limits) for pair in pairs(part, own, p)]
-    if name == "lip":
-        low, high = Q(limits["lip_lower"]), Q(limits["lip_upper"])
-        return [(mean, at[x], low) for x in letters] + [(at[x], mean, high) for x in letters]
-    if name == "ldp":
-        return [(at[x], at[z], epsilon) for x in letters for z in letters if x != z]
-    if name == "metric":
-        edges = [(x, z, Q(d)) for x, z, d in privacy["edges"]]
-        return [(at[x], at[z], epsilon * d) for x, z, d in edges + [(z, x, d) for x, z, d in edges]]
-    if name == "g-leakage":
-        rows = [[Q(g) * v for g, v in zip(row, p, strict=True)] for row in privacy["gain"] if any(row)]
-        return [({x: v / max(map(sum, rows)) for x, v in enumerate(row)}, mean, epsilon) for row in rows]
-    if name == "ratio-bound":
-        num, den = ([dict(enumerate(r)) for r in table(privacy[s])] for s in ("numerators", "denominators"))
-        need(all(min(side.values()) >= 0 for side in num + den), "the sides of a pair are not negative")
-        each = [Q(e) + epsilon for e in privacy.get("epsilon", [0] * len(num))]
-        return list(zip(num, den, each, strict=True))
-    if "about" in privacy:
-        for joint in privacy["about"]["weights"]:
-            given = [{x: Q(v, sum(row)) for x, v in enumerate(row)} for row in joint]
-            whole = {x: Q(sum(row[x] for row in joint), sum(map(sum, joint))) for x in letters}
-            near += all(abs(v - p[x]) <= Q(1, 10**9) for x, v in whole.items())
-            some = [(given[s], given[t]) for s, t in privacy.get("pairs", [])]
-            some += [(b, a) for a, b in some] or [(row, whole) for row in given]
-            found += [(a, b, epsilon) for a, b in some]
-        return need(near, "a joint law has the prior") or found
-    budgets = privacy.get("budgets", [0] * len(p))
-    return [(at[x], mean, Q(budget) + epsilon) for x, budget in zip(letters, budgets, strict=True)]
+    def set(self, data, p, prior):
+        """A set of priors by its lower probability: `max(0, lower(A) - shift)` of sets A but the whole."""
+        kind = data.get("kind")
+        must(kind in SETS, f"a set of the kind {kind!r:.40} is not proved by this script")
+        keys(data, f"kind {SETS[kind]}", "the set of priors")
+        must(data.get("size", len(p)) == len(p), "the set of priors is on as many letters as the prior")
+        lower, shift = row([data.get("mass", 0)]) * len(p), Q(0)
+        self.priors = f"every prior with a mass of {float(lower[0]):.9g} or more on each letter"
+        if kind == "l1-ball":
+            center = prior if data["center"] == "prior" else data["center"]
+            lower, shift = law(center, "the centre"), number(data["radius"]) / 2
+            need(len(lower) == len(p) and 0 <= shift <= 1, "the radius of a ball is at most 2")
+            self.priors = f"every prior within l1 distance {data['radius']:.9g} of the centre"
+            if data["delta"] is not None:
+                must(center["counts"], "the probability of a set without counts is not proved by this script")
+                outside = (2 ** len(p) - 2) * power(-2 * sum(center["counts"]) * shift * shift, True)
+                must(outside <= number(data["delta"]) * (1 + Q(1, 10**9)), "the counts do not show the ball")
+                self.priors = f"the true law, but with probability {data['delta']:.9g} over the sample"
+        need(lower[0] >= 0 and sum(lower) <= 1 + NEAR, "a least mass leaves room for a law")
+        self.over = (lower, shift, max(Q(1), sum(lower)))
 
-def lower_probability(data):
-    """The least probability `max(0, lower(A) - shift, total - upper(not A))` of letters over a set."""
-    own = next(data[key] for key in SETS if key in data)
-    if "l1_ball" in data:
-        raw = [Q(v) for v in own.get("counts", own["center"])]
-        same = "counts" not in own or [float(v / sum(raw)) for v in raw] == own["center"]
-        need(same and abs(sum(map(Q, own["center"])) - 1) < Q(2, 10**9), "the centre is a law")
-        return [v / sum(raw) for v in raw], Q(own["radius"]) / 2, None, Q(1)
-    lower = [Q(v) for v in own.get("lower") or [own.get("mass", 0)] * own["size"]]
-    upper = [Q(v) for v in own.get("upper", [1] * len(lower))]
-    total = max(Q(1), sum(lower))
-    if any(u < 1 - sum(lower) + v - NEAR for v, u in zip(lower, upper, strict=True)):
-        return lower, Q(0), upper, min(total, sum(upper))
-    return lower, Q(0), None, total  # the sum of one implies the upper ends
+    def least_mean(self, column):
+        """The least mean of a column over the set of priors: a Choquet integral."""
+        lower, shift, total = self.over
+        order, mean, before = sorted(range(len(column)), key=lambda x: -column[x]), Q(0), Q(0)
+        for k, x in enumerate(order, start=1):
+            now = max(Q(0), sum(lower[z] for z in order[:k]) - shift) if k < len(order) else total
+            mean, before = mean + (now - before) * column[x], now
+        return mean / total
 
-def least_mean(data, column):
-    """The least mean of a column over a set of priors: a Choquet integral, or that of a vertex."""
-    if "vertices" in data:
-        need(all(abs(sum(q) - 1) < Q(2, 10**9) for q in table(data["vertices"])), "the vertices are laws")
-        return min(dot(point, column) / sum(point) for point in table(data["vertices"]))
-    lower, shift, upper, total = lower_probability(data)
-    need(len(lower) == len(column), "the set of priors is on these letters")
-    order, mean, before = sorted(range(len(column)), key=lambda x: -column[x]), Q(0), Q(0)
-    for k, x in enumerate(order, start=1):
-        rest = total - sum(upper[z] for z in order[k:]) if upper else Q(0)
-        now = max(Q(0), sum(lower[z] for z in order[:k]) - shift, rest) if k < len(order) else total
-        mean, before = mean + (now - before) * column[x], now
-    return mean / total
-
-def broken(privacy, limits, p, columns, names):
-    """Where a requirement is broken, in words; empty where it holds."""
-    for part, own in joined(privacy, limits):
-        factor = power(Q(next(iter(own.values()), 0)))
-        if part["name"] == "maximal-leakage" and factor < len(p) and sum(map(max, columns)) > factor:
+    def broken(self, limits, p, columns, names):
+        """Where it is broken at these limits, in words; empty where it holds."""
+        factor = power(limits[-1])
+        if self.name == "maximal-leakage" and factor < len(p) and sum(map(max, columns)) > factor:
             return "all outcomes together leak more"
-        for x, letter in enumerate(names[0]) if part["name"] == "approximate-pml" else []:
-            if sum(max(Q(0), c[x] - factor * dot(p, c)) for c in columns) > Q(part["delta"]):
-                return f"the slack is exceeded for {letter!r}"
         for outcome, c in zip(names[1], columns, strict=True):
-            if set(SETS) & set(part) and max(c) > factor * least_mean(part, c):
-                return f"the outcome {outcome!r} tells too much of {names[0][c.index(max(c))]!r}"
-            for num, den, e in pairs(part, own, p) if is_pairs(part) and max(c) else []:
-                if sum(w * c[x] for x, w in num.items()) > power(e) * sum(w * c[x] for x, w in den.items()):
-                    return f"the outcome {outcome!r} tells too much of {names[0][max(num, key=num.get)]!r}"
-    return ""
+            most, least = names[0][c.index(max(c))], names[0][c.index(min(c))]
+            mean = min(c) if self.name == "ldp" else self.least_mean(c) if self.over else dot(p, c)
+            if self.name != "maximal-leakage" and max(c) > factor * mean:
+                return f"the outcome {outcome!r} tells too much of {most!r}"
+            if self.name == "lip" and mean > power(limits[0]) * min(c):
+                return f"the outcome {outcome!r} tells too much of {least!r}"
+        return ""
 
-def within(privacy, limits, p, gains, proof, most):
-    """Whether each column v >= 0 that a requirement allows, of <p, v> = 1, has <p g, v> <= most for all g."""
-    name, n, up = privacy["name"], range(len(p)), power(Q(next(iter(limits.values()), 0)), True)
-    keep, own = 1 / up, bool(set(SETS) & set(privacy))
-    if "vertices" not in privacy and own:
-        lower, shift, upper, total = lower_probability(privacy)
-        some = any(sum(lower) - v > shift or (upper and total > upper[x]) for x, v in enumerate(lower))
-        name, own = (name if some else "ldp"), shift > 0 or lower != p  # all priors, or the prior alone
-    if name == "ldp":  # such a v has its entries in [keep, 1], times a number
-        return all(sum(w * (v - most) * (1 if v > most else keep) for w, v in zip(p, g, strict=True)) <= 0
+    def within(self, p, gains, proof, most):
+        """Whether each column v >= 0 that it allows, of <p, v> = 1, has <p g, v> <= most for all g."""
+        name, up, own = self.name, power(self.limits[-1], True), self.over is not None
+        keep = 1 / up
+        if own:
+            lower, shift, _ = self.over
+            some = any(sum(lower) - v > shift for v in lower)
+            name, own = (name if some else "ldp"), shift > 0 or lower != p  # all priors, or the prior alone
+        if name == "ldp":  # such a v has its entries in [keep, 1], times a number
+            return all(sum(w * (v - most) * (1 if v > most else keep) for w, v in zip(p, g, strict=True)) <= 0
+                       for g in gains)
+        if name == "maximal-leakage":
+            return min(up, Q(len(p))) * max(dot(p, above(g, Q(0))) for g in gains) <= most
+        if own:
+            theta = above(table(keys(proof, "theta", "the proof")["theta"], 1, len(gains))[0], Q(0))
+            costs = [[w * (v - most) for w, v in zip(p, g, strict=True)] for g in gains]
+            return all(max(a) <= 0 or (sum(a) <= 0 if up == 1 else max(self.pieces(a, t, keep)) <= 0)
+                       for a, t in zip(costs, theta, strict=True))
+        low = power(-self.limits[0]) if name == "lip" else Q(0)  # v in [low, up]
+        return all(any(low * dot(p, g) + (1 - low) * c + (up - low) * dot(p, above(g, c)) <= most for c in g)
                    for g in gains)
-    if name in ("lip", "pml") and not own and not {"about", "budgets"} & set(privacy):  # v in [low, high]
-        low = power(-Q(limits["lip_lower"])) if name == "lip" else Q(0)
-        high = power(Q(limits["lip_upper"]), True) if name == "lip" else up
-        return all(any(low * dot(p, g) + (1 - low) * c + (high - low) * dot(p, above(g, c)) <= most
-                       for c in g) for g in gains)
-    if name == "maximal-leakage":
-        return min(up, Q(len(p))) * max(dot(p, above(g, Q(0))) for g in gains) <= most
-    if not proof:
-        return None
-    if name == "approximate-pml":
-        left = most - Q(privacy["delta"]) * sum(prices := above(proof["prices"], Q(0)))
-        least = [max(v - m / w for v, m, w in zip(g, prices, p, strict=True)) for g in gains]
-        return all(any(c + up * dot(p, above(g, c)) <= left for c in [low, *(v for v in g if v > low)])
-                   for low, g in zip(least, gains, strict=True))
-    if is_pairs(privacy):
-        whole, steps = dict(enumerate(p)), []  # one letter beside the mean: v[x] <= <p, v> / p[x] anyway
-        for a, b, e in pairs(privacy, limits, p):
-            free = 1 / p[min(a)] if len(a) == 1 and b == whole else power(e, True)
-            steps.append((a, b, min(power(e, True), free)))
-        for y, g in enumerate(gains):
-            prices = above((row[y] for row in proof["weights"]), Q(0))
-            paid = [(w, *step) for w, step in zip(prices, steps, strict=True) if w]
-            lift = [sum(w * (f * b.get(x, 0) - a.get(x, 0)) for w, a, b, f in paid) for x in n]
-            if any(g[x] + lift[x] / p[x] > most for x in n):
-                return False
-        return True
-    if name == "all-of":
-        return within(*dict(enumerate(joined(privacy, limits)))[proof["part"]], p, gains, proof, most)
-    costs = [[w * (v - most) for w, v in zip(p, g, strict=True)] for g in gains]
-    thetas = zip(*(above(row, Q(0)) for row in proof["theta"]), strict=True)
-    return all(max(a) <= 0 or (sum(a) <= 0 if up == 1 else max(pieces(privacy, a, list(t), keep)) <= 0)
-               for a, t in zip(costs, thetas, strict=True))
 
-def pieces(data, a, theta, keep):
-    """`min_Q sum (a + theta Q)^+ - theta keep` over a set of priors Q is the largest of these."""
-    if "vertices" in data:
-        laws = [(t, [v / sum(q) for v in q]) for t, q in zip(theta, table(data["vertices"]), strict=True)]
-        mixed = (v + sum(t * q[x] for t, q in laws) for x, v in enumerate(a))
-        return [sum(above(mixed, 0)) - keep * sum(theta)]
-    (t,), (lower, shift, upper, total) = theta, lower_probability(data)
-    ends = [(lower, sum(lower) - shift), ([Q(0)] * len(a), Q(0)), *([(upper, total)] if upper else [])]
-    free = [] if upper else [sum(a) + t * (1 - keep)]
-    return free + [sum(above((v + t * w / total for v, w in zip(a, q, strict=True)), 0))
-                   + t * ((rate - sum(q)) / total - keep) for q, rate in ends]
+    def pieces(self, a, t, keep):
+        """`min_Q sum (a + t Q)^+ - t keep` over the set of priors Q is the largest of these."""
+        lower, shift, total = self.over
+        mixed = sum(above((v + t * w / total for v, w in zip(a, lower, strict=True)), 0))
+        return [sum(a) + t * (1 - keep), mixed - t * (shift / total + keep), sum(above(a, 0)) - t * keep]
 
-def levels(record, matrix, p, names):
-    """The matrix is a mechanism within its limits, and its recorded levels are its levels."""
-    privacy, columns = record["privacy"], [list(c) for c in zip(*matrix, strict=True)]
-    need(all(sum(row) == 1 and min(row) >= 0 for row in matrix), "each row is a law, exactly")
-    limits, parts = privacy["limits"], [part for part, _ in joined(privacy, privacy["limits"])]
-    need(all(part["limits"].items() <= limits.items() for part in parts), "the limits of all parts")
-    need(not broken(privacy, limits, p, [[Q(1)] * len(p)], (names[0], [None])), "a constant is within")
-    need(not (fault := broken(privacy, limits, p, columns, names)), fault)
-    need(record["verified_exactly"] is True and record["denominator"] == 2**53, "it is exact")
-    told = {name: (Q(level), NEAR * max(1, abs(Q(level)))) for name, level in record["levels"].items()}
-    up = {name: sum(pair) for name, pair in told.items()}
-    need(not broken(privacy, up, p, columns, names), "the matrix has the recorded levels, not more")
-    for name, (level, room) in told.items():
-        less = broken(privacy, {**up, name: level - room}, p, columns, names)
-        need(less or (level <= room and "above" not in name), "the matrix has the recorded levels, not less")
+def levels(asked, record, matrix, p, names):
+    """The matrix is a mechanism within its limits, and none of its levels is above the recorded ones."""
+    columns = [list(c) for c in zip(*matrix, strict=True)]
+    need(all(sum(r) == 1 and min(r) >= 0 for r in matrix), "each row is a law, exactly")
+    told = row(list(record["levels"].values()), len(asked.limits))
+    need(not asked.broken(asked.limits, p, [[Q(1)] * len(p)], (names[0], [None])), "a constant is within")
+    need(not (fault := asked.broken(asked.limits, p, columns, names)), fault)
+    up = [v + NEAR * max(1, abs(v)) for v in told]
+    need(not asked.broken(up, p, columns, names), "the matrix has the recorded levels, not more")
 
-def linear(record, matrix, p):
-    """Value and bound of an expected gain or loss; what is returned was left unchecked."""
-    source, privacy, value = record["bound_from"], record["privacy"], Q(record["value"])
-    rows, sign = table(record["utility"]["table"]), {"gain": 1, "loss": -1}[record["utility"]["kind"]]
-    rounding = Q(1, 2**48) * (len(p) + len(rows[0]) + 8) * max(max(map(abs, row)) for row in rows)
+def linear(record, asked, matrix, p):
+    """Value and bound of an expected gain or loss, in a sentence."""
+    utility, source = keys(record["utility"], "kind table", "the utility"), record["bound_from"]
+    keys(source, "multipliers witness added", "the proof of the bound")
+    must(utility["kind"] in ("gain", "loss") and source["added"] == [], "added constraints are not proved")
+    rows, sign = table(utility["table"], len(p), len(matrix[0])), 1 if utility["kind"] == "gain" else -1
+    rounding = Q(1, 2**48) * (len(p) + len(rows[0]) + 8) * max(max(map(abs, r)) for r in rows)
+    value = number(record["value"])
     need(abs(value - sum(map(lambda w, r, g: w * dot(r, g), p, matrix, rows))) <= rounding, "the value")
-    gains, most = [[sign * v for v in row] for row in rows], sign * Q(record["bound"] or 0) + rounding / 16
-    for one in source["added"] or []:
-        unit = min(Q(1), max(abs(Q(c)) for row in one["rows"] for line in row["coefficients"] for c in line))
-        for row in one["rows"]:
-            lines, offset = table(row["coefficients"]), Q(row["offset"])
-            price = Q(row["multiplier"]) if one["equal"] else max(Q(row["multiplier"]), Q(0))
-            over = sum(map(dot, lines, matrix)) + offset
-            size = (len(p) * len(rows[0]) + 8) * (sum(abs(c) for line in lines for c in line) + abs(offset))
-            room = min(Q(record["residuals"][one["name"]]), Q(1, 10**6)) * unit + Q(1, 2**48) * size
-            need((abs(over) if one["equal"] else over) <= room, f"the constraint {one['name']!r} is kept")
-            most += price * offset
-            gains = [[v - price * c / w for v, c in zip(g, line, strict=True)]
-                     for g, line, w in zip(gains, lines, p, strict=True)]
-    if record["bound"] is record["gap"] is None:
-        return []
-    need(abs(Q(record["gap"]) - abs(Q(record["bound"]) - value)) <= rounding, "the gap is between both")
-    if source["added"] is None:
-        return ["the bound, under constraints that are not in the file"]
-    rho = [Q(v) + sign * min(row) for v, row in zip(source["multipliers"], rows, strict=True)]
-    left = [[g[y] - r for g, r in zip(gains, rho, strict=True)] for y in range(len(rows[0]))]
-    proved = within(privacy, privacy["limits"], p, left, source["witness"], most - dot(p, rho))
-    need(proved is not False, "the multipliers prove the bound")
-    return [] if proved else ["a bound that rests on a closed form"]
+    must(record["bound"] is not None, "without a bound nothing is proved of other mechanisms")
+    rho = [v + sign * min(r) for v, r in zip(row(source["multipliers"], len(p)), rows, strict=True)]
+    left = [[sign * r[y] - v for r, v in zip(rows, rho, strict=True)] for y in range(len(rows[0]))]
+    most = sign * number(record["bound"]) + rounding / 16 - dot(p, rho)
+    need(asked.within(p, left, source["witness"], most), "the multipliers prove the bound")
+    side = "above" if sign > 0 else "below"
+    what = f"its expected {utility['kind']} is {record['value']:.9g}"
+    return f"{what}, and no other mechanism that does has one {side} {record['bound']:.9g}"
 
-def least_leakage(record, matrix, p):
+def least_leakage(record, asked, matrix, p):
     """A least level on allowed pairs: a column of mean one has what the multipliers ask, within e^level."""
-    source, allowed, level = record["bound_from"], record["utility"]["allowed"], Q(record["value"])
-    need(level == Q(record["privacy"]["limits"]["pml"]), "the value is the level that is claimed")
-    need(abs(level - Q(record["levels"]["pml"])) <= NEAR * max(1, level), "the value is the matrix's level")
-    need(abs(Q(record["gap"]) - level + Q(record["bound"])) <= Q(1, 10**15) * max(1, level), "the gap")
-    need(all(allowed[x][y] for x, row in enumerate(matrix) for y, v in enumerate(row) if v), "the pairs")
-    if "expected" in record["utility"] or set(SETS) & set(record["privacy"]):
-        return ["a floor on the expected utility, or a bound over a set of priors"]
-    rows, share = list(map(Q, source["multipliers"])), Q(0)
+    source, level, bound = record["bound_from"], number(record["value"]), number(record["bound"])
+    allowed = keys(record["utility"], "kind allowed", "what is asked")["allowed"]
+    keys(source, "multipliers floor", "the proof of the bound")
+    must(asked.name == "pml" and asked.over is None, "a least level over a set of priors is not proved")
+    share, rows = Q(0), row(source["multipliers"], len(p))
+    must([len(r) for r in allowed] == [len(matrix[0])] * len(p), "the allowed pairs have another shape")
+    must(all(type(v) is bool for r in allowed for v in r), "allowed pairs are true or false")
+    need(level == asked.limits[0], "the value is the level that is claimed")
+    need(all(allowed[x][y] for x, r in enumerate(matrix) for y, v in enumerate(r) if v), "the pairs")
     for column in zip(*allowed, strict=True):
         some = [(r - dot(p, rows), w) for r, w, may in zip(rows, p, column, strict=True) if may]
         left = filled = Q(0)
@@ -259,40 +226,68 @@ def least_leakage(record, matrix, p):
             if part < mass:
                 break
         share = max(share, filled)
-    need(record["bound"] <= 0 or power(-Q(record["bound"])) >= share, "the multipliers prove the bound")
-    return []
+    need(bound <= 0 or power(-bound) >= share, "the multipliers prove the bound")
+    return f"no mechanism on the allowed pairs has a level below {record['bound']:.9g}"
+
+def told(result, record):
+    """How it was found, which proves nothing, has the form of the format."""
+    must(result["status"] in ("optimal", "unproved", "stopped", "violated"), "the status is not known")
+    texts, count = [result["solver"], result["reason"], *result["attempts"]], result["iterations"]
+    must(type(result["attempts"]) is list and all(type(text) is str for text in texts), "texts")
+    must(type(count) in (int, type(None)) and type(result["warm_started"]) is bool, "the iterations")
+    fix = keys(record["repair"], "theta dropped_outputs largest_change", "the repair")
+    row([fix["theta"], fix["largest_change"], *record["residuals"].values()])
+    must(type(fix["dropped_outputs"]) is list, "the outputs that were dropped")
+    row(list(keys(result["timings"], "compile solve certify total", "the timings").values()))
 
 def check(file):
-    """All claims of a file; what is returned was left unchecked."""
-    result, record = file["metadata"], file["metadata"]["certificate"]
-    kind, matrix, value = record["kind"], table(file["matrix"]), Q(result["value"])
-    form = result["closed_form"] or {"value": value, "difference": 0}
-    off = abs(value - Q(form["value"]) - Q(form["difference"])) / max(1, abs(value))
+    """All claims of a file; what is returned says what was proved."""
+    must(file.get("format") == "pmlopt-mechanism", "only a plain matrix is proved by this script")
+    result = keys(keys(file, FILE, "the file")["metadata"], RESULT, "the result")
+    record = result["certificate"]
+    kinds = {"linear": linear, "least-leakage": least_leakage}
+    must(record.get("kind") in kinds, "this kind of result is not proved by this script")
+    keys(record, SHARED, "the certificate")
+    must(file["version"] == VERSION and record["denominator"] == 2**53, "it is of another version")
+    must(all(file[side] == list(range(len(file[side]))) for side in file["unnamed"]), "sides without labels")
+    told(result, record)
+    names, prior = (labels(file["inputs"]), labels(file["outputs"])), record["prior"]
+    keys(prior, "kind labels probabilities counts samples", "the prior")
+    matrix, p = table(file["matrix"], len(names[0]), len(names[1])), law(prior)
+    need(labels(prior["labels"]) == names[0] and min(p) > 0, "the prior is on the inputs of the matrix")
+    asked = Asked(record["privacy"], p, prior)
+    levels(asked, record, matrix, p, names)
     same = all(record[name] == result[name] for name in ("value", "bound", "gap"))
-    need(same and off <= NEAR, "what stands there twice, and the difference from the closed form")
-    if kind not in ("linear", "least-leakage", "sub-convex", "estimation"):
-        return [f"a result of the kind {kind!r}"]
-    parts = [part for part, _ in joined(record["privacy"], record["privacy"]["limits"])]
-    if any(part["name"] not in f"{PAIRS} {OTHERS}".split() or "joint_laws" in part for part in parts):
-        return ["a requirement of this form"]
-    need(file["inputs"] == record["prior"]["labels"] and result["level"] == max(record["levels"].values()),
-         "letters and level stand there twice")
-    levels(record, matrix, p := law(record["prior"]), (file["inputs"], file["outputs"]))
-    parts = {"linear": linear, "least-leakage": least_leakage}.get(kind)
-    return parts(record, matrix, p) if parts else [f"value and bound of the kind {kind!r}"]
+    need(same and result["level"] == max(record["levels"].values()), "what stands there twice is the same")
+    found = kinds[record["kind"]](record, asked, matrix, p)
+    value, form = number(record["value"]), result["closed_form"]
+    gap = abs(number(record["bound"]) - value)
+    need(abs(number(record["gap"]) - gap) <= NEAR * max(1, gap), "the gap")
+    need(record["verified_exactly"] is True, "it is verified")
+    if form is not None:
+        off = value - number(keys(form, "name value difference", "the closed form")["value"])
+        need(abs(off - number(form["difference"])) <= NEAR * max(1, abs(value)), "the closed form")
+    limits = " and ".join(f"{float(v):.9g}" for v in asked.limits)
+    size = f"{len(names[0])} x {len(names[1])}"
+    promise = f"the {size} matrix keeps {asked.name} of {limits} nats about the data, for {asked.priors}"
+    return f"proved: {promise}; {found}"
+
+def whole(pairs):
+    must(len(dict(pairs)) == len(pairs), "a key stands there twice")
+    return dict(pairs)
 
 def main(path):
     """Check a file, and say what was found; the exit code."""
     try:
-        file = json.loads(Path(path).read_bytes())
-        known = {"pmlopt-mechanism": 2, "pmlopt-orbit-mechanism": 1}
-        need(known.get(file["format"]) == file["version"], "it is of version 2 of the format, or by orbits")
-        left = ["a mechanism by orbits"] if "orbit" in file["format"] else check(file)
-        code, found = (3, f"not checked by this script: {left[0]}") if left else (0, "true")
+        content = Path(path).read_bytes()
+        must(len(content) <= LARGEST, "the file is too large")
+        code, found = 0, check(json.loads(content, object_pairs_hook=whole, parse_constant=number))
     except FalseClaimError as error:
         code, found = 1, f"FALSE: {error}"
-    except (ValueError, KeyError, TypeError, IndexError, ArithmeticError, OSError) as error:
-        code, found = 2, f"is not as the format says: {error!r}"
+    except RefusedError as error:
+        code, found = 2, f"nothing is proved: {error}"
+    except MALFORMED as error:
+        code, found = 2, f"nothing is proved: it is not as the format says: {error!r}"
     sys.stdout.write(f"{path}: {found}\n")
     return code
 

@@ -277,7 +277,7 @@ def test_sets_of_joint_laws_are_read(tmp_path: Path, key: str) -> None:
     requirement = asked(load(write(tmp_path, GOOD.replace('{ pml = { log = "5/4" } }', about)))).privacy
     secret = Secret.from_counts([[10, 1], [10, 19]])
     meant = JointLaws.ball(secret, 0.1) if key == "radius" else JointLaws.confidence(secret, 0.1)
-    assert requirement.details == PML(0.1, about=secret, over=meant).details
+    assert requirement == PML(0.1, about=secret, over=meant)
     assert requirement.scope == meant.scope
 
 

@@ -179,7 +179,7 @@ def fields_of(kind: type) -> tuple[Field, ...]:
     make: Any = vars(kind).get("__init__", kind.__init__) if made is kind else made
     if make is object.__init__:
         return ()
-    hints = get_type_hints(kind, include_extras=True)
+    hints = get_type_hints(kind if made is kind else make, include_extras=True)
     found = []
     for one in inspect.signature(make).parameters.values():
         if one.name == "self" or one.kind is inspect.Parameter.VAR_KEYWORD:
@@ -234,13 +234,14 @@ def written_as(kind: type) -> type:
         FileFormatError: it has no tag of its own, where its relatives have.
     """
     root = [base for base in kind.__mro__ if base not in (object, ABC, Generic, Record)][-1]
-    tag = tag_of(kind)
-    if tag is None:
+    kinds, tag = kinds_of(root), tag_of(kind)
+    if not kinds:
         return kind
-    known = kinds_of(root).get(tag[1])
+    known = kinds.get("" if tag is None else tag[1])
     if known is None or (known is not kind and "is_form" not in vars(kind)):
+        key = next(tag[0] for one in kinds.values() if (tag := tag_of(one)))
         raise FileFormatError(
-            f"{kind.__qualname__} cannot be saved: give it a `{tag[0]}` of its own, by which it is read again"
+            f"{kind.__qualname__} cannot be saved: give it a `{key}` of its own, by which it is read again"
         )
     return known
 

@@ -24,6 +24,7 @@ import numpy as np
 from pmlopt.arrays import Positions
 from pmlopt.core.fields import COUNT as COUNT
 from pmlopt.core.fields import INFINITE as INFINITE
+from pmlopt.core.fields import ROOM as ROOM
 from pmlopt.core.fields import Context as Context
 from pmlopt.core.fields import Field as Field
 from pmlopt.core.fields import Given as Given

@@ -62,10 +62,6 @@ class ApproximatePML(Requirement):
     def scope(self) -> str:
         return f"with slack {self.delta:g}"
 
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"delta": self.delta}
-
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, float_array, nonnegative, whole_numbers
+from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior
 from pmlopt.privacy.ratio_bound import RatioRequirement
@@ -35,6 +36,8 @@ class GainLeakage(RatioRequirement):
     """
 
     name: ClassVar[str] = "g-leakage"
+    epsilon: float
+    gain: Annotated[FloatArray, Shape("guesses", "letters")]
 
     def __init__(self, epsilon: float, gain: ArrayLike) -> None:
         self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
@@ -47,10 +50,6 @@ class GainLeakage(RatioRequirement):
     @property
     def limits(self) -> dict[str, float]:
         return {"g_leakage": self.epsilon}
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"gain": self.gain.tolist()}
 
     def check(self, prior: Prior) -> None:
         if prior.size != self.gain.shape[1]:

@@ -23,6 +23,9 @@ class LetterBudgets(RatioRequirement):
     """
 
     name: ClassVar[str] = "pml"
+    is_form: ClassVar[bool] = True
+    over: ClassVar[None] = None
+    about: ClassVar[None] = None
 
     def __init__(self, epsilon: Sequence[float]) -> None:
         self.epsilon = tuple(nonnegative(value, f"the budget of letter {place}", PrivacyError)
@@ -36,10 +39,6 @@ class LetterBudgets(RatioRequirement):
     @property
     def limits(self) -> dict[str, float]:
         return {"pml_above_budget": 0.0}
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"budgets": list(self.epsilon)}
 
     def on_cells(self, cells: Cells) -> RatioRequirement:
         """With a budget for each orbit of letters, or for each letter where letters are listed."""

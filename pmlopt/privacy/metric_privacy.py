@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import BoolArray, FloatArray, IntArray, Label, few, float_array, nonnegative
+from pmlopt.core.records import INFINITE, Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior
 from pmlopt.privacy.ratio_bound import RatioRequirement
@@ -45,8 +46,8 @@ DISTANCES: Mapping[str, Callable[[Any, Any], float]] = {
 """The distances by name."""
 
 _IMPLIED = 2.0**-44
-"""Share of its own distance by which the way over other letters may be longer for a pair to be left out of the
-program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
+"""Share of its own distance by which the way over other letters may be longer for a pair to be left out
+of the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
 
 _LEFT_OUT = 2.0**-40
 """The same over all pairs that were left out, one over another: the margin of constraints on a variable."""
@@ -62,9 +63,9 @@ class MetricPrivacy(RatioRequirement):
 
     Args:
         epsilon: in nats for a distance of one.
-        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels, or its
-            name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs of
-            labels.
+        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels, or
+            its name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs
+            of labels.
 
     Raises:
         PrivacyError: epsilon is negative; a distance is negative, NaN or not symmetric, or zero for two
@@ -92,21 +93,16 @@ class MetricPrivacy(RatioRequirement):
         elif not callable(distance) and not isinstance(distance, Mapping):
             self.distance = _checked(distance)
 
+    @classmethod
+    def from_fields(
+        cls, epsilon: float, distance: Annotated[FloatArray, Shape("letters", "letters"), INFINITE]
+    ) -> MetricPrivacy:
+        """As a file has it: by the distances of the letters."""
+        return cls(epsilon, distance)
+
     @property
     def limits(self) -> dict[str, float]:
         return {"metric": self.epsilon}
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """The pairs with their distances: those that enter the program, and those that these imply."""
-        if not isinstance(self.distance, np.ndarray):
-            return {}
-        kept = {tuple(pair) for pair in self._kept.tolist()}
-        lengths = [(x, y, float(self.distance[x, y])) for x, y in self._required.tolist()]
-        return {
-            "edges": [[x, y, length] for x, y, length in lengths if (x, y) in kept],
-            "implied": [[x, y, length] for x, y, length in lengths if (x, y) not in kept],
-        }
 
     def for_prior(self, prior: Prior) -> MetricPrivacy:
         """The same with the (N, N) distances of the prior's letters.
@@ -184,8 +180,8 @@ class MetricPrivacy(RatioRequirement):
 def _named(name: str) -> Callable[[Any, Any], float]:
     if name not in DISTANCES:
         raise PrivacyError(
-            f"the distance {name!r} is not known: give one of {', '.join(DISTANCES)}, a function of two labels, "
-            "a matrix, or the lengths of edges"
+            f"the distance {name!r} is not known: give one of {', '.join(DISTANCES)}, a function of two "
+            "labels, a matrix, or the lengths of edges"
         )
     return DISTANCES[name]
 
@@ -239,7 +235,7 @@ def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label,
 
 
 def _shortest_ways(lengths: FloatArray) -> FloatArray:
-    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite where there is none."""
+    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without one."""
     ways = lengths.copy()
     with np.errstate(over="ignore"):
         for middle in range(len(ways)):

@@ -69,6 +69,7 @@ class PML(Requirement):
     epsilon: float
     over: PriorSet | None = None
     name: ClassVar[str] = "pml"
+    about: ClassVar[None] = None
 
     def __new__(
         cls,
@@ -108,6 +109,16 @@ class PML(Requirement):
             raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
         object.__setattr__(self, "over", over)
 
+    @classmethod
+    def from_fields(
+        cls,
+        epsilon: float | tuple[float, ...],
+        over: PriorSet | JointLaws | None = None,
+        about: Secret | None = None,
+    ) -> Requirement:
+        """In any of its forms, as a file has it."""
+        return cls(epsilon, over, about)  # type: ignore[no-any-return]
+
     def on_cells(self, cells: Cells) -> PML:
         return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
 
@@ -118,13 +129,6 @@ class PML(Requirement):
     @property
     def scope(self) -> str:
         return "" if self.over is None else self.over.scope
-
-    @property
-    def details(self) -> dict[str, Any]:
-        if self.over is None:
-            return {}
-        sample = {} if self.over.delta is None else {"delta": self.over.delta}
-        return {**self.over.record, **sample}
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         p, m = paired(prior, mechanism)

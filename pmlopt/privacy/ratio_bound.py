@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, IntArray, float_array, nonnegative, whole_numbers
 from pmlopt.backends.structured.block import Block
+from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
@@ -119,10 +120,6 @@ class RatiosOnCells(RatioRequirement):
     def limits(self) -> dict[str, float]:
         return self.whole.limits
 
-    @property
-    def details(self) -> dict[str, Any]:
-        return self.whole.details
-
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
         return self.whole.measured(log_ratios, ratios)
 
@@ -202,6 +199,9 @@ class RatioBound(RatioRequirement):
     """
 
     name: ClassVar[str] = "ratio-bound"
+    numerators: Annotated[FloatArray, Shape("pairs", "letters")]
+    denominators: Annotated[FloatArray, Shape("pairs", "letters")]
+    epsilon: float | Annotated[FloatArray, Shape("pairs")]
 
     def __init__(self, numerators: ArrayLike, denominators: ArrayLike, epsilon: float | ArrayLike) -> None:
         self.numerators = float_array(numerators, 2, "the numerators", PrivacyError)
@@ -218,7 +218,8 @@ class RatioBound(RatioRequirement):
         values = np.full(count, epsilon) if self.equal else float_array(epsilon, 1, "epsilon", PrivacyError)
         if len(values) != count:
             raise PrivacyError(f"epsilon has {len(values)} entries for {count} pairs: give one for each")
-        self.epsilon = np.array([nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()])
+        self.each = np.array([nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()])
+        self.epsilon = float(self.each[0]) if self.equal else self.each
         self.ratios(np.ones(self.size))  # complains of pairs that cannot be met
 
     @property
@@ -228,20 +229,12 @@ class RatioBound(RatioRequirement):
 
     @property
     def limits(self) -> dict[str, float]:
-        return {"log_ratio": float(self.epsilon[0])} if self.equal else {"above_epsilon": 0.0}
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {
-            "numerators": self.numerators.tolist(),
-            "denominators": self.denominators.tolist(),
-            **({} if self.equal else {"epsilon": self.epsilon.tolist()}),
-        }
+        return {"log_ratio": float(self.each[0])} if self.equal else {"above_epsilon": 0.0}
 
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
         if self.equal:
             return {"log_ratio": float(log_ratios.max())}
-        return {"above_epsilon": float((log_ratios - self.epsilon[:, None]).max())}
+        return {"above_epsilon": float((log_ratios - self.each[:, None]).max())}
 
     def check(self, prior: Prior) -> None:
         if prior.size != self.size:
@@ -254,7 +247,7 @@ class RatioBound(RatioRequirement):
             both, unit = whole_numbers(both)
         sides = [(row, unit) for row in both]
         half = len(self.numerators)
-        return ratios_of(sides[:half], sides[half:], self.epsilon.tolist())
+        return ratios_of(sides[:half], sides[half:], self.each.tolist())
 
     def __repr__(self) -> str:
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"

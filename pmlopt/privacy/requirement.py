@@ -11,6 +11,7 @@ import numpy as np
 
 from pmlopt.arrays import FloatArray
 from pmlopt.backends.structured.block import Block
+from pmlopt.core.records import Record
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import MechanismLike
 from pmlopt.prior import Prior, PriorLike, as_prior
@@ -61,7 +62,7 @@ class Declared:
     variables: Mapping[str, cp.Variable] = field(default_factory=dict)
 
 
-class Requirement(ABC):
+class Requirement(Record, ABC):
     """A convex bound on the leakage of a mechanism, satisfied by every constant mechanism.
 
     The number and the constraint are twins: `holds` is true iff the matrix satisfies `declare`.
@@ -89,11 +90,6 @@ class Requirement(ABC):
     def scope(self) -> str:
         """The priors or the slack of the bound in words; empty where it is for the given prior."""
         return ""
-
-    @property
-    def details(self) -> dict[str, Any]:
-        """The parameters of the bound besides its limits, as plain data."""
-        return {}
 
     @abstractmethod
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
@@ -264,10 +260,11 @@ class Conjunction(Requirement):
     """
 
     name: ClassVar[str] = "all-of"
+    parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
         flat = [part.parts if isinstance(part, Conjunction) else (part,) for part in parts]
-        self.parts: tuple[Requirement, ...] = tuple(part for several in flat for part in several)
+        self.parts = tuple(part for several in flat for part in several)
         names = [name for part in self.parts for name in part.limits]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
@@ -294,10 +291,6 @@ class Conjunction(Requirement):
     @property
     def scope(self) -> str:
         return "; ".join(part.scope for part in self.parts if part.scope)
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"parts": [{"name": part.name, "limits": part.limits, **part.details} for part in self.parts]}
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return {name: level for part in self.parts for name, level in part.levels(prior, mechanism).items()}

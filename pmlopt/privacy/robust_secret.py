@@ -38,6 +38,7 @@ class RobustSecretPML(Requirement):
     """
 
     name: ClassVar[str] = "pml"
+    is_form: ClassVar[bool] = True
 
     def __init__(self, epsilon: float, secret: Secret, over: JointLaws) -> None:
         self.nominal = SecretPML(epsilon, secret)
@@ -52,17 +53,17 @@ class RobustSecretPML(Requirement):
         over.check_secret(secret)
 
     @property
+    def about(self) -> Secret:
+        """The secret, as `PML` calls it."""
+        return self.secret
+
+    @property
     def limits(self) -> dict[str, float]:
         return self.nominal.limits
 
     @property
     def scope(self) -> str:
         return self.over.scope
-
-    @property
-    def details(self) -> dict[str, Any]:
-        sample = {} if self.over.delta is None else {"delta": self.over.delta}
-        return {**self.nominal.details, "joint_laws": self.over.record, **sample}
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         p, m = paired(prior, mechanism)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label, Positions, few, nonnegative
+from pmlopt.arrays import FloatArray, Label, few, nonnegative
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import match_labels
 from pmlopt.prior import Prior
@@ -32,10 +32,6 @@ class SecretRequirement(RatioRequirement):
         if not isinstance(secret, Secret):
             raise PrivacyError(f"the secret is {secret!r:.60}: give a Secret(joint) of S and X")
         self.secret = secret
-
-    @property
-    def details(self) -> dict[str, Any]:
-        return {"about": secret_record(self.secret)}
 
     def check(self, prior: Prior) -> None:
         """Raise where the letters differ, or the prior is that of none of the joint laws."""
@@ -69,6 +65,13 @@ class SecretPML(SecretRequirement):
     """
 
     name: ClassVar[str] = "pml"
+    is_form: ClassVar[bool] = True
+    over: ClassVar[None] = None
+
+    @property
+    def about(self) -> Secret:
+        """The secret, as `PML` calls it."""
+        return self.secret
 
     def __repr__(self) -> str:
         return f"PML({self.epsilon}, about={self.secret!r})"
@@ -111,6 +114,9 @@ class Pufferfish(SecretRequirement):
     """
 
     name: ClassVar[str] = "pufferfish"
+    epsilon: float
+    secret: Secret
+    pairs: tuple[tuple[Label, Label], ...]
 
     def __init__(
         self, epsilon: float, secret: Secret, pairs: Iterable[tuple[Label, Label]] | None = None
@@ -118,20 +124,19 @@ class Pufferfish(SecretRequirement):
         super().__init__(epsilon, secret)
         places = {value: place for place, value in enumerate(secret.values)}
         if pairs is None:
-            self.pairs = [(s, t) for s in range(len(places)) for t in range(s)]
+            values = secret.values
+            self.pairs = tuple((values[s], values[t]) for s in range(len(values)) for t in range(s))
         else:
-            self.pairs = []
-            for pair in pairs:
-                if len(pair) != 2 or any(value not in places for value in pair):
-                    raise PrivacyError(
-                        f"the pair {pair!r} is none of the secret's values {few(secret.values)}"
-                    )
-                if pair[0] == pair[1]:
-                    raise PrivacyError(
-                        f"the pair {pair!r} is one value twice, which protects nothing: give two values that "
-                        "must not be told apart"
-                    )
-                self.pairs.append((places[pair[0]], places[pair[1]]))
+            self.pairs = tuple((*pair,) for pair in pairs)  # type: ignore[misc]
+        for pair in self.pairs:
+            if len(pair) != 2 or any(value not in places for value in pair):
+                raise PrivacyError(f"the pair {pair!r} is none of the secret's values {few(secret.values)}")
+            if pair[0] == pair[1]:
+                raise PrivacyError(
+                    f"the pair {pair!r} is one value twice, which protects nothing: give two values that "
+                    "must not be told apart"
+                )
+        self._places = [(places[s], places[t]) for s, t in self.pairs]
         if not self.pairs:
             raise PrivacyError("there is no pair of values to protect: a secret needs two values or more")
 
@@ -139,15 +144,11 @@ class Pufferfish(SecretRequirement):
     def limits(self) -> dict[str, float]:
         return {"pufferfish": self.epsilon}
 
-    @property
-    def details(self) -> dict[str, Any]:
-        return {**super().details, "pairs": [list(pair) for pair in self.pairs]}
-
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
         return {"pufferfish": float(log_ratios.max())}
 
     def ratios(self, weights: Any) -> Ratios:
-        both = [*self.pairs, *((t, s) for s, t in self.pairs)]
+        both = [*self._places, *((t, s) for s, t in self._places)]
         laws = self.conditionals(weights.dtype == object)
         above = [law[s] for law in laws for s, _ in both]
         below = [law[t] for law in laws for _, t in both]
@@ -155,12 +156,6 @@ class Pufferfish(SecretRequirement):
 
     def __repr__(self) -> str:
         return f"Pufferfish(epsilon={self.epsilon}, {self.secret!r})"
-
-
-def secret_record(secret: Secret) -> dict[str, Any]:
-    """The joint laws as plain data: whole numbers, whose shares of their sum are the probabilities."""
-    names = {} if isinstance(secret.values, Positions) else {"values": list(secret.values)}
-    return {"name": secret.name, **names, "weights": [law.tolist() for law in secret.weights]}
 
 
 def _word(secret: Secret) -> str:

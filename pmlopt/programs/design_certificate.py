@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.core.records import plain
 from pmlopt.exact.rationals import GRID
 from pmlopt.exact.repair import Repair
 from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
-from pmlopt.privacy.from_record import requirement_record
 from pmlopt.programs.claims import confidence_claims, level_claim, mechanism_claim
 from pmlopt.result import RATIONAL, Certificate, Claim, finite
 
@@ -33,7 +33,7 @@ class RequirementCertificate(Certificate):
     @property
     @abstractmethod
     def measured(self) -> tuple[Mapping[str, float], float]:
-        """The levels of the mechanism in floats, by name, and what share of a probability rounding may take."""
+        """The levels in floats, by name, and what share of a probability rounding may take off."""
 
     @property
     @abstractmethod
@@ -132,12 +132,12 @@ class DesignCertificate(RequirementCertificate):
         return {
             "kind": self.kind,
             "utility": self.utility_record(),
-            "privacy": requirement_record(self.privacy, self.prior),
+            "privacy": plain(self.privacy.for_prior(self.prior), self.prior.context),
             "levels": dict(self.levels),
             "value": self.value,
             "bound": finite(self.bound),
             "gap": finite(self.gap),
-            "prior": self.prior.record,
+            "prior": plain(self.prior),
             "bound_from": {
                 "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
                 **self.bound_record(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,8 +32,26 @@ class Explicit(Query):
         [[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
     """
 
+    kind: ClassVar[str] = "explicit"
     places: IntArray
     labels: tuple[Label, ...]
+
+    @classmethod
+    def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> Explicit:
+        """As a file has it: by the places of its values in the list of them.
+
+        Raises:
+            QueryError: a place is none of the list, or the list is not that of the values in their order.
+        """
+        if places.ndim == 0 or places.size == 0 or not ((places >= 0) & (places < len(labels))).all():
+            raise QueryError(f"the places are none of the {len(labels)} values")
+        table = np.empty(places.shape, dtype=object)
+        for index, place in np.ndenumerate(places):
+            table[index] = labels[place]
+        found = cls(table)
+        if found.labels != tuple(labels) or not np.array_equal(found.places, places):
+            raise QueryError("the list is not that of the values in their order, each once")
+        return found
 
     def __init__(self, function: ArrayLike) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,8 +38,19 @@ class ModularSum(Query):
         [[1.0, 2.0, 1.0], [1.0, 1.0, 2.0]]
     """
 
+    kind: ClassVar[str] = "modular-sum"
     modulus: int
     sizes: tuple[int, ...]
+
+    @classmethod
+    def from_fields(cls, records: int, modulus: int, letters: int | tuple[int, ...]) -> ModularSum:
+        """As a file has it."""
+        return cls(records, modulus, letters)
+
+    @property
+    def letters(self) -> int | tuple[int, ...]:
+        """How many letters a record has: one number where it is the same for all."""
+        return self.sizes[0] if len(set(self.sizes)) == 1 else self.sizes
 
     def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
         object.__setattr__(self, "modulus", limited(modulus, "the modulus", "MOST_VALUES"))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray, Label, whole
+from pmlopt.core.records import Record
 from pmlopt.errors import QueryError
 
 LARGEST_TABLE = 2**20
@@ -29,7 +30,7 @@ LARGEST_COUNTS = 2**26
 """Entries of one table of counts, letters times values: half a gigabyte."""
 
 
-class Query(ABC):
+class Query(Record, ABC):
     """A function f of a dataset x = (x_1, ..., x_n), record x_i from {0, ..., k_i - 1}.
 
     What an adversary can learn depends on f through `log_counts` alone: how many datasets have `x_i = a` and

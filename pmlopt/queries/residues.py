@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise, product
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class ResidueTypes(Query):
         [[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [2.0, 1.0, 0.0]]
     """
 
+    kind: ClassVar[str] = "residue-types"
     sums: ModularSum
 
     @property

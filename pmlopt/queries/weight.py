@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -81,7 +82,7 @@ class OfWeight(Query):
         return values, np.array([place[value] for value in found])
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Weight(OfWeight):
     """The weight query on n binary records: the number of ones, or a function of it.
 
@@ -99,8 +100,19 @@ class Weight(OfWeight):
         ('few', 'many')
     """
 
+    kind: ClassVar[str] = "weight"
     count: int
     function: Callable[[int], Label] | None
+
+    @classmethod
+    def from_fields(cls, outcomes: tuple[Label, ...]) -> Weight:
+        """As a file has it: by the value at each weight, 0 to n."""
+        return cls(len(outcomes) - 1, outcomes.__getitem__)
+
+    @property
+    def outcomes(self) -> tuple[Label, ...]:
+        """(n + 1,) the value at each weight."""
+        return tuple(self.of_weights())
 
     def __init__(self, records: int, function: Callable[[int], Label] | None = None) -> None:
         object.__setattr__(self, "count", record_count(records))
@@ -130,6 +142,7 @@ class Quadratic(OfWeight):
         ((0, 1, 3), 2.0)
     """
 
+    kind: ClassVar[str] = "quadratic"
     count: int
 
     def __init__(self, records: int) -> None:

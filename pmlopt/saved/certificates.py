@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray
+from pmlopt.core.records import read
 from pmlopt.errors import FileFormatError
 from pmlopt.exact.repair import Repair
 from pmlopt.files import entry
@@ -16,8 +17,7 @@ from pmlopt.labels import labels_from_json, named_or_positions
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.privacy import PML
-from pmlopt.privacy.from_record import requirement_from_record
-from pmlopt.privacy.requirement import Witness
+from pmlopt.privacy.requirement import Requirement, Witness
 from pmlopt.programs.continuous.bins_certificate import BinsCertificate
 from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
 from pmlopt.programs.envelope_design.box_proof import BoxProof
@@ -35,14 +35,24 @@ from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertific
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.queries import Orbits, record_channel
-from pmlopt.queries.records import query_from_record
+from pmlopt.queries import Orbits, Query, record_channel
 from pmlopt.result import Certificate
 from pmlopt.saved.orbit_certificates import read_symmetric, read_symmetric_level
-from pmlopt.saved.reading import WHAT, Record, claimed, flags, gain_or_loss, numbers, optional, prior_of
-from pmlopt.uncertainty.from_record import set_from_record
+from pmlopt.saved.reading import (
+    WHAT,
+    Record,
+    claimed,
+    flags,
+    gain_or_loss,
+    keyed,
+    numbers,
+    optional,
+    prior_of,
+)
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.utility import ExpectedGain, ExpectedLoss
+
+REPAIR = ("theta", "dropped_outputs", "largest_change")
 
 
 def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate:
@@ -61,7 +71,7 @@ def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate
 def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
     """What the certificates of designs share."""
     prior = prior_of(record, mechanism)
-    privacy = requirement_from_record(entry(record, "privacy", WHAT), prior)
+    privacy = read(Requirement, entry(record, "privacy", WHAT), "privacy", prior.context)
     return {
         "mechanism": mechanism,
         "prior": prior,
@@ -74,7 +84,7 @@ def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
 
 def _repair(record: Record, mechanism: Mechanism) -> Repair:
     """What was done to a solver's matrix: a record, about a matrix that is not in the file."""
-    data = entry(record, "repair", WHAT)
+    data = keyed(entry(record, "repair", WHAT), REPAIR, "the repair")
     dropped = tuple(map(mechanism.outputs.index, labels_from_json(data["dropped_outputs"])))
     return Repair(mechanism.matrix, data["theta"], dropped, data["largest_change"])
 
@@ -175,9 +185,10 @@ def _threshold(record: Record, mechanism: Mechanism) -> ThresholdCertificate:
     )
 
 
-def _over(record: Record) -> PriorSet | None:
-    data = entry(record, "over", WHAT)
-    return None if data is None else set_from_record(data)
+def _over(record: Record, mechanism: Mechanism) -> PriorSet | None:
+    prior = prior_of(record, mechanism)
+    found: PriorSet | None = read(PriorSet | None, entry(record, "over", WHAT), "over", prior.context)  # type: ignore[arg-type]
+    return found
 
 
 def _attack(record: Record, mechanism: Mechanism) -> Mechanism:
@@ -191,7 +202,7 @@ def _processed(record: Record, mechanism: Mechanism) -> dict[str, Any]:
         **claimed(record),
         "mechanism": mechanism,
         "prior": prior_of(record, mechanism),
-        "over": _over(record),
+        "over": _over(record, mechanism),
         "attack": _attack(record, mechanism),
     }
 
@@ -236,7 +247,7 @@ def _envelope_design(record: Record, mechanism: Mechanism) -> EnvelopeDesignCert
 
 
 def _records(record: Record, mechanism: Mechanism) -> RecordCertificate:
-    channel = record_channel(query_from_record(entry(record, "query", WHAT)), mechanism)
+    channel = record_channel(read(Query, entry(record, "query", WHAT), "query"), mechanism)
     return RecordCertificate(
         **claimed(record),
         mechanism=mechanism,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from pmlopt.core.records import read
 from pmlopt.errors import FileFormatError
 from pmlopt.files import entry
 from pmlopt.mechanism import Mechanism
 from pmlopt.privacy import PML
-from pmlopt.privacy.from_record import requirement_from_record
+from pmlopt.privacy.requirement import Requirement
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric.program import invariant_columns
 from pmlopt.programs.symmetric.repair import OrbitRepair
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
-from pmlopt.saved.reading import WHAT, Record, claimed, gain_or_loss, numbers, optional
+from pmlopt.saved.reading import WHAT, Record, claimed, gain_or_loss, keyed, numbers, optional
 from pmlopt.symmetry.orbit_mechanism import OrbitMechanism
 
 
@@ -37,14 +38,14 @@ def _shared(record: Record, mechanism: Mechanism) -> dict[str, Any]:
     if not isinstance(mechanism, OrbitMechanism):
         raise FileFormatError(f"a certificate of the kind {record['kind']!r} is of a mechanism by orbits")
     space = mechanism.space
-    privacy = requirement_from_record(entry(record, "privacy", WHAT), space.prior)
+    privacy = read(Requirement, entry(record, "privacy", WHAT), "privacy", space.prior.context)
     columns = invariant_columns(space, privacy)
     utility, maximised = gain_or_loss(record)
     values = numbers(entry(utility, "orbits", "the utility"), 1, "the values")
     if len(values) != columns.orbits.count:
         raise FileFormatError(f"there are {len(values)} values for {columns.orbits.count} orbits of pairs")
     multipliers = entry(entry(record, "bound_from", WHAT), "multipliers", "the proof of the bound")
-    repair = entry(record, "repair", WHAT)
+    repair = keyed(entry(record, "repair", WHAT), ("theta", "largest_change"), "the repair")
     return {
         "mechanism": mechanism,
         "privacy": privacy,

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import BoolArray, FloatArray, float_array
+from pmlopt.core.records import read
 from pmlopt.errors import FileFormatError
 from pmlopt.files import entry
-from pmlopt.labels import labels_from_json
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
-from pmlopt.symmetry.records import prior_from_record
 
 Record = Mapping[str, Any]
 WHAT = "the certificate"
@@ -23,6 +22,13 @@ WHAT = "the certificate"
 def numbers(values: Any, ndim: int, what: str) -> FloatArray:
     """Finite numbers of a file as an array."""
     return float_array(values, ndim, what, FileFormatError)
+
+
+def keyed(data: Any, keys: tuple[str, ...], what: str) -> Record:
+    """A table with exactly these keys."""
+    if not isinstance(data, Mapping) or set(data) != set(keys):
+        raise FileFormatError(f"{what} must have the keys {', '.join(keys)}, not {data!s:.80}")
+    return data
 
 
 def optional(values: Any, ndim: int, what: str) -> FloatArray | None:
@@ -49,11 +55,10 @@ def claimed(record: Record, maximised: bool = True) -> dict[str, Any]:
 
 def prior_of(record: Record, mechanism: Mechanism) -> Prior:
     """The prior, on the letters of the mechanism."""
-    data = entry(record, "prior", WHAT)
-    labels = mechanism.inputs
-    if labels != labels_from_json(entry(data, "labels", "the prior")):
+    found = read(Prior, entry(record, "prior", WHAT), "prior")
+    if found.labels != mechanism.inputs:
         raise FileFormatError("the prior has other letters than the mechanism, or in another order")
-    return prior_from_record(data, labels)
+    return found
 
 
 def gain_or_loss(record: Record) -> tuple[Record, bool]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from pmlopt.arrays import IntArray, Label, whole
+from pmlopt.core.records import COUNT, Range
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior
 from pmlopt.sampling.random_bits import RandomBits
@@ -37,7 +38,9 @@ class Circle(SymmetricPrior):
         2.0
     """
 
-    def __init__(self, size: int, reflections: bool = True) -> None:
+    kind: ClassVar[str] = "circle"
+
+    def __init__(self, size: Annotated[int, Range(1), COUNT], reflections: bool = True) -> None:
         object.__setattr__(self, "letters", whole(size, "the size of the circle", PriorError))
         object.__setattr__(self, "reflections", bool(reflections))
         check_orbits(self, self.letters // 2 + 1 if reflections else self.letters)
@@ -59,10 +62,6 @@ class Circle(SymmetricPrior):
             raise UtilityError(f"the utility is on {shape[0]} letters, and the circle has {self.size}")
         return CirclePairs(self)
 
-    @property
-    def structure(self) -> dict[str, Any]:
-        return {"kind": "circle", "size": self.size, "reflections": self.reflections}
-
     def _listed(self) -> Prior:
         return Prior.uniform(self.size)
 
@@ -73,8 +72,11 @@ class Circle(SymmetricPrior):
 class CirclePairs(PairSpace):
     """The pairs of letters of a circle: letters and outputs are (k,) arrays of positions."""
 
+    kind: ClassVar[str] = "circle"
+    prior: Circle
+
     def __init__(self, prior: Circle) -> None:
-        self.prior: Circle = prior
+        self.prior = prior
         n = prior.size
         self.displacements = np.arange(n // 2 + 1 if prior.reflections else n)
         twice = (self.displacements > 0) & (2 * self.displacements != n) if prior.reflections else False
@@ -86,10 +88,6 @@ class CirclePairs(PairSpace):
             output=np.zeros(len(self.displacements), dtype=np.int64),
             counts=tuple((1 + np.broadcast_to(twice, self.displacements.shape)).tolist()),
         )
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return self.prior.structure
 
     @property
     def letter_names(self) -> Sequence[Label]:

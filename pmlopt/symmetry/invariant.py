@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from pmlopt.arrays import IntArray, Label, Positions, few, labels_of
+from pmlopt.core.records import Shape
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.mechanism import letters_at
 from pmlopt.prior import Prior, PriorLike, as_prior
@@ -67,9 +68,22 @@ class Invariant(SymmetricPrior):
         for name, value in (("base", known), ("moves", tuple(moves)), ("output_labels", sides)):
             object.__setattr__(self, name, value)
 
+    kind: ClassVar[str] = "invariant"
     base: Prior
     moves: tuple[tuple[IntArray, IntArray], ...]
     output_labels: tuple[Label, ...]
+
+    @classmethod
+    def from_fields(
+        cls,
+        base: Prior,
+        moves: tuple[
+            tuple[Annotated[IntArray, Shape("letters")], Annotated[IntArray, Shape("outputs")]], ...
+        ],
+        output_labels: Annotated[tuple[Label, ...], Shape("outputs")],
+    ) -> Invariant:
+        """As a file has it: by where each generator takes the letters, and the outputs."""
+        return cls(base, moves, output_labels)
 
     @property
     def size(self) -> int:
@@ -88,15 +102,6 @@ class Invariant(SymmetricPrior):
             )
         return ListedPairs(self)
 
-    @property
-    def structure(self) -> dict[str, Any]:
-        return {
-            "kind": "invariant",
-            "prior": self.base.record,
-            "outputs": list(self.output_labels),
-            "generators": [[side.tolist() for side in move] for move in self.moves],
-        }
-
     def _listed(self) -> Prior:
         return self.base
 
@@ -107,8 +112,11 @@ class Invariant(SymmetricPrior):
 class ListedPairs(PairSpace):
     """The pairs of listed letters and outputs: both are (k,) arrays of positions."""
 
+    kind: ClassVar[str] = "invariant"
+    prior: Invariant
+
     def __init__(self, prior: Invariant) -> None:
-        self.prior: Invariant = prior
+        self.prior = prior
         n, m = prior.size, len(prior.output_labels)
         if n * m > LARGEST_PAIRS:
             raise PriorError(f"{prior!r} has {n * m} pairs: orbits are listed of up to {LARGEST_PAIRS}")
@@ -136,10 +144,6 @@ class ListedPairs(PairSpace):
             output=output[self.first % m],
             counts=tuple(counts.tolist()),
         )
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return self.prior.structure
 
     @property
     def letter_names(self) -> Sequence[Label]:

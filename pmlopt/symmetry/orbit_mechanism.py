@@ -14,18 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, IntArray, Label, label_array
-from pmlopt.core.records import parse_json
+from pmlopt.core.records import ROOM, Context, parse_json, plain, read
 from pmlopt.display import table_html
 from pmlopt.errors import FileFormatError, MechanismError
-from pmlopt.files import ending_of, is_standard, json_bytes, read_bytes, write_whole
+from pmlopt.files import VERSION, ending_of, is_standard, json_bytes, read_bytes, write_whole
 from pmlopt.mechanism import Mechanism
 from pmlopt.sampling.random_bits import RandomBits, Seed, random_bits
 from pmlopt.symmetry.prior import PairSpace, length_of, taken
-from pmlopt.symmetry.records import space_from
 from pmlopt.symmetry.types import TypePairs
 
 FORMAT = "pmlopt-orbit-mechanism"
-VERSION = 1
 KEYS = ("format", "version", "space", "total", "masses", "metadata")
 
 LARGEST_MATRIX = 2**24
@@ -68,7 +66,8 @@ class OrbitMechanism(Mechanism):
             )
         if not self.rows_are_exact:
             raise MechanismError(
-                f"the masses are negative, or do not sum to {total}, above 0, over an orbit of letters: no mechanism"
+                f"the masses are negative, or do not sum to {total}, above 0, over an orbit of letters: no "
+                "mechanism"
             )
 
     space: PairSpace
@@ -263,7 +262,7 @@ class OrbitMechanism(Mechanism):
     @property
     def record(self) -> dict[str, Any]:
         return {
-            "space": self.space.record,
+            "space": plain(self.space),
             "total": str(self.total),
             "masses": [str(mass) for mass in self.masses],
         }
@@ -304,8 +303,18 @@ class OrbitMechanism(Mechanism):
 
 def by_orbits(record: Mapping[str, Any]) -> OrbitMechanism:
     """The mechanism of its `record`."""
-    masses = [int(mass) for mass in record["masses"]]
-    return OrbitMechanism(space_from(record["space"]), masses, int(record["total"]))
+    total, *masses = map(_digits, (record["total"], *record["masses"]))
+    # an orbit of pairs has four of a circle's letters and outputs at most
+    room = Context(room=max(ROOM, 4 * len(masses)))
+    space: PairSpace = read(PairSpace, record["space"], "space", room)  # type: ignore[type-abstract]
+    return OrbitMechanism(space, masses, total)
+
+
+def _digits(text: Any) -> int:
+    """The whole number of its decimal digits."""
+    if not (isinstance(text, str) and text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r:.40} stands where decimal digits in quotes belong")
+    return int(text)
 
 
 def is_by_orbits(data: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.arrays import FloatArray, IntArray, Label
+from pmlopt.core.records import Context, Record
 from pmlopt.errors import PriorError
 from pmlopt.prior import Prior
 from pmlopt.sampling.random_bits import RandomBits
@@ -29,7 +30,7 @@ def taken(side: Any, places: Any) -> Any:
     return [taken(part, places) for part in side] if isinstance(side, list) else side[places]
 
 
-class PairSpace(ABC):
+class PairSpace(Record, ABC):
     """The pairs of a letter and an output with the group that acts on them: what a mechanism by orbits is on.
 
     Letters and outputs are handed about many at a time, in a form of the space's own (an array of positions,
@@ -38,16 +39,10 @@ class PairSpace(ABC):
     Attributes:
         prior: the prior.
         orbits: the orbits of pairs, with their sizes.
-        record: as plain data, from which `symmetry.records.space_from` makes it again.
     """
 
     prior: SymmetricPrior
     orbits: PairOrbits
-
-    @property
-    @abstractmethod
-    def record(self) -> dict[str, Any]:
-        """The space as plain data."""
 
     @property
     @abstractmethod
@@ -156,11 +151,6 @@ class SymmetricPrior(Prior, ABC):
             shape: what a utility says of letters and outputs; None where outputs are letters.
         """
 
-    @property
-    @abstractmethod
-    def structure(self) -> dict[str, Any]:
-        """The prior as plain data, without a list of its letters."""
-
     @abstractmethod
     def _listed(self) -> Prior:
         """The same prior, letter by letter."""
@@ -205,6 +195,10 @@ class SymmetricPrior(Prior, ABC):
     def samples(self) -> int | None:
         """None: it is not estimated as a whole."""
         return None
+
+    @property
+    def context(self) -> Context:
+        return Context(given={"prior": self})
 
     def reordered(self, labels: Iterable[Label]) -> Prior:
         return self._list.reordered(labels)

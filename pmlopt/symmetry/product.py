@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Product(SymmetricPrior):
             )
         object.__setattr__(self, "parts", parts)
 
+    kind: ClassVar[str] = "product"
     parts: tuple[SymmetricPrior, ...]
 
     @property
@@ -63,10 +64,6 @@ class Product(SymmetricPrior):
         shapes = (None,) * len(self.parts) if shape is None else shape
         return ProductPairs(self, [part.pairs(one) for part, one in zip(self.parts, shapes, strict=True)])
 
-    @property
-    def structure(self) -> dict[str, Any]:
-        return {"kind": "product", "parts": [part.structure for part in self.parts]}
-
     def _listed(self) -> Prior:
         parts = [part.listed() for part in self.parts]
         weights = [math.prod(several) for several in product(*(part.weights for part in parts))]
@@ -79,8 +76,17 @@ class Product(SymmetricPrior):
 class ProductPairs(PairSpace):
     """The pairs of tuples: letters and outputs are lists of what each part makes of them."""
 
+    kind: ClassVar[str] = "product"
+    prior: Product
+    spaces: tuple[PairSpace, ...]
+
+    @classmethod
+    def from_fields(cls, spaces: tuple[PairSpace, ...]) -> ProductPairs:
+        """As a file has it: by the pairs of each part."""
+        return cls(Product(*(space.prior for space in spaces)), spaces)
+
     def __init__(self, prior: Product, spaces: Sequence[PairSpace]) -> None:
-        self.prior: Product = prior
+        self.prior = prior
         self.spaces = tuple(spaces)
         several = [space.orbits for space in spaces]
         count = math.prod(orbits.count for orbits in several)
@@ -106,10 +112,6 @@ class ProductPairs(PairSpace):
             output=output[order],
             counts=tuple(counts[order].tolist()),
         )
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {"kind": "product", "parts": [space.record for space in self.spaces]}
 
     @property
     def letter_names(self) -> Sequence[Label]:

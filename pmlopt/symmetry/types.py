@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.arrays import FloatArray, IntArray, Label, Positions, few, whole
+from pmlopt.core.records import COUNT, Range
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.sampling.random_bits import RandomBits
@@ -51,8 +52,9 @@ class Types(SymmetricPrior):
         object.__setattr__(self, "law", as_prior(law))
         object.__setattr__(self, "records", whole(records, "the number of records", PriorError))
 
+    kind: ClassVar[str] = "types"
     law: Prior
-    records: int
+    records: Annotated[int, Range(1), COUNT]
 
     @property
     def size(self) -> int:
@@ -70,10 +72,6 @@ class Types(SymmetricPrior):
             raise UtilityError(f"the utility is on {inputs} letters, and a record has {self.law.size}")
         return TypePairs(self, outputs)
 
-    @property
-    def structure(self) -> dict[str, Any]:
-        return {"kind": "types", "law": self.law.record, "records": self.records}
-
     def _listed(self) -> Prior:
         tables = all_tables(self.law.size, self.records)
         weights = np.array(self.law.weights, dtype=object)[tables].prod(axis=1)
@@ -86,9 +84,13 @@ class Types(SymmetricPrior):
 class TypePairs(PairSpace):
     """The pairs of two tables of n records: letters and outputs are (k, n) arrays of positions."""
 
+    kind: ClassVar[str] = "types"
+    prior: Types
+    outputs: Annotated[int, Range(1), COUNT]
+
     def __init__(self, prior: Types, outputs: int) -> None:
-        self.prior: Types = prior
-        outputs = whole(outputs, "the number of letters in each place of an output", PriorError)
+        self.prior = prior
+        self.outputs = whole(outputs, "the number of letters in each place of an output", PriorError)
         self.sides = (prior.law.size, outputs)
         if prior.records > MOST_RECORDS:
             raise PriorError(f"{prior!r}: tables have up to {MOST_RECORDS} records: take fewer")
@@ -116,10 +118,6 @@ class TypePairs(PairSpace):
             output=output.ravel()[order],
             counts=tuple(ways.tolist()),
         )
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {**self.prior.structure, "outputs": self.sides[1]}
 
     @property
     def letter_names(self) -> Sequence[Label]:

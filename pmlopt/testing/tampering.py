@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -64,7 +65,7 @@ def leaves(data: Any, path: Path = ()) -> Iterator[Path]:
     elif isinstance(data, list):
         for place, value in enumerate(data):
             yield from leaves(value, (*path, place))
-    elif isinstance(data, int) and {"pairs", "edges", "generators"} & set(path):
+    elif isinstance(data, int) and {"pairs", "moves"} & set(path):
         return  # places of letters and values, not numbers
     elif isinstance(data, int | float) and not isinstance(data, bool):
         yield path
@@ -88,6 +89,59 @@ def changed(data: Any, path: Path, by: float) -> Any:
             old + step if old + step != old else math.nextafter(old, math.copysign(math.inf, by))
         )
     return made
+
+
+FOREIGN: tuple[Any, ...] = (None, True, "1e999999999", -1e308, 3e8, 10**30, [], {}, 0)
+"""What is put in the place of a value."""
+
+
+def places(data: Any, path: Path = ()) -> Iterator[Path]:
+    """The places of everything in a saved result: tables, lists, numbers, labels and flags.
+
+    Examples:
+        >>> list(places({"a": [True], "b": 2}))
+        [(), ('a',), ('a', 0), ('b',)]
+    """
+    yield path
+    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from places(value, (*path, key))
+
+
+def mutated(data: Any, path: Path, rng: random.Random) -> Any:
+    """A copy in which what stands at a place is another thing: a key more or less, a flag, a label, a number.
+
+    Args:
+        data: of a JSON file.
+        path: one of its places.
+        rng: which decides what stands there.
+    """
+    made = {"": copy.deepcopy(data)}
+    owner: Any = made
+    *way, last = ("", *path)
+    for key in way:
+        owner = owner[key]
+    old = owner[last]
+    if isinstance(old, dict) and rng.random() < 0.8:
+        key = rng.choice([*old, "epsilon", "set"])
+        owner[last] = {name: value for name, value in old.items() if name != key}
+        if key not in old:
+            owner[last][key] = 0.001
+    elif isinstance(old, list) and old and rng.random() < 0.8:
+        owner[last] = rng.choice([old[:-1], [*old, old[0]], [old[0], *old[:-1]]])
+    elif isinstance(old, bool) and rng.random() < 0.8:
+        owner[last] = not old
+    elif isinstance(old, str) and rng.random() < 0.8:
+        owner[last] = f"{old} "
+    else:
+        owner[last] = rng.choice(FOREIGN)
+    return made[""]
+
+
+def tells_nothing(path: Path) -> bool:
+    """Whether a place holds how a result was found, which claims nothing."""
+    told = ("solver", "reason", "attempts", "warm_started", "timings", "iterations")
+    return bool({"repair", "residuals"} & set(path)) or path[1:2] in [(name,) for name in told]
 
 
 def is_proof(path: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from pmlopt.arrays import (
     whole,
 )
 from pmlopt.backends.structured.block import Block, edge_block, mean_block
+from pmlopt.core.records import COUNT, Given, Range, Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
@@ -57,6 +58,11 @@ class Box(ChoquetSet):
         >>> box.worst_prior(np.array([0.0, 1.0, 2.0])).round(12)
         array([0.5, 0.2, 0.3])
     """
+
+    kind: ClassVar[str] = "box"
+    lower: Annotated[FloatArray, Shape("letters")]
+    upper: Annotated[FloatArray, Shape("letters")]
+    labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")] | None = None
 
     def __init__(
         self,
@@ -98,10 +104,6 @@ class Box(ChoquetSet):
     @property
     def words(self) -> str:
         return f"within bounds on each of the {self.size} probabilities"
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {"box": {"lower": self.lower.tolist(), "upper": self.upper.tolist(), **self.names}}
 
     @cached_property
     def _bounded(self) -> bool:
@@ -186,7 +188,10 @@ class MinimumMass(Box):
         array([0.3])
     """
 
-    def __init__(self, size: int, mass: float) -> None:
+    kind: ClassVar[str] = "minimum-mass"
+    mass: float
+
+    def __init__(self, size: Annotated[int, Range(1), COUNT], mass: float) -> None:
         letters = whole(size, "the size of the alphabet", PrivacyError)
         self.mass = real(mass, "the minimum mass", PrivacyError)
         if self.mass < 0 or self.mass * letters > 1 + SUM_TOLERANCE:
@@ -223,10 +228,6 @@ class MinimumMass(Box):
     def words(self) -> str:
         return f"with at least {self.mass:g} on every letter"
 
-    @property
-    def record(self) -> dict[str, Any]:
-        return {"minimum_mass": {"size": self.size, "mass": self.mass}}
-
     def __repr__(self) -> str:
         return f"MinimumMass({self.size}, {self.mass:g})"
 
@@ -247,16 +248,14 @@ class AllPriors(MinimumMass):
         array([0.25])
     """
 
-    def __init__(self, size: int) -> None:
+    kind: ClassVar[str] = "all-priors"
+
+    def __init__(self, size: Annotated[int, Range(1), COUNT]) -> None:
         super().__init__(size, 0.0)
 
     @property
     def words(self) -> str:
         return f"on the {self.size} letters"
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {"all_priors": {"size": self.size}}
 
     def __repr__(self) -> str:
         return f"AllPriors({self.size})"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.arrays import FloatArray, probability, real
+from pmlopt.core.records import Record
 from pmlopt.errors import PrivacyError
 from pmlopt.secret import Secret
 from pmlopt.uncertainty.confidence import weissman_radius
@@ -16,7 +17,7 @@ from pmlopt.uncertainty.l1_ball import Center, L1Ball
 from pmlopt.uncertainty.prior_set import PriorSet
 
 
-class JointLaws:
+class JointLaws(Record):
     """The joint laws `Q(s, x) = w(s) mu_s(x)` with w in a set of laws of S, and each mu_s in one of its own.
 
     The sets are free of one another. What a column v tells of the value s is then most where mu_s gives it
@@ -31,7 +32,6 @@ class JointLaws:
         law: the set of laws of the secret, on its S values.
         conditionals: S sets of laws of the data, on the same N letters.
         delta: the probability over the sample that the true joint law is outside; None where there is none.
-        words: which joint laws these are, after "for every joint law".
 
     Attributes:
         around: the secret that `ball` and `confidence` made the set around, as far as that is known.
@@ -46,16 +46,14 @@ class JointLaws:
         [[1.2], [1.2]]
     """
 
-    def __init__(
-        self,
-        law: PriorSet,
-        conditionals: Sequence[PriorSet],
-        delta: float | None = None,
-        words: str = "of the set",
-    ) -> None:
+    kind: ClassVar[str] = "joint-laws"
+    law: PriorSet
+    conditionals: tuple[PriorSet, ...]
+    delta: float | None
+
+    def __init__(self, law: PriorSet, conditionals: Sequence[PriorSet], delta: float | None = None) -> None:
         self.law, self.conditionals = law, tuple(conditionals)
         self.delta = None if delta is None else probability(delta)
-        self.words = words
         self.around: Secret | None = None
         if law.size != len(self.conditionals):
             raise PrivacyError(
@@ -92,7 +90,7 @@ class JointLaws:
         masses = _one_law(secret).sum(axis=1)
         share = [size * float(masses.sum() / mass) for mass in masses]
         radii = [min(2.0, math.nextafter(radius, 2.0)) for radius in share]
-        return cls._of_radii(secret, size, radii, None, f"within l1 distance {size:g} of the given one")
+        return cls._of_radii(secret, size, radii, None)
 
     @classmethod
     def confidence(cls, secret: Secret, delta: float) -> JointLaws:
@@ -128,36 +126,43 @@ class JointLaws:
             weissman_radius(sum(masses), len(masses), part),
             [weissman_radius(mass, letters, part) for mass in masses],
             delta,
-            "in l1 balls around what the sample says of the secret, and of the data given each of its values",
         )
 
     @classmethod
-    def _of_radii(
-        cls, secret: Secret, own: float, given: Sequence[float], delta: float | None, words: str
-    ) -> JointLaws:
+    def _of_radii(cls, secret: Secret, own: float, given: Sequence[float], delta: float | None) -> JointLaws:
         joint = _one_law(secret)
         law = L1Ball(Center.of_counts(tuple(joint.sum(axis=1).tolist()), tuple(secret.values)), own)
         balls = [
             L1Ball(Center.of_counts(tuple(row.tolist()), tuple(secret.labels)), radius)
             for row, radius in zip(joint, given, strict=True)
         ]
-        made = cls(law, balls, delta, words)
+        made = cls(law, balls, delta)
         made.around = secret
         return made
 
     def check_secret(self, secret: Secret) -> None:
-        """Raise a PrivacyError where the set is not about a secret: around another, or without its joint law."""
+        """Raise a PrivacyError where the set is around another secret, or lacks the joint law of this one."""
         if self.around not in (None, secret):
             raise PrivacyError(
-                f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: make "
-                "both from one secret"
+                f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: "
+                "make both from one secret"
             )
         given = zip(self.conditionals, secret.conditionals, strict=True)
         if not self.law.holds(secret.law) or not all(laws.holds(row) for laws, row in given):
             raise PrivacyError(
-                "the joint law of `about` is none of those of `over`, so that what is promised for them is not "
-                "for it: make both from one secret"
+                "the joint law of `about` is none of those of `over`, so that what is promised for them is "
+                "not for it: make both from one secret"
             )
+
+    @property
+    def words(self) -> str:
+        """Which joint laws these are, in words that follow "for every joint law"."""
+        given = {one.words for one in self.conditionals}
+        each = given.pop() if len(given) == 1 else "in a set of its own"
+        return (
+            f"of which the law of the secret is {self.law.words}, and each law of the data given one of its "
+            f"{self.law.size} values {each}"
+        )
 
     @property
     def scope(self) -> str:
@@ -168,12 +173,6 @@ class JointLaws:
             f"for the true joint law, except with probability {self.delta:g} over the sample (for every "
             f"joint law {self.words})"
         )
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """The set as plain data."""
-        conditionals = [one.record for one in self.conditionals]
-        return {"law": self.law.record, "conditionals": conditionals}
 
     def means(self, matrix: Any) -> tuple[Any, Any, Any]:
         """The extreme means of each column given each value, times one number, and that number.

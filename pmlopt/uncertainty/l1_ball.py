@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from pmlopt.arrays import (
     real,
 )
 from pmlopt.backends.structured.block import Block, mean_block, ratio_block, threshold_block
+from pmlopt.core.records import Given, Range, Record, Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.symmetry.pair_orbits import Cells
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Center:
+class Center(Record):
     """A centre in which some letters have probability 0, such as letters that a sample did not show.
 
     It is no `Prior`, which a design needs; it has the attributes of one that a ball uses.
@@ -48,9 +49,34 @@ class Center:
         counts: the counts they come from, or None.
     """
 
-    probabilities: FloatArray
-    labels: tuple[Label, ...]
-    counts: tuple[int, ...] | None = None
+    kind: ClassVar[str] = "center"
+    probabilities: Annotated[FloatArray, Shape("letters"), Range(0, 1)]
+    labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")]
+    counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None
+
+    @classmethod
+    def from_fields(
+        cls,
+        probabilities: Annotated[FloatArray, Shape("letters"), Range(0, 1)],
+        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None,
+    ) -> Center:
+        """As a file has it, of which counts give the probabilities.
+
+        Raises:
+            PrivacyError: they are no distribution, or another one than the counts.
+        """
+        names = labels_of(labels, len(probabilities), "the centre's labels", PrivacyError)
+        if counts is not None and not sum(counts):
+            raise PrivacyError("the counts of the centre are all 0")
+        if abs(math.fsum(probabilities) - 1) > SUM_TOLERANCE:
+            raise PrivacyError(
+                f"the probabilities of the centre sum to {math.fsum(probabilities):.12g}, not 1"
+            )
+        made = cls(probabilities, names) if counts is None else cls.of_counts(counts, names)
+        if not np.array_equal(made.probabilities, probabilities):
+            raise PrivacyError("the probabilities of the centre are not its counts over their sum")
+        return made
 
     @classmethod
     def of_counts(cls, counts: tuple[int, ...], labels: tuple[Label, ...]) -> Center:
@@ -117,6 +143,10 @@ class L1Ball(ChoquetSet):
         array([0.4, 0.5, 0.1])
     """
 
+    kind: ClassVar[str] = "l1-ball"
+    center: Annotated[Prior | Center, Given("prior")]
+    radius: Annotated[float, Range(0, 2)]
+
     def __init__(self, center: PriorLike | Center, radius: float, delta: float | None = None) -> None:
         self.center = Center.of(center)
         structured = isinstance(self.center, SymmetricPrior)
@@ -135,7 +165,7 @@ class L1Ball(ChoquetSet):
         """The ball around the cells' masses: its priors are what those of the ball are on the cells."""
         center = self.center
         if isinstance(center, SymmetricPrior):
-            if not isinstance(cells.whole, SymmetricPrior) or center.structure != cells.whole.structure:
+            if not isinstance(cells.whole, SymmetricPrior) or center != cells.whole:
                 raise PrivacyError(f"the centre is {center!r}, and the prior of the design {cells.whole!r}")
             return L1Ball(cells.prior, self.radius, self.delta)
         if cells.classes is None or center.size != len(cells.classes):
@@ -177,14 +207,6 @@ class L1Ball(ChoquetSet):
     @property
     def words(self) -> str:
         return f"within l1 distance {self.radius:g} of the centre"
-
-    @property
-    def record(self) -> dict[str, Any]:
-        if isinstance(self.center, SymmetricPrior):
-            return {"l1_ball": {"radius": self.radius, "center": self.center.structure}}
-        center, counts = self.center.probabilities.tolist(), self.center.counts
-        exact = {} if counts is None else {"counts": list(counts)}
-        return {"l1_ball": {"radius": self.radius, "center": center, **exact, **self.names}}
 
     @cached_property
     def floats(self) -> LowerProbability:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pmlopt.arrays import BoolArray, FloatArray, Label, Positions
+from pmlopt.arrays import BoolArray, FloatArray, Label
 from pmlopt.backends.structured.block import Block
+from pmlopt.core.records import Record
 from pmlopt.errors import PrivacyError
 from pmlopt.mechanism import match_labels
 from pmlopt.prior import PriorLike, as_prior
@@ -68,7 +69,7 @@ class Polytope:
     equal: BoolArray
 
 
-class PriorSet(ABC):
+class PriorSet(Record, ABC):
     """A closed convex set of priors Q on N letters, by its least mean `w(v) = min_Q <Q, v>`.
 
     A mechanism satisfies epsilon-PML for every prior of the set iff `max_x v[x] <= e^epsilon w(v)` for
@@ -81,6 +82,9 @@ class PriorSet(ABC):
 
     Source: [grosse2025empirical, eq. (1) and Definition 5].
     """
+
+    kind: ClassVar[str]
+    """The name of this kind of set in files."""
 
     delta: float | None = None
     labels: tuple[Label, ...] | None = None
@@ -104,18 +108,6 @@ class PriorSet(ABC):
             f"for the true distribution, except with probability {self.delta:g} over the sample "
             f"(for every prior {self.words})"
         )
-
-    @property
-    @abstractmethod
-    def record(self) -> dict[str, Any]:
-        """The set as plain data."""
-
-    @property
-    def names(self) -> dict[str, Any]:
-        """The labels as plain data; nothing where they are positions."""
-        if self.labels is None or isinstance(self.labels, Positions):
-            return {}
-        return {"labels": list(self.labels)}
 
     def on_cells(self, cells: Cells) -> PriorSet:
         """What the priors of the set are on the cells of an output, from whose values alone least means come.
@@ -246,9 +238,3 @@ class PriorSet(ABC):
         Returns:
             NaN where even b = 1 does not suffice.
         """
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PriorSet) and (self.record, self.delta) == (other.record, other.delta)
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.size))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_array
 from pmlopt.backends.structured.block import Block, hull_block, mean_block
+from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
 from pmlopt.uncertainty.support_functions import (
@@ -45,6 +46,9 @@ class Vertices(PriorSet):
         array([0.25, 0.5 ])
     """
 
+    kind: ClassVar[str] = "vertices"
+    points: Annotated[FloatArray, Shape("points", "letters")]
+
     def __init__(self, points: ArrayLike) -> None:
         self.points = float_array(points, 2, "the vertices", PrivacyError)
         if (self.points < 0).any():
@@ -66,10 +70,6 @@ class Vertices(PriorSet):
     def words(self) -> str:
         count = len(self.points)
         return "that is the one given" if count == 1 else f"in the convex hull of the {count} given"
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return {"vertices": self.points.tolist()}
 
     @cached_property
     def _integers(self) -> tuple[Any, int]:

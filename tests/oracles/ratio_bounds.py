@@ -34,7 +34,7 @@ def pairs_of(requirement: Requirement, prior: Prior) -> Pairs:
         most = max(p @ row for row in requirement.gain)
         return [(p * row, math.exp(requirement.epsilon) * most * p) for row in requirement.gain]
     if isinstance(requirement, RatioBound):
-        factors = np.exp(requirement.epsilon)
+        factors = np.exp(requirement.each)
         return list(zip(requirement.numerators, factors[:, None] * requirement.denominators, strict=True))
     if isinstance(requirement, LDP):
         return [(eye[x], math.exp(requirement.epsilon) * eye[y]) for x in range(n) for y in range(n)]

@@ -286,7 +286,6 @@ def test_limits_and_levels_have_the_same_names(case: oracles.Case, delta: float)
     requirement = ApproximatePML(0.5, delta)
     assert requirement.name == "approximate-pml"
     assert requirement.limits == {"approximate_pml": 0.5}
-    assert requirement.details == {"delta": delta}
     levels = requirement.levels(case.prior, case.matrix)
     assert list(levels) == ["approximate_pml"]
     expected = level_of(case.prior, case.matrix, delta)

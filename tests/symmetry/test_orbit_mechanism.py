@@ -122,7 +122,7 @@ def test_files_give_back_the_same_mechanism(space: PairSpace, tmp_path: Path) ->
     mechanism.save(tmp_path / "m.json", {"note": 1})
     back = OrbitMechanism.load(tmp_path / "m.json")
     assert (back.masses, back.total) == (mechanism.masses, mechanism.total)
-    assert back.space.record == space.record
+    assert back.space == space
     assert back.outputs == mechanism.outputs
     assert back.inputs == mechanism.inputs
     assert back.space.orbits.weights == space.orbits.weights
@@ -139,9 +139,9 @@ def edited(old: str, new: str) -> Any:
     [
         (lambda text: text[:-20], "whole JSON"),
         (edited("pmlopt-orbit-mechanism", "other"), "no mechanism by orbits"),
-        (edited('"circle"', '"square"'), "kind square"),
+        (edited('"circle"', '"square"'), "space.kind is 'square'"),
         (edited('"total": "1', '"total": "2'), "do not sum to"),
-        (edited('"size": 4', '"size": 0'), "cannot be read"),
+        (edited('"size": 4', '"size": 0'), r"space\.prior\.size is 0"),
     ],
 )
 def test_files_that_hold_none_are_refused(edit: Any, message: str, tmp_path: Path) -> None:

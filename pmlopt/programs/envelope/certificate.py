@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pmlopt.arrays import FloatArray
+from pmlopt.core.records import plain
 from pmlopt.mechanism import Mechanism
 from pmlopt.prior import Prior
 from pmlopt.programs.claims import confidence_claim, gap_claim
@@ -77,7 +78,8 @@ class EnvelopeCertificate(Certificate):
         return (
             *_within(self.over, self.prior),
             Claim("value", reached, RATIONAL,
-                  f"the attack leaks {self.value:.9g} {more}" if reached else "the attack leaks less", self.value),
+                  f"the attack leaks {self.value:.9g} {more}" if reached else "the attack leaks less",
+                  self.value),
             Claim("bound", bounded, RATIONAL,
                   self.statement if bounded else f"this is not proved: {self.statement}", self.bound),
             gap_claim(self, 1e-15 * max(1.0, self.bound), True),
@@ -197,7 +199,7 @@ def _all_priors(exact: RationalMechanism, over: PriorSet | None) -> RationalMech
 def _given(prior: Prior, over: PriorSet | None, attack: Mechanism) -> dict[str, Any]:
     """The priors and the attack as plain data."""
     return {
-        "prior": prior.record,
-        "over": None if over is None else {**over.record, "delta": over.delta},
+        "prior": plain(prior),
+        "over": plain(over, prior.context),
         "attack": {"outputs": list(attack.outputs), "matrix": attack.matrix.tolist()},
     }

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.core.records import plain
 from pmlopt.exact.rationals import GRID
 from pmlopt.exact.repair import Repair
 from pmlopt.prior import Prior
@@ -104,7 +105,7 @@ class EnvelopeDesignCertificate(Certificate):
             "value": self.value,
             "bound": finite(self.bound),
             "gap": finite(self.gap),
-            "prior": self.prior.record,
+            "prior": plain(self.prior),
             "margins": self.margins.tolist(),
             "bound_from": {
                 "letters": self.proof.letters.tolist(),

@@ -85,7 +85,7 @@ class LinearCertificate(DesignCertificate):
         return found
 
     def _allowed(self, one: AffineConstraint) -> float:
-        """By how much an added constraint may be broken: a residual that is told, and no more than is usual."""
+        """By how much an added constraint may be broken: the residual told, and no more than is usual."""
         return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL) * one.unit
 
     def _room(self, one: AffineConstraint) -> float:

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray
+from pmlopt.core.records import plain
 from pmlopt.errors import QueryError
 from pmlopt.programs.claims import gap_claim
 from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.programs.record_leakage.proof_records import proof_record
 from pmlopt.programs.record_leakage.verification import belongs, leaks_at_least, none_leaks_more
 from pmlopt.queries import RecordChannel
-from pmlopt.queries.records import query_record
 from pmlopt.result import DECIMAL, Certificate, Claim, finite
 
 
@@ -103,7 +103,7 @@ class RecordCertificate(Certificate):
             prior = None
         return {
             "kind": self.kind,
-            "query": query_record(self.channel.query),
+            "query": plain(self.channel.query),
             "entropy": self.entropy,
             "value": self.value,
             "bound": finite(self.bound),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.arrays import FloatArray, rounding_of
-from pmlopt.privacy.from_record import requirement_record
+from pmlopt.core.records import plain
 from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_certificate import ULP, RequirementCertificate, levels_in_words
 from pmlopt.programs.symmetric.columns import ReducedColumns
@@ -100,10 +100,11 @@ class SymmetricCertificate(RequirementCertificate):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a JSON file: enough to check every claim again."""
+        prior = self.mechanism.space.prior
         return {
             "kind": self.kind,
             "utility": {"kind": "gain" if self.maximised else "loss", "orbits": self.values.tolist()},
-            "privacy": requirement_record(self.privacy, self.mechanism.space.prior),
+            "privacy": plain(self.privacy.for_prior(prior), prior.context),
             "levels": dict(self.levels),
             "value": self.value,
             "bound": finite(self.bound),

@@ -35,6 +35,7 @@ from pmlopt import (
     worst_case_utility,
 )
 from pmlopt.arrays import IntArray
+from pmlopt.core.records import plain
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.exact.rationals import holds_exactly
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
@@ -256,7 +257,7 @@ def test_the_record_has_the_set_and_proves_the_bound(tmp_path: Any) -> None:
         ball,
     )
     assert min(again, record["value"]) == record["bound"]
-    assert record["privacy"]["l1_ball"] == ball.record["l1_ball"]
+    assert record["privacy"]["over"] == plain(ball, Prior(P).context)
     # without the third output the others are (1/2, 1, 0) and the like: 0.5 less the top mass's 0.225 is 11/40
     assert record["bound"] == pytest.approx(math.log(40 / 11), abs=1e-14)
     assert Fraction(record["value"]) >= Fraction(record["bound"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -14,18 +13,12 @@ from hypothesis import given, settings
 from oracles import designs as oracles
 
 from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Mechanism, Prior, design
+from pmlopt.core.records import read
 from pmlopt.errors import MechanismError
 from pmlopt.privacy import Requirement
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear as certify
 from pmlopt.programs.linear.dual_bound import utility_bound
-
-FROM_NAME: dict[str, Any] = {
-    "pml": lambda limits: PML(limits["pml"]),
-    "ldp": lambda limits: LDP(limits["ldp"]),
-    "lip": lambda limits: LIP(limits["lip_lower"], limits["lip_upper"]),
-    "maximal-leakage": lambda limits: MaximalLeakage(limits["maximal_leakage"]),
-}
 
 GAINS = np.array([[5.0, 1.0, 0.0], [0.5, 3.0, 1.0], [0.0, 0.7, 2.0]])
 
@@ -94,7 +87,7 @@ def test_plain_data_are_enough_to_check_every_claim_again(privacy: Requirement, 
     certificate = certified(privacy, loss)
     data = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
     prior = Prior.from_counts(data["prior"]["counts"], labels=data["prior"]["labels"])
-    claimed = FROM_NAME[data["privacy"]["name"]](data["privacy"]["limits"])
+    claimed = read(Requirement, data["privacy"], "privacy", prior.context)  # type: ignore[type-abstract]
     sign, table = (-1 if loss else 1), np.array(data["utility"]["table"])
     least = table.min(axis=1)
     gains, multipliers = sign * (table - least[:, None]), np.array(data["bound_from"]["multipliers"])
