@@ -90,7 +90,7 @@ def apply(
     with (
         form.open(data) as table,
         row_progress(table) as progress,
-        account.keeps(table, releases, output, dropping) as (target, drawn),
+        account.keeps(table, releases, output, dropping) as (target, released),
     ):
         taken = [name for release in releases for name in release.columns]
         kept = beside.columns(table.names, taken, table.where, assess)
@@ -102,7 +102,14 @@ def apply(
             progress(batch.size)
 
         done = apply_columns(
-            table, releases, target, keep=kept, drop_missing=dropping, seed=seed, watch=watch, drawn=drawn
+            table,
+            releases,
+            target,
+            keep=kept,
+            drop_missing=dropping,
+            seed=seed,
+            watch=watch,
+            released=released,
         )
     if done.dropped:
         say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)

@@ -69,7 +69,7 @@ def apply_columns(
     drop_missing: bool = False,
     seed: int | None = None,
     watch: Callable[[Batch, Sequence[IntArray]], None] | None = None,
-    drawn: Callable[[Batch, Sequence[IntArray]], None] | None = None,
+    released: Callable[[Batch, Sequence[IntArray]], None] | None = None,
 ) -> Applied:
     """Replace columns of a table by what mechanisms release of them, each row drawn by itself, exactly.
 
@@ -82,7 +82,7 @@ def apply_columns(
         seed: for a result that can be repeated, in tests; None draws from the operating system.
         watch: is called with each batch before it is written, and with (size,) the row of each mechanism's
             matrix for each of its rows, -1 where the row is left out.
-        drawn: is called with each batch and the outputs that were drawn by each mechanism, by their places,
+        released: is called with each batch and the outputs that each mechanism drew, by their places,
             for the rows that are not left out.
 
     Raises:
@@ -106,13 +106,13 @@ def apply_columns(
             kept = _all_known(codes)
             if watch is not None:
                 watch(batch, codes)
-            outputs = [step.drawn(code if kept is None else code[kept])
-                       for step, code in zip(steps, codes, strict=True)]  # fmt: skip
-            if drawn is not None:
-                drawn(batch, outputs)
+            drawn = [step.drawn(code if kept is None else code[kept])
+                     for step, code in zip(steps, codes, strict=True)]  # fmt: skip
+            if released is not None:
+                released(batch, drawn)
             sink.write([
                 batch.column(column.place, kept) if column.place is not None
-                else labelled(column, outputs[number], typed=sink.typed)
+                else labelled(column, drawn[number], typed=sink.typed)
                 for column, number in plan
             ])  # fmt: skip
             written = batch.size if kept is None else int(kept.sum())

@@ -8,6 +8,7 @@ import math
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,11 @@ def test_rounding_of_a_long_history_is_counted_in() -> None:
             design(posterior, ledger.requirement(0.5), ExpectedGain(gain / posterior.pmf[:, None]))
         )
         assert leakage_level([0.6, 0.4], result.mechanism) <= 0.5
+    release = [[0.5, 0.5], [0.9, 0.1]]
+    level = leakage_level([0.6, 0.4], release)
+    assert ledger.level_after(release) < level - 1e-11
+    ledger._state = replace(ledger._state, total=level - 1e-11)
+    assert not ledger.allows(release)
 
 
 def test_a_letter_that_is_next_to_excluded_does_not_stop_a_design() -> None:

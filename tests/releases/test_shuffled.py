@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -69,6 +70,13 @@ def test_the_grid_is_above_the_list_and_close(people: int, monkeypatch: pytest.M
 def test_one_person_has_the_level_of_the_mechanism() -> None:
     assert shuffled_level([0.5, 0.5], RESPONSE, 1, 1e-9) == pytest.approx(math.log(1.5), abs=1e-8)
     assert shuffled_level([0.25, 0.75], [[1.0], [1.0]], 50, 0.1) == 0
+
+
+def test_the_logarithm_of_a_level_is_rounded_up() -> None:
+    for digits in range(8, 40):  # one person: the lift 1.5 has probability 1/2, so t is 1.5 - 2 delta
+        level = shuffled_level([0.5, 0.5], RESPONSE, 1, 2.0**-digits)
+        with localcontext(prec=40):
+            assert Decimal(level).exp() >= Decimal("1.5") - Decimal(2) ** (1 - digits)
 
 
 def test_two_outputs_have_a_binomial_histogram() -> None:
