@@ -133,7 +133,8 @@ def broken(privacy, limits, p, columns, names):
         for outcome, c in zip(names[1], columns, strict=True):
             if set(SETS) & set(part) and max(c) > factor * least_mean(part, c):
                 return f"the outcome {outcome!r} tells too much of {names[0][c.index(max(c))]!r}"
-            for num, den, e in pairs(part, own, p) if is_pairs(part) and max(c) else []:
+            every = {**part, "edges": [*part.get("edges", []), *part.get("implied", [])]}
+            for num, den, e in pairs(every, own, p) if is_pairs(part) and max(c) else []:
                 if sum(w * c[x] for x, w in num.items()) > power(e) * sum(w * c[x] for x, w in den.items()):
                     return f"the outcome {outcome!r} tells too much of {names[0][max(num, key=num.get)]!r}"
     return ""
