@@ -45,8 +45,8 @@ DISTANCES: Mapping[str, Callable[[Any, Any], float]] = {
 """The distances by name."""
 
 _IMPLIED = 2.0**-44
-"""Share of its own distance by which the way over other letters may be longer for a pair to be left out of the
-program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
+"""Share of its own distance by which the way over other letters may be longer for a pair to be left out of
+the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
 
 _LEFT_OUT = 2.0**-40
 """The same over all pairs that were left out, one over another: the margin of constraints on a variable."""
@@ -56,9 +56,9 @@ class MetricPrivacy(RatioRequirement):
     """epsilon-d-privacy: `P[x,y] <= e^(epsilon d(x, x')) P[x',y]` for all letters x, x' and outcomes y.
 
     With distances in a plane it is geo-indistinguishability; with all distances one, local DP; with distances
-    on some pairs alone, Blowfish: the others are protected along the ways between them. Pairs that a way over
-    other letters implies are left out of the program, and of nothing else: levels and checks are of all pairs
-    with a finite distance, as it was given.
+    on some pairs alone, Blowfish: the others are protected along the ways between them. Pairs that a way
+    over other letters implies are left out of the program, and of nothing else: levels and checks are of
+    all pairs with a finite distance, as it was given.
 
     Args:
         epsilon: in nats for a distance of one.
@@ -184,8 +184,8 @@ class MetricPrivacy(RatioRequirement):
 def _named(name: str) -> Callable[[Any, Any], float]:
     if name not in DISTANCES:
         raise PrivacyError(
-            f"the distance {name!r} is not known: give one of {', '.join(DISTANCES)}, a function of two labels, "
-            "a matrix, or the lengths of edges"
+            f"the distance {name!r} is not known: give one of {', '.join(DISTANCES)}, a function of two "
+            "labels, a matrix, or the lengths of edges"
         )
     return DISTANCES[name]
 
@@ -196,7 +196,9 @@ def _checked(distance: Any) -> FloatArray:
         far = np.isposinf(np.asarray(distance, dtype=float))
     except (TypeError, ValueError, OverflowError):
         far = np.zeros(())  # what is wrong is said below
-    finite = float_array(np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError)
+    finite = float_array(
+        np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError
+    )
     n = len(finite)
     if finite.shape != (n, n):
         raise PrivacyError(f"the distances have the shape {finite.shape}: give an (N, N) matrix")
@@ -237,7 +239,7 @@ def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label,
 
 
 def _shortest_ways(lengths: FloatArray) -> FloatArray:
-    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite where there is none."""
+    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
     ways = lengths.copy()
     with np.errstate(over="ignore"):
         for middle in range(len(ways)):

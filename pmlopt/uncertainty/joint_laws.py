@@ -146,17 +146,17 @@ class JointLaws:
         return made
 
     def check_secret(self, secret: Secret) -> None:
-        """Raise a PrivacyError where the set is not about a secret: around another, or without its joint law."""
+        """Raise a PrivacyError where the set is around another secret, or without the joint law of this one."""
         if self.around not in (None, secret):
             raise PrivacyError(
-                f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: make "
-                "both from one secret"
+                f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: "
+                "make both from one secret"
             )
         given = zip(self.conditionals, secret.conditionals, strict=True)
         if not self.law.holds(secret.law) or not all(laws.holds(row) for laws, row in given):
             raise PrivacyError(
-                "the joint law of `about` is none of those of `over`, so that what is promised for them is not "
-                "for it: make both from one secret"
+                "the joint law of `about` is none of those of `over`, so that what is promised for them is "
+                "not for it: make both from one secret"
             )
 
     @property

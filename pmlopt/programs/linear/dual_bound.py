@@ -9,7 +9,6 @@ from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.privacy.requirement import Witness
 
-
 PLENTY = 4
 """How many times the mean the largest entry may be for it to stand for the relaxation in what is rounded."""
 

@@ -188,6 +188,9 @@ class Rule:
 SIMPLEX_ENTRIES = 900
 """Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
 
+MOST_TRIED = 2
+"""Methods that are tried on many bounds on pairs of letters: each may take all of a time limit."""
+
 SLOW_ENTRIES = 40_000
 """From here on the simplex takes minutes, even from a vertex nearby."""
 
@@ -294,7 +297,8 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
     def automatic(self, program: LinearDesign, start: Start) -> Sequence[LinearMethod]:
         """The lines of the decision list that apply."""
         facts = _facts(program, start)
-        return [rule.method for rule in DECISIONS if rule.applies(facts)]
+        found = [rule.method for rule in DECISIONS if rule.applies(facts)]
+        return found[:MOST_TRIED] if facts.letter_pairs else found
 
     def named(self, program: LinearDesign, name: str, start: Start) -> LinearMethod:
         """Any solver of pmlopt or of cvxpy that can take the program."""
@@ -304,18 +308,15 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
                 raise SolverUnavailableError(
                     f"no closed form is known to be optimal for {program!r}: use auto"
                 )
-        elif name == by_classes.NAME:
-            if program.classes is None:
-                raise SolverUnavailableError(
-                    f"{name} needs few classes of letters and outputs that look alike, and {program!r} has "
-                    "none: use auto"
+        elif name in (by_classes.NAME, letter_pairs.NAME):
+            looked = program.classes if name == by_classes.NAME else letter_pairs.pairs_of(program)
+            if looked is None:
+                what = (
+                    "few classes of letters and outputs that look alike"
+                    if name == by_classes.NAME
+                    else "many bounds on pairs of letters and nothing else"
                 )
-        elif name == letter_pairs.NAME:
-            if letter_pairs.pairs_of(program) is None:
-                raise SolverUnavailableError(
-                    f"{name} needs many bounds on pairs of letters and nothing else, and {program!r} has not: "
-                    "use auto"
-                )
+                raise SolverUnavailableError(f"{name} needs {what}, and {program!r} has none: use auto")
         elif name == structured.NAME:
             if task_of(program) is None:
                 raise SolverUnavailableError(
