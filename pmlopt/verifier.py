@@ -17,15 +17,12 @@ PAIRS, OTHERS = "pml ldp lip metric g-leakage ratio-bound pufferfish", "maximal-
 SETS = ("l1_ball", "box", "minimum_mass", "all_priors", "vertices")
 DIGITS, NEAR = Context(prec=60), Q(1, 10**12)  # recorded levels are right to this much, or this share
 
-
 class FalseClaimError(Exception):
     """The message says which claim is false."""
-
 
 def need(condition, claim):
     if not condition:
         raise FalseClaimError(claim)
-
 
 def power(x, up=False):
     """A rational just below e^x, or just above: 60 digits, widened by more than they can be off."""
@@ -33,18 +30,14 @@ def power(x, up=False):
     near = Q(DIGITS.exp(DIGITS.divide(Decimal(x.numerator), Decimal(x.denominator))))
     return near * (1 + Q(1 if up else -1, 10**50)) if x else Q(1)
 
-
 def dot(u, v):
     return sum((a * b for a, b in zip(u, v, strict=True)), Q(0))
-
 
 def above(values, c):  # by how much
     return [max(Q(v) - c, Q(0)) for v in values]
 
-
 def table(rows):
     return [[Q(v) for v in row] for row in rows]
-
 
 def law(record):
     """The prior: its counts over their sum, or else its floats over theirs."""
@@ -55,18 +48,15 @@ def law(record):
         need(same, "the counts of the prior are its probabilities and its sample")
     return [Q(v) / sum(map(Q, counts or floats)) for v in counts or floats]
 
-
 def joined(privacy, limits):
     """The parts of a conjunction with their limits; else itself."""
     if privacy["name"] != "all-of":
         return [(privacy, limits)]
     return [(part, {name: limits[name] for name in part["limits"]}) for part in privacy["parts"]]
 
-
 def is_pairs(privacy):
     """Whether a requirement is a list of pairs."""
     return not any({p["name"], *p} & {*OTHERS.split(), *SETS} for p, _ in joined(privacy, privacy["limits"]))
-
 
 def pairs(privacy, limits, p):
     """The pairs `<num, v> <= e^exponent <den, v>` of each column v; sides are {letter: coefficient}."""
@@ -80,8 +70,7 @@ def pairs(privacy, limits, p):
     if name == "ldp":
         return [(at[x], at[z], epsilon) for x in letters for z in letters if x != z]
     if name == "metric":
-        edges = [(x, z, Q(d)) for x, z, d in privacy["edges"]]
-        return [(at[x], at[z], epsilon * d) for x, z, d in edges + [(z, x, d) for x, z, d in edges]]
+        return [(at[e[k]], at[e[1 - k]], epsilon * Q(e[2])) for k in (0, 1) for e in privacy["edges"]]
     if name == "g-leakage":
         rows = [[Q(g) * v for g, v in zip(row, p, strict=True)] for row in privacy["gain"] if any(row)]
         return [({x: v / max(map(sum, rows)) for x, v in enumerate(row)}, mean, epsilon) for row in rows]
@@ -102,7 +91,6 @@ def pairs(privacy, limits, p):
     budgets = privacy.get("budgets", [0] * len(p))
     return [(at[x], mean, Q(budget) + epsilon) for x, budget in zip(letters, budgets, strict=True)]
 
-
 def lower_probability(data):
     """The least probability `max(0, lower(A) - shift, total - upper(not A))` of letters over a set."""
     own = next(data[key] for key in SETS if key in data)
@@ -118,7 +106,6 @@ def lower_probability(data):
         return lower, Q(0), upper, min(total, sum(upper))
     return lower, Q(0), None, total  # the sum of one implies the upper ends
 
-
 def least_mean(data, column):
     """The least mean of a column over a set of priors: a Choquet integral, or that of a vertex."""
     if "vertices" in data:
@@ -132,7 +119,6 @@ def least_mean(data, column):
         now = max(Q(0), sum(lower[z] for z in order[:k]) - shift, rest) if k < len(order) else total
         mean, before = mean + (now - before) * column[x], now
     return mean / total
-
 
 def broken(privacy, limits, p, columns, names):
     """Where a requirement is broken, in words; empty where it holds."""
@@ -152,7 +138,6 @@ def broken(privacy, limits, p, columns, names):
                     return f"the outcome {outcome!r} tells too much of {names[0][max(num, key=num.get)]!r}"
     return ""
 
-
 def within(privacy, limits, p, gains, proof, most):
     """Whether each column v >= 0 that a requirement allows, of <p, v> = 1, has <p g, v> <= most for all g."""
     name, n, up = privacy["name"], range(len(p)), power(Q(next(iter(limits.values()), 0)), True)
@@ -162,17 +147,13 @@ def within(privacy, limits, p, gains, proof, most):
         some = any(sum(lower) - v > shift or (upper and total > upper[x]) for x, v in enumerate(lower))
         name, own = (name if some else "ldp"), shift > 0 or lower != p  # all priors, or the prior alone
     if name == "ldp":  # such a v has its entries in [keep, 1], times a number
-        return all(
-            sum(w * (v - most) * (1 if v > most else keep) for w, v in zip(p, g, strict=True)) <= 0
-            for g in gains
-        )
+        return all(sum(w * (v - most) * (1 if v > most else keep) for w, v in zip(p, g, strict=True)) <= 0
+                   for g in gains)
     if name in ("lip", "pml") and not own and not {"about", "budgets"} & set(privacy):  # v in [low, high]
         low = power(-Q(limits["lip_lower"])) if name == "lip" else Q(0)
         high = power(Q(limits["lip_upper"]), True) if name == "lip" else up
-        return all(
-            any(low * dot(p, g) + (1 - low) * c + (high - low) * dot(p, above(g, c)) <= most for c in g)
-            for g in gains
-        )
+        return all(any(low * dot(p, g) + (1 - low) * c + (high - low) * dot(p, above(g, c)) <= most
+                       for c in g) for g in gains)
     if name == "maximal-leakage":
         return min(up, Q(len(p))) * max(dot(p, above(g, Q(0))) for g in gains) <= most
     if not proof:
@@ -180,10 +161,8 @@ def within(privacy, limits, p, gains, proof, most):
     if name == "approximate-pml":
         left = most - Q(privacy["delta"]) * sum(prices := above(proof["prices"], Q(0)))
         least = [max(v - m / w for v, m, w in zip(g, prices, p, strict=True)) for g in gains]
-        return all(
-            any(c + up * dot(p, above(g, c)) <= left for c in [low, *(v for v in g if v > low)])
-            for low, g in zip(least, gains, strict=True)
-        )
+        return all(any(c + up * dot(p, above(g, c)) <= left for c in [low, *(v for v in g if v > low)])
+                   for low, g in zip(least, gains, strict=True))
     if is_pairs(privacy):
         whole, steps = dict(enumerate(p)), []  # one letter beside the mean: v[x] <= <p, v> / p[x] anyway
         for a, b, e in pairs(privacy, limits, p):
@@ -200,11 +179,8 @@ def within(privacy, limits, p, gains, proof, most):
         return within(*dict(enumerate(joined(privacy, limits)))[proof["part"]], p, gains, proof, most)
     costs = [[w * (v - most) for w, v in zip(p, g, strict=True)] for g in gains]
     thetas = zip(*(above(row, Q(0)) for row in proof["theta"]), strict=True)
-    return all(
-        max(a) <= 0 or (sum(a) <= 0 if up == 1 else max(pieces(privacy, a, list(t), keep)) <= 0)
-        for a, t in zip(costs, thetas, strict=True)
-    )
-
+    return all(max(a) <= 0 or (sum(a) <= 0 if up == 1 else max(pieces(privacy, a, list(t), keep)) <= 0)
+               for a, t in zip(costs, thetas, strict=True))
 
 def pieces(data, a, theta, keep):
     """`min_Q sum (a + theta Q)^+ - theta keep` over a set of priors Q is the largest of these."""
@@ -215,12 +191,8 @@ def pieces(data, a, theta, keep):
     (t,), (lower, shift, upper, total) = theta, lower_probability(data)
     ends = [(lower, sum(lower) - shift), ([Q(0)] * len(a), Q(0)), *([(upper, total)] if upper else [])]
     free = [] if upper else [sum(a) + t * (1 - keep)]
-    return free + [
-        sum(above((v + t * w / total for v, w in zip(a, q, strict=True)), 0))
-        + t * ((rate - sum(q)) / total - keep)
-        for q, rate in ends
-    ]
-
+    return free + [sum(above((v + t * w / total for v, w in zip(a, q, strict=True)), 0))
+                   + t * ((rate - sum(q)) / total - keep) for q, rate in ends]
 
 def levels(record, matrix, p, names):
     """The matrix is a mechanism within its limits, and its recorded levels are its levels."""
@@ -237,7 +209,6 @@ def levels(record, matrix, p, names):
     for name, (level, room) in told.items():
         less = broken(privacy, {**up, name: level - room}, p, columns, names)
         need(less or (level <= room and "above" not in name), "the matrix has the recorded levels, not less")
-
 
 def linear(record, matrix, p):
     """Value and bound of an expected gain or loss; what is returned was left unchecked."""
@@ -256,10 +227,8 @@ def linear(record, matrix, p):
             room = min(Q(record["residuals"][one["name"]]), Q(1, 10**6)) * unit + Q(1, 2**48) * size
             need((abs(over) if one["equal"] else over) <= room, f"the constraint {one['name']!r} is kept")
             most += price * offset
-            gains = [
-                [v - price * c / w for v, c in zip(g, line, strict=True)]
-                for g, line, w in zip(gains, lines, p, strict=True)
-            ]
+            gains = [[v - price * c / w for v, c in zip(g, line, strict=True)]
+                     for g, line, w in zip(gains, lines, p, strict=True)]
     if record["bound"] is record["gap"] is None:
         return []
     need(abs(Q(record["gap"]) - abs(Q(record["bound"]) - value)) <= rounding, "the gap is between both")
@@ -270,7 +239,6 @@ def linear(record, matrix, p):
     proved = within(privacy, privacy["limits"], p, left, source["witness"], most - dot(p, rho))
     need(proved is not False, "the multipliers prove the bound")
     return [] if proved else ["a bound that rests on a closed form"]
-
 
 def least_leakage(record, matrix, p):
     """A least level on allowed pairs: a column of mean one has what the multipliers ask, within e^level."""
@@ -294,7 +262,6 @@ def least_leakage(record, matrix, p):
     need(record["bound"] <= 0 or power(-Q(record["bound"])) >= share, "the multipliers prove the bound")
     return []
 
-
 def check(file):
     """All claims of a file; what is returned was left unchecked."""
     result, record = file["metadata"], file["metadata"]["certificate"]
@@ -308,14 +275,11 @@ def check(file):
     parts = [part for part, _ in joined(record["privacy"], record["privacy"]["limits"])]
     if any(part["name"] not in f"{PAIRS} {OTHERS}".split() or "joint_laws" in part for part in parts):
         return ["a requirement of this form"]
-    need(
-        file["inputs"] == record["prior"]["labels"] and result["level"] == max(record["levels"].values()),
-        "letters and level stand there twice",
-    )
+    need(file["inputs"] == record["prior"]["labels"] and result["level"] == max(record["levels"].values()),
+         "letters and level stand there twice")
     levels(record, matrix, p := law(record["prior"]), (file["inputs"], file["outputs"]))
     parts = {"linear": linear, "least-leakage": least_leakage}.get(kind)
     return parts(record, matrix, p) if parts else [f"value and bound of the kind {kind!r}"]
-
 
 def main(path):
     """Check a file, and say what was found; the exit code."""
@@ -331,7 +295,6 @@ def main(path):
         code, found = 2, f"is not as the format says: {error!r}"
     sys.stdout.write(f"{path}: {found}\n")
     return code
-
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1]))

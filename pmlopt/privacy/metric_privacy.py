@@ -62,8 +62,8 @@ class MetricPrivacy(RatioRequirement):
 
     Args:
         epsilon: in nats for a distance of one.
-        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels, or its
-            name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs of
+        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels, or
+            its name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs of
             labels.
 
     Raises:
@@ -175,7 +175,7 @@ class MetricPrivacy(RatioRequirement):
     def _kept(self) -> IntArray:
         """(K, 2) those that enter the program: the others follow from them."""
         x, y = self._required.T
-        return self._required[_not_implied(self._lengths, self.ways)[x, y]]
+        return np.asarray(self._required[_not_implied(self._lengths, self.ways)[x, y]])
 
     def __repr__(self) -> str:
         return f"MetricPrivacy(epsilon={self.epsilon})"
@@ -195,7 +195,7 @@ def _checked(distance: Any) -> FloatArray:
     try:
         far = np.isposinf(np.asarray(distance, dtype=float))
     except (TypeError, ValueError, OverflowError):
-        far = np.zeros(())  # what is wrong is said below
+        far = np.zeros(1, dtype=bool)  # what is wrong is said below
     finite = float_array(
         np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError
     )
