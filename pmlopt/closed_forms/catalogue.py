@@ -114,7 +114,7 @@ def _unit(prior: Prior, privacy: Requirement) -> float:
         return 0.0
     ways, places = privacy.for_prior(prior).ways, np.arange(prior.size)
     step = float(ways[0, 1])
-    if not privacy.epsilon * step * prior.size < math.inf:
+    if not max(1.0, privacy.epsilon) * step * prior.size < math.inf:
         return 0.0
     line = step * np.abs(places[:, None] - places)
     return step if np.allclose(ways, line, rtol=1e-12, atol=0.0) else 0.0

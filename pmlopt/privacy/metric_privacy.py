@@ -46,8 +46,8 @@ DISTANCES: Mapping[str, Callable[[Any, Any], float]] = {
 """The distances by name."""
 
 _IMPLIED = 2.0**-44
-"""Share of its own distance by which the way over other letters may be longer for a pair to be left out
-of the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
+"""Share of its own distance by which the way over other letters may be longer for a pair to be left out of
+the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
 
 _LEFT_OUT = 2.0**-40
 """The same over all pairs that were left out, one over another: the margin of constraints on a variable."""
@@ -57,15 +57,15 @@ class MetricPrivacy(RatioRequirement):
     """epsilon-d-privacy: `P[x,y] <= e^(epsilon d(x, x')) P[x',y]` for all letters x, x' and outcomes y.
 
     With distances in a plane it is geo-indistinguishability; with all distances one, local DP; with distances
-    on some pairs alone, Blowfish: the others are protected along the ways between them. Pairs that a way over
-    other letters implies are left out of the program, and of nothing else: levels and checks are of all pairs
-    with a finite distance, as it was given.
+    on some pairs alone, Blowfish: the others are protected along the ways between them. Pairs that a way
+    over other letters implies are left out of the program, and of nothing else: levels and checks are of
+    all pairs with a finite distance, as it was given.
 
     Args:
         epsilon: in nats for a distance of one.
         distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels, or
-            its name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs
-            of labels.
+            its name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs of
+            labels.
 
     Raises:
         PrivacyError: epsilon is negative; a distance is negative, NaN or not symmetric, or zero for two
@@ -171,7 +171,7 @@ class MetricPrivacy(RatioRequirement):
     def _kept(self) -> IntArray:
         """(K, 2) those that enter the program: the others follow from them."""
         x, y = self._required.T
-        return self._required[_not_implied(self._lengths, self.ways)[x, y]]
+        return np.asarray(self._required[_not_implied(self._lengths, self.ways)[x, y]])
 
     def __repr__(self) -> str:
         return f"MetricPrivacy(epsilon={self.epsilon})"
@@ -191,7 +191,7 @@ def _checked(distance: Any) -> FloatArray:
     try:
         far = np.isposinf(np.asarray(distance, dtype=float))
     except (TypeError, ValueError, OverflowError):
-        far = np.zeros(())  # what is wrong is said below
+        far = np.zeros(1, dtype=bool)  # what is wrong is said below
     finite = float_array(
         np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError
     )
@@ -235,7 +235,7 @@ def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label,
 
 
 def _shortest_ways(lengths: FloatArray) -> FloatArray:
-    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without one."""
+    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
     ways = lengths.copy()
     with np.errstate(over="ignore"):
         for middle in range(len(ways)):

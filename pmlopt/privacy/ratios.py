@@ -119,7 +119,7 @@ class Ratios:
         return np.asarray((over / np.where(room > 0, room, 1.0)).max(axis=0))
 
     def _exact_excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """The same in exact arithmetic; pairs that hold by far are 0, as if they held with equality."""
+        """The same in exact arithmetic; pairs of letters that hold by far count as if they held just so."""
         if not self._single.all():
             return self._violations(matrix, power).max(axis=0)
         factors = {exponent: power(exponent) for exponent in set(self.exponents.tolist())}

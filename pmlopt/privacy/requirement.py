@@ -201,6 +201,10 @@ class Requirement(Record, ABC):
         rounding-level error is allowed for by the caller.
         """
 
+    def some_columns(self, prior: Prior) -> FloatArray:
+        """(N, K) some columns of mean one that the bound allows: a lower bound on `relaxation` at no cost."""
+        return np.ones((prior.size, 1))
+
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """Numbers that prove `relaxation` without a search, by name; none where a formula does."""
         return {}

@@ -141,7 +141,7 @@ class JointLaws(Record):
         return made
 
     def check_secret(self, secret: Secret) -> None:
-        """Raise a PrivacyError where the set is around another secret, or lacks the joint law of this one."""
+        """Raise a PrivacyError where the set is around another secret, or does not hold its joint law."""
         if self.around not in (None, secret):
             raise PrivacyError(
                 f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: "

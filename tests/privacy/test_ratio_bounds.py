@@ -21,6 +21,7 @@ from pmlopt import (
     ExpectedGain,
     ExpectedLoss,
     GainLeakage,
+    JointLaws,
     MetricPrivacy,
     MutualInformation,
     Prior,
@@ -32,7 +33,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.errors import PrivacyError
+from pmlopt.errors import PrivacyError, SolverError
 from pmlopt.exact.rationals import integers, power_below
 from pmlopt.exact.repair import repair
 from pmlopt.privacy import Requirement
@@ -241,10 +242,11 @@ def test_checks_of_random_metrics_are_those_of_all_pairs_in_fractions() -> None:
         privacy, prior = MetricPrivacy(epsilon, given).for_prior(Prior.uniform(n)), Prior.uniform(n)
         with np.errstate(over="ignore"):
             ways = np.minimum(np.asarray(privacy.ways) * epsilon, 300.0)
-        matrix = rng.dirichlet(np.ones(3), n)
+        matrix = rng.dirichlet(np.ones(2), n)
         matrix[:, 0] = np.exp(-ways[0] * rng.choice([0.5, 1.0 - 1e-15, 1.0, 1.0 + 1e-12, 1.5])) / 4
-        matrix = repair(prior, MetricPrivacy(epsilon, given), matrix).matrix if rng.random() < 0.2 else matrix
-        matrix[:, -1] = np.maximum(0.0, 1 - matrix[:, :-1].sum(axis=1))
+        matrix = matrix / matrix.sum(axis=1, keepdims=True)
+        if rng.random() < 0.02:
+            matrix = repair(prior, privacy, matrix).matrix
         wrong = broken_pairs(epsilon, distance, matrix)
         exact = np.array(prior.weights, dtype=object)
         said = privacy.excess(exact, integers(matrix), power_below)
@@ -280,6 +282,31 @@ def test_parts_that_are_no_ratio_bounds_leave_a_gap_that_is_said() -> None:
     assert result.status.value == "unproved"
     alone = [solve(design(PRIOR, part, gain)).bound for part in (ApproximatePML(0.3, 0.05), LDP(1.0))]
     assert result.value <= min(result.bound, *alone)
+
+
+def test_many_bounds_on_pairs_of_letters_are_solved_by_columns() -> None:
+    points = np.random.default_rng(2).random((18, 2))
+    distance = np.hypot(*(points[:, None] - points).T)
+    program = design(Prior.uniform(18), MetricPrivacy(2.0, distance), ExpectedLoss(distance))
+    found, other = certify_of(program, "letter-pairs"), certify_of(program, "highs")
+    assert found.certificate.verify()
+    assert not broken_pairs(2.0, distance, found.mechanism.matrix)
+    assert found.value == pytest.approx(other.value, abs=1e-5)
+    assert found.bound <= other.value + 1e-9
+
+
+def certify_of(program: Any, solver: str) -> Any:
+    """The result of a solver, proved optimal or not."""
+    try:
+        return solve(program, solver=solver)
+    except SolverError as error:
+        return error.result
+
+
+@pytest.mark.parametrize("epsilon", [709.0, 710.0, 1e5])
+def test_levels_past_the_largest_exponential_bind_nothing(epsilon: float) -> None:
+    for privacy in (Pufferfish(epsilon, SECRET), PML(epsilon, about=SECRET), GainLeakage(epsilon, np.eye(4))):
+        assert solve(design(PRIOR, privacy, ExpectedGain(np.eye(4)))).value == pytest.approx(1.0, abs=1e-9)
 
 
 class TestFunnel:
@@ -340,6 +367,8 @@ def test_a_level_of_zero_that_no_floats_meet_is_said_and_no_error() -> None:
         (lambda: design([0.5, 0.5], PML(0.1, about=SECRET), ExpectedGain(np.eye(2))), "4 letters"),
         (lambda: Pufferfish(0.1, SECRET, pairs=[(0, 7)]), "none of the secret's values"),
         (lambda: Pufferfish(0.1, Secret([[0.5, 0.5]])), "two values"),
+        (lambda: Pufferfish(0.1, SECRET, [(0, 0)]), "one value twice"),
+        (lambda: PML(0.1, JointLaws.ball(COUNTED, 0.1), Secret(JOINT[:, ::-1])), "from one secret"),
         (lambda: GainLeakage(0.1, [[0, 0]]), "nothing to learn"),
         (lambda: GainLeakage(0.1, [[0, -1]]), "negative"),
         (lambda: RatioBound([[3, 0]], [[1, 1]], 0.1), "releases nothing"),
@@ -392,6 +421,11 @@ def test_on_a_long_line_the_closed_form_is_proved_without_a_solver() -> None:
     assert result.solver == "closed-form"
     assert result.gap <= 1e-9
     assert result.certificate.verify()
+
+
+def test_counts_from_2_to_the_63_keep_all_digits() -> None:
+    counts = [[2**63 + 1, 1], [5, 2**64 - 1]]
+    assert Secret.from_counts(counts).weights[0].tolist() == counts
 
 
 def test_whole_numbers_between_2_to_the_63_and_64_stay_whole() -> None:

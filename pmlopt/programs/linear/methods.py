@@ -18,7 +18,8 @@ from pmlopt.backends.structured.block_program import Task
 from pmlopt.errors import InfeasibleError, MechanismError
 from pmlopt.mechanism import as_mechanism, paired
 from pmlopt.privacy.ratio_blocks import LEAST_ROOM
-from pmlopt.programs.linear import by_classes, structured
+from pmlopt.privacy.ratios import Ratios
+from pmlopt.programs.linear import by_classes, letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear
 from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
@@ -42,6 +43,7 @@ class Facts:
             constraints beside.
         paired: whether it is one under a list of ratio bounds that makes no blocks, and nothing else.
         entries: N M.
+        letter_pairs: whether these are many bounds on pairs of letters.
         known: whether a closed form is known to be optimal.
         vertex: whether it is a vertex from which the simplex gains.
         given: whether a person gave a mechanism to start from.
@@ -53,6 +55,7 @@ class Facts:
     blocked: bool
     paired: bool
     entries: int
+    letter_pairs: bool
     known: bool
     vertex: bool
     given: bool
@@ -91,6 +94,11 @@ class Start:
         return task_of(self.program)
 
     @cached_property
+    def pairs(self) -> Ratios | None:
+        """Its bounds, where they are many and each on a pair of letters."""
+        return letter_pairs.pairs_of(self.program)
+
+    @cached_property
     def facts(self) -> Facts:
         """What decides which solver is tried."""
         program = self.program
@@ -101,6 +109,7 @@ class Start:
             blocked=self.task is not None,
             paired=program.privacy.has_ratios and program.block is None and not program.added,
             entries=program.table.size,
+            letter_pairs=self.pairs is not None,
             known=self.from_formula,
             vertex=self.from_formula and self.useful is not None,
             given=self.matrix is not None and not self.from_formula,
@@ -140,7 +149,8 @@ def _certified(
         raise MethodError(outcome.message)
     clock = time.perf_counter()
     try:
-        certificate = certify_linear(program, outcome.found.matrix, outcome.found.multipliers)
+        point = outcome.found
+        certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
         gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
         form = better_form(program, certificate.gap, gain)
         if form is not None:
@@ -177,6 +187,9 @@ def _solved(
     if name == by_classes.NAME:
         assert program.classes is not None
         return by_classes.run(program, program.classes, options)
+    if name == letter_pairs.NAME:
+        assert start.pairs is not None
+        return letter_pairs.run(program, start.pairs, options)
     if name in (structured.NAME, "highs") and (task := start.task) is not None:
         near = start.restart
         arrays = near.arrays if near is not None and near.solver == name else None
@@ -198,7 +211,9 @@ def _point(program: LinearDesign) -> Point:
     """The mechanism that a solver left in the variables, and the multipliers of its rows over the prior."""
     duals = program.constraints["rows"].dual_value
     multipliers = None if duals is None else np.asarray(duals) / program.prior.pmf
-    return Point(np.asarray(program.mechanism.value), multipliers)
+    pairs = letter_pairs.pairs_of(program)  # of many, what a bound costs is a linear program for each output
+    witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
+    return Point(np.asarray(program.mechanism.value), multipliers, witness=witness)
 
 
 def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> ClosedForm | None:
@@ -226,6 +241,11 @@ SLOW_ENTRIES = 40_000
 """From here on the simplex takes minutes, even from a vertex nearby."""
 
 DECISIONS = (
+    _row(
+        letter_pairs.NAME,
+        "many bounds on pairs of letters: an interior point by columns",
+        lambda facts: facts.letter_pairs and not (facts.known or facts.given),
+    ),
     _row(
         CLOSED_FORM,
         "large or of many pairs, and a closed form is optimal: nothing to solve",
@@ -295,6 +315,11 @@ BY_NAME = (
         by_classes.NAME,
         lambda program, _: program.classes is not None,
         "designs with few classes of letters and outputs that look alike",
+    ),
+    _asked(
+        letter_pairs.NAME,
+        lambda _, start: start.facts.letter_pairs,
+        "designs under many bounds on pairs of letters and nothing else",
     ),
     _asked(
         structured.NAME,
