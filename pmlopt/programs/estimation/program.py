@@ -62,7 +62,7 @@ class EstimationDesign(Design[EstimationCertificate]):
             return float(self.prior.size)
         axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)
         sizes = np.maximum(sizes, np.finfo(float).eps * sizes[0])  # roots of K J, which keeps half the digits
-        return self.columns.exact.shape[1] * float((((self.workload @ axes) / sizes) ** 2).sum())
+        return float(self.columns.exact.shape[1] * (((self.workload @ axes) / sizes) ** 2).sum())
 
     @property
     def rounding(self) -> float:
