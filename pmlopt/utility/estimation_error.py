@@ -17,8 +17,9 @@ from pmlopt.utility.workloads import WORKLOADS, Workload, workload_matrix
 
 Criterion = Literal["A", "D"]
 
-CONDITION = 1e-12
-"""Eigenvalues of an information matrix up to this share of the largest are taken for zero."""
+CONDITION = 1e-20
+"""Eigenvalues of an information matrix up to this share of the largest are taken for zero: they are squares
+of singular values, of which the others have six digits."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,11 +41,15 @@ def information_bound(
     Source: [pukelsheim2006optimal, Chapter 7] (the equivalence theorem, here with constraints on the mean).
     """
     z, pi = sensitivities, p * multipliers
-    heights = ((z.T @ columns) ** 2).sum(axis=0)
+    turned = z.T @ columns
+    heights = (turned**2).sum(axis=0)
     excess = float((heights - pi @ columns).max())
     spent = float(pi.sum()) + excess
     gained, sizes = gained_by(p, wanted, criterion, z)
-    sizes += float(heights.max()) + float(np.abs(pi).sum() * np.abs(columns).max())
+    # where columns hardly differ from one, the terms of Z' lam are far above their sum
+    sizes += 2 * float((np.abs(turned) * (np.abs(z).T @ np.abs(columns))).sum(axis=0).max()) + float(
+        np.abs(pi).sum() * np.abs(columns).max()
+    )
     bound = gained - spent - rounding_of(z.size + len(p), sizes)
     return bound if np.isfinite(bound) else -np.inf
 
@@ -56,9 +60,9 @@ def gained_by(
     """What Z brings to the bound, `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, and the size of its terms."""
     z = sensitivities
     if criterion == "D":
-        sign, volume = np.linalg.slogdet(z @ z.T)
-        gained = float(volume) + len(p) if sign > 0 else -np.inf
-        return gained, abs(float(volume)) + len(p)
+        sign, volume = np.linalg.slogdet(z)  # of Z Z' the condition would be squared
+        gained = 2 * float(volume) + len(p) if sign else -np.inf
+        return gained, 2 * abs(float(volume)) + len(p)
     clear = float(((wanted @ p) ** 2).sum())
     return 2 * float((wanted.T * z).sum()) - clear, 2 * float(np.abs(wanted.T * z).sum()) + clear
 

@@ -34,7 +34,13 @@ def _certified(
 ) -> Found[EstimationCertificate]:
     """Solve, and certify the mechanism that the weights make of the columns."""
     begin = time.perf_counter()
-    found = weigh(program, options)
+    try:
+        found = weigh(program, options)
+    except np.linalg.LinAlgError as cause:
+        raise MethodError(
+            f"the outputs that {program.privacy!r} allows tell so little of the letters that no float "
+            "holds their information beside 1: allow a larger level"
+        ) from cause
     clock = time.perf_counter()
     try:
         certificate = certify_estimation(

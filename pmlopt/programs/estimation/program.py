@@ -65,8 +65,9 @@ class EstimationDesign(Design[EstimationCertificate]):
         """For "A" the error `tr(W J^-1 W')` if all columns were used alike; for "D" a nat for each letter."""
         if self.criterion == "D":
             return float(self.prior.size)
-        information = self.columns.exact @ self.columns.exact.T / self.columns.exact.shape[1]
-        return float(np.trace(self.workload @ np.linalg.solve(information, self.workload.T)))
+        axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)
+        sizes = np.maximum(sizes, np.finfo(float).eps * sizes[0])  # roots of K J, which keeps half the digits
+        return float(self.columns.exact.shape[1] * (((self.workload @ axes) / sizes) ** 2).sum())
 
     @property
     def rounding(self) -> float:

@@ -104,16 +104,15 @@ def _one_demand(program: LeastLeakage) -> bool:
 
 
 def known_mechanism(program: LeastLeakage) -> FloatArray:
-    """A mechanism that meets the demands: uniform on what is allowed, mixed with the best as needed."""
+    """A mechanism that meets the demands: a constant, else what is uniform, mixed with the best as needed."""
     spread = program.spread
-    if program.short(spread) == 0 or program.floor is None:
-        return spread
-    everywhere = np.flatnonzero(program.allowed.all(axis=0))
-    for y in everywhere:
+    for y in np.flatnonzero(program.allowed.all(axis=0)):
         constant = np.zeros(spread.shape)
         constant[:, y] = 1.0
         if program.short(constant) == 0:
             return constant
+    if program.short(spread) == 0 or program.floor is None:
+        return spread
     best = best_allowed(program)
     low, high = (program.floor.slack(matrix) for matrix in (spread, best))
     theta = min(1.0, -low / (high - low) * (1 + 1e-12)) if high > low else 1.0

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 MARGIN = 1e-14
 """By how much of its range the expected utility must be above its floor, for a solver's noise."""
 
+LARGEST_ROUNDING = 1e-6
+"""The rounding of a floor, in units of what the choice of outputs can change, up to which a floor at the most
+there is asks for the best outputs of all letters: beside rare ones, floats do not tell whether it does."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeastLeakage(Program[LevelCertificate]):
@@ -274,7 +278,9 @@ def least_leakage(
             f"no mechanism has an expected {utility.what} of {floor.value:.12g}: "
             f"the {'largest' if utility.maximised else 'smallest'} is {floor.most:.12g}"
         )
-    if floor.least >= -floor.rounding:  # the most there is: each letter has its best outputs only
+    if (
+        LARGEST_ROUNDING > floor.rounding >= -floor.least
+    ):  # the most there is: each letter has its best outputs only
         allowed = allowed & (floor.gains == 0)
     return _declared(known, allowed, letters, floor, None)
 

@@ -33,7 +33,7 @@ from pmlopt.closed_forms import (
     subset_selection,
     uniform,
 )
-from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
+from pmlopt.errors import MechanismError, PrivacyError, ProgramError, SolverError, UtilityError
 from pmlopt.privacy import Requirement
 from pmlopt.programs.estimation.column_cones import column_cones
 from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed_bound
@@ -313,3 +313,26 @@ def test_one_frequency_is_that_of_a_response_about_it(
     assert found.value == pytest.approx(known, rel=1e-4)
     assert known <= found.value * (1 + 1e-12)
     assert found.certificate.verify()
+
+
+@pytest.mark.parametrize("criterion", ["A", "D"])
+def test_small_levels_have_an_error_with_digits(criterion: Criterion) -> None:
+    # for LDP the least error of a uniform prior grows as one over the square of the level
+    fine, coarse = (
+        solve(design([1 / 3] * 3, LDP(level), EstimationError(criterion=criterion))) for level in (1e-6, 1e-3)
+    )
+    assert fine.bound <= fine.value
+    if criterion == "A":
+        assert fine.value == pytest.approx(coarse.value * 1e6, rel=1e-3)
+    else:
+        assert fine.value == pytest.approx(coarse.value + 4 * math.log(1e3), abs=1e-3)
+
+
+def test_the_bound_of_a_small_level_is_below_what_is_reached() -> None:
+    result = solve(design([0.5, 0.3, 0.2], PML(1e-6), EstimationError(criterion="D")))
+    assert result.bound <= result.value
+
+
+def test_a_level_whose_information_no_float_holds_is_refused() -> None:
+    with pytest.raises(SolverError, match="allow a larger level"):
+        solve(design([0.5, 0.3, 0.2], LDP(1e-9), EstimationError()))
