@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from pmlopt import (
     PML,
+    Box,
+    Continuous,
     ExpectedGain,
     ExpectedLoss,
     L1Ball,
@@ -214,6 +216,16 @@ def test_a_set_of_priors_is_around_a_law_with_labels() -> None:
     prior = Prior([0.7, 0.3], ["a", "b"])
     assert L1Ball(pd.Series([0.7, 0.3], ["a", "b"]), 0.1).center == prior
     assert L1Ball({"a": 1.0, "b": 0.0}, 0.1).labels == ("a", "b")
+    box = Box({"a": 0.6, "b": 0.1}, pd.Series([0.3, 0.9], ["b", "a"]))
+    assert (box.labels, box.upper.tolist()) == (("a", "b"), [0.9, 0.3])
+    with pytest.raises(PrivacyError, match="only one side"):
+        Box({"a": 0.6, "b": 0.1}, [0.9, 0.3])
+
+
+def test_a_sample_of_numbers_is_no_table() -> None:
+    people = pd.DataFrame({"income": [9.0, 1.0, 4.0]}, index=["x", "y", "z"])["income"]
+    secret = Continuous.from_samples(people)
+    assert secret.prior(secret.even(2)).counts == (2, 1)
 
 
 def test_a_series_keeps_its_index_when_it_is_sampled() -> None:
