@@ -200,5 +200,5 @@ def _inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
         raise MechanismError(
             f"two of the inputs {few(inputs)} read alike, and the cells of a CSV file are text"
         )
-    by_text = {} if alike else {parts: row for row, parts in enumerate(texts)}
+    by_text: dict[Label, int] = {} if alike else {parts: row for row, parts in enumerate(texts)}
     return {**by_text, **{label_key(parts): row for row, parts in enumerate(tuples)}}
