@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.frames import are_named
@@ -49,14 +49,14 @@ SUM_TOLERANCE = 1e-9
 """How far a sum of probabilities may be from one: room for rounding, not for mistakes."""
 
 
-def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]) -> FloatArray:
+def float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> FloatArray:
     """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite.
 
     Values that carry labels are refused: whoever knows what they are for puts them in its order, by
     `pmlopt.tables.labelled`.
     """
     if are_named(values):
-        raise error(f"{what} carry labels, and are taken by position: give an array or lists in order")
+        raise error(f"{what}: the numbers carry labels, and are taken by position: give an array, in order")
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO":

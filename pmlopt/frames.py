@@ -45,7 +45,7 @@ def opened(data: Any) -> Any:
         >>> opened(pyarrow.table({"a": [1]})).columns, opened([1, 2])
         (['a'], None)
     """
-    if data is None or isinstance(data, _PLAIN):
+    if data is None or isinstance(data, _PLAIN) or type(data).__module__.startswith("pmlopt."):
         return None
     import narwhals
 

@@ -10,7 +10,10 @@ from __future__ import annotations
 import ast
 import reprlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
+
+import numpy as np
 
 from pmlopt.arrays import Label, Positions, few
 from pmlopt.errors import FileFormatError, InputError
@@ -30,8 +33,8 @@ def label_key(label: Label) -> Label:
         >>> label_key(1) == label_key(1.0), label_key(1) == label_key(True), label_key(1) == label_key("1")
         (True, False, False)
     """
-    if isinstance(label, bool):
-        return _TRUTHS[label]
+    if isinstance(label, bool | np.bool_):
+        return _TRUTHS[bool(label)]
     return tuple(map(label_key, label)) if isinstance(label, tuple) else label
 
 
@@ -66,7 +69,10 @@ def places_of(
         >>> places_of([2, 1], ("1", "2"), "the counts", InputError, text=True)
         [1, 0]
     """
-    places = {label_key(label): place for place, label in enumerate(known)}
+    labels, places = list(labels), {label_key(label): place for place, label in enumerate(known)}
+    if not text and not {bool, np.bool_, tuple} & {type(label) for label in (*labels, *known)}:
+        with suppress(KeyError, TypeError):  # said below of the one
+            return [places[label] for label in labels]
     read = {_read(label): place for place, label in enumerate(known)} if text else {}
     if text and len(read) < len(known):
         raise error(f"two of {few(tuple(known))} read alike, and the labels of {what} are text")

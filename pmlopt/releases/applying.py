@@ -11,6 +11,7 @@ import numpy as np
 
 from pmlopt.arrays import BoolArray, IntArray, Label, few
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.labels import label_key
 from pmlopt.mechanism import Mechanism
 from pmlopt.sampling.categorical import RowSampler
 from pmlopt.sampling.random_bits import RandomBits, random_bits
@@ -172,9 +173,9 @@ class _Step:
 
     def _row(self, value: tuple[Any, ...], drop_missing: bool) -> int:
         filled = with_letter(value)
-        if filled in self._known:
-            return self._known[filled]
-        row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
+        row = self._known.get(label_key(filled))
+        if row is None:
+            row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
         return _LEFT_OUT if row == _UNKNOWN and drop_missing and None in value else row
 
     def drawn(self, rows: IntArray) -> IntArray:
@@ -185,7 +186,7 @@ class _Step:
 _LEFT_OUT, _UNKNOWN = -1, -2
 
 
-def _inputs(release: ColumnRelease, *, typed: bool) -> dict[tuple[Any, ...], int]:
+def _inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
     """The rows of the matrix by the tuple of values, and of the texts of values where these tell them apart.
 
     Cells of a CSV file are text, and all inputs must then read differently.
@@ -204,5 +205,5 @@ def _inputs(release: ColumnRelease, *, typed: bool) -> dict[tuple[Any, ...], int
         raise MechanismError(
             f"two of the inputs {few(inputs)} read alike, and the cells of a CSV file are text"
         )
-    by_text = {} if alike else {parts: row for row, parts in enumerate(texts)}
-    return {**by_text, **{parts: row for row, parts in enumerate(tuples)}}
+    by_text: dict[Label, int] = {} if alike else {parts: row for row, parts in enumerate(texts)}
+    return {**by_text, **{label_key(parts): row for row, parts in enumerate(tuples)}}

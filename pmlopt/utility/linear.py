@@ -39,7 +39,7 @@ class LinearUtility(Utility):
     @property
     def columns(self) -> int | tuple[Label, ...] | None:
         """The outputs that a matrix fixes, or their number; None for a function of the labels."""
-        return None if callable(self.matrix) else self.axes[1] or int(np.shape(self.matrix)[1])
+        return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
 
     def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
         """(N, M) the values of f on the given labels.

@@ -82,7 +82,7 @@ def _mean(labels: Sequence[Label]) -> FloatArray:
                 f"the label {label!r} is no number, so the letters have no mean: give a matrix with one row "
                 "of values instead"
             )
-    row = float_array([labels], 2, "the labels", UtilityError)  # type: ignore[arg-type]
+    row = float_array([labels], 2, "the labels", UtilityError)
     if not row.any():
         raise UtilityError("all labels are 0: the mean is 0 without any estimate")
     return row

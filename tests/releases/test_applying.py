@@ -216,6 +216,16 @@ def test_labels_that_read_alike(tmp_path: Path) -> None:
         assert not (tmp_path / name).exists()
 
 
+def test_truth_values_are_no_numbers(tmp_path: Path) -> None:
+    write_table(tmp_path / "data.parquet", {"s": [True, False]})
+    numbers = ColumnRelease(identity([0, 1]), ("s",))
+    with open_table(tmp_path / "data.parquet") as table, pytest.raises(MechanismError, match="value True"):
+        apply_columns(table, [numbers], tmp_path / "out.csv")
+    with open_table(tmp_path / "data.parquet") as table:
+        apply_columns(table, [ColumnRelease(identity([False, True]), ("s",))], tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "s\nTrue\nFalse\n"
+
+
 def test_a_released_parquet_file_says_nothing_of_columns_that_went(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"s": ["a", "b"], "diagnosis": ["x", "y"]})

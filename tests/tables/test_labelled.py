@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 
 from pmlopt import (
     PML,
+    Box,
+    Continuous,
     ExpectedGain,
     ExpectedLoss,
+    L1Ball,
     Mechanism,
     Prior,
     Secret,
@@ -33,7 +36,7 @@ from pmlopt.labels import places_of
 from pmlopt.privacy import GainLeakage
 from pmlopt.releases import attribute_levels
 from pmlopt.tables.labelled import Labelled, column, table, vector
-from pmlopt.utility import EstimationError, hamming
+from pmlopt.utility import CoordinateLoss, EstimationError, hamming
 
 LETTERS, OUTPUTS = ("a", "b", "c"), ("u", "v", "w")
 CODES = (1, 2, 3)
@@ -209,6 +212,22 @@ def test_designs_take_the_names_of_a_table() -> None:
     )
 
 
+def test_a_set_of_priors_is_around_a_law_with_labels() -> None:
+    prior = Prior([0.7, 0.3], ["a", "b"])
+    assert L1Ball(pd.Series([0.7, 0.3], ["a", "b"]), 0.1).center == prior
+    assert L1Ball({"a": 1.0, "b": 0.0}, 0.1).labels == ("a", "b")
+    box = Box({"a": 0.6, "b": 0.1}, pd.Series([0.3, 0.9], ["b", "a"]))
+    assert (box.labels, box.upper.tolist()) == (("a", "b"), [0.9, 0.3])
+    with pytest.raises(PrivacyError, match="only one side"):
+        Box({"a": 0.6, "b": 0.1}, [0.9, 0.3])
+
+
+def test_a_sample_of_numbers_is_no_table() -> None:
+    people = pd.DataFrame({"income": [9.0, 1.0, 4.0]}, index=["x", "y", "z"])["income"]
+    secret = Continuous.from_samples(people)
+    assert secret.prior(secret.even(2)).counts == (2, 1)
+
+
 def test_a_series_keeps_its_index_when_it_is_sampled() -> None:
     values = pd.Series(["b", "a"], index=[7, 5], name="smokes")
     drawn = Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(values)
@@ -220,6 +239,10 @@ CROSSTAB = pd.crosstab(pd.Series(["a", "b", "a"]), pd.Series(["u", "v", "v"]), m
 NUMBERED = pd.DataFrame({"k": [1, 2], "u": [3, 4], "v": [5, 6]})
 
 
+ANY: Any = {"set": {"u", "v"}, "five": 5, "rows": [{"u": 1}, {"u": 2}]}
+"""What no annotation allows."""
+
+
 @pytest.mark.parametrize(
     ("act", "error", "message"),
     [
@@ -228,8 +251,8 @@ NUMBERED = pd.DataFrame({"k": [1, 2], "u": [3, 4], "v": [5, 6]})
         (lambda: estimate(CHANNEL, pd.Series([1, 2], ["u", None])), MechanismError, "a missing cell"),
         (lambda: estimate(CHANNEL, [1, 2]), MechanismError, "2 entries"),
         (lambda: estimate(CHANNEL, "u"), MechanismError, "give a list"),
-        (lambda: estimate(CHANNEL, {"u", "v"}), MechanismError, "give a list"),
-        (lambda: estimate(CHANNEL, released=5), InputError, "released values are 5"),
+        (lambda: estimate(CHANNEL, ANY["set"]), MechanismError, "give a list"),
+        (lambda: estimate(CHANNEL, released=ANY["five"]), InputError, "released values are 5"),
         (lambda: estimate(CHANNEL, released={"u": 3}), InputError, "are a mapping"),
         (lambda: estimate(CHANNEL, released=["u", None]), InputError, "missing value at position 1"),
         (lambda: estimate(CHANNEL, released=pd.DataFrame({"y": ["u"], "z": ["u"]})), MechanismError, "none"),
@@ -237,7 +260,7 @@ NUMBERED = pd.DataFrame({"k": [1, 2], "u": [3, 4], "v": [5, 6]})
         (lambda: level_from_samples({"a": 0.5, "b": 0.5}, {"a": [1, 2]}), MechanismError, "no entry for 'b'"),
         (lambda: level_from_samples([0.5, 0.5], {"a": {"u": 1}, "b": {"u": 1}}), MechanismError, "none of"),
         (lambda: level_from_samples([0.5, 0.5], [[1, 2], [3]]), MechanismError, "different lengths"),
-        (lambda: level_from_samples([0.5, 0.5], [{"u": 1}, {"u": 2}]), MechanismError, "give a mapping"),
+        (lambda: level_from_samples([0.5, 0.5], ANY["rows"]), MechanismError, "give a mapping"),
         (lambda: level_from_samples([0.5, 0.5], {"a": {"u": 1}, "b": [2]}), MechanismError, "of some rows"),
         (lambda: level_from_samples([0.5, 0.5], NUMBERED), MechanismError, "set_index"),
         (lambda: level_from_samples([0.5, 0.5], pd.Series([1, 2])), MechanismError, "one column"),
@@ -245,6 +268,7 @@ NUMBERED = pd.DataFrame({"k": [1, 2], "u": [3, 4], "v": [5, 6]})
         (lambda: ExpectedGain({("a", "u"): 1, ("b", "v"): 1}), UtilityError, "no entry for the pair"),
         (lambda: ExpectedGain({("a", "u"): 1, "b": 1}), UtilityError, "the key 'b'"),
         (lambda: ExpectedGain(NUMBERED.set_index("k")).value([0.5, 0.5], np.eye(2)), UtilityError, "none of"),
+        (lambda: CoordinateLoss(NUMBERED.set_index("k")), UtilityError, "without labels"),
         (lambda: GainLeakage(1.0, NUMBERED), PrivacyError, "carry labels"),
         (lambda: Mechanism(CHANNEL.to_frame(), LETTERS), MechanismError, "labels already"),
         (lambda: Secret.from_counts(CROSSTAB, values=["x", "y", "z"]), PriorError, "names its rows"),
