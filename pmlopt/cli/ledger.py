@@ -16,7 +16,10 @@ from pmlopt.result import finite
 
 @main.group()
 def ledger() -> None:
-    """What was released on each of some people, and what is left of a total, in a file."""
+    """Keep account of what was released on people.
+
+    A file holds what was released on each of them, and what is left of a total.
+    """
 
 
 @ledger.command("new")

@@ -86,3 +86,12 @@ def test_samples_confirm_refute_or_leave_a_claim_open(tmp_path: Path) -> None:
     assert "holds" in run(*audit, "0.6").output
     assert "refuted" in run(*audit, "0.2", code=1).output
     assert "draw more" in run(*audit, "0.4", code=3).output
+
+
+def test_zero_is_printed_as_0(tmp_path: Path) -> None:
+    stored = write(tmp_path, "m.json", mechanism())
+    for counts in ("a,1\nb,1\nc,1\n", "a,100000\nb,20000\nc,20000\n"):
+        path = write(tmp_path, "c.csv", f"level,count\n{counts}")
+        cells = run("estimate", stored, "--counts", path).stdout.split()
+        assert "0" in cells
+        assert not [cell for cell in cells if cell == "-0" or "e-" in cell]
