@@ -76,6 +76,8 @@ def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
     Raises:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
     """
+    mechanism: Mechanism
+    metadata: Mapping[str, Any]
     if holds_orbits(path):
         mechanism, metadata = saved_by_orbits(path)
     else:
