@@ -21,7 +21,7 @@ from common import FloatArray, instance, machine, report, suite_parser
 
 from pmlopt import PML, ExpectedGain, design, solve
 from pmlopt.backends.structured import interior_point
-from pmlopt.backends.structured.newton import SINGLE, Newton
+from pmlopt.backends.structured.newton import Newton, precision
 from pmlopt.backends.threads import one_thread
 from pmlopt.drawing import figure_class
 from pmlopt.plots import save_figure
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     iterate, build = interior_point._iterate, Newton.__init__
 
     def timed_iterate(newton: Newton) -> Any:
-        single = newton.precision is SINGLE
+        single = newton.precision is precision(single=True)
         count[single] += 1
         start = time.process_time()
         found = iterate(newton)
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     def timed_build(self: Newton, task: Any, at: Any) -> None:
         start = time.process_time()
         build(self, task, at)
-        seconds[self.precision is SINGLE] += time.process_time() - start
+        seconds[self.precision is precision(single=True)] += time.process_time() - start
 
     p, gains = instance("random", n, 1)
     matrix = np.random.default_rng(2).random((n, n))

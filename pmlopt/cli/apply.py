@@ -61,12 +61,13 @@ def apply(
     seed: int | None,
     form: DataOptions,
 ) -> None:
-    """Replace columns of DATA (CSV, Parquet or Arrow) by the outputs of MECHANISM, row by row.
+    """Replace columns of DATA by outputs, row by row.
 
-    DATA is read and written in batches, and may be of any length. Other columns stay in clear, and may tell
-    of the secret what the mechanism does not: say with --keep, --drop or --drop-all which, and see with
-    --assess what they add. A file that claims what is false of it is refused. A missing cell is the letter ''
-    (empty text) where the mechanism has it.
+    Each cell becomes an output that MECHANISM draws for it. DATA (CSV, Parquet or Arrow) is read and written
+    in batches, and may be of any length. Other columns stay in clear, and may tell of the secret what the
+    mechanism does not: say with --keep, --drop or --drop-all which, and see with --assess what they add. A
+    file that claims what is false of it is refused. A missing cell is the letter '' (empty text) where the
+    mechanism has it.
     """
     from pmlopt.releases.applying import ColumnRelease, apply_columns
     from pmlopt.saved import trusted_mechanism

@@ -60,9 +60,10 @@ if TYPE_CHECKING:
 @runs
 @exits
 def solve_command(problem: str, run: Run) -> None:
-    """Solve PROBLEM: a problem file (.toml), or the id of one in the library.
+    """Solve a problem file, or one of the library.
 
-    Exits with 1 when the optimum contradicts what the file expects of it.
+    PROBLEM is a file (.toml), or the id of one in the library (`pmlopt problems`). Exits with 1 when the
+    optimum contradicts what the file expects of it.
     """
     from pmlopt.instances import find
 
@@ -122,7 +123,10 @@ def design(
     circle: int | None,
     run: Run,
 ) -> None:
-    """Design the optimal mechanism for a prior, a privacy bound and a utility."""
+    """Design the optimal mechanism.
+
+    It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
+    """
     run.check([*asked.files, Path(utility_name)])
     if records is not None or circle is not None:
         if outputs is not None:
@@ -179,10 +183,11 @@ def audit(
     normalise: bool,
     as_json: bool,
 ) -> None:
-    """Recompute every leakage of MECHANISM (.csv, .json, .npz); exit 1 when the claim fails.
+    """Recompute every leakage of MECHANISM.
 
-    A saved result needs no prior: it is audited under its own, against all that it claims (see `verify`).
-    With --samples the level is bounded from both sides with confidence, and 3 says that it is not decided.
+    MECHANISM is a .csv, .json or .npz file. Exits with 1 when the claim fails. A saved result needs no prior:
+    it is audited under its own, against all that it claims (see `verify`). With --samples the level is
+    bounded from both sides with confidence, and 3 says that it is not decided.
     """
     from pmlopt.exact.rationals import holds_exactly, rows_are_exact
     from pmlopt.programs.violations import violation

@@ -128,10 +128,10 @@ reads_column = gathered("source", ColumnOptions, COLUMN_OPTIONS)
 def count_command(
     data: Path, column: str, by: str | None, missing: Any, output: Path, form: DataOptions
 ) -> None:
-    """Count how often each value occurs in a column of DATA: CSV, Parquet or Arrow.
+    """Count the values in a column of DATA.
 
-    What it writes is a prior for --prior and --counts, or with --by a joint law for --about: a row for each
-    value of that column, and a column for each value of the other.
+    DATA is CSV, Parquet or Arrow. What it writes is a prior for --prior and --counts, or with --by a joint
+    law for --about: a row for each value of that column, and a column for each value of the other.
     """
     from pmlopt.tables import cross_counts
 

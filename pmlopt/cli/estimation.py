@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pmlopt.estimation import Estimate, SampledLevel
     from pmlopt.tables.labelled import Labelled
 
+DIGITS = 9
+"""Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
+
 
 @main.command("estimate")
 @click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
@@ -58,7 +61,10 @@ def estimate_command(
     form: DataOptions,
     as_json: bool,
 ) -> None:
-    """Estimate the frequencies of the inputs of MECHANISM from the outputs that it released."""
+    """Estimate frequencies from what was released.
+
+    They are those of the inputs of MECHANISM, from the outputs that it released.
+    """
     from pmlopt.estimation import estimate
     from pmlopt.mechanism import Mechanism
 
@@ -100,7 +106,7 @@ def _show(found: Estimate, as_json: bool) -> None:
     say(f"{found.people} people; all intervals hold with confidence {found.confidence:g} ({found.kind})")
     print_table(
         ["letter", "estimate", "standard error", "from", "to"],
-        [[str(row[0]), *(number(float(value)) for value in row[1:])] for row in rows],
+        [[str(row[0]), *(number(round(float(value), DIGITS)) for value in row[1:])] for row in rows],
     )
 
 

@@ -59,9 +59,10 @@ def histogram(
     form: DataOptions,
     as_json: bool,
 ) -> None:
-    """Release how often each class occurs in a column of DATA (CSV, Parquet or Arrow), with Laplace noise.
+    """Release the counts of classes, with noise.
 
-    What it leaks is about any one record, where the number of records and the set of classes are public.
+    They are how often each class occurs in a column of DATA (CSV, Parquet or Arrow), with Laplace noise. What
+    it leaks is about any one record, where the number of records and the set of classes are public.
     """
     from pmlopt.noise import LaplaceHistogram
 

@@ -53,7 +53,10 @@ def least_leakage(
     outputs: str | None,
     run: Run,
 ) -> None:
-    """Find the least PML level at which a utility can be promised."""
+    """Find the least level that allows a utility.
+
+    It is the least PML level, in nats, at which the utility can be promised.
+    """
     run.check([prior_file, Path(utility_name)])
     prior = source.prior(prior_file)
     utility, columns = read_linear(utility_name, minimise, prior)
@@ -94,7 +97,10 @@ def worst_case(
     around: AskedSet,
     run: Run,
 ) -> None:
-    """Release no output of a low rank: 1 is each letter's worst output, and the most its best."""
+    """Release no output of a low rank.
+
+    Rank 1 is each letter's worst output, and the highest rank its best.
+    """
     from pmlopt.utility.orders import utility_order
 
     if threshold is not None and epsilon is not None:

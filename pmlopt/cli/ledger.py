@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @main.group()
 def ledger() -> None:
-    """What was released on each of some people, and what is left of a total, in a file."""
+    """Keep account of what was released on people.
+
+    A file holds what was released on each of them, and what is left of a total.
+    """
 
 
 @ledger.command("new")

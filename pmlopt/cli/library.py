@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import sys
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from pmlopt.cli.options import CLAIM_FAILS, exits, json_option, main
-from pmlopt.cli.printing import echo_json, nats, number, print_table, progress
+from pmlopt.cli.printing import echo_json, nats, number, print_table, progress, say
 from pmlopt.errors import InputError
 from pmlopt.result import finite
 
+if TYPE_CHECKING:
+    from pmlopt.instances import Instance
+
+WIDTH = 80
+"""Columns of a terminal."""
+INDENT = "    "
+
 
 @main.command()
+@click.argument("words", nargs=-1)
 @json_option
 @exits
-def problems(as_json: bool) -> None:
-    """List the problem library."""
+def problems(words: Sequence[str], as_json: bool) -> None:
+    """List the problem library.
+
+    With WORDS, only problems that have each of them in id, title or source.
+    """
     from pmlopt.instances import load_all
 
-    instances = load_all()
+    instances = [
+        instance
+        for instance in load_all()
+        if all(
+            word.lower() in f"{instance.id} {instance.title} {_source(instance)}".lower() for word in words
+        )
+    ]
     if as_json:
         echo_json([
             {"id": i.id, "title": i.title, "file": str(i.path), "source": i.cite, "where": i.where}
             for i in instances
         ])  # fmt: skip
         return
-    rows = [(i.id, i.title, f"{i.cite}, {i.where}") for i in instances]
-    print_table(["problem", "title", "source"], rows)
-    click.echo("Solve one with: pmlopt solve PROBLEM")
+    for instance in instances:
+        say(instance.id)
+        for text in (instance.title, _source(instance)):
+            for line in textwrap.wrap(text, WIDTH - len(INDENT)):
+                say(INDENT + line)
+    say(f"{len(instances)} problems. Solve one with: pmlopt solve PROBLEM")
+
+
+def _source(instance: Instance) -> str:
+    """Where a problem comes from, in one line."""
+    return f"{instance.cite}, {instance.where}"
 
 
 @main.command()
@@ -42,7 +70,10 @@ def problems(as_json: bool) -> None:
 @json_option
 @exits
 def bench(repeats: int, as_json: bool) -> None:
-    """Solve the library's problems beside their closed forms; exit 1 when one disagrees."""
+    """Solve the library beside its closed forms.
+
+    Exits with 1 when one disagrees.
+    """
     from dataclasses import asdict
 
     from pmlopt.bench import compare
@@ -109,10 +140,11 @@ def plan(
     least: float | None,
     as_json: bool,
 ) -> None:
-    """What a sample can promise: give two of --samples, --target and --delta for the third.
+    """Say what a sample can promise.
 
-    A mechanism of level epsilon under the empirical distribution has at most the target level under the
-    true one, except with probability delta over the sample.
+    Give two of --samples, --target and --delta for the third. A mechanism of level epsilon under the
+    empirical distribution has at most the target level under the true one, except with probability delta over
+    the sample.
     """
     from pmlopt.uncertainty import failure_bound, level_with_confidence, samples_needed
 

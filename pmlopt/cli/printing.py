@@ -347,7 +347,7 @@ def echo_json(content: Any) -> None:
 
 def number(value: float | None) -> str:
     """Format a number with nine digits, and None as nothing."""
-    return "" if value is None else f"{value:.9g}"
+    return "" if value is None else f"{value + 0.0:.9g}"  # a negative zero is none
 
 
 def nats(level: float) -> str:

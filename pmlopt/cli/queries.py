@@ -96,12 +96,12 @@ def record_leakage_command(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """What MECHANISM tells of one record an adversary who is uncertain of the dataset by an entropy.
+    """Bound what MECHANISM tells of one record.
 
-    The rows of MECHANISM are the values of the query in rising order, the classes of datasets that
-    leakage-distortion writes, or all datasets in lexicographic order. With --epsilon, exits with 1 when a
-    prior leaks more, and with 3 when neither is proved. Without it, exits with 3 where the time limit cut a
-    search short, and with 0 otherwise, also where a gap is left.
+    The adversary is uncertain of the dataset by an entropy. The rows of MECHANISM are the values of the query
+    in rising order, the classes of datasets that leakage-distortion writes, or all datasets in lexicographic
+    order. With --epsilon, exits with 1 when a prior leaks more, and with 3 when neither is proved. Without
+    it, exits with 3 where the time limit cut a search short, and with 0 otherwise, also where a gap is left.
     """
     from pmlopt.mechanism import Mechanism
     from pmlopt.programs.record_leakage.program import record_leakage
@@ -170,10 +170,11 @@ def leakage_distortion_command(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Design the mechanism for a query that leaks least of a record, or distorts least, within a limit.
+    """Design a mechanism that answers a query.
 
-    The distortion is the expected |y - f(x)| for a uniform dataset. Exits with 3 where a point is not
-    proved; with --solver penalty, which proves nothing, where a limit is broken.
+    It leaks least of a record, or distorts least, within a limit on the other. The distortion is the expected
+    |y - f(x)| for a uniform dataset. Exits with 3 where a point is not proved; with --solver penalty, which
+    proves nothing, where a limit is broken.
     """
     if (distortions is None) == (leakages is None):
         raise InputError("give --distortion or --leakage, one of them")

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 def compose(
     mechanism_files: Sequence[Path], asked: Asked, attributes: bool, output: Path | None, as_json: bool
 ) -> None:
-    """What several releases of one secret through the given mechanisms leak together, at most.
+    """Bound what several releases leak together.
 
-    A mechanism that is used twice is given twice. Levels under the prior do not add up to a bound.
+    They are of one secret, through the given mechanisms. A mechanism that is used twice is given twice.
+    Levels under the prior do not add up to a bound.
     """
     from pmlopt.mechanism import Mechanism
     from pmlopt.releases import compose as product

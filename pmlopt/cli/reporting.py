@@ -15,10 +15,11 @@ from pmlopt.cli.printing import say
 @click.option("-o", "--output", type=PATH, help="Where to write, .html or .md; beside FILE where left out.")
 @exits
 def report_command(saved_file: Path, output: Path | None) -> None:
-    """Write a page on what a saved result (.json, .npz) promises: about what, for whom, and what it does not.
+    """Write a page on what a saved result promises.
 
-    It has the leakage of each outcome, the utility beside that of releasing nothing, everything, or by
-    randomized response, and how to check all of it.
+    It says about what, for whom, and what FILE (.json, .npz) does not promise. It has the leakage of each
+    outcome, the utility beside that of releasing nothing, everything, or by randomized response, and how to
+    check all of it.
     """
     from pmlopt.reports import write_report
 

@@ -188,10 +188,11 @@ def sweep_command(
     minimise: bool,
     run: SweepRun,
 ) -> None:
-    """Design the optimal mechanism for each of many privacy bounds, in warm-started chains.
+    """Design mechanisms for many privacy bounds.
 
-    The prior and the utility are those of the options, or of PROBLEM: a problem file (.toml), or the id of
-    one in the library, with its epsilon replaced. Exits with 3 when a point could not be solved.
+    Each is optimal for its bound; chains of them start from their neighbours. The prior and the utility are
+    those of the options, or of PROBLEM: a problem file (.toml), or the id of one in the library, with its
+    epsilon replaced. Exits with 3 when a point could not be solved.
     """
     run.check()
     grid = read_grid(epsilons)

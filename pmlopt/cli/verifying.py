@@ -30,10 +30,11 @@ WORDS: Mapping[bool | None, str] = {
 @json_option
 @exits
 def verify_command(saved_file: Path, as_json: bool) -> None:
-    """Check what a saved result (.json, .npz) claims, from the file alone; exit 1 when a part is false.
+    """Check what a saved result claims.
 
-    Exits with 3 where a part cannot be checked from the file, and says which. The script verifier.py of the
-    package checks most kinds with Python's standard library alone.
+    All is computed again from FILE (.json, .npz) alone. Exits with 1 when a part is false, and with 3 where a
+    part cannot be checked from the file, and says which. The script verifier.py of the package checks most
+    kinds with Python's standard library alone.
     """
     from pmlopt.saved import verify_file
 

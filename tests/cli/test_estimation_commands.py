@@ -118,3 +118,12 @@ def test_counts_of_files_are_of_outputs_by_name(tmp_path: Path) -> None:
         ("level,count\nb,35\nx,25\n", "'x' is none of"),
     ):
         assert message in run("estimate", stored, "--counts", write(tmp_path, "c.csv", text), code=2).output
+
+
+def test_zero_is_printed_as_0(tmp_path: Path) -> None:
+    stored = write(tmp_path, "m.json", mechanism())
+    for counts in ("a,1\nb,1\nc,1\n", "a,100000\nb,20000\nc,20000\n"):
+        path = write(tmp_path, "c.csv", f"level,count\n{counts}")
+        cells = run("estimate", stored, "--counts", path).stdout.split()
+        assert "0" in cells
+        assert not [cell for cell in cells if cell == "-0" or "e-" in cell]

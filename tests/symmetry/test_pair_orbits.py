@@ -142,12 +142,14 @@ def test_what_cannot_be_meant_is_refused() -> None:
         Circle(10**9)
     with pytest.raises(PriorError, match="listed up to"):
         _ = Types([0.5, 0.5], 17).labels
-    for generator in ([0, 0], [[0], [0, 1]], 5):
+    no_permutations: list[Any] = [[0, 0], [[0], [0, 1]], 5]
+    for generator in no_permutations:
         with pytest.raises(PriorError, match="no permutation"):
             Invariant([0.5, 0.5], [generator])
-    for generators, outputs in ((None, None), (5, None), ([], 5)):
+    no_lists: list[tuple[Any, Any]] = [(None, None), (5, None), ([], 5)]
+    for generators, names in no_lists:
         with pytest.raises(PriorError, match="give a list of them"):
-            Invariant([0.5, 0.5], generators, outputs)  # type: ignore[arg-type]
+            Invariant([0.5, 0.5], generators, names)
     with pytest.raises(PriorError, match=r"the letter 1 of probability 0\.5 to 2"):
         Invariant([0.3, 0.5, 0.2], [[0, 2, 1]])
     with pytest.raises(PriorError, match="pair of a permutation"):

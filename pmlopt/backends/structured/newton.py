@@ -47,7 +47,7 @@ class Precision(NamedTuple):
 
 
 @cache
-def _precision(single: bool) -> Precision:
+def precision(single: bool) -> Precision:
     """LAPACK in single or double precision."""
     from scipy.linalg import blas, lapack
 
@@ -71,7 +71,7 @@ class Newton:
         self.task, self.block, self.hinge, self.at = task, task.block, task.block.hinge, at
         self.based = bool(self.block.lower.any())  # else the lower end is zero
         self.theta: Family = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
-        self.precision = _precision(single=at.low.dtype == np.float32)
+        self.precision = precision(single=at.low.dtype == np.float32)
         self._eliminate_entries()
         self._eliminate_columns()
         self._factor()
