@@ -36,12 +36,9 @@ def _certified(
     begin = time.perf_counter()
     found = weigh(program, options)
     clock = time.perf_counter()
-    try:
-        certificate = certify_estimation(
-            program, found.matrix, found.sensitivities, found.multipliers, 0.0, found.relaxation
-        )
-    except MechanismError as cause:
-        raise MethodError(str(cause)) from cause
+    certificate = certify_estimation(
+        program, found.matrix, found.sensitivities, found.multipliers, 0.0, found.relaxation
+    )
     return Found(
         certificate=certificate,
         finished=found.finished,
