@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,22 +56,7 @@ AHEAD = 1e-6
 """Among results without a proof, values that differ by less are equal, and the smaller gap counts."""
 
 
-@dataclass(frozen=True)
-class SolverChoice:
-    """A method that can solve a program.
-
-    Attributes:
-        name: as `solve` takes it.
-        reason: why it is tried.
-        automatic: whether `auto` tries it; in the order of the list.
-    """
-
-    name: str
-    reason: str
-    automatic: bool
-
-
-def solvers_for(program: Program[Any]) -> list[SolverChoice]:
+def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
     """The methods that can solve a program: those that `auto` tries first, in order, with reasons.
 
     Args:
@@ -89,10 +74,9 @@ def solvers_for(program: Program[Any]) -> list[SolverChoice]:
     """
     question = _question_of(program)
     start = question.start(program, None)
-    found = [SolverChoice(m.name, m.reason, True) for m in question.automatic(program, start)]
-    named = {choice.name for choice in found}
-    others = [m for m in question.others(program, start) if m.name not in named]
-    return [*found, *(SolverChoice(m.name, m.reason, False) for m in others)]
+    found = question.automatic(program, start)
+    named = {one.name for one in found}
+    return [*found, *(one for one in question.others(program, start) if one.name not in named)]
 
 
 def solve(

@@ -37,7 +37,7 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
         return Outcome("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     clock = time.perf_counter()
     if options.clock.limited:
-        settings[_TIME_LIMIT[solver]] = options.clock.left()
+        settings[_TIME_LIMIT[solver]] = options.clock.left(least=1e-6)  # SCS takes 0 for no limit
     try:
         raw = ready.chain.solve_via_data(problem, ready.data, solver_opts=settings)
         solution = ready.chain.invert(raw, ready.inverse)

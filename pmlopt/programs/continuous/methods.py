@@ -16,6 +16,7 @@ from pmlopt.programs.continuous.bracket import BOUND_BOXES, least_loss
 from pmlopt.programs.continuous.certificate import ContinuousCertificate
 from pmlopt.programs.continuous.program import ContinuousDesign
 from pmlopt.programs.linear import methods as linear
+from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.question import Found, Method, MethodError, Question, starts_cold, uncertified
 
@@ -85,16 +86,18 @@ def certified_on(
     design = program.on(grid)
     start = linear.QUESTION.start(design, None)
     options = Options(clock.at_least(1e-3), ON_BINS)
-    failed = []
+    failed: list[str] = []
+    found: LinearCertificate | None = None
     for method in linear.QUESTION.automatic(design, start):
         try:
-            found = method.run(design, options, start).certificate
-        except MethodError as cause:
+            tried = method.run(design, options, start).certificate
+        except Exception as cause:  # as in `solve`, the next one is tried
             failed.append(f"{method.name}: {cause}")
             continue
+        found = tried if found is None or tried.gap < found.gap else found
         if found.gap <= design.allowed_gap(ON_BINS) or clock.late:
             break
-    else:
+    if found is None:
         raise MethodError(f"no solver on {grid.size} bins: {'; '.join(failed)}")
     rho = _multipliers(program, design, grid, found.multipliers)
     bound = least_loss(program.secret, program.privacy, program.utility, grid, rho, boxes)

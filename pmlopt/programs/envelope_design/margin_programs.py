@@ -36,6 +36,10 @@ class Point:
     prices: FloatArray
 
 
+FIRST_SECONDS = 0.2
+"""Seconds that the first program has at least: without it there is nothing in hand."""
+
+
 class MarginPrograms:
     """`max E[g]` over mechanisms with `P[x,y] <= c[x] q[y] + a[x] b[y]`, `b >= 0` and `sum b <= delta`.
 
@@ -117,9 +121,8 @@ class MarginPrograms:
         upper[-1] = upper[-1] if delta is None else delta
         sides = self._row_lower, upper
         model = columnwise(self._costs, bounds, sides, (matrix.indptr, matrix.indices, matrix.data))
-        solver = loaded(
-            model, {"solver": "simplex", **limits(replace(options, clock=self.clock.at_least(1e-3)))}
-        )
+        clock = self.clock.at_least(1e-3 if self.solved else FIRST_SECONDS)
+        solver = loaded(model, {"solver": "simplex", **limits(replace(options, clock=clock))})
         if self._basis is not None:
             solver.setBasis(self._basis)
         solver.run()

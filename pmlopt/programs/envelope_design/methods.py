@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,15 +29,8 @@ LARGEST_MIXING = 1e-8
 """A repair that mixes in more of a constant is tried again with a stricter program."""
 
 
-@dataclass(frozen=True, eq=False)
-class MarginStart:
-    """Margins that the search may start from.
-
-    Attributes:
-        margins: (N,) each.
-    """
-
-    margins: list[FloatArray] = field(default_factory=list)
+MarginStart = list[FloatArray]
+"""Margins (N,) that the search may start from."""
 
 
 def _by_margins(
@@ -49,7 +41,7 @@ def _by_margins(
     programs = MarginPrograms(program.span.pmf, program.gains, program.delta, options.clock)
     try:
         found = search_margins(
-            programs, program.span, start.margins, program.allowed_gap(options.tolerance) / 2, options
+            programs, program.span, start, program.allowed_gap(options.tolerance) / 2, options
         )
     except ArithmeticError as cause:
         raise MethodError(f"no design was found: {cause}. Allow more time") from cause
@@ -61,7 +53,7 @@ def _by_margins(
         message=found.ending,
         detail=found.ending,
         iterations=programs.solved,
-        warm_started=bool(start.margins),
+        warm_started=bool(start),
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
         arrays={"matrix": certificate.mechanism.matrix, "margins": certificate.margins},
@@ -91,14 +83,14 @@ def _certified(
 def _start(program: EnvelopeDesign, warm_start: WarmStart) -> MarginStart:
     """The margins of the mechanism that was given, or of an earlier end."""
     if warm_start is None or warm_start is False:
-        return MarginStart()
+        return []
     if isinstance(warm_start, Restart):
         margins = warm_start.arrays.get("margins")
         fits = margins is not None and np.shape(margins) == program.span.largest.shape
-        return MarginStart([np.asarray(margins)] if fits else [])
+        return [np.asarray(margins)] if fits else []
     given = paired(program.prior, as_mechanism(mechanism_of(warm_start)))[1].matrix
     check_shape(program, given)
-    return MarginStart([margins_of(program, given, Options(FOREVER, program.tolerance))])
+    return [margins_of(program, given, Options(FOREVER, program.tolerance))]
 
 
 def _certify(

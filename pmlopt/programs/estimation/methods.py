@@ -42,12 +42,9 @@ def _certified(
             "holds their information beside 1: allow a larger level"
         ) from cause
     clock = time.perf_counter()
-    try:
-        certificate = certify_estimation(
-            program, found.matrix, found.sensitivities, found.multipliers, 0.0, found.relaxation
-        )
-    except MechanismError as cause:
-        raise MethodError(str(cause)) from cause
+    certificate = certify_estimation(
+        program, found.matrix, found.sensitivities, found.multipliers, 0.0, found.relaxation
+    )
     return Found(
         certificate=certificate,
         finished=found.finished,

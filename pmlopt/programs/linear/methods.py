@@ -15,7 +15,7 @@ from pmlopt.backends import highs, through_cvxpy
 from pmlopt.backends.outcome import Options, Outcome, Point
 from pmlopt.backends.structured import simplex
 from pmlopt.backends.structured.block_program import Task
-from pmlopt.errors import InfeasibleError, MechanismError
+from pmlopt.errors import InfeasibleError
 from pmlopt.mechanism import as_mechanism, paired
 from pmlopt.privacy.ratio_blocks import LEAST_ROOM
 from pmlopt.privacy.ratios import Ratios
@@ -148,15 +148,12 @@ def _certified(
     if outcome.found is None:
         raise MethodError(outcome.message)
     clock = time.perf_counter()
-    try:
-        point = outcome.found
-        certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
-        gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
-        form = better_form(program, certificate.gap, gain)
-        if form is not None:
-            certificate = certify_linear(program, form, outcome.found.multipliers)
-    except MechanismError as cause:
-        raise MethodError(str(cause)) from cause
+    point = outcome.found
+    certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
+    gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
+    form = better_form(program, certificate.gap, gain)
+    if form is not None:
+        certificate = certify_linear(program, form, point.multipliers)
     broken = [one for one in program.added if certificate.residuals[one] > RESIDUAL]
     if broken:
         raise MethodError(

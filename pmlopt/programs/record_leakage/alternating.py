@@ -15,7 +15,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray, IntArray
 from pmlopt.backends.clock import FOREVER, Clock
 from pmlopt.backends.outcome import Options
-from pmlopt.errors import QueryError
+from pmlopt.errors import SolverUnavailableError
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.alternating_steps import (
@@ -54,7 +54,7 @@ def alternating(
     Nothing is proved: the bound is infinite.
 
     Raises:
-        QueryError: there are more datasets than it can go through.
+        SolverUnavailableError: there are more datasets than it can go through.
     """
     begin = time.perf_counter()
     check_listed(channel.query)
@@ -177,9 +177,9 @@ def joint_of(prior: FloatArray, record: int, table: IntArray) -> FloatArray:
 
 
 def check_listed(query: Query) -> None:
-    """Raise a QueryError where there are too many datasets to go through."""
+    """Raise a SolverUnavailableError where there are too many datasets to go through."""
     if query.log_size > math.log(LARGEST_LISTED) + 1e-9:
-        raise QueryError(
+        raise SolverUnavailableError(
             f"this method goes through all e^{query.log_size:.6g} datasets, and takes at most "
             f"{LARGEST_LISTED:,}: use branch-and-bound"
         )

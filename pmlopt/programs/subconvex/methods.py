@@ -12,7 +12,7 @@ import numpy as np
 from pmlopt.arrays import FloatArray
 from pmlopt.backends import highs, through_cvxpy
 from pmlopt.backends.outcome import Options, Outcome, Point
-from pmlopt.errors import InputError, MechanismError
+from pmlopt.errors import InputError
 from pmlopt.mechanism import paired
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -54,12 +54,9 @@ def _certified(
     clock = time.perf_counter()
     allowed = program.allowed_gap(options.tolerance)
     found = outcome.found
-    try:
-        certificate = certify_columns(
-            program, found.matrix, found.multipliers, allowed, found.proved, options.clock
-        )
-    except MechanismError as cause:
-        raise MethodError(str(cause)) from cause
+    certificate = certify_columns(
+        program, found.matrix, found.multipliers, allowed, found.proved, options.clock
+    )
     formula = by_formula(program, allowed, options.clock) if certificate.gap > allowed else None
     seconds = time.perf_counter() - clock
     return Found(

@@ -11,7 +11,6 @@ import numpy as np
 
 from pmlopt.backends import highs, through_cvxpy
 from pmlopt.backends.outcome import Options
-from pmlopt.errors import MechanismError
 from pmlopt.programs.question import Found, Method, MethodError, Question, always_cold, uncertified
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric.certifying import certify_symmetric
@@ -34,10 +33,7 @@ def _solved(
     clock = time.perf_counter()
     duals = program.constraints["rows"].dual_value
     multipliers = None if duals is None else np.asarray(duals) / program.space.orbits.masses
-    try:
-        certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
-    except MechanismError as cause:
-        raise MethodError(str(cause)) from cause
+    certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
     return Found(
         certificate=certificate,
         finished=outcome.finished,

@@ -198,7 +198,7 @@ def penalised(
         first: (K, M) a mechanism to start from; no worse one is returned.
 
     Raises:
-        QueryError: there are too many datasets for Algorithm 1.
+        SolverUnavailableError: there are too many datasets for Algorithm 1.
     """
     check_listed(program.orbits.query)
     end, clock = clock, clock.part(1 - AUDIT_SHARE)

@@ -755,7 +755,7 @@ class TestBadInput:
             leakage_distortion(query, 0.1, 0.5, loss=np.eye(2))
 
     def test_too_many_datasets(self) -> None:
-        with pytest.raises(QueryError, match="at most"):
+        with pytest.raises(SolverUnavailableError, match="at most"):
             leakage_at(ModularSum(15, 2), 0.1, 0.5, "penalty")
         with pytest.raises(QueryError, match="too many"):
             leakage_distortion(ModularSum(40, 2), 0.1, 0.5, law=[0.5, 0.5])

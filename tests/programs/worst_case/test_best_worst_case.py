@@ -122,7 +122,7 @@ def test_deciding_a_threshold_is_as_good_as_its_least_leakage(
     order = utility_order(rng.random((n, m)))
     program = best_worst_case(Prior(random_prior(rng, n)), order, float(rng.uniform(0.1, 1.5)))
     expected = solve(program)
-    monkeypatch.setattr("pmlopt.programs.worst_case.methods.SMALL_ENTRIES", 0)
+    monkeypatch.setattr("pmlopt.programs.least_leakage.methods.SMALL_ENTRIES", 0)
     found = solve(program)
     assert (found.status, found.value, found.bound) == (Status.OPTIMAL, expected.value, expected.bound)
     assert found.level <= program.epsilon
