@@ -52,7 +52,6 @@ from pmlopt.saved.reading import (
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.utility import ExpectedGain, ExpectedLoss
 
-
 REPAIR = ("theta", "dropped_outputs", "largest_change")
 
 

@@ -8,18 +8,16 @@ import io
 import json
 import math
 import random
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from commands import run
-from saved_cases import CASES, COUNTED, LOSS, P
+from saved_cases import CASES, COUNTED, LOSS, P, solved, text_of
 from scipy.optimize import linprog
 
 from pmlopt import (
@@ -28,7 +26,6 @@ from pmlopt import (
     Mechanism,
     MinimumMass,
     Prior,
-    Result,
     confidence_ball,
     confidence_box,
     design,
@@ -45,18 +42,6 @@ from pmlopt.saved import trusted_mechanism
 from pmlopt.testing.tampering import is_proof, mutated, places, tells_nothing
 
 CERTIFICATE = ("metadata", "certificate")
-
-
-@cache
-def solved(name: str) -> Result[Any]:
-    return solve(CASES[name]())
-
-
-@cache
-def text_of(name: str) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        solved(name).save(Path(folder) / "result.json")
-        return (Path(folder) / "result.json").read_text()
 
 
 def saved(name: str) -> Any:
