@@ -3,8 +3,8 @@
 Results of every kind of the fuzzer are saved. `verify_file` must find each true, and `verifier.py`, which
 stands alone, must not disagree: it may say that it proves nothing. Then what stands in the file is changed,
 one thing at a time: numbers by a share of 1e-3 or 1e-9, keys, labels and flags into others. Each change must
-be refused, leave the claims as they are (a multiplier, a name), or leave a claim that is true when the program
-is solved again; no check may abort, or take more than 5 seconds.
+be refused, leave the claims as they are (a multiplier, a name), or leave a claim that is true when the
+program is solved again; no check may abort, or take more than 5 seconds.
 """
 
 from __future__ import annotations
