@@ -99,9 +99,8 @@ class Record:
 
     def __eq__(self, other: object) -> bool:
         kind: Any = type(self)
-        return kind is type(other) and all(
-            same(getattr(self, one.name), getattr(other, one.name)) for one in fields_of(kind)
-        )
+        names = [one.name for one in fields_of(kind)]
+        return type(other) is kind and all(same(getattr(self, name), getattr(other, name)) for name in names)
 
     def __hash__(self) -> int:
         kind: Any = type(self)

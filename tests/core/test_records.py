@@ -355,7 +355,7 @@ GOOD: dict[str, Any] = {
 
 
 def test_every_type_of_field_comes_back() -> None:
-    inner = read(Shade, GOOD)  # type: ignore[type-abstract]
+    inner = read(Shade, GOOD)
     assert isinstance(inner, Plain)
     assert (inner.far, inner.share, inner.names[1]) == (-math.inf, Fraction(3, 8), ("b", 1))
     assert not inner.table.flags.writeable
@@ -417,12 +417,12 @@ def test_problem_files_may_leave_out_what_has_a_default() -> None:
     context = Context(complete=False, error=InstanceError)
     data = plain(LIP(0.5, 1.0) & PML(0.25), context)
     assert data["parts"][1] == {"name": "pml", "epsilon": 0.25}
-    again = read(Requirement, tomllib.loads(toml_text(data)), "privacy", context)  # type: ignore[type-abstract]
+    again = read(Requirement, tomllib.loads(toml_text(data)), "privacy", context)
     assert again == LIP(0.5, 1.0) & PML(0.25)
     with pytest.raises(InstanceError, match=r"privacy\.parts\[1\] lacks the key 'epsilon'"):
-        read(Requirement, {**data, "parts": [data["parts"][0], {"name": "pml"}]}, "privacy", context)  # type: ignore[type-abstract]
+        read(Requirement, {**data, "parts": [data["parts"][0], {"name": "pml"}]}, "privacy", context)
     with pytest.raises(FileFormatError, match="lacks the key 'over'"):
-        read(Requirement, data["parts"][1], "privacy")  # type: ignore[type-abstract]
+        read(Requirement, data["parts"][1], "privacy")
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def test_what_the_constructor_refuses_has_its_path() -> None:
     data = plain(PML(0.5) & LIP(0.5, 0.5))
     data["parts"][1]["upper"] = 800.0
     with pytest.raises(FileFormatError, match=r"privacy\.parts\[1\]: the upper bound 800\.0 is past 700"):
-        read(Requirement, data, "privacy")  # type: ignore[type-abstract]
+        read(Requirement, data, "privacy")
 
 
 def test_a_class_without_a_name_of_its_own_cannot_be_saved() -> None:
@@ -497,7 +497,7 @@ def test_a_requirement_of_another_package_is_saved_loaded_and_verified(tmp_path:
     result.save(path)
     record = json.loads(path.read_text())["metadata"]["certificate"]["privacy"]
     assert record == {"name": "twice-lip", "lower": 0.4, "upper": 0.5, "times": 3}
-    assert read(Requirement, record) == TwiceLIP(0.4, 0.5, 3)  # type: ignore[type-abstract]
+    assert read(Requirement, record) == TwiceLIP(0.4, 0.5, 3)
     assert verify_file(path).holds is True
     path.write_text(path.read_text().replace('"upper": 0.5', '"upper": 0.4'))
     assert verify_file(path).holds is False
