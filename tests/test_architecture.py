@@ -110,6 +110,7 @@ def test_files_are_read_in_one_sitting(path: Path) -> None:
     "code",
     [
         "import pmlopt",
+        "import pmlopt.core.records",
         "import pmlopt.cli",
         "from pmlopt import leakage_level; leakage_level([0.5, 0.5], [[1, 0], [0, 1]])",
         "from pmlopt import PML; PML(1.0).holds([0.5, 0.5], [[1, 0], [0, 1]])",
