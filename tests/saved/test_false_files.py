@@ -33,6 +33,7 @@ from pmlopt import (
     verifier,
     verify_file,
 )
+from pmlopt.arrays import Label
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
 from pmlopt.programs.kind import Found, Method
@@ -150,7 +151,7 @@ def test_the_script_says_what_it_proved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sample", "share"), [({"a": 50, "b": 30, "c": 20}, 0.5), ({"a": 5000, "b": 3000, "c": 0}, 1e-3)]
 )
-def test_the_probability_of_a_ball_follows_from_its_counts(sample: dict[str, int], share: float) -> None:
+def test_the_probability_of_a_ball_follows_from_its_counts(sample: dict[Label, int], share: float) -> None:
     ball = confidence_ball(sample, share)
     program = design(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(1.5, ball), LOSS)
     claims = {claim.name: claim.holds for claim in solve(program).certificate.checks()}
