@@ -122,7 +122,8 @@ class Secret(Record):
                 if names is not None:
                     labels = names if labels is None else labels
                     values = listed(frame.index) if values is None else values
-                table = np.asarray(counts).tolist()
+                # left to itself numpy puts whole numbers from 2^63 on beside smaller ones into floats
+                table = np.array(counts, dtype=object).tolist()
         law = _laws(table)[0]
         if (law != np.floor(law)).any():
             raise PriorError("the joint counts must be whole numbers: give probabilities to Secret(...)")

@@ -55,12 +55,14 @@ def options_of(time_limit: float | None, tolerance: float) -> Options:
 @dataclass(frozen=True, eq=False)
 class Point:
     """What a solver found: a mechanism matrix, the multipliers of its rows over the prior, and, where
-    column generation took a search for it, the bound that it proved with them.
+    column generation took a search for it, the bound that it proved with them; multipliers of the requirement
+    by name, where the solver has them.
     """
 
     matrix: FloatArray
     multipliers: FloatArray | None
     proved: float | None = None
+    witness: Mapping[str, FloatArray] | None = None
 
 
 @dataclass(frozen=True)

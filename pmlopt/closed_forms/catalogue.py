@@ -112,10 +112,12 @@ def _unit(prior: Prior, privacy: Requirement) -> float:
     """The distance of neighbours where the metric is that of equal steps on a line; else 0."""
     if not isinstance(privacy, MetricPrivacy) or prior.size < 2:
         return 0.0
-    distance, places = np.asarray(privacy.for_prior(prior).distance), np.arange(prior.size)
-    step = float(distance[0, 1])
+    ways, places = privacy.for_prior(prior).ways, np.arange(prior.size)
+    step = float(ways[0, 1])
+    if not max(1.0, privacy.epsilon) * step * prior.size < math.inf:
+        return 0.0
     line = step * np.abs(places[:, None] - places)
-    return step if np.allclose(distance, line, rtol=1e-12, atol=0.0) else 0.0
+    return step if np.allclose(ways, line, rtol=1e-12, atol=0.0) else 0.0
 
 
 def _ldp_level(prior: Prior, privacy: Requirement) -> float:

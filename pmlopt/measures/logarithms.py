@@ -62,6 +62,21 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
     return np.where(under > 0, found, np.where(moved > 0, np.inf, -np.inf))
 
 
+def log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
+    """The logarithms of a / b for entries a, b >= 0, without cancellation: that of 1 + 2^-52 is 2^-52.
+
+    Returns:
+        Of the same shape; -inf where a is 0, inf where b alone is.
+
+    Examples:
+        >>> log_entry_ratios(np.array([0.5, 0.25, 1.0]), np.array([0.25, 0.5, 0.0])).round(6).tolist()
+        [0.693147, -0.693147, inf]
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = np.log1p((above - below) / below)
+    return np.where(above == 0, -np.inf, np.where(below > 0, found, np.inf))
+
+
 def level_rounding(level: float, terms: int = 1) -> float:
     """How far a level in nats may be off because the ratio that it is the logarithm of was rounded.
 

@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, IntArray, Label, few, float_array, nonnegative
+from pmlopt.arrays import BoolArray, FloatArray, IntArray, Label, few, float_array, nonnegative
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior
 from pmlopt.privacy.ratio_bound import RatioRequirement
 from pmlopt.privacy.ratios import Ratios, letter_ratios
 
-Distance = ArrayLike | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
+Distance = str | ArrayLike | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
 
 
 def absolute_difference(x: Any, y: Any) -> float:
@@ -45,34 +45,33 @@ DISTANCES: Mapping[str, Callable[[Any, Any], float]] = {
 }
 """The distances by name."""
 
-_NO_WAY = 1e300
-"""The distance of letters between which there is no way, and nothing is required."""
+_IMPLIED = 2.0**-44
+"""Share of its own distance by which the way over other letters may be longer for a pair to be left out of
+the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
 
-_LARGEST_WHOLE = 2.0**39
-"""Whole distances below this have exact sums, and none is a little longer than another."""
-
-_IMPLIED = 1e-12
-"""A pair whose distance is that of a way over a third letter, up to this share, is implied by its parts."""
+_LEFT_OUT = 2.0**-40
+"""The same over all pairs that were left out, one over another: the margin of constraints on a variable."""
 
 
 class MetricPrivacy(RatioRequirement):
     """epsilon-d-privacy: `P[x,y] <= e^(epsilon d(x, x')) P[x',y]` for all letters x, x' and outcomes y.
 
     With distances in a plane it is geo-indistinguishability; with all distances one, local DP; with distances
-    on some pairs alone, Blowfish: the others are protected along the ways between them. Only the pairs that
-    no way over a third letter implies enter the program.
+    on some pairs alone, Blowfish: the others are protected along the ways between them. Pairs that a way
+    over other letters implies are left out of the program, and of nothing else: levels and checks are of
+    all pairs with a finite distance, as it was given.
 
     Args:
         epsilon: in nats for a distance of one.
-        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels; or
-            the lengths of the edges of a graph, a mapping from pairs of labels.
+        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels, or
+            its name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs of
+            labels.
 
     Raises:
         PrivacyError: epsilon is negative; a distance is negative, NaN or not symmetric, or zero for two
-            letters (merge them).
+            letters (merge them); or the name of a distance is not known.
 
-    Where the triangle inequality fails, the length of the shortest way is the distance that holds: what is
-    required along the way is required of its ends.
+    Where the triangle inequality fails, what is required along the shortest way is required of its ends.
 
     Source: [chatzikokolakis2013broadening, Definition 2]; for graphs, [he2014blowfish].
 
@@ -89,8 +88,10 @@ class MetricPrivacy(RatioRequirement):
     def __init__(self, epsilon: float, distance: Distance) -> None:
         self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
         self.distance: Distance = distance
-        if not callable(distance) and not isinstance(distance, Mapping):
-            self.distance = _checked(float_array(_finite(distance), 2, "the distances", PrivacyError))
+        if isinstance(distance, str):
+            self.distance = _named(distance)
+        elif not callable(distance) and not isinstance(distance, Mapping):
+            self.distance = _checked(distance)
 
     @classmethod
     def from_fields(
@@ -125,55 +126,95 @@ class MetricPrivacy(RatioRequirement):
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
         if not len(log_ratios):
             return {"metric": 0.0}
-        lengths = np.tile(self._edges[1], 2)
-        return {"metric": max(0.0, float((log_ratios / lengths[:, None]).max()))}
+        with np.errstate(over="ignore"):  # a level past all floats is infinite
+            per_unit = log_ratios.max(axis=1) / np.tile(self._lengths[tuple(self._required.T)], 2)
+        return {"metric": max(0.0, float(per_unit.max()))}
 
     def ratios(self, weights: Any) -> Ratios:
-        edges, lengths = self._edges
-        exponents = np.nextafter(self.epsilon * np.tile(lengths, 2), 0.0)
-        return letter_ratios(weights, np.vstack([edges, edges[:, ::-1]]), exponents)
+        return self._letter_ratios(weights, self._kept)
 
-    @cached_property
-    def _edges(self) -> tuple[IntArray, FloatArray]:
-        """(K, 2) the pairs that enter the program, and (K,) their lengths."""
+    def required(self, weights: Any) -> Ratios:
+        return self._letter_ratios(weights, self._required)
+
+    def some_columns(self, prior: Prior) -> FloatArray:
+        """(N, N) a column for each letter, which falls with the distance from it as fast as it may."""
+        own = self.for_prior(prior)
+        with np.errstate(over="ignore", invalid="ignore"):  # 0 nats for a distance without end ask nothing
+            exponents = np.where(np.isfinite(own.ways), own.epsilon * own.ways, np.inf)
+        columns = np.exp(-exponents)
+        return np.asarray(columns / (prior.pmf @ columns))
+
+    def _letter_ratios(self, weights: Any, pairs: IntArray) -> Ratios:
+        with np.errstate(over="ignore"):  # past all floats, and then past LARGEST_RATIO_EXPONENT
+            exponents = self.epsilon * self._lengths[pairs[:, 0], pairs[:, 1]]
+        both = np.vstack([pairs, pairs[:, ::-1]])
+        return letter_ratios(weights, both, np.tile(np.nextafter(exponents, 0.0), 2))
+
+    @property
+    def _lengths(self) -> FloatArray:
+        """(N, N) the distances as they were given, once they are those of letters."""
         if not isinstance(self.distance, np.ndarray):
             raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
-        edges = _edges(self.distance)
-        return edges, _lengths(self.distance, edges)
+        return self.distance
+
+    @cached_property
+    def ways(self) -> FloatArray:
+        """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
+        return _shortest_ways(self._lengths)
+
+    @cached_property
+    def _required(self) -> IntArray:
+        """(K, 2) the pairs of letters x > x' with a finite distance."""
+        return np.argwhere(np.tril(np.isfinite(self._lengths), -1))
+
+    @cached_property
+    def _kept(self) -> IntArray:
+        """(K, 2) those that enter the program: the others follow from them."""
+        x, y = self._required.T
+        return np.asarray(self._required[_not_implied(self._lengths, self.ways)[x, y]])
 
     def __repr__(self) -> str:
         return f"MetricPrivacy(epsilon={self.epsilon})"
 
 
-def _finite(distance: Any) -> Any:
-    """The distances with a large number for those that are infinite."""
-    return np.where(np.isposinf(np.asarray(distance, dtype=float)), _NO_WAY, distance)
-
-
-def _checked(distance: FloatArray) -> FloatArray:
-    """The lengths of the shortest ways, for distances that can be meant."""
-    from scipy.sparse.csgraph import shortest_path
-
-    n = len(distance)
-    if distance.shape != (n, n):
-        raise PrivacyError(f"the distances have the shape {distance.shape}: give an (N, N) matrix")
-    if (distance < 0).any():
-        raise PrivacyError(f"a distance is negative, {distance.min():g}")
-    if (distance != distance.T).any():
-        x, y = np.argwhere(distance != distance.T)[0]
+def _named(name: str) -> Callable[[Any, Any], float]:
+    if name not in DISTANCES:
         raise PrivacyError(
-            f"the distance from letter {x} to letter {y} is {distance[x, y]:g}, and back {distance[y, x]:g}: "
+            f"the distance {name!r} is not known: give one of {', '.join(DISTANCES)}, a function of two "
+            "labels, a matrix, or the lengths of edges"
+        )
+    return DISTANCES[name]
+
+
+def _checked(distance: Any) -> FloatArray:
+    """(N, N) distances that can be meant."""
+    try:
+        far = np.isposinf(np.asarray(distance, dtype=float))
+    except (TypeError, ValueError, OverflowError):
+        far = np.zeros(1, dtype=bool)  # what is wrong is said below
+    finite = float_array(
+        np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError
+    )
+    n = len(finite)
+    if finite.shape != (n, n):
+        raise PrivacyError(f"the distances have the shape {finite.shape}: give an (N, N) matrix")
+    known = np.where(far, np.inf, finite)
+    if (known < 0).any():
+        raise PrivacyError(f"a distance is negative, {known.min():g}")
+    if (known != known.T).any():
+        x, y = np.argwhere(known != known.T)[0]
+        raise PrivacyError(
+            f"the distance from letter {x} to letter {y} is {known[x, y]:g}, and back {known[y, x]:g}: "
             "give the same both ways"
         )
-    if np.diag(distance).any():
-        raise PrivacyError(f"a letter has the distance {np.diag(distance).max():g} from itself: give 0")
-    if n > 1 and (distance[~np.eye(n, dtype=bool)] == 0).any():
-        x, y = np.argwhere((distance == 0) & ~np.eye(n, dtype=bool))[0]
+    if np.diag(known).any():
+        raise PrivacyError(f"a letter has the distance {np.diag(known).max():g} from itself: give 0")
+    same = (known == 0) & ~np.eye(n, dtype=bool)
+    if same.any():
+        x, y = np.argwhere(same)[0]
         raise PrivacyError(f"the letters {x} and {y} have the distance 0: merge them")
-    # 0 is no edge; scipy loses its exception on arrays that are laid out by columns, and its answer with it
-    known = np.ascontiguousarray(np.where(distance < _NO_WAY, distance, 0.0))
-    ways = np.array(shortest_path(known, directed=False))
-    return np.asarray(np.where(np.isfinite(ways), ways, _NO_WAY))
+    known.setflags(write=False)
+    return known
 
 
 def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]) -> FloatArray:
@@ -184,35 +225,39 @@ def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label,
     for (x, y), length in lengths.items():
         if x not in places or y not in places:
             raise PrivacyError(f"the edge ({x!r}, {y!r}) is not between letters of the prior {few(labels)}")
+        if (back := lengths.get((y, x), length)) != length:
+            raise PrivacyError(
+                f"the edge ({x!r}, {y!r}) has the length {length:g}, and back {back:g}: give it once, or the "
+                "same both ways"
+            )
         distance[places[x], places[y]] = distance[places[y], places[x]] = length
     return distance
 
 
-def _edges(distance: FloatArray) -> IntArray:
-    """(K, 2) the pairs of letters x > x' at a distance that no way over a third letter has."""
+def _shortest_ways(lengths: FloatArray) -> FloatArray:
+    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
+    ways = lengths.copy()
+    with np.errstate(over="ignore"):
+        for middle in range(len(ways)):
+            np.minimum(ways, ways[:, [middle]] + ways[[middle]], out=ways)
+    return ways
+
+
+def _not_implied(distance: FloatArray, ways: FloatArray) -> BoolArray:
+    """(N, N) which pairs have a distance that no way over other letters, of shorter edges alone, has too.
+
+    That the edges are shorter than the distance itself keeps two pairs from implying one another.
+    """
     n = len(distance)
     implied = np.zeros((n, n), dtype=bool)
-    for middle in range(n):
-        over = distance[:, [middle]] + distance[[middle], :]
-        over[middle, :] = over[:, middle] = np.inf
-        implied |= over <= distance * (1 + _IMPLIED)
-    return np.argwhere(np.tril((distance < _NO_WAY) & ~implied, -1))
-
-
-def _lengths(distance: FloatArray, edges: IntArray) -> FloatArray:
-    """(K,) lengths of the edges, along which no way is longer than the distance of its ends.
-
-    They are the distances, all shorter by the same share where ways that are a little longer than the
-    distance of their ends were taken to imply it, or where sums of distances may be rounded.
-    """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import shortest_path
-
-    n, lengths = len(distance), distance[edges[:, 0], edges[:, 1]]
-    asked = (distance < _NO_WAY) & (distance > 0)
-    whole = np.array_equal(distance[asked], np.rint(distance[asked]))
-    if not len(edges) or (whole and distance[asked].max() < _LARGEST_WHOLE):
-        return np.asarray(lengths)
-    ways = shortest_path(csr_array((lengths, (edges[:, 0], edges[:, 1])), (n, n)), directed=False)
-    share = min(1.0, float((distance[asked] / ways[asked]).min()))
-    return np.asarray(lengths * (share * (1 - (n + 2) * float(np.finfo(float).eps))))
+    with np.errstate(over="ignore"):
+        near = np.where(np.isfinite(distance), distance * (1 + _IMPLIED), 0.0)
+        for middle in range(n):
+            first, last = ways[:, [middle]], ways[[middle]]
+            shorter = np.maximum(first, last) < distance
+            shorter[middle] = shorter[:, middle] = False
+            implied |= shorter & (first + last <= near)
+        kept = np.isfinite(distance) & ~implied
+        along = _shortest_ways(np.where(kept, distance, np.inf))
+        follows = along <= np.where(implied, distance * (1 + _LEFT_OUT), np.inf)
+    return kept | ~follows

@@ -36,9 +36,12 @@ class RatioRequirement(Requirement):
     def ratios(self, weights: Any) -> Ratios:
         """The pairs, for a prior proportional to (N,) weights: floats, or whole numbers as objects."""
 
+    def required(self, weights: Any) -> Ratios:
+        return self.ratios(weights)
+
     @abstractmethod
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        """The levels from the (K, M) logarithms of the ratios, under the same names as `limits`."""
+        """The levels from the (K, 1) largest logarithms of the ratios, under the same names as `limits`."""
 
     def at(self, epsilon: float) -> RatioRequirement:
         """The same at another epsilon, where it has one for all pairs."""
@@ -59,8 +62,8 @@ class RatioRequirement(Requirement):
         p, m = paired(prior, mechanism)
         self.check(p)
         own = self.for_prior(p)
-        ratios = own.ratios(p.pmf)
-        return own.measured(ratios.log_ratios(m.matrix[:, m.support]), ratios)
+        ratios = own.required(p.pmf)
+        return own.measured(ratios.largest_log_ratios(m.matrix[:, m.support]), ratios)
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         self.check(prior)
@@ -75,7 +78,7 @@ class RatioRequirement(Requirement):
         return {"products": ratios.products(matrix)} if len(ratios.rows) else {}
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        return self.ratios(weights).excess(matrix, power)
+        return self.required(weights).excess(matrix, power)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         return self.ratios(prior.pmf).support(prior.pmf, gains)
@@ -121,11 +124,16 @@ class RatiosOnCells(RatioRequirement):
         return self.whole.measured(log_ratios, ratios)
 
     def ratios(self, weights: Any) -> Ratios:
+        return self._on_values(self.whole.ratios, weights)
+
+    def required(self, weights: Any) -> Ratios:
+        return self._on_values(self.whole.required, weights)
+
+    def _on_values(self, pairs: Callable[[Any], Ratios], weights: Any) -> Ratios:
+        """The pairs of the letters one by one as pairs of the values on the cells."""
         assert self.cells.listed is not None
         exact = weights.dtype == object
-        own = self.whole.ratios(
-            np.array(self.cells.listed.weights, dtype=object) if exact else self.cells.listed.pmf
-        )
+        own = pairs(np.array(self.cells.listed.weights, dtype=object) if exact else self.cells.listed.pmf)
         rows = np.zeros((self.cells.size, len(own.rows)), dtype=weights.dtype)
         np.add.at(rows, self.classes, own.rows.T)
         n, c = own.size, self.cells.size
@@ -147,7 +155,7 @@ def check_ratios_invariant(whole: RatioRequirement, prior: Prior, moves: Sequenc
         prior: N letters, which the permutations leave as they are.
         moves: permutations, each the (N,) positions to which letters go.
     """
-    ratios = whole.for_prior(prior).ratios(np.array(prior.weights, dtype=object))
+    ratios = whole.for_prior(prior).required(np.array(prior.weights, dtype=object))
     n = ratios.size
     units = np.eye(n, dtype=int).astype(object)
     sides = np.vstack([units, ratios.rows]), [1] * n + ratios.scales.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, combinations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray, rounding_of
+from pmlopt.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.logarithms import log_product_ratios
+from pmlopt.measures.logarithms import log_entry_ratios, log_product_ratios
 from pmlopt.privacy.ratio_multipliers import multipliers
 
 if TYPE_CHECKING:
@@ -28,6 +28,15 @@ _CHUNK = 20_000
 
 _MOST_BASES = 1_000_000
 """Bases that are tried to list extreme columns: half a minute for six letters."""
+
+_MOST_ENTRIES = 4_000_000
+"""Values of pairs on columns that are held at once: 32 MB of floats."""
+
+_BY_FAR = 2.0**-46
+"""A bound that holds by this share in floats holds: three roundings are less than a tenth of it."""
+
+_FULL_DIGITS = 1e-290
+"""Floats above this have all their digits."""
 
 _NOTHING = 1e-14
 """A pair whose sides differ by no more than this share of them bounds nothing in floats."""
@@ -77,7 +86,18 @@ class Ratios:
 
     def log_ratios(self, matrix: FloatArray) -> FloatArray:
         """(K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
-        return log_product_ratios(*self.differences, matrix)
+        single = self._single
+        found = np.empty((len(self.exponents), matrix.shape[1]))
+        found[single] = log_entry_ratios(matrix[self.above[single]], matrix[self.below[single]])
+        if not single.all():
+            above, below = (side[~single] for side in self.differences)
+            found[~single] = log_product_ratios(above, below, matrix)
+        return found
+
+    def largest_log_ratios(self, matrix: FloatArray) -> FloatArray:
+        """(K, 1) the largest of `log_ratios` over the columns, a few pairs at a time."""
+        found = [part.log_ratios(matrix).max(axis=1, keepdims=True) for part in self._parts(matrix)]
+        return np.vstack([np.zeros((0, 1)), *found])
 
     def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold.
@@ -87,11 +107,33 @@ class Ratios:
         """
         if not len(self.exponents):
             return 0 * matrix.max(axis=0)
+        found = None
+        for part in self._parts(matrix):
+            own = (part._exact_excess if matrix.dtype == object else part._float_excess)(matrix, power)
+            found = own if found is None else np.maximum(found, own)
+        return found
+
+    def _float_excess(self, matrix: FloatArray, power: Callable[[float], Any]) -> FloatArray:
         over = self._violations(matrix, power)
-        if matrix.dtype != object:
-            room = -self._violations(np.ones((self.size, 1)), power)
-            over = over / np.where(room > 0, room, 1.0)
-        return over.max(axis=0)
+        room = -self._violations(np.ones((self.size, 1)), power)
+        return np.asarray((over / np.where(room > 0, room, 1.0)).max(axis=0))
+
+    def _exact_excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """The same in exact arithmetic; pairs of letters that hold by far count as if they held just so."""
+        if not self._single.all():
+            return self._violations(matrix, power).max(axis=0)
+        factors = {exponent: power(exponent) for exponent in set(self.exponents.tolist())}
+        upper = [factors[exponent] for exponent in self.exponents.tolist()]
+        near = np.asarray(matrix / (matrix.max() or 1)).astype(float)  # each rounded to the nearest
+        up, down = near[self.above], near[self.below]
+        clear = up * (1 + _BY_FAR) <= np.array([float(f) for f in upper])[:, None] * down
+        clear &= (down > _FULL_DIGITS) & ((up > _FULL_DIGITS) | (matrix[self.above] == 0))
+        found = 0 * matrix.max(axis=0)
+        for k, y in np.argwhere(~clear).tolist():
+            factor = Fraction(upper[k])
+            over = factor.denominator * matrix[self.above[k], y] - factor.numerator * matrix[self.below[k], y]
+            found[y] = max(found[y], over)
+        return found
 
     def _violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """(K, M) the numerators less e^exponent times the denominators, each pair times a positive number."""
@@ -104,6 +146,22 @@ class Ratios:
         lower = np.array([f.denominator if isinstance(f, Fraction) else 1 for f in factors], dtype=kind)
         above = sides[self.above] * (scales[self.below] * lower)[:, None]
         return above - sides[self.below] * (scales[self.above] * upper)[:, None]
+
+    @cached_property
+    def _single(self) -> BoolArray:
+        """(K,) the pairs of which both sides are letters."""
+        return np.maximum(self.above, self.below) < self.size
+
+    def _parts(self, matrix: Any) -> Iterator[Ratios]:
+        """The same pairs, so many at a time that their values on a matrix take little memory."""
+        count = len(self.exponents)
+        step = max(1, _MOST_ENTRIES // max(1, matrix.shape[1]))
+        if count <= step:
+            yield self
+            return
+        for first in range(0, count, step):
+            few = slice(first, first + step)
+            yield replace(self, above=self.above[few], below=self.below[few], exponents=self.exponents[few])
 
     @cached_property
     def differences(self) -> tuple[Any, Any]:
@@ -191,7 +249,8 @@ class Ratios:
         pairs, sizes = self.excesses
         used = np.maximum(weights, 0.0)
         bounds = gains - (pairs.T @ used) / p[:, None]
-        terms = np.abs(gains) + (sizes.T @ used) / p[:, None]
+        # of an exponent in nats as many units are lost as it has, in e to its power
+        terms = np.abs(gains) + (sizes.T @ (used * (1 + self.exponents)[:, None])) / p[:, None]
         return float((bounds + rounding_of(len(self.exponents), 1.0) * terms).max())
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
@@ -260,9 +319,10 @@ def ratios_of(
     for pair, ((up, d), (down, e), exponent) in enumerate(
         zip(numerators, denominators, exponents, strict=True)
     ):
-        if float(up.sum() / d) > math.exp(exponent) * float(down.sum() / e) * (1 + 1e-9):
+        most = min(exponent, LARGEST_RATIO_EXPONENT)
+        if float(up.sum() / d) > math.exp(most) * float(down.sum() / e) * (1 + 1e-9):
             raise PrivacyError(
-                f"pair {pair} asks for {float(up.sum() / d):.6g} <= e^{exponent:.6g} "
+                f"pair {pair} asks for {float(up.sum() / d):.6g} <= e^{most:.6g} "
                 f"{float(down.sum() / e):.6g} of a mechanism that releases nothing: no mechanism meets it"
             )
     kind = object if np.asarray(numerators[0][0]).dtype == object else float

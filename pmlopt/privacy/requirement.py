@@ -36,6 +36,8 @@ def shaped(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
         PrivacyError: it is missing, or something else.
     """
     found = witness.get(name)
+    if found is not None and np.size(found) == 0 and 0 in shape:  # lists in files have lost the other numbers
+        return np.zeros(shape)
     if found is None or np.shape(found) != shape or not np.isfinite(found).all():
         raise PrivacyError(f"the proof of the bound needs the finite numbers {name!r} in the shape {shape}")
     return np.asarray(found, dtype=np.float64)
@@ -162,6 +164,13 @@ class Requirement(Record, ABC):
         """
         return None
 
+    def required(self, weights: Any) -> Ratios | None:
+        """All ratio bounds that are asked, of which `ratios` may leave out those that follow from others.
+
+        Levels and checks are of these.
+        """
+        return self.ratios(weights)
+
     def __and__(self, other: Requirement) -> Requirement:
         """Both requirements at once; see `Conjunction`."""
         return Conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
@@ -191,6 +200,10 @@ class Requirement(Record, ABC):
         The rows need not sum to one, only the law q does (under maximal leakage, not even that). A
         rounding-level error is allowed for by the caller.
         """
+
+    def some_columns(self, prior: Prior) -> FloatArray:
+        """(N, K) some columns of mean one that the bound allows: a lower bound on `relaxation` at no cost."""
+        return np.ones((prior.size, 1))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """Numbers that prove `relaxation` without a search, by name; none where a formula does."""
@@ -347,6 +360,11 @@ class Conjunction(Requirement):
         if not self.has_ratios:
             return None
         return together([one for part in self.parts if (one := part.ratios(weights)) is not None])
+
+    def required(self, weights: Any) -> Ratios | None:
+        if not self.has_ratios:
+            return None
+        return together([one for part in self.parts if (one := part.required(weights)) is not None])
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))

@@ -47,8 +47,10 @@ class RobustSecretPML(Requirement):
             raise PrivacyError(
                 f"`over` is of a secret of {over.law.size} values, and this one has {len(secret.values)}"
             )
+        over.law.check_letters(tuple(secret.values), "the law of the secret")
         for laws in over.conditionals:
             laws.check_letters(tuple(secret.labels), "the joint law")
+        over.check_secret(secret)
 
     @property
     def about(self) -> Secret:

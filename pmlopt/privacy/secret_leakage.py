@@ -100,7 +100,7 @@ class Pufferfish(SecretRequirement):
         pairs: pairs (s, s') of values that must not be told apart, each meant both ways; left out, all.
 
     Raises:
-        PrivacyError: epsilon is negative, or a pair is none of the secret's values.
+        PrivacyError: epsilon is negative, or a pair is not two of the secret's values.
 
     Source: [kifer2014pufferfish, Definition 3.4].
 
@@ -131,6 +131,11 @@ class Pufferfish(SecretRequirement):
         for pair in self.pairs:
             if len(pair) != 2 or any(value not in places for value in pair):
                 raise PrivacyError(f"the pair {pair!r} is none of the secret's values {few(secret.values)}")
+            if pair[0] == pair[1]:
+                raise PrivacyError(
+                    f"the pair {pair!r} is one value twice, which protects nothing: give two values that "
+                    "must not be told apart"
+                )
         self._places = [(places[s], places[t]) for s, t in self.pairs]
         if not self.pairs:
             raise PrivacyError("there is no pair of values to protect: a secret needs two values or more")

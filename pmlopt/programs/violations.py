@@ -74,7 +74,7 @@ def _told(outputs: list[Label], secrets: tuple[Label, ...], leaks: FloatArray, l
 
 def _of_pairs(prior: Prior, privacy: Requirement, matrix: FloatArray, outputs: list[Label]) -> str:
     """The pair of a ratio bound that is broken most."""
-    ratios = privacy.for_prior(prior).ratios(prior.pmf)
+    ratios = privacy.for_prior(prior).required(prior.pmf)
     if ratios is None or not len(ratios.exponents):
         return f"the limits are {privacy.limits}, and the levels are more"
     over = ratios.log_ratios(matrix) - ratios.exponents[:, None]

@@ -33,6 +33,9 @@ class JointLaws(Record):
         conditionals: S sets of laws of the data, on the same N letters.
         delta: the probability over the sample that the true joint law is outside; None where there is none.
 
+    Attributes:
+        around: the secret that `ball` and `confidence` made the set around, as far as that is known.
+
     Raises:
         PrivacyError: the numbers of sets, values and letters do not fit.
 
@@ -51,6 +54,7 @@ class JointLaws(Record):
     def __init__(self, law: PriorSet, conditionals: Sequence[PriorSet], delta: float | None = None) -> None:
         self.law, self.conditionals = law, tuple(conditionals)
         self.delta = None if delta is None else probability(delta)
+        self.around: Secret | None = None
         if law.size != len(self.conditionals):
             raise PrivacyError(
                 f"the secret has {law.size} values, and there are {len(self.conditionals)} sets of laws of "
@@ -132,7 +136,23 @@ class JointLaws(Record):
             L1Ball(Center.of_counts(tuple(row.tolist()), tuple(secret.labels)), radius)
             for row, radius in zip(joint, given, strict=True)
         ]
-        return cls(law, balls, delta)
+        made = cls(law, balls, delta)
+        made.around = secret
+        return made
+
+    def check_secret(self, secret: Secret) -> None:
+        """Raise a PrivacyError where the set is around another secret, or does not hold its joint law."""
+        if self.around not in (None, secret):
+            raise PrivacyError(
+                f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: "
+                "make both from one secret"
+            )
+        given = zip(self.conditionals, secret.conditionals, strict=True)
+        if not self.law.holds(secret.law) or not all(laws.holds(row) for laws, row in given):
+            raise PrivacyError(
+                "the joint law of `about` is none of those of `over`, so that what is promised for them is "
+                "not for it: make both from one secret"
+            )
 
     @property
     def words(self) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from oracles.designs import FloatArray
@@ -50,6 +53,55 @@ def pairs_of(requirement: Requirement, prior: Prior) -> Pairs:
         ]
     budgets = np.broadcast_to(np.asarray(getattr(requirement, "epsilon", None), float), n)
     return [(eye[x], math.exp(budgets[x]) * p) for x in range(n)]
+
+
+def broken_pairs(epsilon: float, distance: Any, matrix: Any) -> set[tuple[int, int, int]]:
+    """The (x, x', y) with `P[x,y] > e^(epsilon d(x, x')) P[x',y]`, of rationals, for all pairs of letters.
+
+    The exponential is that of 60 digits; past 690 nats it counts as 690, and a float is 0 or not.
+    """
+    n, found = len(distance), set()
+    rows = [[Fraction(v) for v in row] for row in np.asarray(matrix).tolist()]
+    for x in range(n):
+        for z in range(n):
+            if x == z or math.isinf(distance[x][z]):
+                continue
+            exponent = min(Fraction(690), Fraction(epsilon) * Fraction(float(distance[x][z])))
+            with localcontext(prec=60):
+                factor = Fraction((Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp())
+            found |= {(x, z, y) for y in range(len(rows[0])) if rows[x][y] > factor * rows[z][y]}
+    return found
+
+
+def random_distances(rng: np.random.Generator) -> tuple[float, Any, Any]:
+    """An epsilon, distances as a person gives them, and the (N, N) matrix that they mean."""
+    n, kind = int(rng.integers(2, 5)), int(rng.integers(4))
+    scale = float(10.0 ** rng.choice([-300, -9, 0, 0, 0, 9, 300]))
+    epsilon = float(min(1e300, max(1e-300, rng.choice([0.1, 1.0, 5.0]) / scale)))
+    if kind == 0:  # on a line, some points next to one another
+        places = np.cumsum(rng.choice([1e-16, 1e-12, 5e-9, 0.1, 1.0, 2.5], n))
+        places = np.unique(places)
+        distance = np.abs(places[:, None] - places) * scale
+    elif kind == 1:  # in the plane
+        points = rng.random((n, 2)) * rng.choice([1e-9, 1.0], (n, 1))
+        distance = np.hypot(*(points[:, None] - points).T) * scale
+    else:  # without the triangle inequality, and with pairs of which nothing is asked
+        distance = rng.choice([1e-13, 1e-7, 0.5, 1.0, 3.0, math.inf], (n, n)) * scale
+        distance = np.triu(distance, 1) + np.triu(distance, 1).T
+    if kind < 3:
+        return epsilon, distance, distance
+    pairs = [(x, z) if rng.random() < 0.5 else (z, x) for x in range(len(distance)) for z in range(x)]
+    return epsilon, {pair: float(distance[pair]) for pair in pairs if distance[pair] < math.inf}, distance
+
+
+def shortest(ways: list[list[Fraction | None]]) -> list[list[Fraction | None]]:
+    """The shortest ways in fractions, None where there is none."""
+    n = len(ways)
+    for middle, x, z in itertools.product(range(n), repeat=3):
+        one, other, now = ways[x][middle], ways[middle][z], ways[x][z]
+        if one is not None and other is not None and (now is None or one + other < now):
+            ways[x][z] = one + other
+    return ways
 
 
 def best_gain(p: FloatArray, pairs: Pairs, gains: FloatArray) -> float:

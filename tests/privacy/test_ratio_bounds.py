@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from oracles.designs import random_prior
-from oracles.ratio_bounds import best_gain, pairs_of
+from oracles.ratio_bounds import best_gain, broken_pairs, pairs_of, random_distances, shortest
 
 from pmlopt import (
     LDP,
@@ -21,6 +21,7 @@ from pmlopt import (
     ExpectedGain,
     ExpectedLoss,
     GainLeakage,
+    JointLaws,
     MetricPrivacy,
     MutualInformation,
     Prior,
@@ -32,7 +33,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.errors import PrivacyError
+from pmlopt.errors import PrivacyError, SolverError
 from pmlopt.exact.rationals import integers, power_below
 from pmlopt.exact.repair import repair
 from pmlopt.privacy import Requirement
@@ -148,7 +149,7 @@ class TestMetric:
         prior = Prior([0.1, 0.2, 0.3, 0.4], labels)
         ways = np.array([[0, 1, 3, 3.5], [1, 0, 2, 2.5], [3, 2, 0, 0.5], [3.5, 2.5, 0.5, 0]])
         graph, matrix = MetricPrivacy(0.5, PATH), MetricPrivacy(0.5, ways)
-        assert np.array_equal(np.asarray(graph.for_prior(prior).distance), ways)
+        assert np.array_equal(graph.for_prior(prior).ways, ways)
         assert len(graph.for_prior(prior).ratios(prior.pmf).exponents) == 6  # three edges, both ways
         gain = ExpectedGain(np.eye(4))
         assert solve(design(prior, graph, gain)).value == pytest.approx(
@@ -161,15 +162,50 @@ class TestMetric:
             assert result.certificate.verify()
             assert result.gap <= 1e-9
 
-    def test_a_way_that_is_a_little_longer_than_the_distance_of_its_ends(self) -> None:
-        """The pair of ends is left out, and the steps between them are shorter for it."""
+    def test_a_way_that_is_longer_by_rounding_alone_implies_its_ends_and_they_are_checked_all_the_same(
+        self,
+    ) -> None:
+        places = np.array([0.0, 0.1, 0.1 + 0.2, 0.7])
+        distance = np.abs(np.subtract.outer(places, places))
+        privacy, weights = MetricPrivacy(1.0, distance), np.full(4, 0.25)
+        assert len(privacy.ratios(weights).exponents) == 6
+        assert len(privacy.required(weights).exponents) == 12
         short = 2 * (1 - 6e-13)
-        distance = np.array([[0, 1, short], [1, 0, 1], [short, 1, 0]])
-        privacy = MetricPrivacy(1.0, distance)
-        ratios = privacy.ratios(np.full(3, 1 / 3))
-        assert len(ratios.exponents) == 4
-        assert 2 * Fraction(ratios.exponents.max()) <= Fraction(short)
-        assert ratios.exponents.min() >= 1 - 1e-12
+        kept = MetricPrivacy(1.0, [[0, 1, short], [1, 0, 1], [short, 1, 0]])
+        assert len(kept.ratios(weights[:3]).exponents) == 6
+
+    @pytest.mark.parametrize(
+        "distance",
+        [
+            [[0, 5e-9], [5e-9, 0]],
+            [[0, 1e-7, 1e6], [1e-7, 0, 1e6], [1e6, 1e6, 0]],
+            [[0, 1, 1], [1, 0, 1e-13], [1, 1e-13, 0]],
+            [[0, 1e308, 1e308], [1e308, 0, 1e-300], [1e308, 1e-300, 0]],
+        ],
+    )
+    @pytest.mark.parametrize("epsilon", [1e-6, 1.0])
+    def test_points_that_are_nearly_one_and_distances_that_differ_by_far(
+        self, distance: Any, epsilon: float
+    ) -> None:
+        privacy, n = MetricPrivacy(epsilon, distance), len(distance)
+        result = solve(design(Prior.uniform(n), privacy, ExpectedGain(np.eye(n))))
+        assert result.certificate.verify()
+        assert not broken_pairs(epsilon, distance, result.mechanism.matrix)
+        identity = np.eye(n)
+        assert not privacy.holds(Prior.uniform(n), identity)
+        assert privacy.level(Prior.uniform(n), identity) == math.inf
+
+    def test_two_rows_an_ulp_apart_have_the_level_of_an_ulp(self) -> None:
+        matrix = [[0.5, 0.5], [0.5 - 2.0**-53, 0.5 + 2.0**-53]]
+        near = MetricPrivacy(1.0, [[0, 1e-16], [1e-16, 0]])
+        assert near.level([0.5, 0.5], matrix) == pytest.approx(2.0**-52 / 1e-16, rel=1e-6)
+
+    def test_names_of_distances(self) -> None:
+        prior = Prior([0.2, 0.3, 0.5], [1, 2, 4])
+        assert np.array_equal(
+            np.asarray(MetricPrivacy(1.0, "absolute").for_prior(prior).distance),
+            [[0, 1, 3], [1, 0, 2], [3, 2, 0]],
+        )
 
     def test_a_matrix_may_be_laid_out_by_columns(self) -> None:
         ways = np.asfortranarray(np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))))
@@ -184,12 +220,57 @@ class TestMetric:
             ([[0, 0], [0, 0]], "merge them"),
             ([[0, 1, 2], [1, 0, 1]], "matrix"),
             ({("a", "x"): 1.0}, "not between letters"),
+            ({("a", "b"): 1.0, ("b", "a"): 5.0}, "back 5"),
+            ("euclidean", "absolute, hamming"),
+            ([[0, math.nan], [math.nan, 0]], "finite"),
+            ([[0, 1], [1]], "numbers"),
             (np.ones((3, 3)) - np.eye(3), "on 3 letters"),
         ],
     )
     def test_distances_that_cannot_be_meant(self, distance: Any, said: str) -> None:
         with pytest.raises(PrivacyError, match=said):
             design(Prior([0.5, 0.5], ["a", "b"]), MetricPrivacy(1.0, distance), ExpectedGain(np.eye(2)))
+
+
+def test_checks_of_random_metrics_are_those_of_all_pairs_in_fractions() -> None:
+    """Near-duplicate points, scales from 1e-300 to 1e300, graphs with edges given one way."""
+    rng = np.random.default_rng(32)
+    seen = set()
+    for _ in range(1000):
+        epsilon, given, distance = random_distances(rng)
+        n = len(distance)
+        privacy, prior = MetricPrivacy(epsilon, given).for_prior(Prior.uniform(n)), Prior.uniform(n)
+        with np.errstate(over="ignore"):
+            ways = np.minimum(np.asarray(privacy.ways) * epsilon, 300.0)
+        matrix = rng.dirichlet(np.ones(2), n)
+        matrix[:, 0] = np.exp(-ways[0] * rng.choice([0.5, 1.0 - 1e-15, 1.0, 1.0 + 1e-12, 1.5])) / 4
+        matrix = matrix / matrix.sum(axis=1, keepdims=True)
+        if rng.random() < 0.02:
+            matrix = repair(prior, privacy, matrix).matrix
+        wrong = broken_pairs(epsilon, distance, matrix)
+        exact = np.array(prior.weights, dtype=object)
+        said = privacy.excess(exact, integers(matrix), power_below)
+        assert {int(y) for y in np.flatnonzero(np.array(said > 0, dtype=bool))} == {y for _, _, y in wrong}
+        kept = privacy.ratios(prior.pmf)
+        assert all(math.isfinite(distance[x][z]) for x, z in zip(kept.above, kept.below, strict=True))
+        assert follows(distance, kept)
+        seen.add(bool(wrong))
+    assert seen == {False, True}
+
+
+def follows(distance: Any, kept: Any) -> bool:
+    """Whether the pairs that were kept imply the others, to a trillionth of their distances."""
+    n = len(distance)
+    ways = [[Fraction(0) if x == z else None for z in range(n)] for x in range(n)]
+    for x, z in zip(kept.above.tolist(), kept.below.tolist(), strict=True):
+        ways[x][z] = Fraction(float(distance[x][z]))
+    ways = shortest(ways)
+    return all(
+        ways[x][z] is not None and ways[x][z] <= Fraction(float(distance[x][z])) * (1 + Fraction(1, 10**12))
+        for x in range(n)
+        for z in range(n)
+        if math.isfinite(distance[x][z])
+    )
 
 
 def test_parts_that_are_no_ratio_bounds_leave_a_gap_that_is_said() -> None:
@@ -201,6 +282,31 @@ def test_parts_that_are_no_ratio_bounds_leave_a_gap_that_is_said() -> None:
     assert result.status.value == "unproved"
     alone = [solve(design(PRIOR, part, gain)).bound for part in (ApproximatePML(0.3, 0.05), LDP(1.0))]
     assert result.value <= min(result.bound, *alone)
+
+
+def test_many_bounds_on_pairs_of_letters_are_solved_by_columns() -> None:
+    points = np.random.default_rng(2).random((18, 2))
+    distance = np.hypot(*(points[:, None] - points).T)
+    program = design(Prior.uniform(18), MetricPrivacy(2.0, distance), ExpectedLoss(distance))
+    found, other = certify_of(program, "letter-pairs"), certify_of(program, "highs")
+    assert found.certificate.verify()
+    assert not broken_pairs(2.0, distance, found.mechanism.matrix)
+    assert found.value == pytest.approx(other.value, abs=1e-5)
+    assert found.bound <= other.value + 1e-9
+
+
+def certify_of(program: Any, solver: str) -> Any:
+    """The result of a solver, proved optimal or not."""
+    try:
+        return solve(program, solver=solver)
+    except SolverError as error:
+        return error.result
+
+
+@pytest.mark.parametrize("epsilon", [709.0, 710.0, 1e5])
+def test_levels_past_the_largest_exponential_bind_nothing(epsilon: float) -> None:
+    for privacy in (Pufferfish(epsilon, SECRET), PML(epsilon, about=SECRET), GainLeakage(epsilon, np.eye(4))):
+        assert solve(design(PRIOR, privacy, ExpectedGain(np.eye(4)))).value == pytest.approx(1.0, abs=1e-9)
 
 
 class TestFunnel:
@@ -261,6 +367,8 @@ def test_a_level_of_zero_that_no_floats_meet_is_said_and_no_error() -> None:
         (lambda: design([0.5, 0.5], PML(0.1, about=SECRET), ExpectedGain(np.eye(2))), "4 letters"),
         (lambda: Pufferfish(0.1, SECRET, pairs=[(0, 7)]), "none of the secret's values"),
         (lambda: Pufferfish(0.1, Secret([[0.5, 0.5]])), "two values"),
+        (lambda: Pufferfish(0.1, SECRET, [(0, 0)]), "one value twice"),
+        (lambda: PML(0.1, JointLaws.ball(COUNTED, 0.1), Secret(JOINT[:, ::-1])), "from one secret"),
         (lambda: GainLeakage(0.1, [[0, 0]]), "nothing to learn"),
         (lambda: GainLeakage(0.1, [[0, -1]]), "negative"),
         (lambda: RatioBound([[3, 0]], [[1, 1]], 0.1), "releases nothing"),
@@ -313,6 +421,11 @@ def test_on_a_long_line_the_closed_form_is_proved_without_a_solver() -> None:
     assert result.solver == "closed-form"
     assert result.gap <= 1e-9
     assert result.certificate.verify()
+
+
+def test_counts_from_2_to_the_63_keep_all_digits() -> None:
+    counts = [[2**63 + 1, 1], [5, 2**64 - 1]]
+    assert Secret.from_counts(counts).weights[0].tolist() == counts
 
 
 def test_whole_numbers_between_2_to_the_63_and_64_stay_whole() -> None:

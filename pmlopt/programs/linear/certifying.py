@@ -28,7 +28,10 @@ WITNESSED = 1e-10
 
 
 def certify_linear(
-    program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None
+    program: LinearDesign,
+    matrix: FloatArray,
+    multipliers: FloatArray | None,
+    witness: Witness | None = None,
 ) -> LinearCertificate:
     """Repair a matrix, recompute every number from it, and bound what can be reached.
 
@@ -37,6 +40,8 @@ def certify_linear(
         matrix: (N, M) a solver's answer, or any mechanism.
         multipliers: (N,) any rho for the centred gains, best the multipliers of the row sums over p. A few
             others that need no solver are tried too, and the best kept.
+        witness: of the requirement for these multipliers, where the solver has it: the bound is then what
+            the two prove, and no other is looked for.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -46,8 +51,12 @@ def certify_linear(
     gains, constant, residuals, added = _with_added(program, fixed.matrix)
     gain = expectation(program.prior, program.centred, fixed.matrix)
     enough = gain - constant + CLOSED * program.scale
-    rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers), enough)
-    witness, best = _witnessed(program, gains, rho, best)
+    if witness is not None and multipliers is not None:
+        rho: FloatArray | None = multipliers
+        best = proved_bound(program.prior, program.privacy, gains, multipliers, witness)
+    else:
+        rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers), enough)
+        witness, best = _witnessed(program, gains, rho, best)
     sign = 1.0 if program.utility.maximised else -1.0
     total = constant + sign * program.constant
     return LinearCertificate(

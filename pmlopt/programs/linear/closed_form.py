@@ -81,11 +81,20 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
         if gain < most - near:
             continue
         for multipliers in _multipliers(program, form):
+            if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
+                continue
             above = raw_bound(prior, program.privacy, gains, multipliers) - gain
             if above <= near and above + rounding_in(prior, program.privacy, gains, multipliers) <= near:
                 value = expectation(prior, program.table, form.matrix)
                 return KnownOptimum(form.name, form.matrix, value, multipliers)
     return None
+
+
+def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
+    """What the dual bound of these multipliers is at least, from some columns that the requirement allows."""
+    worth = program.prior.pmf[:, None] * (program.centred - multipliers[:, None])
+    columns = program.privacy.some_columns(program.prior)
+    return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
 
 
 def better_form(program: LinearDesign, gap: float, gain: float) -> FloatArray | None:

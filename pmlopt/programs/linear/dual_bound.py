@@ -9,6 +9,9 @@ from pmlopt.prior import Prior
 from pmlopt.privacy import Requirement
 from pmlopt.privacy.requirement import Witness
 
+PLENTY = 4
+"""How many times the mean the largest entry may be for it to stand for the relaxation in what is rounded."""
+
 
 def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
     """An upper bound on the expected gain of every mechanism that meets the requirement.
@@ -63,5 +66,7 @@ def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multiplie
     # sums of N terms err by about N units in the last place of the sum of their sizes, and the
     # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
     sizes = np.abs(gains) + np.abs(multipliers)[:, None]
-    scale = float(prior.pmf @ np.abs(multipliers)) + privacy.relaxation(prior, sizes)
-    return rounding_of(prior.size, scale)
+    most = float(sizes.max())  # of any column: what the relaxation is at most, without a linear program
+    if most > PLENTY * float(prior.pmf @ sizes.max(axis=1)):
+        most = privacy.relaxation(prior, sizes)
+    return rounding_of(prior.size, float(prior.pmf @ np.abs(multipliers)) + most)

@@ -18,7 +18,7 @@ from pmlopt.errors import InfeasibleError, MechanismError, SolverUnavailableErro
 from pmlopt.mechanism import as_mechanism, paired
 from pmlopt.privacy.ratio_blocks import LEAST_ROOM
 from pmlopt.programs.kind import Found, Kind, Method, MethodError, certified
-from pmlopt.programs.linear import by_classes, structured
+from pmlopt.programs.linear import by_classes, letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear
 from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
@@ -75,7 +75,8 @@ class LinearMethod(Method[LinearDesign, Start, LinearCertificate]):
             raise MethodError(outcome.message)
         clock = time.perf_counter()
         try:
-            certificate = certify_linear(program, outcome.found.matrix, outcome.found.multipliers)
+            point = outcome.found
+            certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
             gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
             form = better_form(program, certificate.gap, gain)
             if form is not None:
@@ -109,6 +110,10 @@ class LinearMethod(Method[LinearDesign, Start, LinearCertificate]):
         if self.name == by_classes.NAME:
             assert program.classes is not None
             return by_classes.run(program, program.classes, options)
+        if self.name == letter_pairs.NAME:
+            pairs = letter_pairs.pairs_of(program)
+            assert pairs is not None
+            return letter_pairs.run(program, pairs, options)
         if self.name in (structured.NAME, "highs") and (task := task_of(program)) is not None:
             near = start.restart
             arrays = near.arrays if near is not None and near.solver == self.name else None
@@ -130,7 +135,9 @@ def _point(program: LinearDesign) -> Point:
     """The mechanism that a solver left in the variables, and the multipliers of its rows over the prior."""
     duals = program.constraints["rows"].dual_value
     multipliers = None if duals is None else np.asarray(duals) / program.prior.pmf
-    return Point(np.asarray(program.mechanism.value), multipliers)
+    pairs = letter_pairs.pairs_of(program)  # of many, what a bound costs is a linear program for each output
+    witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
+    return Point(np.asarray(program.mechanism.value), multipliers, witness=witness)
 
 
 def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> ClosedForm | None:
@@ -148,6 +155,7 @@ class Facts:
             constraints beside.
         paired: whether it is one under a list of ratio bounds that makes no blocks, and nothing else.
         entries: N M.
+        letter_pairs: whether these are many bounds on pairs of letters.
         known: whether a closed form is known to be optimal.
         vertex: whether it is a vertex from which the simplex gains.
         given: whether a person gave a mechanism to start from.
@@ -159,6 +167,7 @@ class Facts:
     blocked: bool
     paired: bool
     entries: int
+    letter_pairs: bool
     known: bool
     vertex: bool
     given: bool
@@ -176,10 +185,17 @@ class Rule:
 SIMPLEX_ENTRIES = 900
 """Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
 
+MOST_TRIED = 2
+"""Methods that are tried on many bounds on pairs of letters: each may take all of a time limit."""
+
 SLOW_ENTRIES = 40_000
 """From here on the simplex takes minutes, even from a vertex nearby."""
 
 DECISIONS: tuple[Rule, ...] = (
+    Rule(
+        lambda facts: facts.letter_pairs and not (facts.known or facts.given),
+        LinearMethod(letter_pairs.NAME, "many bounds on pairs of letters: an interior point by columns"),
+    ),
     Rule(
         lambda facts: facts.known and (facts.entries > SLOW_ENTRIES or facts.paired),
         LinearMethod(CLOSED_FORM, "large or of many pairs, and a closed form is optimal: nothing to solve"),
@@ -255,7 +271,7 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
     The gap of a design must close, unless constraints were added whose part in the bound is not sharp.
     """
 
-    names = (CLOSED_FORM, by_classes.NAME, structured.NAME, *highs.METHODS)
+    names = (CLOSED_FORM, letter_pairs.NAME, by_classes.NAME, structured.NAME, *highs.METHODS)
     gap_is_an_answer = False
 
     def start(self, program: LinearDesign, warm_start: WarmStart) -> Start:
@@ -278,7 +294,8 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
     def automatic(self, program: LinearDesign, start: Start) -> Sequence[LinearMethod]:
         """The lines of the decision list that apply."""
         facts = _facts(program, start)
-        return [rule.method for rule in DECISIONS if rule.applies(facts)]
+        found = [rule.method for rule in DECISIONS if rule.applies(facts)]
+        return found[:MOST_TRIED] if facts.letter_pairs else found
 
     def named(self, program: LinearDesign, name: str, start: Start) -> LinearMethod:
         """Any solver of pmlopt or of cvxpy that can take the program."""
@@ -288,12 +305,15 @@ class LinearKind(Kind[LinearDesign, Start, LinearCertificate]):
                 raise SolverUnavailableError(
                     f"no closed form is known to be optimal for {program!r}: use auto"
                 )
-        elif name == by_classes.NAME:
-            if program.classes is None:
-                raise SolverUnavailableError(
-                    f"{name} needs few classes of letters and outputs that look alike, and {program!r} has "
-                    "none: use auto"
+        elif name in (by_classes.NAME, letter_pairs.NAME):
+            looked = program.classes if name == by_classes.NAME else letter_pairs.pairs_of(program)
+            if looked is None:
+                what = (
+                    "few classes of letters and outputs that look alike"
+                    if name == by_classes.NAME
+                    else "many bounds on pairs of letters and nothing else"
                 )
+                raise SolverUnavailableError(f"{name} needs {what}, and {program!r} has none: use auto")
         elif name == structured.NAME:
             if task_of(program) is None:
                 raise SolverUnavailableError(
@@ -340,6 +360,7 @@ def _facts(program: LinearDesign, start: Start) -> Facts:
         blocked=task_of(program) is not None,
         paired=program.privacy.has_ratios and program.block is None and not program.added,
         entries=program.table.size,
+        letter_pairs=letter_pairs.pairs_of(program) is not None,
         known=start.from_formula,
         vertex=start.from_formula and start.useful is not None,
         given=start.matrix is not None and not start.from_formula,
