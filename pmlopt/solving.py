@@ -294,7 +294,8 @@ def _status(found: Found[Any], allowed: float, open_gap: Status) -> Status:
     if found.certificate.violation > 0:
         return Status.VIOLATED
     # beside a large offset, value and bound are floats that may be a few units apart by rounding alone
-    if found.certificate.gap <= allowed + 4 * math.ulp(found.certificate.value):
+    gap = found.certificate.gap
+    if math.isfinite(gap) and gap <= allowed + 4 * math.ulp(found.certificate.value):
         return Status.OPTIMAL
     return open_gap
 
