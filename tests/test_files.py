@@ -448,7 +448,9 @@ def stored(**changes: Any) -> dict[str, Any]:
         "version": 3,
         "inputs": ["a", "b"],
         "outputs": [0, 1],
+        "unnamed": [],
         "matrix": [[0.5, 0.5], [0.25, 0.75]],
+        "metadata": {},
         **changes,
     }
     return {key: value for key, value in content.items() if value is not None}

@@ -16,6 +16,7 @@ from oracles.robust_designs import robust_optimum
 
 from pmlopt import (
     LDP,
+    LIP,
     PML,
     ApproximatePML,
     Box,
@@ -269,6 +270,42 @@ def test_ratio_bounds_are_read_by_key(tmp_path: Path, keys: str, meant: Requirem
     assert program.privacy.limits == meant.limits
     for name in ("rows", "scales", "above", "below", "exponents"):
         assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(
+    ("table", "meant"),
+    [
+        ('{ name = "lip", lower = 0.5, upper = 1 }', LIP(0.5, 1.0)),
+        ('{ name = "pml", epsilon = 0.5 }', PML(0.5)),
+        ('{ name = "pml", epsilon = [0.5, 0.25] }', PML([0.5, 0.25])),
+        (
+            '{ name = "pml", epsilon = 0.5, over = { kind = "l1-ball", center = "prior", radius = 0.1 } }',
+            PML(0.5, over=L1Ball([0.5, 0.5], 0.1)),
+        ),
+    ],
+)
+def test_a_requirement_is_read_by_the_arguments_of_its_class(
+    tmp_path: Path, table: str, meant: object
+) -> None:
+    found = asked(load(write(tmp_path, GOOD.replace('{ pml = { log = "5/4" } }', table))))
+    if isinstance(meant, PML) and isinstance(meant.over, L1Ball):
+        meant = PML(0.5, over=L1Ball(found.prior, 0.1))
+    assert found.privacy == meant
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('{ name = "pml" }', r"params\.privacy lacks the key 'epsilon'"),
+        ('{ name = "pml", epsilon = "1" }', r"params\.privacy\.epsilon is '1'"),
+        ('{ name = "pml", epsilon = 1, radius = 0.1 }', r"params\.privacy\.radius is not a known key"),
+        ('{ name = "strict", epsilon = 1 }', r"params\.privacy\.name is 'strict': known are"),
+        ('{ name = "lip", lower = 800.0, upper = 1 }', "the lower bound 800"),
+    ],
+)
+def test_a_requirement_by_its_arguments_is_read_strictly(tmp_path: Path, table: str, message: str) -> None:
+    with pytest.raises(InstanceError, match=message):
+        load(write(tmp_path, GOOD.replace('{ pml = { log = "5/4" } }', table)))
 
 
 @pytest.mark.parametrize("key", ["radius", "delta"])

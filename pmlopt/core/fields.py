@@ -99,9 +99,8 @@ class Record:
 
     def __eq__(self, other: object) -> bool:
         kind: Any = type(self)
-        return kind is type(other) and all(
-            same(getattr(self, one.name), getattr(other, one.name)) for one in fields_of(kind)
-        )
+        names = [one.name for one in fields_of(kind)]
+        return type(other) is kind and all(same(getattr(self, name), getattr(other, name)) for name in names)
 
     def __hash__(self) -> int:
         kind: Any = type(self)
@@ -302,11 +301,8 @@ def forms_of(kind: Any, notes: Sequence[Any] = ()) -> set[str]:
     notes, origin = (*notes, *own), get_origin(kind)
     if len(members(kind)) > 1:
         return set[str]().union(*(forms_of(one, notes) for one in members(kind)))
-    words = {TEXT} if any(isinstance(note, Given) for note in notes) else set()
-    if kind is float and INFINITE in notes:
-        words |= {TEXT}
     if isinstance(kind, Hashable) and kind in _SIMPLE:
-        return words | _SIMPLE[kind]
+        return _SIMPLE[kind] | ({TEXT} if kind is float and INFINITE in notes else set())
     if origin is Literal:
         return {form_of(one) for one in get_args(kind)}
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -314,9 +310,7 @@ def forms_of(kind: Any, notes: Sequence[Any] = ()) -> set[str]:
     if origin in (tuple, list, Sequence, np.ndarray):
         # arrays without a shape may have no dimension
         any_shape = origin is np.ndarray and not any(isinstance(note, Shape) for note in notes)
-        return (
-            words | {LIST} | ({NUMBER, WHOLE, FLAG} if any_shape else {WHOLE} if is_labels(kind) else set())
-        )
+        return {LIST} | ({NUMBER, WHOLE, FLAG} if any_shape else {WHOLE} if is_labels(kind) else set())
     if origin in (dict, Mapping) or is_record(kind):
-        return words | {TABLE}
+        return {TABLE}
     raise TypeError(f"{kind} is no type of a field of a record")

@@ -148,6 +148,8 @@ def _plain(value: Any, kind: Any, context: Context) -> Any:
         check_json_labels(value)
         return len(value) if isinstance(value, Positions) else [_listed(label) for label in value]
     if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind != "f" or np.isfinite(value).all():
+            return value.tolist()
         value = value.tolist()
     if isinstance(value, tuple | list):
         return [_plain(part, Any, context) for part in value]

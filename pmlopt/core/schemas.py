@@ -96,16 +96,17 @@ def _own(kind: type, defs: dict[str, Schema]) -> Schema:
 
 def _record(kind: type, defs: dict[str, Schema]) -> Schema:
     tag = tag_of(kind)
-    found = {} if tag is None else {tag[0]: {"const": tag[1]}}
+    found: Schema = {} if tag is None else {tag[0]: {"const": tag[1]}}
     found |= {one.name: _of(one.type, (), defs) for one in fields_of(kind)}
-    return {"type": "object", "properties": found, "required": list(found), "additionalProperties": False}
+    names = list(found)
+    return {"type": "object", "properties": found, "required": names, "additionalProperties": False}
 
 
 def _of(kind: Any, notes: Sequence[Any], defs: dict[str, Schema]) -> Schema:
     """The schema of a type of a field."""
     kind, own = split(kind)
     notes = (*notes, *own)
-    words = [{"const": note.word} for note in notes if isinstance(note, Given)]
+    words: list[Schema] = [{"const": note.word} for note in notes if isinstance(note, Given)]
     rest = tuple(note for note in notes if not isinstance(note, Given))
     several = [_of(one, rest, defs) for one in members(kind)] if len(members(kind)) > 1 else []
     several = several or [_single(kind, rest, defs)]
@@ -154,7 +155,7 @@ def _array(scalar: Any, notes: Sequence[Any]) -> Schema:
 
 
 def _range(notes: Sequence[Any]) -> Schema:
-    found = {}
+    found: Schema = {}
     for note in notes:
         if isinstance(note, Range):
             ends = {"minimum": note.low, "maximum": note.high}

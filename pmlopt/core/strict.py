@@ -66,26 +66,20 @@ class Reader:
         if depth > DEEPEST:
             self.fail(path, f"is nested deeper than {DEEPEST} levels")
         kind, notes = split(kind)
-        word = (
-            next((note.word for note in notes if isinstance(note, Given) and note.word == data), None)
-            if isinstance(data, str)
-            else None
-        )
-        if word is not None:
-            if word not in self.context.given:
-                self.fail(path, f"is {word!r}, and no {word} is given here")
-            return self.context.given[word]
+        every = [split(one) for one in members(kind)]
+        words = {note.word for _, own in [(kind, notes), *every] for note in own if isinstance(note, Given)}
+        if isinstance(data, str) and data in words:
+            if data not in self.context.given:
+                self.fail(path, f"is {data!r}, and no {data} is given here")
+            return self.context.given[data]
         form = form_of(data)
-        fitting = [one for one in members(kind) if form in forms_of(one, notes)]
+        fitting = [(one, (*notes, *own)) for one, own in every if form in forms_of(one, (*notes, *own))]
         if not fitting:
             self.fail(path, f"is {_shown(data)}: it must be {_words(kind, notes)}")
-        if form == TABLE and is_record(split(fitting[0])[0]):
-            return self._record([split(one)[0] for one in fitting], data, path, depth)
-        first, own = split(fitting[0])
-        if len(fitting) < len(members(kind)) and any(isinstance(note, Given) for note in own):
-            return self.read(fitting[0], data, path, sizes, depth)
-        found = self._value(first, (*notes, *own), data, path, sizes, depth)
-        for note in (*notes, *own):
+        if form == TABLE and is_record(fitting[0][0]):
+            return self._record([one for one, _ in fitting], data, path, depth)
+        found = self._value(*fitting[0], data, path, sizes, depth)
+        for note in fitting[0][1]:
             if isinstance(note, Shape) and isinstance(found, tuple):
                 self._sized(path, (len(found),), note, sizes)
         return found
@@ -189,7 +183,7 @@ class Reader:
         return kinds[word], (key, word)
 
     def _number(self, kind: Any, notes: Sequence[Any], data: Any, path: str) -> Any:
-        value = INFINITIES[data] if isinstance(data, str) else data
+        value = INFINITIES.get(data, math.nan) if isinstance(data, str) else data
         if kind is float:
             try:
                 value = float(value)

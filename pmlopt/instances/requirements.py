@@ -49,6 +49,8 @@ def _tables(params: Table, key: str) -> Iterator[Table]:
 
 
 def _one(table: Table, prior: Prior) -> Requirement:
+    if "name" in table:
+        return table.record(Requirement, prior.context)
     kind = table.only(tuple(name.replace("-", "_") for name in NAMES))
     requirement = _KINDS.get(kind, _plain)(table, prior, kind)
     table.done()

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pmlopt.arrays import real
+from pmlopt.core.records import Context, read
 from pmlopt.errors import InstanceError
 
+T = TypeVar("T")
 LONGEST_RATIONAL = 400
 """Characters of a rational in a file: the powers of ten at the end of the floats have 309 digits."""
 LARGEST_EXPONENT = 400
@@ -99,6 +102,12 @@ class Table:
     def peek(self, key: str) -> Any:
         """The value of a key, which stays to be taken; None where it is missing."""
         return self._left.get(key)
+
+    def record(self, kind: type[T], context: Context) -> T:
+        """The record that the whole table says; keys with a default may be missing."""
+        data, self._left = self._left, {}
+        within = replace(context, complete=False, error=InstanceError)
+        return read(kind, data, f"{self.file}: {self.name}", within)
 
     def __contains__(self, key: str) -> bool:
         return key in self._left

@@ -117,7 +117,7 @@ class PML(Requirement):
         about: Secret | None = None,
     ) -> Requirement:
         """In any of its forms, as a file has it."""
-        return cls(epsilon, over, about)  # type: ignore[no-any-return]
+        return cls(epsilon, over, about)
 
     def on_cells(self, cells: Cells) -> PML:
         return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))

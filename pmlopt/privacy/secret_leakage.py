@@ -127,7 +127,7 @@ class Pufferfish(SecretRequirement):
             values = secret.values
             self.pairs = tuple((values[s], values[t]) for s in range(len(values)) for t in range(s))
         else:
-            self.pairs = tuple((*pair,) for pair in pairs)  # type: ignore[misc]
+            self.pairs = tuple((*pair,) for pair in pairs)
         for pair in self.pairs:
             if len(pair) != 2 or any(value not in places for value in pair):
                 raise PrivacyError(f"the pair {pair!r} is none of the secret's values {few(secret.values)}")

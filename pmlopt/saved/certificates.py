@@ -71,7 +71,8 @@ def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate
 def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
     """What the certificates of designs share."""
     prior = prior_of(record, mechanism)
-    privacy = read(Requirement, entry(record, "privacy", WHAT), "privacy", prior.context)
+    data = entry(record, "privacy", WHAT)
+    privacy: Requirement = read(Requirement, data, "privacy", prior.context)  # type: ignore[type-abstract]
     return {
         "mechanism": mechanism,
         "prior": prior,
@@ -247,7 +248,8 @@ def _envelope_design(record: Record, mechanism: Mechanism) -> EnvelopeDesignCert
 
 
 def _records(record: Record, mechanism: Mechanism) -> RecordCertificate:
-    channel = record_channel(read(Query, entry(record, "query", WHAT), "query"), mechanism)
+    query: Query = read(Query, entry(record, "query", WHAT), "query")  # type: ignore[type-abstract]
+    channel = record_channel(query, mechanism)
     return RecordCertificate(
         **claimed(record),
         mechanism=mechanism,

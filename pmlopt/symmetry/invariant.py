@@ -74,7 +74,7 @@ class Invariant(SymmetricPrior):
     output_labels: tuple[Label, ...]
 
     @classmethod
-    def from_fields(
+    def from_fields(  # type: ignore[override]
         cls,
         base: Prior,
         moves: tuple[
@@ -83,7 +83,7 @@ class Invariant(SymmetricPrior):
         output_labels: Annotated[tuple[Label, ...], Shape("outputs")],
     ) -> Invariant:
         """As a file has it: by where each generator takes the letters, and the outputs."""
-        return cls(base, moves, output_labels)
+        return cls(base, moves, output_labels)  # type: ignore[arg-type]
 
     @property
     def size(self) -> int:

@@ -306,7 +306,7 @@ def by_orbits(record: Mapping[str, Any]) -> OrbitMechanism:
     total, *masses = map(_digits, (record["total"], *record["masses"]))
     # an orbit of pairs has four of a circle's letters and outputs at most
     room = Context(room=max(ROOM, 4 * len(masses)))
-    space: PairSpace = read(PairSpace, record["space"], "space", room)  # type: ignore[type-abstract]
+    space: PairSpace = read(PairSpace, record["space"], "space", room)
     return OrbitMechanism(space, masses, total)
 
 

@@ -8,19 +8,16 @@ import io
 import json
 import math
 import random
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from commands import run
-from pmlopt.programs.kind import Found, Method
-from saved_cases import CASES, COUNTED, LOSS, P
+from saved_cases import CASES, COUNTED, LOSS, P, solved, text_of
 from scipy.optimize import linprog
 
 from pmlopt import (
@@ -29,7 +26,6 @@ from pmlopt import (
     Mechanism,
     MinimumMass,
     Prior,
-    Result,
     confidence_ball,
     confidence_box,
     design,
@@ -37,26 +33,16 @@ from pmlopt import (
     verifier,
     verify_file,
 )
+from pmlopt.arrays import Label
 from pmlopt.backends.outcome import Options
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.question import Found, Method
 from pmlopt.reports import write_report
 from pmlopt.saved import trusted_mechanism
 from pmlopt.testing.tampering import is_proof, mutated, places, tells_nothing
 
 CERTIFICATE = ("metadata", "certificate")
-
-
-@cache
-def solved(name: str) -> Result[Any]:
-    return solve(CASES[name]())
-
-
-@cache
-def text_of(name: str) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        solved(name).save(Path(folder) / "result.json")
-        return (Path(folder) / "result.json").read_text()
 
 
 def saved(name: str) -> Any:
@@ -165,7 +151,7 @@ def test_the_script_says_what_it_proved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sample", "share"), [({"a": 50, "b": 30, "c": 20}, 0.5), ({"a": 5000, "b": 3000, "c": 0}, 1e-3)]
 )
-def test_the_probability_of_a_ball_follows_from_its_counts(sample: dict[str, int], share: float) -> None:
+def test_the_probability_of_a_ball_follows_from_its_counts(sample: dict[Label, int], share: float) -> None:
     ball = confidence_ball(sample, share)
     program = design(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(1.5, ball), LOSS)
     claims = {claim.name: claim.holds for claim in solve(program).certificate.checks()}

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from commands import run
 from saved_cases import CASES, ORBITS, bent
+from saved_cases import text_of as saved
 from scipy import stats
 
 from pmlopt import (
@@ -38,19 +39,6 @@ from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.programs.violations import violation
 from pmlopt.saved import Verdict
 from pmlopt.testing.tampering import changed, is_proof, leaves, still_true
-
-
-@cache
-def saved(name: str) -> str:
-    """The text of a saved result."""
-    result = solve(CASES[name]())
-    record = {key: item for key, item in result.to_dict().items() if key != "mechanism"}
-    with contextlib.ExitStack() as stack:
-        import tempfile
-
-        path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "result.json"
-        result.mechanism.save(path, record)
-        return path.read_text()
 
 
 def script(path: Path) -> tuple[int, str]:

@@ -87,7 +87,7 @@ def test_plain_data_are_enough_to_check_every_claim_again(privacy: Requirement, 
     certificate = certified(privacy, loss)
     data = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
     prior = Prior.from_counts(data["prior"]["counts"], labels=data["prior"]["labels"])
-    claimed = read(Requirement, data["privacy"], "privacy", prior.context)  # type: ignore[type-abstract]
+    claimed = read(Requirement, data["privacy"], "privacy", prior.context)
     sign, table = (-1 if loss else 1), np.array(data["utility"]["table"])
     least = table.min(axis=1)
     gains, multipliers = sign * (table - least[:, None]), np.array(data["bound_from"]["multipliers"])
