@@ -50,7 +50,7 @@ CLIMB_ITERATIONS, CLIMBED_AT_ONCE = 300, 50
 """Of the local method, at most, and between looks at the clock."""
 
 FIRST_SECONDS = 0.5
-"""Seconds that the first program of a search has at least, with its compilation: it proves the first bound."""
+"""Seconds, with its compilation, that the first program of a search has at least: it proves a bound."""
 
 MET = "mechanism and bound meet"
 OUT_OF_TIME = "the time or the rounds gave out"
