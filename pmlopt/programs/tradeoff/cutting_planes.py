@@ -49,6 +49,9 @@ LARGEST_DISCREPANCY = 1e-2
 CLIMB_ITERATIONS, CLIMBED_AT_ONCE = 300, 50
 """Of the local method, at most, and between looks at the clock."""
 
+FIRST_SECONDS = 0.5
+"""Seconds, with its compilation, that the first program of a search has at least: it proves a bound."""
+
 MET = "mechanism and bound meet"
 OUT_OF_TIME = "the time or the rounds gave out"
 
@@ -211,7 +214,8 @@ class CuttingPlanePhase:
     @property
     def _accuracy(self) -> Options:
         """What the solver is asked for; it stops with the phase."""
-        return Options(self.until.at_least(1e-2), ACCURACY.tolerance)
+        least = FIRST_SECONDS if self.search.rounds <= 1 else 1e-2
+        return Options(self.until.at_least(least), ACCURACY.tolerance)
 
     def _add_priors(self, matrix: FloatArray, floor: float) -> bool:
         """Add priors that leak more than a floor, by the local method; whether there were any."""

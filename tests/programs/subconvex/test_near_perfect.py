@@ -73,8 +73,10 @@ def test_both_bounds_of_local_information_privacy() -> None:
 def test_a_core_that_is_too_light_takes_a_letter_more(seed: int) -> None:
     """Under a skewed prior a heavy letter may be missing that the core cannot make up for."""
     p = np.random.default_rng(seed).dirichlet(np.ones(60))
-    boxes = [family for family in PML(0.1).columns(Prior(p)) if isinstance(family, Box)]
-    for box in boxes:
+    families = PML(0.1).columns(Prior(p))
+    assert isinstance(families, tuple)
+    for box in families:
+        assert isinstance(box, Box)
         columns = near_perfect(box, p, 240, np.random.default_rng(0))
         assert columns is not None
         assert len(columns) > 0
