@@ -171,6 +171,8 @@ class Certificate(ABC):
         of a level, and of a value or a bound where `checks` says "rational arithmetic", is then proved for
         exactly the numbers in the certificate.
         """
+        if math.isnan(self.value) or math.isnan(self.bound):
+            return False  # no arithmetic compares what is no number
         return all(claim.holds is not False for claim in self.checks())
 
     @abstractmethod

@@ -229,6 +229,17 @@ def least_leakage(record, asked, matrix, p):
     need(bound <= 0 or power(-bound) >= share, "the multipliers prove the bound")
     return f"no mechanism on the allowed pairs has a level below {record['bound']:.9g}"
 
+def told(result, record):
+    """How it was found, which proves nothing, has the form of the format."""
+    must(result["status"] in ("optimal", "unproved", "stopped", "violated"), "the status is not known")
+    texts, count = [result["solver"], result["reason"], *result["attempts"]], result["iterations"]
+    must(type(result["attempts"]) is list and all(type(text) is str for text in texts), "texts")
+    must(type(count) in (int, type(None)) and type(result["warm_started"]) is bool, "the iterations")
+    fix = keys(record["repair"], "theta dropped_outputs largest_change", "the repair")
+    row([fix["theta"], fix["largest_change"], *record["residuals"].values()])
+    must(type(fix["dropped_outputs"]) is list, "the outputs that were dropped")
+    row(list(keys(result["timings"], "compile solve certify total", "the timings").values()))
+
 def check(file):
     """All claims of a file; what is returned says what was proved."""
     must(file.get("format") == "pmlopt-mechanism", "only a plain matrix is proved by this script")
@@ -238,8 +249,8 @@ def check(file):
     must(record.get("kind") in kinds, "this kind of result is not proved by this script")
     keys(record, SHARED, "the certificate")
     must(file["version"] == VERSION and record["denominator"] == 2**53, "it is of another version")
-    must(set(file["unnamed"]) <= {"inputs", "outputs"}, "the sides without labels")
-    must(result["status"] in ("optimal", "unproved", "stopped", "violated"), "the status is not known")
+    must(all(file[side] == list(range(len(file[side]))) for side in file["unnamed"]), "sides without labels")
+    told(result, record)
     names, prior = (labels(file["inputs"]), labels(file["outputs"])), record["prior"]
     keys(prior, "kind labels probabilities counts samples", "the prior")
     matrix, p = table(file["matrix"], len(names[0]), len(names[1])), law(prior)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import cvxpy as cp
@@ -34,6 +36,7 @@ from pmlopt import (
     Program,
     Pufferfish,
     RatioBound,
+    Result,
     Secret,
     Types,
     Vertices,
@@ -50,6 +53,7 @@ from pmlopt import (
     least_leakage,
     queries,
     record_leakage,
+    solve,
     worst_case_utility,
 )
 from pmlopt.privacy.requirement import Requirement
@@ -166,3 +170,17 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
     "trade-off-distortion": lambda: distortion_leakage(queries.ModularSum(2, 2), 0.2, 0.5),
 }
 """Programs by name; each is solved in well under a second."""
+
+
+@cache
+def solved(name: str) -> Result[Any]:
+    """The result of a program, solved once."""
+    return solve(CASES[name]())
+
+
+@cache
+def text_of(name: str) -> str:
+    """The text of its file."""
+    with TemporaryDirectory() as folder:
+        solved(name).save(Path(folder) / "result.json")
+        return (Path(folder) / "result.json").read_text()

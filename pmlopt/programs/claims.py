@@ -37,7 +37,7 @@ def level_claim(prior: Prior, privacy: Requirement, mechanism: Mechanism, statem
 
 def value_claim(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Claim:
     """That a value is what follows from the matrix, up to rounding."""
-    holds = abs(claimed - found) <= rounding or claimed == found
+    holds = (math.isfinite(found) and abs(claimed - found) <= rounding) or claimed == found
     other = "" if holds else f" is claimed, and {found:.12g} follows from the matrix"
     return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
 

@@ -38,9 +38,21 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.queries import Orbits, Query, record_channel
 from pmlopt.result import Certificate
 from pmlopt.saved.orbit_certificates import read_symmetric, read_symmetric_level
-from pmlopt.saved.reading import WHAT, Record, claimed, flags, gain_or_loss, numbers, optional, prior_of
+from pmlopt.saved.reading import (
+    WHAT,
+    Record,
+    claimed,
+    flags,
+    gain_or_loss,
+    keyed,
+    numbers,
+    optional,
+    prior_of,
+)
 from pmlopt.uncertainty.prior_set import PriorSet
 from pmlopt.utility import ExpectedGain, ExpectedLoss
+
+REPAIR = ("theta", "dropped_outputs", "largest_change")
 
 
 def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate:
@@ -59,7 +71,8 @@ def certificate_from_record(record: Record, mechanism: Mechanism) -> Certificate
 def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
     """What the certificates of designs share."""
     prior = prior_of(record, mechanism)
-    privacy = read(Requirement, entry(record, "privacy", WHAT), "privacy", prior.context)
+    data = entry(record, "privacy", WHAT)
+    privacy: Requirement = read(Requirement, data, "privacy", prior.context)  # type: ignore[type-abstract]
     return {
         "mechanism": mechanism,
         "prior": prior,
@@ -72,7 +85,7 @@ def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
 
 def _repair(record: Record, mechanism: Mechanism) -> Repair:
     """What was done to a solver's matrix: a record, about a matrix that is not in the file."""
-    data = entry(record, "repair", WHAT)
+    data = keyed(entry(record, "repair", WHAT), REPAIR, "the repair")
     dropped = tuple(map(mechanism.outputs.index, labels_from_json(data["dropped_outputs"])))
     return Repair(mechanism.matrix, data["theta"], dropped, data["largest_change"])
 
@@ -235,7 +248,8 @@ def _envelope_design(record: Record, mechanism: Mechanism) -> EnvelopeDesignCert
 
 
 def _records(record: Record, mechanism: Mechanism) -> RecordCertificate:
-    channel = record_channel(read(Query, entry(record, "query", WHAT), "query"), mechanism)
+    query: Query = read(Query, entry(record, "query", WHAT), "query")  # type: ignore[type-abstract]
+    channel = record_channel(query, mechanism)
     return RecordCertificate(
         **claimed(record),
         mechanism=mechanism,

@@ -14,7 +14,7 @@ from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric.program import invariant_columns
 from pmlopt.programs.symmetric.repair import OrbitRepair
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
-from pmlopt.saved.reading import WHAT, Record, claimed, gain_or_loss, numbers, optional
+from pmlopt.saved.reading import WHAT, Record, claimed, gain_or_loss, keyed, numbers, optional
 from pmlopt.symmetry.orbit_mechanism import OrbitMechanism
 
 
@@ -38,14 +38,15 @@ def _shared(record: Record, mechanism: Mechanism) -> dict[str, Any]:
     if not isinstance(mechanism, OrbitMechanism):
         raise FileFormatError(f"a certificate of the kind {record['kind']!r} is of a mechanism by orbits")
     space = mechanism.space
-    privacy = read(Requirement, entry(record, "privacy", WHAT), "privacy", space.prior.context)
+    data, context = entry(record, "privacy", WHAT), space.prior.context
+    privacy: Requirement = read(Requirement, data, "privacy", context)  # type: ignore[type-abstract]
     columns = invariant_columns(space, privacy)
     utility, maximised = gain_or_loss(record)
     values = numbers(entry(utility, "orbits", "the utility"), 1, "the values")
     if len(values) != columns.orbits.count:
         raise FileFormatError(f"there are {len(values)} values for {columns.orbits.count} orbits of pairs")
     multipliers = entry(entry(record, "bound_from", WHAT), "multipliers", "the proof of the bound")
-    repair = entry(record, "repair", WHAT)
+    repair = keyed(entry(record, "repair", WHAT), ("theta", "largest_change"), "the repair")
     return {
         "mechanism": mechanism,
         "privacy": privacy,

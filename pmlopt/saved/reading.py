@@ -24,6 +24,13 @@ def numbers(values: Any, ndim: int, what: str) -> FloatArray:
     return float_array(values, ndim, what, FileFormatError)
 
 
+def keyed(data: Any, keys: tuple[str, ...], what: str) -> Record:
+    """A table with exactly these keys."""
+    if not isinstance(data, Mapping) or set(data) != set(keys):
+        raise FileFormatError(f"{what} must have the keys {', '.join(keys)}, not {data!s:.80}")
+    return data
+
+
 def optional(values: Any, ndim: int, what: str) -> FloatArray | None:
     """The same where there are any."""
     return None if values is None else numbers(values, ndim, what)

@@ -76,7 +76,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
         >>> solve(design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))).save(path)
         >>> verify_file(path).holds
         True
-        >>> _ = path.write_text(path.read_text().replace('"pml": 0.2', '"pml": 0.1'))
+        >>> _ = path.write_text(path.read_text().replace('"epsilon": 0.2', '"epsilon": 0.1'))
         >>> found = verify_file(path)
         >>> found.holds, found.parts[1].detail
         (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')

@@ -29,6 +29,7 @@ from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
+from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.result import Certificate
 from pmlopt.saved.certificates import certificate_from_record
@@ -162,6 +163,8 @@ def still_true(data: Any) -> bool:
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
     program = restated(certificate)
+    if isinstance(certificate, TradeoffCertificate) and certificate.value == certificate.bound == 0:
+        return certificate.violation == 0  # no leakage or distortion is negative
     if program is None:
         return False
     again = solve(program)

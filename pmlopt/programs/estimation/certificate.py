@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pmlopt.arrays import FloatArray, rounding_of
 from pmlopt.programs.claims import bound_claim, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_certificate import DesignCertificate
@@ -49,12 +51,15 @@ class EstimationCertificate(DesignCertificate):
         """Level, value and bound of a design for estimation, its extreme columns listed again."""
         utility = EstimationError(self.workload if self.criterion == "A" else None, self.criterion)
         value = utility.value(self.prior, self.mechanism)
-        rounding = 1e-9 * max(1.0, abs(value))
+        rounding = 1e-9 * max(1.0, abs(self.value))
         found = (
             *self.level_checks,
             value_claim(self.value, value, rounding),
             gap_claim(self, rounding, False),
         )
+        if self.criterion == "D" and not np.array_equal(self.workload, utility.combinations(self.prior)):
+            text = "the criterion D is of all frequencies, and not of another workload"
+            found = (*found, Claim("workload", False, RATIONAL, text))
         if self.multipliers is None:
             if self.bound == 0.0 and self.criterion == "A":
                 return (*found, Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0))

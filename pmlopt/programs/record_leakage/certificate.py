@@ -90,7 +90,8 @@ class RecordCertificate(Certificate):
         if self.bound == math.inf:
             text = "no bound is claimed, so that nothing is promised of the leakage"
             return (value, Claim("bound", None, DECIMAL, text, self.bound))
-        holds = none_leaks_more(self.channel, self.entropy, self.proofs, self.bound)
+        holds = self.bound >= self.value
+        holds = holds and none_leaks_more(self.channel, self.entropy, self.proofs, self.bound)
         text = self.statement if holds else f"this is not proved: {self.statement}"
         bound = Claim("bound", holds, DECIMAL, text, self.bound)
         return (value, bound, gap_claim(self, 0.0, True))

@@ -119,16 +119,19 @@ class TradeoffCertificate(Certificate):
             Claim("limit", kept, DECIMAL, limit, self.limit),
             Claim("level", audited, DECIMAL, text, self.leakage),
             value_claim(self.value, found, 0.0, DECIMAL),
-            self._bound_check(),
+            self._bound_check(kept),
             gap_claim(self, 0.0, False),
         )
 
-    def _bound_check(self) -> Claim:
+    def _bound_check(self, kept: bool) -> Claim:
+        """That no mechanism betters the bound, for losses, support and a limit that were found right."""
         if self.bound == -math.inf:
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
         proof, query = self.proof, self.orbits.query
-        holds = proof is not None and bound_verified(
-            self.tradeoff, self.sense, self.limit, proof, query, self.entropy, self.bound
+        holds = (
+            kept
+            and proof is not None
+            and bound_verified(self.tradeoff, self.sense, self.limit, proof, query, self.entropy, self.bound)
         )
         text = f"no {self.sense} below {self.bound:.9g}"
         return Claim("bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound)

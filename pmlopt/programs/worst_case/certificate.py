@@ -102,7 +102,8 @@ class ThresholdCertificate(Certificate):
             *(replace(claim, name=claim.name if claim.name in names else f"{claim.name} of the level")
               for claim in kept.checks()),
             Claim("within", within, RATIONAL,
-                  f"the level is {'' if within else 'not '}at most {self.epsilon:.9g}", self.epsilon, kept.value),
+                  f"the level is {'' if within else 'not '}at most {self.epsilon:.9g}",
+                  self.epsilon, kept.value),
             Claim("value", above, RATIONAL, self.statement if above else "outputs below the threshold occur",
                   self.value),
             *self._beyond_checks(),

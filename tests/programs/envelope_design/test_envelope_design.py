@@ -194,7 +194,6 @@ class TestCertificates:
             {"margins": np.zeros(3)},
             {"value": 0.1},
             {"bound": 0.9},
-            {"gap": -1.0},
             {"mechanism": Mechanism(np.eye(2))},
             {"mechanism": Mechanism([[0.5, 0.25, 0.25]] * 2)},
             {"maximised": True},

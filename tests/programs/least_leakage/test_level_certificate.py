@@ -297,7 +297,7 @@ def test_its_record_has_all_that_the_claims_need(place: int, tmp_path: Path) -> 
     )
     assert min(again, record["value"]) == record["bound"]
     assert record["verified_exactly"] is True
-    assert record["privacy"]["limits"] == {"pml": record["value"]}
+    assert record["privacy"]["epsilon"] == record["value"]
     for name in ("least.json", "least.npz", "least.csv"):
         result.save(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 0

@@ -39,6 +39,7 @@ from pmlopt import (
 from pmlopt.closed_forms import utility_safe
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.worst_case.certificate import LEVEL_ROUNDING
 from pmlopt.result import Result
 from pmlopt.uncertainty import PriorSet
 from pmlopt.utility import highest_threshold
@@ -160,7 +161,7 @@ def test_a_level_too_close_to_tell_is_not_called_proved() -> None:
         assert best.status is Status.UNPROVED
         assert best.bound == 2
     else:
-        assert best.level <= math.log(2)
+        assert best.level <= math.log(2) + LEVEL_ROUNDING
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])
@@ -183,16 +184,15 @@ CLAIMED = solve(best_worst_case([0.6, 0.2, 0.2], [[3, 2, 1], [1, 3, 2], [2, 1, 3
 @pytest.mark.parametrize(
     "change",
     [
-        {"value": 3.0, "bound": 3.0, "gap": 0.0},
-        {"value": 3.0, "gap": -1.0},
-        {"bound": 1.0, "gap": -1.0},
-        {"gap": 1.0},
+        {"value": 3.0, "bound": 3.0},
+        {"value": 3.0},
+        {"bound": 1.0},
         {"beyond": None},
         {"epsilon": 0.5},
         {"mechanism": Mechanism(np.eye(3))},
         {"beyond": replace(CLAIMED.kept, multipliers=np.ones(3))},
     ],
-    ids=["all", "value", "bound", "gap", "proof", "epsilon", "mechanism", "other proof"],
+    ids=["all", "value", "bound", "proof", "epsilon", "mechanism", "other proof"],
 )
 def test_an_altered_certificate_does_not_verify(change: dict[str, Any]) -> None:
     assert CLAIMED.verify()
