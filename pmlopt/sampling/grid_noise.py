@@ -89,7 +89,8 @@ def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> IntArr
         kept = ~(negative & (sizes == 0))  # zero has one sign
         return np.where(negative, -sizes, sizes)[kept]
 
-    return _kept(size, tries)
+    found: IntArray | NDArray[np.object_] = _kept(size, tries)
+    return found
 
 
 def _geometric(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
@@ -114,7 +115,8 @@ def _remainders(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.
         exact = lambda place: Fraction(int(tried[place]), top)  # noqa: E731
         return tried[exponential_coins(exponents, exact, bits)]
 
-    return _kept(size, tries)
+    found: IntArray | NDArray[np.object_] = _kept(size, tries)
+    return found
 
 
 def _kept(size: int, tries: Callable[[int], Any]) -> Any:

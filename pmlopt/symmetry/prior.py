@@ -128,16 +128,6 @@ class SymmetricPrior(Prior, ABC):
     2^16 letters they can be listed, and it is a prior on these for everything else, too.
     """
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(self) is type(other)
-            and isinstance(other, SymmetricPrior)
-            and self.structure == other.structure
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.size))
-
     @property
     @abstractmethod
     def size(self) -> int:

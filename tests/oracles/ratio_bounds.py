@@ -23,7 +23,7 @@ def pairs_of(requirement: Requirement, prior: Prior) -> Pairs:
     p, n = prior.pmf, prior.size
     eye = np.eye(n)
     if isinstance(requirement, Pufferfish):
-        given = requirement.secret.conditionals
+        given = dict(zip(requirement.secret.values, requirement.secret.conditionals, strict=True))
         both = [pair for s, t in requirement.pairs for pair in ((s, t), (t, s))]
         return [(given[s], math.exp(requirement.epsilon) * given[t]) for s, t in both]
     if isinstance(requirement, MetricPrivacy):

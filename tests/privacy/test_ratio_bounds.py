@@ -264,9 +264,10 @@ def follows(distance: Any, kept: Any) -> bool:
     ways = [[Fraction(0) if x == z else None for z in range(n)] for x in range(n)]
     for x, z in zip(kept.above.tolist(), kept.below.tolist(), strict=True):
         ways[x][z] = Fraction(float(distance[x][z]))
-    ways = shortest(ways)
+    shortened: Any = shortest(ways)
     return all(
-        ways[x][z] is not None and ways[x][z] <= Fraction(float(distance[x][z])) * (1 + Fraction(1, 10**12))
+        shortened[x][z] is not None
+        and shortened[x][z] <= Fraction(float(distance[x][z])) * (1 + Fraction(1, 10**12))
         for x in range(n)
         for z in range(n)
         if math.isfinite(distance[x][z])

@@ -87,7 +87,7 @@ def test_a_loss_may_be_negative() -> None:
     assert less.value == pytest.approx(plain.value - 1, abs=1e-6)
     assert less.bound == pytest.approx(plain.bound - 1, abs=1e-6)
     assert less.verify()
-    assert not replace(less, bound=0.0, gap=0.0).verify()
+    assert not replace(less, bound=0.0).verify()
 
 
 def test_bins_are_not_halved_where_the_law_has_no_more_digits() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_on_few_letters_they_are_the_sets_of_least_mass_beyond_the_capacity(box:
 @pytest.mark.parametrize("letters", [31, 41, 90])
 def test_on_many_letters_next_to_nothing_is_missing(letters: int) -> None:
     p = random_prior(np.random.default_rng(letters), letters, 5.0)
-    box = Box(0.0, np.e)
+    box = Box(0.0, math.e)
     columns = near_perfect(box, p, 60, np.random.default_rng(0))
     assert columns is not None
     assert len(columns) == 60
