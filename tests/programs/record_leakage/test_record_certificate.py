@@ -295,7 +295,7 @@ def test_the_gap_is_that_of_value_and_bound(certificate: RecordCertificate) -> N
     assert certificate.gap == certificate.bound - certificate.value
     assert replace(certificate, bound=1.0).gap == 1.0 - certificate.value
     with pytest.raises((TypeError, ValueError), match="gap"):
-        replace(certificate, gap=0.0)
+        replace(certificate, gap=0.0)  # type: ignore[call-arg]
 
 
 def test_without_a_bound_nothing_is_promised_and_nothing_called_true(certificate: RecordCertificate) -> None:
