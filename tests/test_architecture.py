@@ -19,6 +19,7 @@ PACKAGE = Path(pmlopt.__file__).parent
 LAYERS = (
     "verifier",
     "errors",
+    "frames",
     "arrays",
     "display",
     "drawing",
