@@ -72,7 +72,7 @@ def _design(record: Record, mechanism: Mechanism) -> dict[str, Any]:
     """What the certificates of designs share."""
     prior = prior_of(record, mechanism)
     data = entry(record, "privacy", WHAT)
-    privacy: Requirement = read(Requirement, data, "privacy", prior.context)  # type: ignore[type-abstract]
+    privacy: Requirement = read(Requirement, data, "privacy", prior.context)
     return {
         "mechanism": mechanism,
         "prior": prior,
@@ -248,7 +248,7 @@ def _envelope_design(record: Record, mechanism: Mechanism) -> EnvelopeDesignCert
 
 
 def _records(record: Record, mechanism: Mechanism) -> RecordCertificate:
-    query: Query = read(Query, entry(record, "query", WHAT), "query")  # type: ignore[type-abstract]
+    query: Query = read(Query, entry(record, "query", WHAT), "query")
     channel = record_channel(query, mechanism)
     return RecordCertificate(
         **claimed(record),

@@ -39,7 +39,7 @@ def _shared(record: Record, mechanism: Mechanism) -> dict[str, Any]:
         raise FileFormatError(f"a certificate of the kind {record['kind']!r} is of a mechanism by orbits")
     space = mechanism.space
     data, context = entry(record, "privacy", WHAT), space.prior.context
-    privacy: Requirement = read(Requirement, data, "privacy", context)  # type: ignore[type-abstract]
+    privacy: Requirement = read(Requirement, data, "privacy", context)
     columns = invariant_columns(space, privacy)
     utility, maximised = gain_or_loss(record)
     values = numbers(entry(utility, "orbits", "the utility"), 1, "the values")
