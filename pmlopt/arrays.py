@@ -8,9 +8,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pmlopt.errors import InputError, PrivacyError
+from pmlopt.frames import are_named
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -48,8 +49,14 @@ SUM_TOLERANCE = 1e-9
 """How far a sum of probabilities may be from one: room for rounding, not for mistakes."""
 
 
-def float_array(values: ArrayLike, ndim: int, what: str, error: type[InputError]) -> FloatArray:
-    """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite."""
+def float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> FloatArray:
+    """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite.
+
+    Values that carry labels are refused: whoever knows what they are for puts them in its order, by
+    `pmlopt.tables.labelled`.
+    """
+    if are_named(values):
+        raise error(f"{what}: the numbers carry labels, and are taken by position: give an array, in order")
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO":
@@ -111,16 +118,18 @@ def position(index: Sequence[int]) -> str:
 
 
 def labels_of(
-    labels: Iterable[Label] | None, size: int, what: str, error: type[InputError]
+    labels: Iterable[Label] | None, size: int | None, what: str, error: type[InputError]
 ) -> tuple[Label, ...]:
     """Distinct labels as a tuple of the given size; `Positions` where none are given, or where they are that.
+
+    With the size None there are as many as are given.
 
     Raises:
         InputError: of the class `error`: there are more or fewer labels, one stands twice, or one cannot be a
             label: it has no hash, or is a NaN, which equals nothing.
     """
-    given = Positions(size) if labels is None else _listed(labels, what, error)
-    if len(given) != size:
+    given = Positions(size or 0) if labels is None else _listed(labels, what, error)
+    if size is not None and len(given) != size:
         raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
     if isinstance(given, Positions):
         return given

@@ -83,7 +83,8 @@ class Continuous:
             (1, 2, 1)
         """
         axes = 2 if np.ndim(values) == 2 else 1
-        points = float_array(values, axes, "the sample", PriorError).reshape(len(np.asarray(values)), -1)
+        points = float_array(np.asarray(values), axes, "the sample", PriorError)
+        points = points.reshape(len(points), -1)
         self = cls.__new__(cls)
         given = (
             list(zip(points.min(axis=0), points.max(axis=0), strict=True))

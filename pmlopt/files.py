@@ -18,7 +18,13 @@ import numpy as np
 from pmlopt.arrays import FloatArray, Label, Positions, few
 from pmlopt.core.records import parse_json
 from pmlopt.errors import FileFormatError
-from pmlopt.labels import check_csv_labels, check_json_labels, labels_from_json, labels_from_text
+from pmlopt.labels import (
+    NUMBER_HEADERS,
+    check_csv_labels,
+    check_json_labels,
+    labels_from_json,
+    labels_from_text,
+)
 from pmlopt.whole_files import check_target as check_target
 from pmlopt.whole_files import is_same_file as is_same_file
 from pmlopt.whole_files import is_standard as is_standard
@@ -36,9 +42,6 @@ LARGEST_FILE = 2**30
 """Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
 LARGEST_EXPANSION = 2**26
 """Bytes, 64 MiB, by which the arrays of an NPZ file may be larger than the file: pmlopt does not compress."""
-
-NUMBER_HEADERS = ("count", "counts", "number", "probability")
-"""Headers of a last column that say that it holds the number of each tuple of letters before it."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,12 @@ def read_matrix(path: str | os.PathLike[str]) -> MatrixFile:
         content = read_bytes(path)
         return decode[_ending_by_content(content)](path, content)
     return decode[ending_of(path)](path, read_bytes(path))
+
+
+def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[Label, ...], Any]:
+    """The labels of the rows and of the columns of a matrix in a file, and its numbers."""
+    stored = read_matrix(path)
+    return stored.inputs, stored.outputs, stored.matrix
 
 
 def _ending_by_content(content: bytes) -> str:

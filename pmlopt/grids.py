@@ -86,7 +86,7 @@ class Grid:
         Raises:
             PriorError: a point is outside, or has another number of axes.
         """
-        places = float_array(points, 2, "the points", PriorError)
+        places = float_array(np.asarray(points), 2, "the points", PriorError)
         if places.shape[1] != len(self.edges):
             raise PriorError(f"the points have {places.shape[1]} axes, and the grid {len(self.edges)}")
         outside = np.zeros(len(places), dtype=bool)

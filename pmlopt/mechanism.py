@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pmlopt import files
 from pmlopt.arrays import (
@@ -26,10 +26,12 @@ from pmlopt.arrays import (
 from pmlopt.display import matrix_html, number, pandas, table_latex
 from pmlopt.drawing import heat_map
 from pmlopt.errors import FileFormatError, InputError, MechanismError
+from pmlopt.frames import are_named, opened, pandas_index
+from pmlopt.labels import label_key, places_of, same_labels, same_set
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.sampling.categorical import RowSampler
 from pmlopt.sampling.random_bits import Seed, random_bits
-from pmlopt.tables.columns import listed
+from pmlopt.tables.labelled import Numbers, column, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +42,9 @@ class Mechanism:
     """A privacy mechanism P_{Y|X}: a row-stochastic matrix with labelled rows and columns.
 
     Args:
-        matrix: (N, M) non-negative numbers; row x is the law of the output Y when X = x.
+        matrix: (N, M) non-negative numbers; row x is the law of the output Y when X = x. A pandas frame has
+            its labels in its index and its columns, one of Polars or Arrow in its first column and the names
+            of the others; a mapping goes from input to output to probability.
         inputs: N labels of the rows. Where none are given they are `Positions`, the numbers 0, 1, ..., N-1,
             which pair with the labels of a prior by position; labels that are given never do.
         outputs: M labels of the columns, the same.
@@ -61,11 +65,18 @@ class Mechanism:
 
     def __init__(
         self,
-        matrix: ArrayLike,
+        matrix: Numbers,
         inputs: Iterable[Label] | None = None,
         outputs: Iterable[Label] | None = None,
     ) -> None:
-        array = float_array(matrix, 2, "the mechanism", MechanismError)
+        found = table(matrix, "the mechanism", MechanismError)
+        if any(
+            own is not None and given is not None
+            for own, given in zip(found.axes, (inputs, outputs), strict=True)
+        ):
+            raise MechanismError("the matrix carries its labels already: leave out `inputs` and `outputs`")
+        inputs, outputs = (own or given for own, given in zip(found.axes, (inputs, outputs), strict=True))
+        array = float_array(found.values, 2, "the mechanism", MechanismError)
         rows = labels_of(inputs, array.shape[0], "the mechanism's inputs", MechanismError)
         columns = labels_of(outputs, array.shape[1], "the mechanism's outputs", MechanismError)
         if array.min() < 0:
@@ -84,6 +95,33 @@ class Mechanism:
         object.__setattr__(self, "matrix", array)
         object.__setattr__(self, "inputs", rows)
         object.__setattr__(self, "outputs", columns)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a mechanism with the same labels, in this order, and the same matrix."""
+        if type(self) is not type(other) or not isinstance(other, Mechanism):
+            return NotImplemented
+        return (
+            np.array_equal(self.matrix, other.matrix)
+            and same_labels(self.inputs, other.inputs)
+            and same_labels(self.outputs, other.outputs)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.inputs, self.outputs, self.matrix.tobytes()))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The matrix, for numpy."""
+        return np.array(self.matrix, dtype=dtype, copy=copy)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, M), the numbers of inputs and outputs.
+
+        Examples:
+            >>> Mechanism([[0.75, 0.25, 0.0]]).shape
+            (1, 3)
+        """
+        return len(self.inputs), len(self.outputs)
 
     def __repr__(self) -> str:
         """The size and the labels: the numbers are in `matrix`."""
@@ -141,7 +179,7 @@ class Mechanism:
         """
         return np.asarray(self.matrix.max(axis=0) > 0)
 
-    def post_process(self, channel: Mechanism | ArrayLike) -> Mechanism:
+    def post_process(self, channel: MechanismLike) -> Mechanism:
         """The mechanism followed by a channel from its outputs: the matrix product P W.
 
         Args:
@@ -157,8 +195,7 @@ class Mechanism:
             raise MechanismError(
                 f"the channel has {len(after.inputs)} inputs for {len(self.outputs)} outputs"
             )
-        if isinstance(channel, Mechanism):
-            match_labels(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
+        match_labels(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
         return Mechanism(self.matrix @ after.matrix, self.inputs, after.outputs)
 
     def reduced(self, rtol: float = 1e-12) -> Mechanism:
@@ -193,7 +230,7 @@ class Mechanism:
         groups = [group for block in blocks for group in _similar(shapes, np.sort(block), rtol)]
         return sorted([int(occurring[y]) for y in group] for group in groups)
 
-    def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
+    def sample(self, values: Iterable[Label], seed: Seed = None) -> Any:
         """One random output for each value, drawn independently from its row, and exactly.
 
         Bits are compared with the sums of the matrix as whole numbers (`pmlopt.sampling.categorical`), so
@@ -206,7 +243,7 @@ class Mechanism:
 
         Returns:
             (n,) the labels of the outputs: an array of numbers or truth values where all of them are of one
-            such kind, else of Python objects.
+            such kind, else of Python objects; for a series of pandas, one with its index and its name.
 
         Raises:
             MechanismError: a value is not an input.
@@ -218,10 +255,11 @@ class Mechanism:
             array([1, 0, 1])
         """
         used, rows = np.unique(letters_at(self.inputs, values), return_inverse=True)
-        if not len(rows):
-            return label_array(self.outputs)[:0]
-        drawn = RowSampler(self.matrix[used]).draw(rows, random_bits(seed))
-        return label_array(self.outputs)[drawn]
+        drawn = RowSampler(self.matrix[used]).draw(rows, random_bits(seed)) if len(rows) else rows
+        labels = label_array(self.outputs)[drawn]
+        found = opened(values)
+        index = None if found is None else pandas_index(found)
+        return labels if index is None else pandas().Series(labels, index, name=getattr(values, "name", None))
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Write the mechanism to `path`, whole or not at all; the ending chooses the format.
@@ -254,18 +292,18 @@ class Mechanism:
 
 def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
     """Find the row of each value among the inputs of a mechanism, and raise for one that is none of them."""
-    place = {label: i for i, label in enumerate(inputs)}
-    given = listed(values)
+    given = column(values, "the values", MechanismError, missing=True)
     try:
-        return np.fromiter((place[value] for value in given), np.int64, len(given))
-    except (KeyError, TypeError):
-        strange = next(v for v in given if not isinstance(v, Hashable) or v not in place)
+        return np.array(places_of(given, inputs, "the values", MechanismError), dtype=np.int64)
+    except MechanismError:
+        known = set(map(label_key, inputs))
+        strange = next(v for v in given if not isinstance(v, Hashable) or label_key(v) not in known)
         raise MechanismError(
             f"the value {strange!r} is not an input of the mechanism, whose inputs are {few(inputs)}"
         ) from None
 
 
-MechanismLike: TypeAlias = Mechanism | ArrayLike
+MechanismLike: TypeAlias = Mechanism | Numbers
 
 
 def as_mechanism(mechanism: MechanismLike) -> Mechanism:
@@ -274,10 +312,19 @@ def as_mechanism(mechanism: MechanismLike) -> Mechanism:
 
 
 def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
-    """Pair a prior with a mechanism on the same letters, and raise where sizes or labels disagree."""
+    """Pair a prior with a mechanism on the same letters, and raise where sizes or labels disagree.
+
+    A mapping, a series or a frame is put into the order of the other side; a `Prior` and a `Mechanism`, which
+    have an order, must have the same.
+    """
     p, m = as_prior(prior), as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs")
+    if are_named(prior) and not isinstance(m.inputs, Positions) and same_set(p.labels, m.inputs):
+        p = p.reordered(m.inputs)
+    elif are_named(mechanism) and not isinstance(p.labels, Positions) and same_set(p.labels, m.inputs):
+        order = places_of(p.labels, m.inputs, "the prior's letters", MechanismError)
+        m = Mechanism(m.matrix[order], p.labels, m.outputs)
     match_labels(m.inputs, p.labels, "the mechanism's inputs", "the prior's labels")
     return p, m
 
@@ -290,18 +337,18 @@ def match_labels(
     error: type[InputError] = MechanismError,
 ) -> None:
     """Raise where two sides have other labels, or the same in another order; `Positions` go with any."""
-    if left == right or isinstance(left, Positions) or isinstance(right, Positions):
+    if isinstance(left, Positions) or isinstance(right, Positions) or same_labels(left, right):
         return
     one, other = few(left), few(right)
-    if set(left) == set(right):
+    if same_set(left, right):
         raise error(
             f"{left_name} {one} and {right_name} {other} are the same in another order: "
             "reorder one of them (Prior.reordered)"
         )
-    if sorted(map(str, left)) == sorted(map(str, right)):
+    if sorted(map(str, left)) == sorted(map(str, right)) or set(left) == set(right):
         raise error(
-            f"{left_name} {one} and {right_name} {other} look alike and differ: text on one side is a "
-            "number on the other; give both the same"
+            f"{left_name} {one} and {right_name} {other} look alike and differ: text or a truth value on one "
+            "side is a number on the other; give both the same"
         )
     raise error(f"{left_name} {one} and {right_name} {other} differ")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmlopt.arrays import (
     SUM_TOLERANCE,
@@ -26,9 +25,10 @@ from pmlopt.arrays import (
 from pmlopt.core.records import Context, Given, Record, Shape
 from pmlopt.display import number, pandas, table_html, table_latex
 from pmlopt.drawing import bars
-from pmlopt.errors import InputError, PriorError
-from pmlopt.tables.batches import MISSING_LETTER, Missing, check_missing
-from pmlopt.tables.columns import has_labels, is_missing, listed, with_labels
+from pmlopt.errors import PriorError
+from pmlopt.frames import MISSING_LETTER, Missing, check_missing, is_missing
+from pmlopt.labels import places_of
+from pmlopt.tables.labelled import Numbers, column, vector
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,11 +73,11 @@ class Prior(Record):
 
     def __init__(
         self,
-        probabilities: ArrayLike | Mapping[Label, float],
+        probabilities: Numbers,
         labels: Iterable[Label] | None = None,
         samples: int | None = None,
     ) -> None:
-        labels, numbers = _with_labels(probabilities, labels)
+        labels, numbers = _with_labels(probabilities, labels, "the probabilities")
         array = float_array(numbers, 1, "the probabilities", PriorError)
         names = labels_of(labels, len(array), "the prior's labels", PriorError)
         _check_letters(names, array)
@@ -118,9 +118,7 @@ class Prior(Record):
         return cls._from_integers((1,) * letters, names, samples=None)
 
     @classmethod
-    def from_counts(
-        cls, counts: Mapping[Label, int] | ArrayLike, labels: Iterable[Label] | None = None
-    ) -> Prior:
+    def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:
         """The empirical distribution of a table of counts, with its sample size.
 
         Letters must be fixed before the sample is seen, and pseudo-counts are no sample: a promise over the
@@ -165,7 +163,7 @@ class Prior(Record):
             ('b', '')
         """
         check_missing(missing, PriorError)
-        given = listed(values)
+        given = column(values, "the samples", PriorError, missing=True)
         absent = [place for place, value in enumerate(given) if is_missing(value)]
         if absent and missing == "refuse":
             raise PriorError(
@@ -357,16 +355,12 @@ class Prior(Record):
             raise PriorError(
                 f"the new order has no labels, and the prior has {few(self.labels)}: give all of them"
             )
-        place = {label: i for i, label in enumerate(self.labels)}
-        missing = [label for label in names if label not in place]
-        if missing:
-            raise PriorError(f"the label {missing[0]!r} is not a letter of the prior {few(self.labels)}")
-        order = [place[label] for label in names]
+        order = places_of(names, self.labels, "the new order", PriorError)
         counts = None if self.counts is None else tuple(self.counts[i] for i in order)
         return Prior._made(self.probabilities[order], subset_of(self.labels, order), self.samples, counts)
 
 
-PriorLike: TypeAlias = Prior | ArrayLike | Mapping[Label, float]
+PriorLike: TypeAlias = Prior | Numbers
 
 
 def as_prior(prior: PriorLike) -> Prior:
@@ -374,29 +368,21 @@ def as_prior(prior: PriorLike) -> Prior:
     return prior if isinstance(prior, Prior) else Prior(prior)
 
 
-def _with_labels(data: Any, labels: Iterable[Label] | None) -> tuple[Iterable[Label] | None, Any]:
+def _with_labels(data: Any, labels: Iterable[Label] | None, what: str) -> tuple[Iterable[Label] | None, Any]:
     """The labels and the numbers of what may carry labels itself."""
-    if not has_labels(data):
-        return labels, data
-    try:
-        own, numbers = with_labels(data)
-    except InputError as error:
-        raise PriorError(str(error)) from None
+    found = vector(data, what, PriorError)
+    own = found.axes[0]
     if own is not None and labels is not None:
         raise PriorError("the numbers carry their labels already: leave out `labels`")
-    return labels if own is None else own, numbers
+    return labels if own is None else own, found.values
 
 
 def counted(
-    counts: Mapping[Label, int] | ArrayLike, labels: Iterable[Label] | None = None
+    counts: Numbers, labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
     """The labels and the whole numbers of a table of counts, which may be 0; `Positions` for a bare list."""
-    labels, numbers = _with_labels(counts, labels)
-    if not isinstance(numbers, Iterable):
-        raise PriorError(
-            f"the counts are {counts!r}: give a mapping from label to count, or a list of counts"
-        )
-    values: list[Any] = list(numbers)
+    labels, numbers = _with_labels(counts, labels, "the counts")
+    values = list(numbers)
     if not values:
         raise PriorError("there are no counts: a prior needs at least one letter")
     names = labels_of(labels, len(values), "the prior's labels", PriorError)

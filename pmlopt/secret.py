@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -15,9 +15,10 @@ from pmlopt import files
 from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, few, labels_of, whole_numbers
 from pmlopt.core.records import Given, Range, Record, Shape
 from pmlopt.errors import FileFormatError, PriorError
-from pmlopt.labels import labels_from_text
+from pmlopt.frames import listed
+from pmlopt.labels import NUMBER_HEADERS, labels_from_text
 from pmlopt.prior import Prior
-from pmlopt.tables.columns import column_names, listed
+from pmlopt.tables.labelled import Numbers, column, table
 
 LONGEST_COUNT = 300
 """Digits of a count in a file; floats end at 308."""
@@ -83,7 +84,7 @@ class Secret(Record):
     @classmethod
     def from_counts(
         cls,
-        counts: Mapping[tuple[Label, Label], int] | ArrayLike,
+        counts: Numbers,
         labels: Iterable[Label] | None = None,
         values: Iterable[Label] | None = None,
         name: str = "the secret",
@@ -91,10 +92,10 @@ class Secret(Record):
         """The empirical joint law of a table of counts, exact in exact arithmetic.
 
         Args:
-            counts: a mapping from (value of the secret, letter) to count; or an (S, N) table of counts, of
-                which a pandas frame keeps its index and its columns as labels, and one of Polars or Arrow its
-                first column and the names of the others. Of two columns of a data file,
-                `pmlopt.tables.cross_counts` makes one.
+            counts: a mapping from (value of the secret, letter) to count, or from value to letter to count;
+                or an (S, N) table of counts, of which a pandas frame keeps its index and its columns as
+                labels, and one of Polars or Arrow its first column and the names of the others. Of two
+                columns of a data file, `pmlopt.tables.cross_counts` makes one.
             labels: N labels, where the table has none.
             values: S labels, the same.
             name: of the secret.
@@ -107,28 +108,17 @@ class Secret(Record):
             >>> Secret.from_counts(counts).prior.counts
             (3, 5)
         """
-        if isinstance(counts, Mapping):
-            values = list(dict.fromkeys(pair[0] for pair in counts)) if values is None else list(values)
-            labels = list(dict.fromkeys(pair[1] for pair in counts)) if labels is None else list(labels)
-            table = [[counts.get((value, label), 0) for label in labels] for value in values]
-        else:
-            frame: Any = counts
-            names = column_names(counts)
-            if names is not None and not hasattr(counts, "index"):  # of Polars or Arrow
-                labels = names[1:] if labels is None else labels
-                values = listed(frame[names[0]]) if values is None else values
-                table = [list(row) for row in zip(*(listed(frame[name]) for name in names[1:]), strict=True)]
-            else:
-                if names is not None:
-                    labels = names if labels is None else labels
-                    values = listed(frame.index) if values is None else values
-                # left to itself numpy puts whole numbers from 2^63 on beside smaller ones into floats
-                table = np.array(counts, dtype=object).tolist()
-        law = _laws(table)[0]
+        found = table(counts, "the joint counts", PriorError, absent=0)
+        rows, columns = found.axes
+        if (values is not None and rows is not None) or (labels is not None and columns is not None):
+            raise PriorError("the table names its rows or columns already: leave out `labels` and `values`")
+        values, labels = (values if rows is None else rows), (labels if columns is None else columns)
+        cells = listed(found.values)
+        law = _laws(cells)[0]
         if (law != np.floor(law)).any():
             raise PriorError("the joint counts must be whole numbers: give probabilities to Secret(...)")
         made = cls.__new__(cls)
-        whole = np.array([[int(count) for count in row] for row in table], dtype=object)
+        whole = np.array([[int(count) for count in row] for row in cells], dtype=object)
         made._set([whole], labels, values, name, True)
         return made
 
@@ -142,7 +132,12 @@ class Secret(Record):
             >>> Secret.from_samples(["ill", "well", "well"], ["old", "old", "young"]).values
             ('ill', 'well')
         """
-        return cls.from_counts(Counter(zip(values, letters, strict=True)), name=name)
+        people = zip(
+            column(values, "the values of the secret", PriorError),
+            column(letters, "the letters", PriorError),
+            strict=True,
+        )
+        return cls.from_counts(Counter(people), name=name)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Secret:
@@ -173,7 +168,7 @@ class Secret(Record):
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
         name = head[0].strip() or "the secret"
         first = labels_from_text([row[0] for row in body])
-        if len(head) == 2 and head[1].strip().lower() in files.NUMBER_HEADERS:
+        if len(head) == 2 and head[1].strip().lower() in NUMBER_HEADERS:
             raise FileFormatError(
                 f"{path}: holds labels and numbers, as a prior does: a joint law has two columns of labels"
             )
@@ -194,7 +189,7 @@ class Secret(Record):
         body: Sequence[Sequence[str]],
     ) -> Secret:
         """The joint law of pairs with their numbers."""
-        known = head[2].strip().lower() in files.NUMBER_HEADERS
+        known = head[2].strip().lower() in NUMBER_HEADERS
         if not known and len(set(first)) == len(first) and all(files.is_number(row[1]) for row in body):
             raise FileFormatError(
                 f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "

@@ -233,7 +233,7 @@ def test_reordered_moves_labels_probabilities_and_counts_together() -> None:
 @pytest.mark.parametrize(
     ("labels", "parts"),
     [
-        (["a", "z"], ["'z'", "not a letter"]),
+        (["a", "z"], ["'z'", "is none of"]),
         (["a"], ["1 labels for 2"]),
         (["a", "a"], ["'a'", "distinct"]),
         ("ab", ["'ab'", "sequence"]),

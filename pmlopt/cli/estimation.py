@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pmlopt import files
 from pmlopt.arrays import Label
 from pmlopt.cli.asked import Asked
 from pmlopt.cli.data import DataOptions, reads_data
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
-from pmlopt.errors import InputError, MechanismError
+from pmlopt.errors import InputError
 from pmlopt.result import finite
 
 if TYPE_CHECKING:
     from pmlopt.estimation import Estimate, SampledLevel
-    from pmlopt.mechanism import Mechanism
+    from pmlopt.tables.labelled import Labelled
 
 
 @main.command("estimate")
@@ -67,48 +65,20 @@ def estimate_command(
     if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
     mechanism = Mechanism.load(mechanism_file)
-    if counts_file is not None:
-        counts = _counts(counts_file, mechanism)
-    else:
-        assert data is not None
-        counts = _columns(data, columns, form, mechanism)
+    counts = counts_file if data is None else _columns(data, columns, form)
     found = estimate(
         mechanism, counts, method, confidence, workload=workload, intervals=intervals  # type: ignore[arg-type]
     )  # fmt: skip
     _show(found, as_json)
 
 
-def _counts(path: Path, mechanism: Mechanism) -> dict[Label, float]:
-    """The counts of a file, by the outputs of a mechanism that read the same."""
-    labels, numbers = files.read_letters(path)
-    texts = [_text(label) for label in labels]
-    if len(set(texts)) < len(texts):
-        raise InputError(f"{path}: an output stands twice: give each once")
-    return dict(zip(_outputs(path, texts, mechanism), numbers, strict=True))
-
-
-def _columns(
-    path: Path, columns: tuple[str, ...], form: DataOptions, mechanism: Mechanism
-) -> dict[Label, float]:
+def _columns(path: Path, columns: tuple[str, ...], form: DataOptions) -> Labelled:
     """The counts of the released columns of a file, taken together where there are several."""
+    from pmlopt.tables.labelled import Labelled
+
     seen = form.tuple_counts(path, columns, "letter")
-    together: list[Label] = [key if len(columns) > 1 else key[0] for key in seen]
-    return dict(zip(_outputs(path, list(map(_text, together)), mechanism), seen.values(), strict=True))
-
-
-def _text(label: Label) -> Label:
-    """A label as it reads in a file: a tuple by its parts."""
-    return tuple(map(_text, label)) if isinstance(label, tuple) else str(label)
-
-
-def _outputs(path: Path, texts: Sequence[Label], mechanism: Mechanism) -> list[Label]:
-    """The outputs that read as the texts; a tuple also by what Python writes for it, in one cell."""
-    known: dict[Label, Label] = {str(output): output for output in mechanism.outputs}
-    known.update({_text(output): output for output in mechanism.outputs})
-    for text in texts:
-        if text not in known:
-            raise MechanismError(f"{path}: {text!r} is no output of the mechanism")
-    return [known[text] for text in texts]
+    together: tuple[Label, ...] = tuple(seen) if len(columns) > 1 else tuple(key for (key,) in seen)
+    return Labelled(list(seen.values()), (together,), str(path), text=True)
 
 
 def _show(found: Estimate, as_json: bool) -> None:
@@ -142,13 +112,8 @@ def audit_samples(
 
     if asked.robust or asked.privacy_name not in ("pml", "ldp"):
         raise InputError("--samples bounds pml and ldp for the given prior: leave the other options out")
-    prior, stored = asked.prior(), files.read_matrix(path)
-    counts = {
-        letter: dict(zip(stored.outputs, row.tolist(), strict=True))
-        for letter, row in zip(stored.inputs, stored.matrix, strict=True)
-    }
     share = 0.95 if confidence is None else confidence
-    found = level_from_samples(prior, counts, share, asked.privacy_name)  # type: ignore[arg-type]
+    found = level_from_samples(asked.prior(), path, share, asked.privacy_name)  # type: ignore[arg-type]
     decided = None
     if epsilon is not None:
         decided = True if found.confirms(epsilon) else False if found.refutes(epsilon) else None

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmlopt import files
-from pmlopt.arrays import Label, Positions, few, labels_of
+from pmlopt.arrays import Label, Positions
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.labels import labels_from_text
+from pmlopt.labels import labels_from_text, same_set
 
 if TYPE_CHECKING:
     from pmlopt.mechanism import Mechanism
@@ -50,7 +50,7 @@ def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
     """The prior in the order of the mechanism's rows, where both have the same letters by their labels."""
     if isinstance(mechanism.inputs, Positions):
         return prior
-    if prior.labels != mechanism.inputs and set(prior.labels) == set(mechanism.inputs):
+    if same_set(prior.labels, mechanism.inputs):
         return prior.reordered(mechanism.inputs)
     return prior
 
@@ -85,21 +85,15 @@ def read_utility(
 def read_distance(name: str, prior: Prior) -> Any:
     """The distance of that name, or the (N, N) matrix of a CSV file in the prior's order."""
     from pmlopt.privacy.metric_privacy import DISTANCES
+    from pmlopt.tables.labelled import table
 
     if name in DISTANCES:
         return DISTANCES[name]
     if Path(name).suffix.lower() != ".csv":
         known = ", ".join(DISTANCES)
         raise InputError(f"the distance {name!r} is not known: use {known}, or a .csv matrix")
-    stored = files.read_matrix(name)
-    for side, labels in (("rows", stored.inputs), ("columns", stored.outputs)):
-        if set(labels) != set(prior.labels) or len(labels) != prior.size:
-            raise InputError(
-                f"{name}: the {side} are for {few(labels)}, and the prior's letters are {few(prior.labels)}"
-            )
-    rows = [stored.inputs.index(label) for label in prior.labels]
-    columns = [stored.outputs.index(label) for label in prior.labels]
-    return stored.matrix[rows][:, columns]
+    found = table(Path(name), "the distances", InputError).along(0, prior.labels, InputError)
+    return found.along(1, prior.labels, InputError).values
 
 
 def read_gains(path: Path, prior: Prior) -> Any:
@@ -111,14 +105,10 @@ def read_gains(path: Path, prior: Prior) -> Any:
 def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
     """The rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
     from pmlopt.errors import UtilityError
+    from pmlopt.tables.labelled import table
 
-    stored = files.read_matrix(name)
-    if set(stored.inputs) != set(prior.labels):
-        raise UtilityError(
-            f"{name}: the rows are for {few(stored.inputs)}, and the prior's letters are {few(prior.labels)}"
-        )
-    labels_of(stored.inputs, len(stored.inputs), name, FileFormatError)
-    return stored.matrix[[stored.inputs.index(label) for label in prior.labels]], stored.outputs
+    found = table(Path(name), "the matrix", UtilityError).along(0, prior.labels, UtilityError)
+    return found.values, found.axes[1] or Positions(len(found.values[0]))
 
 
 def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:

@@ -120,7 +120,10 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return type(one) is type(other) and one.dtype.kind == other.dtype.kind and np.array_equal(one, other)
     if type(one) is not type(other):
-        return isinstance(one, int | float) and isinstance(other, int | float) and one == other
+        numbers = all(
+            isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)
+        )
+        return numbers and bool(one == other)
     if isinstance(one, tuple | list):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, Mapping):

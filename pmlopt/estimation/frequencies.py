@@ -95,12 +95,14 @@ def estimate(
 
     Args:
         mechanism: (N, M).
-        counts: of the outputs: a mapping from output to count, or M counts.
+        counts: of the outputs: a mapping from output to count, a pandas Series with its index (as of
+            `value_counts`), a table of two columns, output and count, or M counts in a list.
         method: "ml" or "linear".
         confidence: with which `intervals` hold all true values at once, in (0, 1).
         released: the released column in place of the counts, one output for each person.
-        workload: what is estimated: a (K, N) matrix W of combinations W f or the name of one, such as
-            "prefix" or "mean" (`pmlopt.utility.workload_matrix`); left out, the N frequencies.
+        workload: what is estimated: a (K, N) matrix W of combinations W f, a frame with the letters in its
+            columns, or the name of one, such as "prefix" or "mean" (`pmlopt.utility.workload_matrix`); left
+            out, the N frequencies.
         intervals: "exact", for any number of people (Clopper-Pearson and duality), or "wald", which are
             shorter and for many people.
 

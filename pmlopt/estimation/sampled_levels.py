@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, Label, few, nonnegative, real
+from pmlopt.arrays import FloatArray, Label, Positions, nonnegative, real
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 from pmlopt.estimation.frequencies import confidence_of
 from pmlopt.estimation.observed import whole_counts
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike, as_prior
+from pmlopt.tables.labelled import Numbers, table
 from pmlopt.uncertainty.binomial_intervals import binomial_intervals
 
 Measure = Literal["pml", "ldp"]
-SampleTable: TypeAlias = Mapping[Any, Mapping[Any, int]] | ArrayLike
+SampleTable: TypeAlias = Numbers
 
 MOST_PLANNED = 10**15
 """Samples at each letter past which a plan is refused."""
@@ -72,7 +71,10 @@ def level_from_samples(
 
     Args:
         prior: N letters. LDP does not depend on it.
-        counts: (N, M), or a mapping from letter to a mapping from output to count, without gaps.
+        counts: a mapping from letter to a mapping from output to count, without a gap in the letters; a frame
+            of pandas with the letters in its index and the outputs in its columns, such as a crosstab, or one
+            of Polars or Arrow with the letters in its first column; the path of a file of such a table; or
+            (N, M) numbers without labels.
         confidence: of both ends together, in (0, 1).
         measure: "pml" or "ldp".
 
@@ -92,8 +94,8 @@ def level_from_samples(
     """
     known, share = as_prior(prior), confidence_of(confidence)
     _check_measure(measure)
-    table, outputs = _table(known, counts)
-    lower, upper = _entries(table.astype(float), share)
+    drawn, outputs = _table(known, counts)
+    lower, upper = _entries(drawn.astype(float), share)
     least, most = _ratios(known.pmf, lower, upper, measure), _ratios(known.pmf, upper, lower, measure)
     x, y = np.unravel_index(int(least.argmax()), least.shape)
     return SampledLevel(
@@ -103,7 +105,7 @@ def level_from_samples(
         measure=measure,
         letter=known.labels[x],
         output=outputs[y],
-        samples=tuple(int(n) for n in table.sum(axis=1)),
+        samples=tuple(int(n) for n in drawn.sum(axis=1)),
     )
 
 
@@ -216,24 +218,14 @@ def _entries(counts: FloatArray, confidence: float) -> tuple[FloatArray, FloatAr
 
 def _table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:
     """(N, M) the counts in the order of the prior's letters, and the outputs."""
-    outputs: tuple[Label, ...] | None = None
-    if isinstance(counts, Mapping):
-        wrong = [label for label in counts if label not in prior.labels]
-        missing = [label for label in prior.labels if label not in counts]
-        if wrong or missing:
-            what = f"{wrong[0]!r} is no letter" if wrong else f"there are no counts of {missing[0]!r}"
-            raise MechanismError(f"{what}: the prior has {few(prior.labels)}")
-        outputs = tuple(dict.fromkeys(output for row in counts.values() for output in row))
-        counts = [[counts[label].get(output, 0) for output in outputs] for label in prior.labels]
-    table = whole_counts(counts, 2)
-    if len(table) != prior.size:
-        raise MechanismError(f"the counts have {len(table)} rows for {prior.size} letters: give one for each")
-    empty = np.flatnonzero(table.sum(axis=1) == 0)
+    found = table(counts, "the counts", MechanismError, absent=0).along(0, prior.labels, MechanismError)
+    numbers = whole_counts(found.values, 2)
+    empty = np.flatnonzero(numbers.sum(axis=1) == 0)
     if len(empty):
         raise MechanismError(
             f"nothing was drawn at the letter {prior.labels[empty[0]]!r}: draw at each letter of the prior"
         )
-    return table, outputs or tuple(range(table.shape[1]))
+    return numbers, found.axes[1] or Positions(numbers.shape[1])
 
 
 def _check_measure(measure: str) -> None:

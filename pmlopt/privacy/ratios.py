@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from pmlopt.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.logarithms import log_entry_ratios, log_product_ratios
+from pmlopt.privacy.ratio_bases import basic_columns, chunks, subsets
 from pmlopt.privacy.ratio_multipliers import multipliers
 
 if TYPE_CHECKING:
@@ -40,12 +40,6 @@ _FULL_DIGITS = 1e-290
 
 _NOTHING = 1e-14
 """A pair whose sides differ by no more than this share of them bounds nothing in floats."""
-
-_SINGULAR = 1e-300
-"""Minors below this are zero: the equations of a basis depend on one another."""
-
-_FEASIBILITY_TOLERANCE = 1e-12
-"""Violation of a bound by an extreme column, as a share of its terms, that is put down to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +258,9 @@ class Ratios:
         pairs, sizes = (part.toarray() for part in self.excesses)
         found = [np.ones((self.size, 1))]
         for tight in range(min(len(pairs), self.size - 1) + 1):
-            letters = _subsets(self.size, tight + 1)
-            for rows in _chunks(_subsets(len(pairs), tight), max(1, _CHUNK // len(letters))):
-                found += [_columns(pairs, sizes, rows, some) for some in _chunks(letters, _CHUNK)]
+            letters = subsets(self.size, tight + 1)
+            for rows in chunks(subsets(len(pairs), tight), max(1, _CHUNK // len(letters))):
+                found += [basic_columns(pairs, sizes, rows, some) for some in chunks(letters, _CHUNK)]
         columns = np.hstack(found)
         columns = columns / (p @ columns)
         _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
@@ -391,45 +385,3 @@ def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratio
         below=pairs[:, 1],
         exponents=np.minimum(np.broadcast_to(exponents, len(pairs)), LARGEST_RATIO_EXPONENT),
     )
-
-
-def _columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:
-    """(N, K') the columns of bases that are non-negative and within every pair.
-
-    Args:
-        pairs: (K, N) numerators less e^eps times denominators.
-        sizes: (K, N) their sums, to measure violations by.
-        rows: (R, t) the pairs that hold with equality.
-        letters: (L, t + 1) the letters outside of which the column is zero; each with each of the rows.
-    """
-    tight = rows.shape[1]
-    minors = np.ones((len(rows), len(letters), tight + 1))
-    if tight:
-        systems = pairs[rows][:, :, letters].transpose(0, 2, 1, 3)  # (R, L, t, t + 1)
-        for left in range(tight + 1):
-            others = [place for place in range(tight + 1) if place != left]
-            minors[:, :, left] = (-1) ** left * np.linalg.det(systems[..., others])
-    minors = minors.reshape(-1, tight + 1)
-    largest = np.abs(minors).max(axis=1, keepdims=True)
-    sign = np.where(minors.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entries = sign * minors / largest
-    able = (largest[:, 0] > _SINGULAR) & (entries >= -_FEASIBILITY_TOLERANCE).all(axis=1)
-    columns = np.zeros((pairs.shape[1], int(able.sum())))
-    places = np.tile(letters, (len(rows), 1))[able]
-    np.put_along_axis(columns, places.T, np.maximum(entries[able].T, 0.0), axis=0)
-    met = (pairs @ columns <= _FEASIBILITY_TOLERANCE * (sizes @ columns)).all(axis=0)
-    return np.asarray(columns[:, met])
-
-
-def _subsets(size: int, count: int) -> IntArray:
-    """(K, count) the subsets of this many of `size` things."""
-    number = math.comb(size, count)
-    flat = np.fromiter(chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count)
-    return flat.reshape(number, count)
-
-
-def _chunks(items: IntArray, most: int) -> Iterator[IntArray]:
-    """The items, so many at a time."""
-    for first in range(0, len(items), most):
-        yield items[first : first + most]

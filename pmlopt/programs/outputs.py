@@ -11,10 +11,14 @@ from pmlopt.errors import ProgramError
 Outputs = int | Iterable[Label] | None
 
 
-def outputs_of(inputs: tuple[Label, ...], columns: int | None, outputs: Outputs) -> tuple[Label, ...]:
-    """The labels of the outputs that are asked for; `columns` is how many a utility matrix fixes."""
+def outputs_of(
+    inputs: tuple[Label, ...], columns: int | tuple[Label, ...] | None, outputs: Outputs
+) -> tuple[Label, ...]:
+    """The labels of the outputs that are asked for; `columns` is what a utility matrix fixes."""
     if outputs is None:
-        return inputs if columns in (None, len(inputs)) else Positions(columns or 0)
+        if columns is None or columns == len(inputs):
+            return inputs
+        return columns if isinstance(columns, tuple) else Positions(columns)
     if isinstance(outputs, Real):
         return Positions(whole(outputs, "the number of outputs", ProgramError))
     if not isinstance(outputs, Iterable):

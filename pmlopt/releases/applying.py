@@ -11,14 +11,13 @@ import numpy as np
 
 from pmlopt.arrays import BoolArray, IntArray, Label, few
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.labels import label_key
 from pmlopt.mechanism import Mechanism
 from pmlopt.sampling.categorical import RowSampler
 from pmlopt.sampling.random_bits import RandomBits, random_bits
-from pmlopt.tables.batches import Batch, Table
-from pmlopt.tables.columns import column_place
 from pmlopt.tables.counting import tuples_of, with_letter
-from pmlopt.tables.sinks import OutputColumn
-from pmlopt.tables.writing import open_sink
+from pmlopt.tables.reading import Batch, Table, column_place
+from pmlopt.tables.writing import OutputColumn, labelled, open_sink
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def apply_columns(
                      for step, code in zip(steps, codes, strict=True)]  # fmt: skip
             sink.write([
                 batch.column(column.place, kept) if column.place is not None
-                else batch.labelled(column.labels, drawn[number], typed=sink.typed)
+                else labelled(column, drawn[number], typed=sink.typed)
                 for column, number in plan
             ])  # fmt: skip
             written = batch.size if kept is None else int(kept.sum())
@@ -169,9 +168,9 @@ class _Step:
 
     def _row(self, value: tuple[Any, ...], drop_missing: bool) -> int:
         filled = with_letter(value)
-        if filled in self._known:
-            return self._known[filled]
-        row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
+        row = self._known.get(label_key(filled))
+        if row is None:
+            row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
         return _LEFT_OUT if row == _UNKNOWN and drop_missing and None in value else row
 
     def drawn(self, rows: IntArray) -> IntArray:
@@ -182,7 +181,7 @@ class _Step:
 _LEFT_OUT, _UNKNOWN = -1, -2
 
 
-def _inputs(release: ColumnRelease, *, typed: bool) -> dict[tuple[Any, ...], int]:
+def _inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
     """The rows of the matrix by the tuple of values, and of the texts of values where these tell them apart.
 
     Cells of a CSV file are text, and all inputs must then read differently.
@@ -201,5 +200,5 @@ def _inputs(release: ColumnRelease, *, typed: bool) -> dict[tuple[Any, ...], int
         raise MechanismError(
             f"two of the inputs {few(inputs)} read alike, and the cells of a CSV file are text"
         )
-    by_text = {} if alike else {parts: row for row, parts in enumerate(texts)}
-    return {**by_text, **{parts: row for row, parts in enumerate(tuples)}}
+    by_text: dict[Label, int] = {} if alike else {parts: row for row, parts in enumerate(texts)}
+    return {**by_text, **{label_key(parts): row for row, parts in enumerate(tuples)}}

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label
+from pmlopt.arrays import SUM_TOLERANCE, FloatArray, Label, float_array
 from pmlopt.errors import MechanismError, PriorError
+from pmlopt.frames import opened
+from pmlopt.labels import places_of
 from pmlopt.mechanism import Mechanism, MechanismLike
 from pmlopt.releases.joint import LARGEST_PRODUCT, listed
+from pmlopt.tables.labelled import table as labelled
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,9 @@ def attribute_levels(
     attribute i `max log P(y | x_i) / P(y)`, with `P(y) = sum_x p(x) prod_i P_i[x_i, y_i]`.
 
     Args:
-        joint: the joint law, an array with an axis for each attribute, of counts or of probabilities; or a
-            mapping from the tuple of letters to its count, by the labels of the mechanisms.
+        joint: the joint law, an array with an axis for each attribute, of counts or of probabilities; or, by
+            the labels of the mechanisms, a mapping from the tuple of letters to its count, or a crosstab of
+            two attributes.
         mechanisms: one for each attribute, (N_i, M_i).
 
     Raises:
@@ -89,18 +93,7 @@ def attribute_levels(
 
 def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
     """The joint law as an array that sums to one."""
-    if isinstance(joint, Mapping):
-        table = np.zeros([len(part.inputs) for part in parts])
-        places = [{label: x for x, label in enumerate(part.inputs)} for part in parts]
-        for letters, count in joint.items():
-            if len(letters) != len(parts) or any(a not in at for a, at in zip(letters, places, strict=True)):
-                raise MechanismError(f"the tuple {letters!r} is none of the mechanisms' inputs")
-            table[tuple(at[a] for a, at in zip(letters, places, strict=True))] = count
-    else:
-        try:
-            table = np.array(joint, dtype=float)
-        except (TypeError, ValueError) as cause:
-            raise PriorError(f"the joint law must be numbers in a regular array: {cause}") from None
+    table = _by_label(joint, parts)
     if table.ndim == 0 or not np.isfinite(table).all() or (table < 0).any() or not table.sum() > 0:
         raise PriorError("the joint law must have finite entries of at least 0, and one above it")
     total = table.sum()
@@ -112,6 +105,30 @@ def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
         if empty.size:
             raise PriorError(f"letter {int(empty[0])} of attribute {axis} never occurs: leave it out")
     return np.asarray(table / total)
+
+
+def _by_label(joint: Any, parts: list[Mechanism]) -> FloatArray:
+    """The joint law as an array with an axis for each mechanism, in the order of its inputs."""
+    if isinstance(joint, Mapping):
+        table = np.zeros([len(part.inputs) for part in parts])
+        for letters, count in joint.items():
+            if not isinstance(letters, tuple) or len(letters) != len(parts):
+                raise MechanismError(f"the key {letters!r} is no tuple of {len(parts)} letters")
+            places = [
+                places_of([letter], part.inputs, f"the tuple {letters!r}", MechanismError)[0]
+                for letter, part in zip(letters, parts, strict=True)
+            ]
+            table[tuple(places)] = count
+        return table
+    if opened(joint) is not None:
+        found = labelled(joint, "the joint law", MechanismError)
+        for axis, part in enumerate(parts[:2]):
+            found = found.along(axis, part.inputs, MechanismError, absent=0)
+        return float_array(found.values, 2, "the joint law", PriorError)
+    try:
+        return np.array(joint, dtype=float)
+    except (TypeError, ValueError) as cause:
+        raise PriorError(f"the joint law must be numbers in a regular array: {cause}") from None
 
 
 def _through(law: FloatArray, matrices: list[FloatArray], axes: Iterable[int]) -> FloatArray:

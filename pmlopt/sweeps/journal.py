@@ -48,7 +48,6 @@ class Journal:
         Raises:
             SweepError: the table is there, the journal is of another sweep, or it is being written.
             FileFormatError: the files cannot be written.
-            MissingExtraError: the table could not be written for want of an extra.
         """
         self.out = Path(out)
         check_target(self.out)

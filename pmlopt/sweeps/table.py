@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pmlopt.display import pandas, table_html, table_latex
-from pmlopt.errors import MissingExtraError, SweepError
+from pmlopt.errors import SweepError
 from pmlopt.files import csv_bytes, ending_of, json_bytes, write_whole
 from pmlopt.plots import utility_figure
 from pmlopt.result import finite
@@ -167,7 +167,6 @@ class Sweep:
         """Write the table, whole or not at all: .csv, .json, or .parquet.
 
         Raises:
-            MissingExtraError: Parquet is asked for, and pyarrow is not installed.
             FileFormatError: the ending is another one, or the file cannot be written.
         """
         encode = {".csv": _to_csv, ".json": _to_json, ".parquet": _to_parquet}[ending_of(path, ENDINGS)]
@@ -175,9 +174,8 @@ class Sweep:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Complain of a table that could not be written, by its ending or for want of the extra."""
-    if ending_of(path, ENDINGS) == ".parquet":
-        _parquet()
+    """Complain of a table that could not be written, by its ending."""
+    ending_of(path, ENDINGS)
 
 
 def csv_line(cells: Sequence[str]) -> str:
@@ -199,7 +197,9 @@ def _to_json(table: Sweep) -> bytes:
 
 
 def _to_parquet(table: Sweep) -> bytes:
-    pyarrow, parquet = _parquet()
+    import pyarrow
+    import pyarrow.parquet
+
     kinds = {str: pyarrow.string(), float: pyarrow.float64(), int: pyarrow.int64(), bool: pyarrow.bool_()}
     columns = list(zip(*(row.cells for row in table.rows), strict=True))
     arrays = {}
@@ -208,7 +208,7 @@ def _to_parquet(table: Sweep) -> bytes:
         cells = [None if v is None else text_of(v) if kind is str else kind(v) for v in values]
         arrays[name] = pyarrow.array(cells, type=kinds[kind])
     stream = io.BytesIO()
-    parquet.write_table(pyarrow.table(arrays), stream)
+    pyarrow.parquet.write_table(pyarrow.table(arrays), stream)
     return stream.getvalue()
 
 
@@ -220,16 +220,6 @@ def _kind(values: Sequence[Any]) -> type:
     if kinds and kinds <= {int, float}:
         return float
     return bool if kinds == {bool} else str
-
-
-def _parquet() -> tuple[Any, Any]:
-    """Pyarrow and its part for Parquet, or an error that names the extra."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("Parquet needs pyarrow: pip install 'pmlopt[parquet]'") from None
-    return pyarrow, pyarrow.parquet
 
 
 def _short(cell: Any) -> str:

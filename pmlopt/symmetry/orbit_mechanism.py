@@ -74,6 +74,12 @@ class OrbitMechanism(Mechanism):
     masses: tuple[int, ...]
     total: int
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OrbitMechanism) and self.record == other.record
+
+    def __hash__(self) -> int:
+        return hash((self.masses, self.total))
+
     @property
     def rows_are_exact(self) -> bool:
         """Whether masses are at least 0 and sum to the total, above 0, over each orbit of letters."""

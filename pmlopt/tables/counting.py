@@ -9,11 +9,10 @@ import numpy as np
 
 from pmlopt.arrays import BoolArray, IntArray, Label
 from pmlopt.errors import InputError
+from pmlopt.frames import MISSING_LETTER, Missing, check_missing
 from pmlopt.labels import labels_from_text
-from pmlopt.tables.batches import MISSING_LETTER, Batch, Missing, Table, check_missing
-from pmlopt.tables.columns import column_place
 from pmlopt.tables.csv_form import CsvForm
-from pmlopt.tables.reading import open_table
+from pmlopt.tables.reading import Batch, Table, column_place, open_table
 
 
 def column_counts(

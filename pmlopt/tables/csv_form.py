@@ -5,8 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pmlopt.errors import FileFormatError, InputError
@@ -116,29 +115,6 @@ class CsvForm:
             raise FileFormatError(self.not_text(where, self.encoding or "utf-8")) from None
         except csv.Error as cause:
             raise FileFormatError(f"{where}: is not a whole CSV file: row {number + 1}: {cause}") from None
-
-    @property
-    def special(self) -> str:
-        """A pattern of what a cell must be quoted for."""
-        return f'["\r\n{re.escape(self.delimiter or ",")}]'
-
-    def encoded(self, rows: Sequence[Sequence[str]]) -> bytes:
-        r"""Rows as CSV in UTF-8, the cells that need it in quotes, from which each is read back as it was.
-
-        Examples:
-            >>> CsvForm(";").encoded([["a;b", "c"], ["", "d,e"]])
-            b'"a;b";c\n;d,e\n'
-        """
-        special = re.compile(self.special)
-        between = self.delimiter or ","
-        lines = []
-        for row in rows:
-            cells = ['"' + cell.replace('"', '""') + '"' if special.search(cell) else cell for cell in row]
-            lines.append(between.join(cells) if cells != [""] else '""')  # a blank line would be no row
-        try:
-            return ("\n".join(lines) + "\n").encode() if lines else b""
-        except UnicodeEncodeError as cause:
-            raise FileFormatError(f"a label or a cell cannot be written as UTF-8: {cause}") from None
 
 
 def _delimiter(text: str, where: object, *, whole: bool) -> str:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, cast
 
 from pmlopt.errors import FileFormatError
@@ -101,14 +101,3 @@ def text_rows(source: Any, form: CsvForm, where: object) -> Iterator[list[str]]:
     """The rows of a CSV file in plain Python, the header first."""
     buffered = io.BufferedReader(source, 2**16) if isinstance(source, io.RawIOBase) else source
     return form.rows(io.TextIOWrapper(buffered, encoding=form.encoding, newline=""), where)
-
-
-def check_header(names: Sequence[str], where: object) -> None:
-    """Complain of an empty file."""
-    if not names:
-        raise no_rows(where, 0)
-
-
-def no_rows(where: object, rows: int = 1) -> FileFormatError:
-    """What to say of a table without rows, of as many with the header."""
-    return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmlopt.arrays import (
     SUM_TOLERANCE,
@@ -24,6 +23,7 @@ from pmlopt.backends.structured.block import Block, edge_block, mean_block
 from pmlopt.core.records import COUNT, Given, Range, Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.symmetry.pair_orbits import Cells
+from pmlopt.tables.labelled import Numbers, vector
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
 
@@ -66,13 +66,24 @@ class Box(ChoquetSet):
 
     def __init__(
         self,
-        lower: ArrayLike,
-        upper: ArrayLike,
+        lower: Numbers,
+        upper: Numbers,
         delta: float | None = None,
         labels: Iterable[Label] | None = None,
     ) -> None:
-        self.lower = float_array(lower, 1, "the lower bounds", PrivacyError)
-        self.upper = float_array(upper, 1, "the upper bounds", PrivacyError)
+        low, high = (
+            vector(lower, "the lower bounds", PrivacyError),
+            vector(upper, "the upper bounds", PrivacyError),
+        )
+        if (low.axes[0] is None) != (high.axes[0] is None):
+            raise PrivacyError("only one side of the bounds names its letters: name them on both")
+        if low.axes[0] is not None:
+            if labels is not None:
+                raise PrivacyError("the bounds carry their labels already: leave out `labels`")
+            labels = low.axes[0]
+            high = high.along(0, low.axes[0], PrivacyError)
+        self.lower = float_array(low.values, 1, "the lower bounds", PrivacyError)
+        self.upper = float_array(high.values, 1, "the upper bounds", PrivacyError)
         self.delta = None if delta is None else probability(delta)
         _check_bounds(self.lower, self.upper)
         if labels is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -28,6 +27,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.prior import Prior, PriorLike, as_prior
 from pmlopt.symmetry.pair_orbits import Cells
 from pmlopt.symmetry.prior import SymmetricPrior
+from pmlopt.tables.labelled import vector
 from pmlopt.uncertainty.choquet import ChoquetSet, LowerProbability
 from pmlopt.uncertainty.column_families import Box, Family, Staircase
 from pmlopt.uncertainty.prior_set import MEMBER, LeastMean, check_possible
@@ -89,12 +89,11 @@ class Center(Record):
         """A centre from an array: a prior where no entry is 0."""
         if isinstance(values, Prior | Center):
             return values
-        if isinstance(values, Mapping):
-            return as_prior(values)
-        array = float_array(values, 1, "the centre", PrivacyError)
+        found = vector(values, "the centre", PrivacyError)
+        array = float_array(found.values, 1, "the centre", PrivacyError)
         if not (array == 0).any() or (array < 0).any() or abs(math.fsum(array) - 1) > SUM_TOLERANCE:
             return as_prior(values)  # or its complaint
-        return cls(array, labels_of(None, len(array), "the centre's labels", PrivacyError))
+        return cls(array, labels_of(found.axes[0], len(array), "the centre's labels", PrivacyError))
 
     @property
     def size(self) -> int:

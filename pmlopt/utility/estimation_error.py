@@ -7,10 +7,11 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, float_array
+from pmlopt.arrays import FloatArray, Label, float_array
 from pmlopt.errors import UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import PriorLike, as_prior
+from pmlopt.tables.labelled import Labelled, combinations
 from pmlopt.utility.utility import Utility
 from pmlopt.utility.workloads import WORKLOADS, Workload, workload_matrix
 
@@ -36,8 +37,9 @@ class EstimationError(Utility):
     It is infinite where the rank of the mechanism does not allow the estimate.
 
     Args:
-        workload: a (K, N) matrix W, one row of N numbers, or a name: "identity" (the default), "prefix",
-            "range", "mean", "marginals" (`pmlopt.utility.workload_matrix`).
+        workload: a (K, N) matrix W, which may name its columns by the letters, one row of N numbers, or a
+            name: "identity" (the default), "prefix", "range", "mean", "marginals"
+            (`pmlopt.utility.workload_matrix`).
         criterion: "A" or "D".
 
     Raises:
@@ -56,6 +58,8 @@ class EstimationError(Utility):
     workload: Workload = None
     criterion: Criterion = "A"
     maximised: ClassVar[bool] = False
+    letters: ClassVar[tuple[Label, ...] | None] = None
+    """Of the columns of a workload, where it names them."""
 
     def __post_init__(self) -> None:
         if self.criterion not in get_args(Criterion):
@@ -66,10 +70,9 @@ class EstimationError(Utility):
             if self.workload not in WORKLOADS:
                 raise UtilityError(f"the workload {self.workload!r} is not known: use {', '.join(WORKLOADS)}")
         elif self.workload is not None:
-            ndim = 1 if np.ndim(self.workload) == 1 else 2
-            object.__setattr__(
-                self, "workload", float_array(self.workload, ndim, "the workload", UtilityError)
-            )
+            found = combinations(self.workload, "the workload", UtilityError)
+            object.__setattr__(self, "workload", float_array(found.values, 2, "the workload", UtilityError))
+            object.__setattr__(self, "letters", found.axes[1])
 
     def combinations(self, prior: PriorLike) -> FloatArray:
         """(K, N) the workload for the letters of a prior.
@@ -77,7 +80,10 @@ class EstimationError(Utility):
         Raises:
             UtilityError: it does not fit them.
         """
-        return workload_matrix(self.workload, as_prior(prior).labels)
+        wanted = self.workload
+        if self.letters is not None:
+            wanted = Labelled(self.workload, (None, self.letters), "the workload")
+        return workload_matrix(wanted, as_prior(prior).labels)
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """The error of a given mechanism: n times a variance ("A"), or nats ("D")."""

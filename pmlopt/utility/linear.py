@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, Label, Positions, float_array
+from pmlopt.arrays import FloatArray, Label, Positions, few, float_array
 from pmlopt.errors import PmloptError, UtilityError
 from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.prior import Prior, PriorLike
 from pmlopt.symmetry.prior import PairSpace
+from pmlopt.tables.labelled import Axes, Labelled, Numbers, table
 from pmlopt.utility.utility import Utility
 
 if TYPE_CHECKING:
@@ -24,34 +24,40 @@ if TYPE_CHECKING:
 class LinearUtility(Utility):
     """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses say whether it is maximised."""
 
-    matrix: ArrayLike | Callable[[Any, Any], float]
+    matrix: Numbers | Callable[[Any, Any], float]
     what: ClassVar[str]
+    axes: ClassVar[Axes] = (None, None)
+    """The letters and the outputs that a matrix came with, None for a side that nobody named."""
 
     def __post_init__(self) -> None:
         if not callable(self.matrix):
-            object.__setattr__(
-                self, "matrix", float_array(self.matrix, 2, f"the {self.what} matrix", UtilityError)
-            )
+            name = f"the {self.what} matrix"
+            found = table(self.matrix, name, UtilityError)
+            object.__setattr__(self, "matrix", float_array(found.values, 2, name, UtilityError))
+            object.__setattr__(self, "axes", found.axes)
 
     @property
-    def columns(self) -> int | None:
-        """The number of outputs that a matrix fixes; None for a function of the labels."""
-        return None if callable(self.matrix) else int(np.shape(self.matrix)[1])
+    def columns(self) -> int | tuple[Label, ...] | None:
+        """The outputs that a matrix fixes, or their number; None for a function of the labels."""
+        return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
 
     def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
         """(N, M) the values of f on the given labels.
 
         Raises:
-            UtilityError: the matrix has another shape, or the function fails or is not finite.
+            UtilityError: the matrix has another shape or other labels, or the function fails or is not
+                finite.
         """
         if not callable(self.matrix):
-            table = np.asarray(self.matrix)
-            if table.shape != (len(inputs), len(outputs)):
+            matrix = np.asarray(self.matrix)
+            if self.axes == (None, None) and matrix.shape != (len(inputs), len(outputs)):
                 raise UtilityError(
-                    f"the {self.what} matrix has shape {table.shape}; {len(inputs)} letters and "
+                    f"the {self.what} matrix has shape {matrix.shape}; {len(inputs)} letters and "
                     f"{len(outputs)} outputs need ({len(inputs)}, {len(outputs)})"
                 )
-            return table
+            found = Labelled(matrix, self.axes, f"the {self.what} matrix")
+            ordered = found.along(0, inputs, UtilityError).along(1, outputs, UtilityError)
+            return np.asarray(ordered.values)
         values = [[self._at(x, y) for y in outputs] for x in inputs]
         return float_array(values, 2, f"the table of the {self.what} function", UtilityError)
 
@@ -90,10 +96,25 @@ class LinearUtility(Utility):
         return table if self.maximised else -table
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """The expectation under a given mechanism, in the units of the gain or loss."""
+        """The expectation under a given mechanism, in the units of the gain or loss.
+
+        A square mechanism without any labels releases the letters of the prior, in their order.
+
+        Raises:
+            UtilityError: a function, or a matrix with labels, needs those of the outputs, and there are none.
+        """
         p, m = paired(prior, mechanism)
         inputs = m.inputs if isinstance(p.labels, Positions) else p.labels
-        return expectation(p, self.table(inputs, m.outputs), m.matrix)
+        outputs = m.outputs
+        bare = isinstance(m.inputs, Positions) and isinstance(outputs, Positions)
+        if bare and not isinstance(inputs, Positions) and (callable(self.matrix) or self.axes[1] is not None):
+            if len(outputs) != len(inputs):
+                raise UtilityError(
+                    f"the mechanism has {len(outputs)} outputs without labels for the letters {few(inputs)}, "
+                    f"and the {self.what} depends on labels: give Mechanism(matrix, inputs, outputs)"
+                )
+            outputs = inputs
+        return expectation(p, self.table(inputs, outputs), m.matrix)
 
     def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
         """The expectation as an affine expression of an (N, M) variable; twin of `value`."""
@@ -107,7 +128,8 @@ class ExpectedGain(LinearUtility):
     """Maximise the expected gain E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y].
 
     Args:
-        matrix: (N, M) gains, or a function g(x, y) of an input's and an output's label.
+        matrix: (N, M) gains, which may have labels (a pandas frame in its index and columns, or a mapping
+            from letter to output to gain), or a function g(x, y) of an input's and an output's label.
 
     Raises:
         UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
@@ -130,8 +152,8 @@ class ExpectedLoss(LinearUtility):
     """Minimise the expected loss E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y].
 
     Args:
-        matrix: (N, M) losses, or a function d(x, y) of an input's and an output's label, such as
-            `hamming`, `absolute` and `squared` of `pmlopt.utility`.
+        matrix: (N, M) losses, which may have labels as for `ExpectedGain`, or a function d(x, y) of an
+            input's and an output's label, such as `hamming`, `absolute` and `squared` of `pmlopt.utility`.
 
     Raises:
         UtilityError: the matrix is not two-dimensional or has an entry that is not finite.

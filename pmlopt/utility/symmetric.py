@@ -14,6 +14,7 @@ from pmlopt.symmetry.circle import CirclePairs
 from pmlopt.symmetry.prior import PairSpace
 from pmlopt.symmetry.product import ProductPairs
 from pmlopt.symmetry.types import TypePairs
+from pmlopt.tables.labelled import Numbers
 from pmlopt.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility
 
 
@@ -23,14 +24,16 @@ class Coordinatewise(LinearUtility):
     one_record: type[LinearUtility]
     each: LinearUtility
 
-    def __init__(self, matrix: ArrayLike | Callable[[Any, Any], float]) -> None:
+    def __init__(self, matrix: Numbers | Callable[[Any, Any], float]) -> None:
         object.__setattr__(self, "each", self.one_record(matrix))
+        if self.each.axes != (None, None):
+            raise UtilityError("a matrix for one record goes by places of letters: give it without labels")
         super().__init__(self._sum)
 
     @property
     def shape(self) -> Any:
         """(A, B) the letters of a record and of an output's, where a matrix fixes them."""
-        return None if callable(self.each.matrix) else np.shape(self.each.matrix)
+        return None if callable(self.each.matrix) else np.asarray(self.each.matrix).shape
 
     def _sum(self, x: Any, y: Any) -> float:
         if callable(self.each.matrix):

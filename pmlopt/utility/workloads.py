@@ -6,21 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmlopt.arrays import FloatArray, Label, float_array
 from pmlopt.errors import UtilityError
+from pmlopt.tables.labelled import Labelled, Numbers, combinations
 
-Workload: TypeAlias = str | ArrayLike | None
+Workload: TypeAlias = str | Numbers | Labelled | None
 
 
 def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
     """(K, N) the matrix W of the combinations W f of the frequencies f of N letters.
 
     Args:
-        workload: K rows of N numbers, one row for a single combination, None for "identity", or a name:
-            "identity" (each frequency), "prefix" (those of the first 1, 2, ..., N letters), "range" (of the
-            letters from i to j, for all i <= j), "mean" (of labels that are numbers), "marginals" (of each
+        workload: K rows of N numbers, which may name their columns by the letters (a frame, mappings), one
+            row for a single combination, None for "identity", or a name: "identity" (each frequency),
+            "prefix" (those of the first 1, 2, ..., N letters), "range" (of the letters from i to j, for all
+            i <= j), "mean" (of labels that are numbers), "marginals" (of each
             part of labels that are tuples).
         labels: N labels of the letters, in their order.
 
@@ -44,8 +45,12 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
                 f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix"
             )
         return WORKLOADS[workload](labels)
-    ndim = 1 if np.ndim(workload) == 1 else 2
-    matrix = np.atleast_2d(float_array(workload, ndim, "the workload", UtilityError))
+    given = (
+        workload if isinstance(workload, Labelled) else combinations(workload, "the workload", UtilityError)
+    )
+    if given.axes[1] is not None:
+        given = given.along(1, labels, UtilityError)
+    matrix = float_array(given.values, 2, "the workload", UtilityError)
     if matrix.shape[1] != len(labels):
         raise UtilityError(
             f"the workload has {matrix.shape[1]} columns for {len(labels)} letters: give one for each letter"
@@ -77,7 +82,7 @@ def _mean(labels: Sequence[Label]) -> FloatArray:
                 f"the label {label!r} is no number, so the letters have no mean: give a matrix with one row "
                 "of values instead"
             )
-    row = float_array([labels], 2, "the labels", UtilityError)  # type: ignore[arg-type]
+    row = float_array([labels], 2, "the labels", UtilityError)
     if not row.any():
         raise UtilityError("all labels are 0: the mean is 0 without any estimate")
     return row

@@ -224,7 +224,7 @@ def test_limits_are_told(folder: Path, command: str, said: str) -> None:
 
 def test_a_utility_for_other_letters(folder: Path) -> None:
     write(folder, "other.csv", ",x,y\nd,1,0\ne,0,1\nf,0.5,0.5\n")
-    assert "the rows are for" in refused(folder, DESIGN.replace("hamming", "other.csv"))
+    assert "'d' is none of" in refused(folder, DESIGN.replace("hamming", "other.csv"))
     write(folder, "other.csv", ",x,y\na,1,0\nb,0,1\nb,0.5,0.5\nc,1,1\n")
     refused(folder, DESIGN.replace("hamming", "other.csv"))
     write(folder, "other.csv", ",x,y\na,nan,0\nb,0,1\nc,0.5,0.5\n")

@@ -60,7 +60,7 @@ def test_released_columns_are_estimated_together(tmp_path: Path) -> None:
     options: list[str | Path] = ["--counts", counts, "--workload", "marginals", "--json"]
     sums = json.loads(run("estimate", tmp_path / "both.csv", *options).stdout)
     assert [row["estimate"] for row in sums["estimates"]] == pytest.approx([0.5] * 4)
-    assert "no output" in run("estimate", tmp_path / "both.csv", "--data", data, *columns[:2], code=2).output
+    assert "is none of" in run("estimate", tmp_path / "both.csv", "--data", data, *columns[:2], code=2).output
 
 
 def test_a_design_says_what_can_be_estimated_from_it(tmp_path: Path) -> None:
@@ -86,3 +86,35 @@ def test_samples_confirm_refute_or_leave_a_claim_open(tmp_path: Path) -> None:
     assert "holds" in run(*audit, "0.6").output
     assert "refuted" in run(*audit, "0.2", code=1).output
     assert "draw more" in run(*audit, "0.4", code=3).output
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_samples_are_read_by_their_labels(tmp_path: Path, order: tuple[int, int]) -> None:
+    """Rows and columns in any order; none that stands twice, and none that the prior has not."""
+    prior = write(tmp_path, "p.csv", "letter,count\n1,9\n2,1\n")
+    rows, columns = [("1", (4000, 1000)), ("2", (1000, 4000))], ("u", "v")
+    head = ",".join(["", *(columns[y] for y in order)])
+    lines = [",".join([rows[x][0], *(str(rows[x][1][y]) for y in order)]) for x in order[::-1]]
+    table = write(tmp_path, "t.csv", "\n".join([head, *lines]) + "\n")
+    found = json.loads(run("audit", table, "--samples", "--prior", prior, "--json").stdout)
+    wanted = level_from_samples([0.9, 0.1], [[4000, 1000], [1000, 4000]])
+    assert (found["lower"], found["upper"]) == pytest.approx((wanted.lower, wanted.upper), abs=1e-12)
+    assert (found["letter"], found["output"]) == (2, "v")
+    audit = ("audit", table, "--samples", "--prior", prior, "--epsilon", "0.5")
+    for text, message in (
+        ("\n".join([head, *lines, lines[0]]), "stands twice"),
+        ("\n".join([",u,u", "1,4000,1000", "2,1000,4000"]), "'u' stands twice"),
+        ("\n".join([head, *lines, "3,1,1"]), "3 is none of"),
+        ("\n".join([head, lines[0]]), "no entry for"),
+    ):
+        write(tmp_path, "t.csv", text + "\n")
+        assert message in run(*audit, code=2).output
+
+
+def test_counts_of_files_are_of_outputs_by_name(tmp_path: Path) -> None:
+    stored = write(tmp_path, "m.json", mechanism())
+    for text, message in (
+        ("level,count\nb,35\nb,25\na,40\n", "'b' stands twice"),
+        ("level,count\nb,35\nx,25\n", "'x' is none of"),
+    ):
+        assert message in run("estimate", stored, "--counts", write(tmp_path, "c.csv", text), code=2).output

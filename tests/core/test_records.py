@@ -259,7 +259,8 @@ def test_whatever_else_stands_in_a_record_is_refused_by_its_path(
     path, keys, leaf = choice.choice([one for one in places(data, "file") if not isinstance(one[2], dict)])
     refused(base, with_at(data, keys, {"strange": 1}), context, path)
     refused(base, with_at(data, keys, math.nan), context, path)
-    refused(base, with_at(data, keys, math.inf), context, path)
+    if "distance" not in path:  # which may be infinite
+        refused(base, with_at(data, keys, math.inf), context, path)
     nested: Any = leaf
     for _ in range(60):
         nested = [nested]
@@ -473,6 +474,7 @@ def test_equal_is_what_has_equal_fields() -> None:
     assert same({"a": [np.ones(2), 1]}, {"a": [np.ones(2), 1.0]})
     assert not same(np.ones(2), np.ones(3))
     assert not same(True, np.bool_(True))
+    assert not same((True, "a"), (1, "a"))
     assert Prior([0.5, 0.5]) == Prior([0.5, 0.5]) != Prior([0.5, 0.5], samples=2)
     assert Prior([0.5, 0.5]) != Prior([0.5, 0.5], [0, 1])
     assert L1Ball([0.5, 0.5], 0.1) != L1Ball([0.5, 0.5], 0.2)

@@ -198,7 +198,7 @@ def test_the_half_width_and_the_level_are_those_of_the_plan() -> None:
     ("change", "error", "message"),
     [
         ({"counts": {"d": 3}}, MechanismError, "'d' is none"),
-        ({"counts": [1, 2]}, MechanismError, "2 counts for 3 outputs"),
+        ({"counts": [1, 2]}, MechanismError, "2 entries for"),
         ({"counts": [0, 0, 0]}, PriorError, "no people"),
         ({"counts": {}}, PriorError, "no people"),
         ({"counts": [1, -2, 3]}, PriorError, "-2"),

@@ -156,7 +156,7 @@ def test_independent_attributes_add_and_tell_nothing_of_each_other() -> None:
         ([[0.5, 0.6], [0.1, 0.1]], PriorError, "sums to"),
         ([[1, -1], [1, 1]], PriorError, "at least 0"),
         ([1, 1], MechanismError, "shape"),
-        ({("x", 0): 1}, MechanismError, "none of the mechanisms' inputs"),
+        ({("x", 0): 1}, MechanismError, "'x' is none of"),
     ],
 )
 def test_a_joint_law_that_is_none_is_refused(joint: object, error: type[Exception], message: str) -> None:

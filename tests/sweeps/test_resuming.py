@@ -20,7 +20,7 @@ import pytest
 from sweeps.builders import GRID, but_seconds, gated, interrupted, logged, plain
 
 from pmlopt import Program, Sweep, sweep
-from pmlopt.errors import FileFormatError, MissingExtraError, SweepError
+from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.sweeps.lock import Lock
 
 TESTS = Path(__file__).parent.parent
@@ -340,9 +340,7 @@ def test_a_lock_is_held_by_one(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_tables_that_could_not_be_written_are_refused_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_that_could_not_be_written_are_refused_before(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="folder"):
         sweep(plain, GRID, out=tmp_path / "nowhere" / "table.csv")
     with pytest.raises(FileFormatError, match="ending"):
@@ -354,7 +352,3 @@ def test_tables_that_could_not_be_written_are_refused_before(
     (tmp_path / "other.csv.state").touch()
     with pytest.raises((FileFormatError, SweepError)):
         sweep(plain, GRID, out=tmp_path / "other.csv")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pmlopt\[parquet\]"):
-        sweep(plain, GRID, out=tmp_path / "table.parquet")
-    assert "table.parquet.part" not in files(tmp_path)

@@ -6,13 +6,12 @@ import csv
 import io
 import json
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pmlopt.errors import FileFormatError, MissingExtraError, SweepError
+from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.sweeps import Row, Sweep
 
 
@@ -79,13 +78,6 @@ def test_parquet_holds_types_and_digits(table: Sweep, tmp_path: Path) -> None:
     assert rows[1]["x"] == 0.5
     assert rows[1]["value"] is None
     assert rows[0]["warm_started"] is True
-
-
-def test_parquet_needs_its_extra(table: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pmlopt\[parquet\]"):
-        table.save(tmp_path / "table.parquet")
-    assert not (tmp_path / "table.parquet").exists()
 
 
 def test_other_endings_are_refused(table: Sweep, tmp_path: Path) -> None:

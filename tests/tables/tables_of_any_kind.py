@@ -1,4 +1,4 @@
-"""Tables to write in every format, and the two ways to read a CSV file."""
+"""Tables to write in every format, and the cells of a table that is read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from typing import Any
 
 import pytest
 
-from pmlopt.tables import CsvForm, open_table
-from pmlopt.tables.batches import Table
-
-WAYS = ("plain", "arrow")
+from pmlopt.tables import Table
 
 
 def csv_bytes(rows: Sequence[Sequence[str]], delimiter: str = ",", end: str = "\n") -> bytes:
@@ -24,13 +21,6 @@ def csv_bytes(rows: Sequence[Sequence[str]], delimiter: str = ",", end: str = "\
     else:
         csv.writer(stream, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL).writerows(rows)
     return stream.getvalue().encode()
-
-
-def opened(path: Path, way: str, form: CsvForm | None = None) -> Table:
-    """The table of a CSV file, read in one of two ways."""
-    if way == "arrow":
-        pytest.importorskip("pyarrow")
-    return open_table(path, form, plain=way == "plain")
 
 
 def cells_of(table: Table) -> list[list[Any]]:

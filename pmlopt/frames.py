@@ -1,0 +1,157 @@
+"""Frames and series of pandas, Polars and Arrow as one kind, through narwhals, and their missing cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from pmlopt.errors import InputError
+
+Missing: TypeAlias = Literal["refuse", "drop", "letter"]
+"""What becomes of a row with a missing cell: an error, no row, or the letter `MISSING_LETTER`."""
+
+MISSING_LETTER = ""
+"""The letter that stands for a missing cell: the empty text, as it is in a CSV file."""
+
+_PLAIN = (
+    str,
+    bytes,
+    bool,
+    int,
+    float,
+    complex,
+    list,
+    tuple,
+    set,
+    frozenset,
+    range,
+    Mapping,
+    np.ndarray,
+    np.generic,
+)
+"""What holds no frame: narwhals need not be asked, nor imported."""
+
+
+def opened(data: Any) -> Any:
+    """The frame or the series of narwhals on what another library made; None for anything else.
+
+    Raises:
+        InputError: two columns have one name.
+
+    Examples:
+        >>> import pyarrow
+        >>> opened(pyarrow.table({"a": [1]})).columns, opened([1, 2])
+        (['a'], None)
+    """
+    if data is None or isinstance(data, _PLAIN) or type(data).__module__.startswith("pmlopt."):
+        return None
+    import narwhals
+
+    try:
+        found = narwhals.from_native(_of_arrow(data), allow_series=True, pass_through=True)
+        if isinstance(found, narwhals.LazyFrame):
+            return found.collect()
+        if isinstance(found, narwhals.DataFrame) and len(set(found.columns)) < len(found.columns):
+            raise narwhals.exceptions.DuplicateError(str(found.columns))
+    except narwhals.exceptions.DuplicateError as cause:
+        raise InputError(f"the table has more than one column of one name: rename them ({cause})") from None
+    return found if isinstance(found, narwhals.DataFrame | narwhals.Series) else None
+
+
+def _of_arrow(data: Any) -> Any:
+    """A table of record batches, and of the pairs of `value_counts`, and a column of an array of Arrow."""
+    if type(data).__module__.partition(".")[0] != "pyarrow":
+        return data
+    import pyarrow
+
+    if isinstance(data, pyarrow.RecordBatch):
+        return pyarrow.Table.from_batches([data])
+    if isinstance(data, pyarrow.StructArray):
+        return pyarrow.Table.from_struct_array(data)
+    return pyarrow.chunked_array([data]) if isinstance(data, pyarrow.Array) else data
+
+
+def is_frame(found: Any) -> bool:
+    """Whether what `opened` found has columns."""
+    return hasattr(found, "columns")
+
+
+def pandas_index(found: Any) -> Any:
+    """The index of a frame or a series of pandas; None for those of others."""
+    import narwhals
+
+    return narwhals.maybe_get_index(found)
+
+
+def row_names(found: Any) -> list[Any] | None:
+    """The index of a frame or a series of pandas; None for none, and for the numbers 0, 1, ... by default."""
+    index = pandas_index(found)
+    return None if index is None or _is_made(index) else listed(index)
+
+
+def column_names(found: Any) -> list[Any] | None:
+    """The names of a frame's columns; None for the numbers 0, 1, ... that pandas makes."""
+    native = found.to_native()
+    return None if _is_made(getattr(native, "columns", None)) else list(map(_plain, found.columns))
+
+
+def _is_made(index: Any) -> bool:
+    """Whether an index of pandas is the one that it gives to what nobody named."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == (0, 1, None)
+
+
+def are_named(data: Any) -> bool:
+    """Whether data name their rows or their columns.
+
+    Examples:
+        >>> import pandas
+        >>> are_named(pandas.Series([1, 2])), are_named(pandas.Series([1, 2], ["a", "b"]))
+        (False, True)
+    """
+    found = opened(data)
+    if found is None:
+        return isinstance(data, Mapping)
+    return row_names(found) is not None or (is_frame(found) and column_names(found) is not None)
+
+
+def listed(values: Iterable[Any]) -> list[Any]:
+    """The values of an array, a series or any iterable, as plain Python objects.
+
+    Examples:
+        >>> listed(np.array([1, 2])), listed(iter("ab"))
+        ([1, 2], ['a', 'b'])
+    """
+    for method in ("to_pylist", "to_list", "tolist"):  # Arrow; pandas and Polars; numpy
+        if hasattr(values, method):
+            found = getattr(values, method)()
+            return found if isinstance(found, list) else [found]
+    return [_plain(value) for value in values]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, or the NA and NaT of pandas.
+
+    Examples:
+        >>> is_missing(None), is_missing(float("nan")), is_missing("")
+        (True, True, False)
+    """
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return False
+
+
+def check_missing(missing: object, error: type[InputError] = InputError) -> None:
+    """Raise for what is no way to deal with a missing cell."""
+    if missing not in get_args(Missing):
+        raise error(
+            f"missing={missing!r} is not known: give one of {', '.join(map(repr, get_args(Missing)))}"
+        )
