@@ -213,8 +213,8 @@ def test_a_csv_gives_labels(tmp_path: Path) -> None:
 def test_a_file_cannot_say_that_labels_are_positions(tmp_path: Path, unnamed: str) -> None:
     path = tmp_path / "m.json"
     path.write_text(
-        '{"format": "pmlopt-mechanism", "version": 1, "inputs": ["a", "b"], "outputs": [0, 1], '
-        f'"matrix": [[1, 0], [0, 1]], "unnamed": {unnamed}}}'
+        '{"format": "pmlopt-mechanism", "version": 3, "inputs": ["a", "b"], "outputs": [0, 1], '
+        f'"matrix": [[1, 0], [0, 1]], "metadata": {{}}, "unnamed": {unnamed}}}'
     )
     with pytest.raises(FileFormatError, match="unnamed"):
         Mechanism.load(path)
@@ -223,8 +223,8 @@ def test_a_file_cannot_say_that_labels_are_positions(tmp_path: Path, unnamed: st
 def test_files_that_say_nothing_of_it_hold_labels(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_text(
-        '{"format": "pmlopt-mechanism", "version": 1, "inputs": [0, 1], "outputs": [0, 1], '
-        '"matrix": [[1, 0], [0, 1]]}'
+        '{"format": "pmlopt-mechanism", "version": 3, "inputs": [0, 1], "outputs": [0, 1], '
+        '"matrix": [[1, 0], [0, 1]], "unnamed": [], "metadata": {}}'
     )
     assert Mechanism.load(path).inputs == (0, 1)
     assert not isinstance(Mechanism.load(path).inputs, Positions)

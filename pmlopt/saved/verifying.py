@@ -217,6 +217,8 @@ def differences(told: Any, made: Any, where: str) -> Iterator[str]:
         if set(told) != set(made):
             yield f"{where} has the keys {sorted(set(told) ^ set(made))} too many or too few"
             return
+        if told.get("gap") != made.get("gap"):  # a difference of two floats is the same everywhere
+            yield f"{where}.gap is {told['gap']!s:.40}, and {made['gap']!s:.40} follows"
         for key in told:
             yield from differences(told[key], made[key], f"{where}.{key}")
     elif isinstance(told, list | tuple) and isinstance(made, list | tuple):

@@ -49,9 +49,10 @@ def mechanism(**changes: Any) -> str:
     """A mechanism file in JSON, with some keys changed; None takes one out."""
     whole = {
         "format": "pmlopt-mechanism",
-        "version": 1,
+        "version": 3,
         "inputs": ["a", "b", "c"],
         "outputs": ["a", "b", "c"],
+        "unnamed": [],
         "matrix": [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]],
         "metadata": {},
     }
