@@ -27,8 +27,8 @@ from information import merged
 from scipy import sparse
 
 from pmlopt import PML, ExpectedLoss, MetricPrivacy, MutualInformation, Prior, Result, Secret, design, solve
-from pmlopt.plots import save_figure, utility_figure
-from pmlopt.utility import absolute
+from pmlopt.model.utility import absolute
+from pmlopt.programs.plots import save_figure, utility_figure
 
 INCOME = (0.05, 0.15, 0.2, 0.25, 0.4, 0.6)
 """The probability of a high income for each level of education, made up to rise with it."""

@@ -27,15 +27,15 @@ from common import report, suite_parser
 
 import pmlopt
 from pmlopt import Mechanism
-from pmlopt.drawing import figure_class
+from pmlopt.core.display import figure_class
+from pmlopt.data.sampling.categorical import RowSampler
+from pmlopt.data.sampling.grid_noise import gaussian_noise, grid_step, laplace_noise
+from pmlopt.data.sampling.random_bits import SystemBits
+from pmlopt.data.tables import CsvForm, open_table
 from pmlopt.errors import InputError
-from pmlopt.exact.rationals import snap
-from pmlopt.plots import save_figure
+from pmlopt.programs.exact.arithmetic import snap
+from pmlopt.programs.plots import save_figure
 from pmlopt.releases.applying import ColumnRelease, apply_columns
-from pmlopt.sampling.categorical import RowSampler
-from pmlopt.sampling.grid_noise import gaussian_noise, grid_step, laplace_noise
-from pmlopt.sampling.random_bits import SystemBits
-from pmlopt.tables import CsvForm, open_table
 
 LEVELS = ("none", "low", "middle", "high", "very high")
 PLAIN = """

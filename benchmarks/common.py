@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.drawing import figure_class
-from pmlopt.files import write_whole
+from pmlopt.core.display import figure_class
+from pmlopt.core.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -29,11 +29,11 @@ from matplotlib.figure import Figure
 
 from pmlopt import Result, distortion_leakage, leakage_distortion, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
-from pmlopt.closed_forms import parity_distortion, parity_leakage
-from pmlopt.plots import save_figure
+from pmlopt.model.closed_forms import parity_distortion, parity_leakage
+from pmlopt.model.queries import ModularSum, Query, Weight, expected_distortion
+from pmlopt.programs.plots import save_figure
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.proof import Sense
-from pmlopt.queries import ModularSum, Query, Weight, expected_distortion
 
 Answer = Result[TradeoffCertificate]
 

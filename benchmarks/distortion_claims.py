@@ -11,13 +11,13 @@ from common import FloatArray
 
 from pmlopt import leakage_distortion, record_leakage, solve
 from pmlopt.cli.printing import progress
-from pmlopt.closed_forms.parity import parity_prior
+from pmlopt.model.closed_forms.parity import parity_prior
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, orbits
+from pmlopt.model.queries.channel import loss_table
 from pmlopt.programs.record_leakage.alternating import joint_of
 from pmlopt.programs.tradeoff.penalty import Penalised
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
 from pmlopt.programs.tradeoff.relaxation import informations, tradeoff_program
-from pmlopt.queries import Explicit, ModularSum, Quadratic, Query, orbits
-from pmlopt.queries.distortion import loss_table
 
 QUERIES: Mapping[str, Query] = {
     "parity": ModularSum(3, 2),

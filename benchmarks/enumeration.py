@@ -18,9 +18,9 @@ import numpy as np
 from common import FloatArray, growth_figure, interleaved, machine, table
 
 from pmlopt import PML, MutualInformation, Prior, Result, design, solve
-from pmlopt.backends.restricted_master import Master
 from pmlopt.errors import ProgramError
-from pmlopt.plots import save_figure
+from pmlopt.programs.plots import save_figure
+from pmlopt.solvers.parametric_program import Master
 
 HEAD = ("N", "prior", "epsilon", "columns", "enumeration [s]", "generation [s]",
         "ratio", "gap", "difference", "pricing")  # fmt: skip

@@ -43,7 +43,10 @@ from pmlopt import (
     solve,
 )
 from pmlopt.cli.printing import progress
-from pmlopt.closed_forms import (
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.prior import PriorLike
+from pmlopt.measures import binary_envelope
+from pmlopt.model.closed_forms import (
     randomized_response,
     randomized_response_adp,
     randomized_response_condition,
@@ -51,12 +54,9 @@ from pmlopt.closed_forms import (
     randomized_response_lower_bound,
     randomized_response_upper_bound,
 )
-from pmlopt.measures import binary_envelope
-from pmlopt.mechanism import MechanismLike
-from pmlopt.plots import save_figure
-from pmlopt.prior import PriorLike
+from pmlopt.model.uncertainty import PriorSet
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
-from pmlopt.uncertainty import PriorSet
+from pmlopt.programs.plots import save_figure
 
 EXAMPLE = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
 

@@ -19,7 +19,7 @@ from common import machine, table
 from pmlopt import PML, ApproximatePML, ExpectedGain, ExpectedLoss, Status, design, envelope_design, solve
 from pmlopt.cli.printing import progress
 from pmlopt.measures import envelope_slack
-from pmlopt.utility import hamming
+from pmlopt.model.utility import hamming
 
 PRIORS = {
     "0.8, 0.2": [0.8, 0.2],

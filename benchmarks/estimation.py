@@ -36,7 +36,7 @@ from pmlopt import (
     level_with_confidence,
     sensitivity_bound,
 )
-from pmlopt.plots import save_figure
+from pmlopt.programs.plots import save_figure
 
 LETTERS, DESIGN, DELTA = 20, math.log(5), 1e-5
 SAMPLES = (10_000, 30_000, 100_000, 300_000)

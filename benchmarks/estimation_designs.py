@@ -37,10 +37,10 @@ from pmlopt import (
     samples_to_refute,
     solve,
 )
-from pmlopt.closed_forms import randomized_response, subset_selection
-from pmlopt.estimation.likelihood import most_likely
-from pmlopt.instances import find
-from pmlopt.plots import save_figure
+from pmlopt.library import find
+from pmlopt.model.closed_forms import randomized_response, subset_selection
+from pmlopt.programs.plots import save_figure
+from pmlopt.releases.estimation.frequencies import most_likely
 
 PEER = ((8, 1.0, 27.84), (8, 3.0, 2.391), (12, 1.0, 55.10))
 """Letters, epsilon, and the average variance of prefix sums that mckenna2020workload prints."""

@@ -20,7 +20,7 @@ from figures_of_priors import columns, rows_of
 from figures_of_records import FIGURES as OF_RECORDS
 from matplotlib.figure import Figure
 
-from pmlopt import (
+from pmlopt import (  # fmt: skip
     LDP,
     PML,
     CoordinateLoss,
@@ -38,10 +38,10 @@ from pmlopt import (
     mutual_information,
     shuffled_level,
     solve,
-)  # fmt: skip
+)
 from pmlopt.cli.printing import progress
-from pmlopt.instances import find
-from pmlopt.utility import absolute
+from pmlopt.library import find
+from pmlopt.model.utility import absolute
 
 
 def main(argv: Sequence[str] | None = None) -> None:

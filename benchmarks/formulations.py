@@ -25,7 +25,7 @@ from limited import Run, limited
 from robust import in_blocks, printed
 
 from pmlopt import LDP, PML, ExpectedGain, L1Ball, Prior, design
-from pmlopt.plots import save_figure
+from pmlopt.programs.plots import save_figure
 
 EPSILON = 1.0
 Form: TypeAlias = Callable[[FloatArray, FloatArray], cp.Problem]

@@ -42,10 +42,10 @@ from pmlopt import (
     solve,
     worst_case_utility,
 )
-from pmlopt.plots import save_figure
-from pmlopt.privacy import Requirement
-from pmlopt.queries import ModularSum, symmetric_channel
-from pmlopt.utility import utility_order
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.queries import ModularSum, symmetric_channel
+from pmlopt.model.utility import utility_order
+from pmlopt.programs.plots import save_figure
 
 BIT = float(np.log(2))
 Work: TypeAlias = Callable[[int], Callable[[], Any]]

@@ -17,9 +17,9 @@ import numpy as np
 from common import drawing, table, write_csv
 
 from pmlopt import LDP, PML, L1Ball, MutualInformation, Prior, closed_forms, design, mutual_information, solve
-from pmlopt.instances import find
-from pmlopt.plots import save_figure, utility_figure
-from pmlopt.privacy import Requirement
+from pmlopt.library import find
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.plots import save_figure, utility_figure
 
 RADIUS = 0.1
 GROUPS = {

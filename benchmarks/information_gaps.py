@@ -18,9 +18,9 @@ from common import FloatArray, machine, report, suite_parser
 from structured_kinds import box, hull
 
 from pmlopt import PML, FInformation, L1Ball, MinimumMass, MutualInformation, Prior, design, solve
-from pmlopt.privacy import Requirement
-from pmlopt.uncertainty import PriorSet
-from pmlopt.utility import ChiSquare, Hellinger, TotalVariation
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.utility import ChiSquare, Hellinger, TotalVariation
 
 HEAD = (
     "requirement",

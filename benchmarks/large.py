@@ -22,9 +22,9 @@ from common import growth_figure, instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, design, solve
-from pmlopt.plots import save_figure
 from pmlopt.programs.linear.certifying import certify_linear as certify
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.plots import save_figure
 
 EPSILON, GAP = 1.0, 1e-6
 OURS = {"pmlopt.solve": "auto"}

@@ -15,11 +15,11 @@ from functools import partial
 from common import growth_figure, interleaved, machine, report, suite_parser
 from warm_start import programs
 
-from pmlopt import bench, solve
-from pmlopt.instances import load_all
-from pmlopt.plots import save_figure
+from pmlopt import solve
+from pmlopt.library import bench, load_all
 from pmlopt.programs.linear.closed_form import known_optimum
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.plots import save_figure
 
 HEAD = ("LP", "N", "closed form", "LP [ms]", "closed form [ms]", "ratio", "difference", "gap", "solver")
 LIBRARY = (

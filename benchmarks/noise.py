@@ -31,7 +31,8 @@ from scipy.optimize import brentq
 
 from pmlopt import leakage_level, weissman_radius
 from pmlopt.cli.printing import progress
-from pmlopt.noise import (
+from pmlopt.programs.plots import save_figure
+from pmlopt.releases.noise import (
     BinaryGaussian,
     BinaryLaplace,
     LaplaceHistogram,
@@ -39,7 +40,6 @@ from pmlopt.noise import (
     laplace_scale,
     plocal_failure,
 )
-from pmlopt.plots import save_figure
 
 ADULT = {"income": (24_720, 7_841), "sex": (21_790, 10_771)}
 SHUFFLES, DELTA = 100, 1e-9

@@ -20,11 +20,11 @@ import numpy as np
 from common import FloatArray, instance, machine, report, suite_parser
 
 from pmlopt import PML, ExpectedGain, design, solve
-from pmlopt.backends.structured import interior_point
-from pmlopt.backends.structured.newton import Newton, precision
-from pmlopt.backends.threads import one_thread
-from pmlopt.drawing import figure_class
-from pmlopt.plots import save_figure
+from pmlopt.core.display import figure_class
+from pmlopt.programs.plots import save_figure
+from pmlopt.solvers.outcome import one_thread
+from pmlopt.solvers.structured import interior_point
+from pmlopt.solvers.structured.newton import Newton, precision
 
 HEAD = ("precision", "iterations", "operations [10^9]", "rate [10^9/s]", "seconds at that rate", "seconds")
 

@@ -29,8 +29,8 @@ from common import FloatArray, growth_figure, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import LDP, ExpectedLoss, MetricPrivacy, design, solve
-from pmlopt.plots import save_figure
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.plots import save_figure
 
 EPSILON = 1.0
 LINE = "line"

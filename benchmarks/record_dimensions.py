@@ -26,12 +26,12 @@ from matplotlib.figure import Figure
 
 from pmlopt import BranchAndBound, Result, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
-from pmlopt.measures.record_information import dataset_entropy, record_information
-from pmlopt.mechanism import MechanismLike
-from pmlopt.plots import save_figure
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
+from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.programs.plots import save_figure
 from pmlopt.programs.record_leakage import exact_leakage
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.queries import Explicit, ModularSum, Quadratic, Query, Weight
 
 Leakage = Result[RecordCertificate]
 METHODS = {"boxes": math.inf, "cells": 0.0}

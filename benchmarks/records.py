@@ -32,11 +32,11 @@ from scipy.special import xlogy
 
 from pmlopt import Alternating, Result, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
-from pmlopt.closed_forms import parity_leakage
-from pmlopt.mechanism import Mechanism
-from pmlopt.plots import save_figure
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.closed_forms import parity_leakage
+from pmlopt.model.queries import ModularSum, Quadratic, Query, Weight, symmetric_channel
+from pmlopt.programs.plots import save_figure
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.queries import ModularSum, Quadratic, Query, Weight, symmetric_channel
 
 Leakage = Result[RecordCertificate]
 MECHANISMS = {"Laplace": queries.laplace, "exponential": queries.exponential}

@@ -9,8 +9,8 @@ from common import FloatArray
 
 from pmlopt import Alternating, ldp_level, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
-from pmlopt.programs.record_leakage import alternating_steps as steps
-from pmlopt.queries import ModularSum, Weight
+from pmlopt.model.queries import ModularSum, Weight
+from pmlopt.programs.record_leakage import alternating as steps
 
 BIT = math.log(2)
 

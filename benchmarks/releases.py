@@ -31,8 +31,8 @@ from pmlopt import (
     shuffled_level,
     solve,
 )
-from pmlopt.instances import find
-from pmlopt.plots import save_figure
+from pmlopt.library import find
+from pmlopt.programs.plots import save_figure
 from pmlopt.releases import shuffled_failure
 
 LETTERS = 16

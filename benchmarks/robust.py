@@ -23,8 +23,8 @@ import numpy as np
 from common import FloatArray, growth_figure, instance, interleaved, machine, table
 
 from pmlopt import PML, AllPriors, Box, ExpectedGain, L1Ball, MinimumMass, Prior, Vertices, design, solve
-from pmlopt.plots import save_figure
-from pmlopt.uncertainty import PriorSet
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.programs.plots import save_figure
 
 EPSILON = 1.0
 

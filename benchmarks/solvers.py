@@ -22,7 +22,7 @@ import cvxpy as cp
 from common import growth_figure, instance, machine, report, suite_parser
 
 from pmlopt import PML, ExpectedGain, Program, Result, design, leakage_level, solve
-from pmlopt.plots import save_figure
+from pmlopt.programs.plots import save_figure
 
 OURS = "pmlopt.solve"
 OPTIONS: Mapping[str, dict[str, dict[str, Any]]] = {

@@ -33,10 +33,10 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.backends.structured import interior_point
 from pmlopt.errors import SolverError
-from pmlopt.plots import save_figure
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.plots import save_figure
+from pmlopt.solvers.structured import interior_point
 
 HEAD = ("kind", "N", "seconds", "ratio to PML", "iterations", "gap", "solver")
 STUDY = ("kind", "instances", "proved", "largest difference", "largest gap", "exact")

@@ -25,8 +25,8 @@ from common import instance, machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, ExpectedGain, Program, design
-from pmlopt.drawing import figure_class
-from pmlopt.plots import save_figure
+from pmlopt.core.display import figure_class
+from pmlopt.programs.plots import save_figure
 
 OURS: Mapping[str, dict[str, int]] = {
     "pmlopt.sweep": {},

@@ -19,8 +19,8 @@ from common import machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, Circle, CoordinateLoss, DisplacementLoss, ExpectedLoss, Types, design, solve
-from pmlopt.drawing import figure_class
-from pmlopt.plots import save_figure
+from pmlopt.core.display import figure_class
+from pmlopt.programs.plots import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,19 +24,12 @@ from typing import Any
 import numpy as np
 from common import table, write_csv
 
-from pmlopt import verifier, verify_file
-from pmlopt.drawing import figure_class
+from pmlopt import verify_file
+from pmlopt.core.display import figure_class
 from pmlopt.errors import PmloptError
 from pmlopt.testing.fuzz import KINDS
-from pmlopt.testing.tampering import (
-    changed,
-    is_proof,
-    leaves,
-    mutated,
-    places,
-    still_true,
-    tells_nothing,
-)
+from pmlopt.testing.tampering import changed, is_proof, leaves, mutated, places, still_true, tells_nothing
+from pmlopt.verification import verifier
 
 HEAD = ("kind", "files", "true", "script true", "script silent", "changes", "refused", "proofs", "still true",
         "disagreements", "slow", "false")  # fmt: skip

@@ -17,9 +17,9 @@ from common import drawing, table
 from matplotlib.figure import Figure
 
 from pmlopt import LDP, PML, ExpectedLoss, Mechanism, Prior, closed_forms, design, solve
-from pmlopt.instances import find
-from pmlopt.plots import save_figure
-from pmlopt.utility import absolute
+from pmlopt.library import find
+from pmlopt.model.utility import absolute
+from pmlopt.programs.plots import save_figure
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -16,10 +16,10 @@ from common import growth_figure, interleaved, machine, table
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, closed_forms, design, solve
 from pmlopt.measures import information_density
-from pmlopt.plots import save_figure
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import LinearUtility, hamming
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.utility import LinearUtility, hamming
+from pmlopt.programs.plots import save_figure
 
 LARGEST = 50
 """Letters up to which the instances with Zipf counts are solved: beyond, their gains are all rounding."""

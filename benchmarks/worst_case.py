@@ -43,10 +43,10 @@ from pmlopt import (
     solve,
     worst_case_utility,
 )
-from pmlopt.arrays import IntArray
-from pmlopt.plots import save_figure
+from pmlopt.core.arrays import IntArray
+from pmlopt.model.utility import highest_threshold, utility_order
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.utility import highest_threshold, utility_order
+from pmlopt.programs.plots import save_figure
 
 SQUARES = np.subtract.outer(np.arange(7), np.arange(7)) ** 2
 QUERY = -(SQUARES + np.tril(np.ones((7, 7)), -1)).astype(float)

@@ -56,10 +56,10 @@ from pmlopt import (
     solve,
     worst_case_utility,
 )
-from pmlopt.privacy.requirement import Requirement
-from pmlopt.symmetry import Product, reflection
-from pmlopt.uncertainty.joint_laws import JointLaws
-from pmlopt.utility import SumOfParts, TotalVariation
+from pmlopt.data.symmetry import Product, reflection
+from pmlopt.model.privacy.requirement import Requirement
+from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.model.utility import SumOfParts, TotalVariation
 
 P = [0.5, 0.3, 0.2]
 COUNTED = Prior.from_counts({"a": 5, "b": 3, "c": 2})

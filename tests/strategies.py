@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 
 MODEST = settings(max_examples=50, deadline=None)
 

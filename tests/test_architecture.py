@@ -1,9 +1,10 @@
-"""The map: rooms import from those above, files form no circle, and what is light stays light."""
+"""The map of docs/architecture.md: rooms import from those above, files form no circle, little is loaded."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,103 +17,79 @@ import pytest
 import pmlopt
 
 PACKAGE = Path(pmlopt.__file__).parent
-LAYERS = (
-    "verifier",
-    "errors",
-    "frames",
-    "arrays",
-    "display",
-    "drawing",
-    "roots",
-    "labels",
-    "core",
-    "whole_files",
-    "files",
-    "sampling",
-    "tables",
-    "prior",
-    "secret",
-    "grids",
-    "continuous",
-    "mechanism",
-    "symmetry",
-    "queries",
-    "measures",
-    "plots",
-    "backends",
-    "uncertainty",
-    "privacy",
-    "utility",
-    "closed_forms",
-    "noise",
-    "releases",
-    "estimation",
-    "result",
-    "program",
-    "exact",
-    "programs",
-    "isolation",
-    "solving",
-    "saved",
-    "reports",
-    "sweeps",
-    "adapters",
-    "instances",
-    "bench",
-    "cli",
-    "testing",
-)
-
+PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE / "problems"]
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
 
 
-def layer_of(path: Path) -> str:
+@cache
+def rooms() -> tuple[str, ...]:
+    """The rooms in the order of the map that is printed on the page."""
+    page = PAGE.read_text("utf-8")
+    printed = page[page.index("## The map") : page.index("\nBeside the package")]
+    return tuple(re.findall(r"^\| `(\w+)(?:/|\.py)` \|", printed, re.MULTILINE))
+
+
+def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported_layers(source: str) -> set[str]:
-    layers = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module == "pmlopt":
-            layers |= {alias.name for alias in node.names}
+def named_modules(tree: ast.AST) -> Iterator[str]:
+    """The modules of pmlopt that some code names: in imports, also inside functions, and in strings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("pmlopt."))
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == "pmlopt":
+            yield from (f"pmlopt.{alias.name}" for alias in node.names if alias.name != "__version__")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pmlopt."):
-            layers.add((node.module or "").split(".")[1])
-        elif isinstance(node, ast.Import):
-            layers |= {name.name.split(".")[1] for name in node.names if name.name.startswith("pmlopt.")}
-    return layers - {"__version__"}
+            yield str(node.module)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            value = node.args[0].value
+            if called in ("import_module", "__import__") and str(value).startswith("pmlopt."):
+                yield str(value)
 
 
-def test_every_file_belongs_to_a_layer() -> None:
-    assert {layer_of(path) for path in SOURCES} == {*LAYERS, "__init__", "__main__"}
+def test_the_map_names_every_room_once() -> None:
+    assert sorted(rooms()) == sorted({room_of(path) for path in SOURCES} - {"__init__", "__main__"})
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_upwards(path: Path) -> None:
-    layer = layer_of(path)
-    if layer in ("__init__", "__main__"):  # the face, which holds nothing else
-        return
-    above = set(LAYERS[: LAYERS.index(layer) + 1])
-    assert imported_layers(path.read_text()) <= above
+def test_no_import_runs_up_the_map() -> None:
+    order = {room: place for place, room in enumerate(rooms())}
+    found = {
+        (str(path.relative_to(PACKAGE)), module)
+        for path, tree in TREES.items()
+        if room_of(path) in order
+        for module in named_modules(tree)
+        if order.get(module.split(".")[1], -1) > order[room_of(path)]
+    }
+    assert found == set()
 
 
 def test_imports_are_read_from_every_form() -> None:
     source = (
-        "import pmlopt.cli\nfrom pmlopt import files\ndef f():\n    from pmlopt.backends.highs import run\n"
+        "import pmlopt.cli\nfrom pmlopt import library\n"
+        "def f():\n    from pmlopt.solvers.highs import run\n    import_module('pmlopt.sweeps')\n"
     )
-    assert imported_layers(source) == {"cli", "files", "backends"}
+    assert list(named_modules(ast.parse(source))) == [
+        "pmlopt.cli",
+        "pmlopt.library",
+        "pmlopt.solvers.highs",
+        "pmlopt.sweeps",
+    ]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_files_are_read_in_one_sitting(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 600
+def test_files_are_read_in_one_sitting() -> None:
+    long = {path: lines for path in SOURCES if (lines := len(path.read_text("utf-8").splitlines())) > 600}
+    assert long == {}
 
 
 LIGHT = """
 import sys
-heavy = {"cvxpy", "scipy", "highspy", "matplotlib"}
+heavy = {"cvxpy", "scipy", "highspy", "matplotlib", "pandas", "pyarrow"}
 def check(what):
     assert not heavy & set(sys.modules), (what, heavy & set(sys.modules))
-import pmlopt
+import pmlopt, pmlopt.core.records
 check("import pmlopt")
 from pmlopt.cli import main
 def run(*arguments):
@@ -126,8 +103,8 @@ pmlopt.leakage_level([0.5, 0.5], [[1, 0], [0, 1]])
 check("a level")
 pmlopt.PML(1.0).holds([0.5, 0.5], [[1, 0], [0, 1]])
 check("an exact check")
-import pmlopt.solving
-heavy.remove("highspy")
+import pmlopt.programs.solving
+heavy -= {"highspy", "pyarrow"}
 check("the solvers")
 for utility in ("hamming", "absolute"):
     run("design", "--prior", "four.csv", "--epsilon", "0.5", "--utility", utility)
@@ -192,10 +169,9 @@ def statements(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
 
 @cache
 def read_graph(*, inside_functions: bool) -> Graph:
-    trees = {name_of(path): ast.parse(path.read_text("utf-8")) for path in SOURCES}
     return {
-        name: imported_files(statements(tree, inside_functions=inside_functions))
-        for name, tree in trees.items()
+        name_of(path): imported_files(statements(tree, inside_functions=inside_functions))
+        for path, tree in TREES.items()
     }
 
 
@@ -228,11 +204,14 @@ def test_circles_are_found() -> None:
     graph = {"a": frozenset({"b"}), "b": frozenset({"c"}), "c": frozenset({"b"}), "d": frozenset({"a"})}
     assert {name for name in graph if name in reached(graph, name)} == {"b", "c"}
     source = ast.parse(
-        "import pmlopt.files\n"
-        "if TYPE_CHECKING:\n    from pmlopt.privacy import PML\n"
+        "import pmlopt.errors\n"
+        "if TYPE_CHECKING:\n    from pmlopt.model.privacy import PML\n"
         "class C:\n    def f(self):\n        from pmlopt.cli import main\n"
     )
-    assert imported_files(statements(source, inside_functions=False)) == {"files.py", "privacy/__init__.py"}
+    assert imported_files(statements(source, inside_functions=False)) == {
+        "errors.py",
+        "model/privacy/__init__.py",
+    }
     assert imported_files(statements(source, inside_functions=True)) == {"cli/__init__.py"}
 
 

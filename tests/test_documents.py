@@ -33,7 +33,7 @@ from documents import (
 import pmlopt
 from pmlopt import Mechanism, queries
 from pmlopt.cli import main
-from pmlopt.instances import load
+from pmlopt.library import load
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = ("python", "bash", "text", "toml", "math")

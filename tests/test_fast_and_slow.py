@@ -23,14 +23,14 @@ REPORT = """
 0.07s call     tests/test_a.py::test_many[1]
 0.07s call     tests/test_a.py::test_many[2]
 0.02s call     tests/test_a.py::test_short
-0.25s call     pmlopt/prior.py::pmlopt.prior.Prior
+0.25s call     pmlopt/data/prior.py::pmlopt.data.prior.Prior
 ========= 8 passed =========
 """
 
 
 def test_what_is_slow() -> None:
     assert sorted(slow(seconds(REPORT))) == [
-        "pmlopt/prior.py::pmlopt.prior.Prior",
+        "pmlopt/data/prior.py::pmlopt.data.prior.Prior",
         "tests/test_a.py::test_cases[x-1]",
         "tests/test_a.py::test_long",
         "tests/test_a.py::test_many",
@@ -52,9 +52,9 @@ def test_what_is_listed_is_there() -> None:
 
 
 def test_doctests_of_a_module_are_fast_too() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "fast", "--collect-only", "pmlopt/roots.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "fast", "--collect-only", "pmlopt/core/roots.py"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "pmlopt/roots.py::pmlopt.roots" in found
+    assert "pmlopt/core/roots.py::pmlopt.core.roots" in found
 
 
 def test_each_test_is_fast_or_slow(request: pytest.FixtureRequest) -> None:

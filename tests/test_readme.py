@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pmlopt import LDP, PML, ExpectedLoss, Mechanism, closed_forms, design, solve
-from pmlopt.instances import find
-from pmlopt.utility import absolute
+from pmlopt.library import find
+from pmlopt.model.utility import absolute
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pmlopt.closed_forms import (
+from pmlopt.model.closed_forms import (
     least_ldp_estimation_error,
     least_pml_estimation_error,
     randomized_response_envelope,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pmlopt.data.mechanism import Mechanism, as_mechanism
+from pmlopt.data.sampling.random_bits import generator
 from pmlopt.errors import MissingExtraError
-from pmlopt.mechanism import Mechanism, as_mechanism
-from pmlopt.sampling.random_bits import generator
 
 try:
     import polars as pl

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pmlopt.data.mechanism import MechanismLike, as_mechanism, paired
+from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError, MissingExtraError
-from pmlopt.exact.rationals import holds_exactly, rows_are_exact
 from pmlopt.measures import ldp_level, leakage_level
-from pmlopt.mechanism import MechanismLike, as_mechanism, paired
-from pmlopt.prior import Prior, PriorLike
-from pmlopt.privacy import LDP, PML, Requirement
+from pmlopt.model.privacy import LDP, PML, Requirement
+from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
 
 try:
     import opendp.prelude as dp

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, MissingExtraError
-from pmlopt.mechanism import Mechanism
-from pmlopt.prior import Prior
-from pmlopt.privacy import PML
+from pmlopt.model.privacy import PML
+from pmlopt.model.utility import ExpectedLoss, absolute, hamming
 from pmlopt.programs.designs import design
-from pmlopt.solving import solve
-from pmlopt.utility import ExpectedLoss, absolute, hamming
+from pmlopt.programs.solving import solve
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin

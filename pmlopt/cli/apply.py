@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pmlopt import files
 from pmlopt.cli.beside import Beside, chooses_beside
 from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progress, warn_of_seed
 from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
 from pmlopt.cli.orbits import apply_orbits
 from pmlopt.cli.printing import nats, print_table, say
 from pmlopt.cli.recording import Account, keeps_account
+from pmlopt.core import files
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.arrays import IntArray, Label
+    from pmlopt.core.arrays import IntArray, Label
+    from pmlopt.data.tables import Batch, Table
     from pmlopt.releases.applying import ColumnRelease
-    from pmlopt.tables import Batch, Table
 
 
 @main.command()
@@ -69,9 +69,9 @@ def apply(
     file that claims what is false of it is refused. A missing cell is the letter '' (empty text) where the
     mechanism has it.
     """
+    from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
     from pmlopt.releases.applying import ColumnRelease, apply_columns
-    from pmlopt.saved import trusted_mechanism
-    from pmlopt.symmetry.orbit_mechanism import holds_orbits
+    from pmlopt.verification import trusted_mechanism
 
     if files.is_same_file(output, data):
         raise InputError(f"{output}: is the data itself: write the release to another file")
@@ -123,7 +123,7 @@ class _Assessment:
     """What the columns in clear tell of the secret, by the data: counted batch by batch."""
 
     def __init__(self, table: Table, releases: Sequence[ColumnRelease], beside: Sequence[str]) -> None:
-        from pmlopt.tables import column_place
+        from pmlopt.data.tables import column_place
 
         if len(releases) > 1 or len(releases[0].columns) > 1:
             raise InputError("--assess is about one column that is released: leave the others out")
@@ -135,7 +135,7 @@ class _Assessment:
 
     def add(self, batch: Batch, inputs: IntArray) -> None:
         """Count a batch by the input of each row, by its place; -1 where the row is left out."""
-        from pmlopt.tables.counting import pairs_in
+        from pmlopt.data.tables.counting import pairs_in
 
         for counts, group in zip(self._counts, self._groups, strict=True):
             counts.update(pairs_in(batch, group, inputs))
@@ -144,9 +144,9 @@ class _Assessment:
         """For each column in clear, and all: its values, and the levels alone and with the release."""
         import numpy as np
 
-        from pmlopt.mechanism import Mechanism
+        from pmlopt.data.mechanism import Mechanism
+        from pmlopt.data.secret import Secret
         from pmlopt.releases import level_beside, level_in_clear
-        from pmlopt.secret import Secret
 
         mechanism, table = self._mechanism, []
         for counts, group in zip(self._counts, self._groups, strict=True):

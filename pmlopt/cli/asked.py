@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pmlopt import files
-from pmlopt.arrays import Label
 from pmlopt.cli.data import COLUMN_OPTIONS, ColumnOptions
 from pmlopt.cli.options import PATH, gathered
 from pmlopt.cli.reading import read_distance, read_gains
+from pmlopt.core import files
+from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError
-from pmlopt.privacy.by_name import MAY_HAVE, NAMES, WITH
+from pmlopt.model.privacy.by_name import MAY_HAVE, NAMES, WITH
 
 if TYPE_CHECKING:
-    from pmlopt.prior import Prior
-    from pmlopt.privacy import Requirement
-    from pmlopt.secret import Secret
-    from pmlopt.tables import Missing
-    from pmlopt.uncertainty import JointLaws, PriorSet
+    from pmlopt.data.prior import Prior
+    from pmlopt.data.secret import Secret
+    from pmlopt.data.tables import Missing
+    from pmlopt.model.privacy import Requirement
+    from pmlopt.model.uncertainty import JointLaws, PriorSet
 
 
 _OPTIONS = {
@@ -53,7 +53,7 @@ class AskedSet:
 
     def priors(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
         """The set of priors; None where it is the given one alone."""
-        from pmlopt.uncertainty import REGIONS, L1Ball
+        from pmlopt.model.uncertainty import REGIONS, L1Ball
 
         if self.delta is not None:
             return REGIONS[self.region or "l1-ball"](sample, self.delta)
@@ -61,7 +61,7 @@ class AskedSet:
 
     def joint_laws(self, secret: Secret) -> JointLaws:
         """The set of joint laws, where a radius or delta is given."""
-        from pmlopt.uncertainty import JointLaws
+        from pmlopt.model.uncertainty import JointLaws
 
         if self.delta is not None:
             return JointLaws.confidence(secret, self.delta)
@@ -97,8 +97,8 @@ class Asked:
     @cached_property
     def secret(self) -> Secret | None:
         """The joint law of the secret and the data, where there is one."""
-        from pmlopt.secret import Secret
-        from pmlopt.tables import cross_counts
+        from pmlopt.data.secret import Secret
+        from pmlopt.data.tables import cross_counts
 
         if self.about_file is None:
             return None
@@ -209,7 +209,7 @@ class Asked:
             prior: on whose letters it is.
             given: what `given(prior)` has read, where that was done before.
         """
-        from pmlopt.privacy import PML, requirement_named
+        from pmlopt.model.privacy import PML, requirement_named
 
         if self.robust and self.about_file is not None:
             secret = self.given(prior)["about"]

@@ -38,7 +38,7 @@ class Beside:
         Raises:
             InputError: a name is of no other column, or more than one option says which stay.
         """
-        from pmlopt.tables import column_place
+        from pmlopt.data.tables import column_place
 
         places = [column_place(names, name, where) for name in taken]
         others = [name for place, name in enumerate(names) if place not in places]

@@ -14,20 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pmlopt import files
 from pmlopt.cli.asked import Asked, asks
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.matrices import no_header, normalise, read_mechanism
-from pmlopt.cli.options import (
-    CLAIM_FAILS,
-    PATH,
-    Run,
-    code_of,
-    exits,
-    json_option,
-    main,
-    runs,
-)
+from pmlopt.cli.options import CLAIM_FAILS, PATH, Run, code_of, exits, json_option, main, runs
 from pmlopt.cli.orbits import audit_orbits, declared_by_orbits
 from pmlopt.cli.printing import (
     about_record,
@@ -42,17 +32,18 @@ from pmlopt.cli.printing import (
 )
 from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
 from pmlopt.cli.verifying import audit_saved, has_claims
+from pmlopt.core import files
 from pmlopt.errors import InputError
-from pmlopt.privacy.by_name import WITH
-from pmlopt.result import finite
+from pmlopt.model.privacy.by_name import WITH
+from pmlopt.programs.result import finite
 
 if TYPE_CHECKING:
-    from pmlopt.instances import Instance
-    from pmlopt.mechanism import Mechanism
-    from pmlopt.prior import Prior
-    from pmlopt.program import Program
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.prior import Prior
+    from pmlopt.library import Instance
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
-    from pmlopt.result import Restart, Result
+    from pmlopt.programs.program import Program
+    from pmlopt.programs.result import Restart, Result
 
 
 @main.command("solve")
@@ -65,7 +56,7 @@ def solve_command(problem: str, run: Run) -> None:
     PROBLEM is a file (.toml), or the id of one in the library (`pmlopt problems`). Exits with 1 when the
     optimum contradicts what the file expects of it.
     """
-    from pmlopt.instances import find
+    from pmlopt.library import find
 
     run.check([Path(problem)])
     instance = find(problem)
@@ -189,9 +180,9 @@ def audit(
     it is audited under its own, against all that it claims (see `verify`). With --samples the level is
     bounded from both sides with confidence, and 3 says that it is not decided.
     """
-    from pmlopt.exact.rationals import holds_exactly, rows_are_exact
+    from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
+    from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
     from pmlopt.programs.violations import violation
-    from pmlopt.symmetry.orbit_mechanism import holds_orbits
 
     if not samples and holds_orbits(mechanism_file):
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
@@ -268,7 +259,7 @@ def _envelopes(
 ) -> list[Result[EnvelopeCertificate]]:
     """The envelope at each delta, each search from what the one before has found."""
     from pmlopt.programs.envelope.program import envelope
-    from pmlopt.solving import solve
+    from pmlopt.programs.solving import solve
 
     found: dict[float, Result[EnvelopeCertificate]] = {}
     start: Restart | None = None

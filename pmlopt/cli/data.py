@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pmlopt import files
 from pmlopt.cli.options import PATH, TARGET, check_apart, exits, gathered, main
 from pmlopt.cli.printing import say
 from pmlopt.cli.reading import read_counts, read_prior
+from pmlopt.core import files
 
 if TYPE_CHECKING:
-    from pmlopt.arrays import Label
-    from pmlopt.prior import Prior
-    from pmlopt.tables import CsvForm, Missing, Table
+    from pmlopt.core.arrays import Label
+    from pmlopt.data.prior import Prior
+    from pmlopt.data.tables import CsvForm, Missing, Table
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class DataOptions:
     @property
     def form(self) -> CsvForm:
         """The delimiter and the encoding."""
-        from pmlopt.tables import CsvForm
+        from pmlopt.data.tables import CsvForm
 
         return CsvForm(self.delimiter, self.encoding)
 
     def open(self, path: Path) -> Table:
         """The table of a data file."""
-        from pmlopt.tables import open_table
+        from pmlopt.data.tables import open_table
 
         return open_table(path, self.form)
 
@@ -49,14 +49,14 @@ class DataOptions:
         self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
     ) -> dict[tuple[Label, ...], int]:
         """How often each tuple of values occurs in some columns of a data file."""
-        from pmlopt.tables.counting import tally
+        from pmlopt.data.tables.counting import tally
 
         with self.open(path) as table:
             return tally(table, columns, missing)
 
     def texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
         """The cells of some columns of a data file as text, an empty one where one is missing."""
-        from pmlopt.tables import column_place
+        from pmlopt.data.tables import column_place
 
         with self.open(path) as table:
             places = [column_place(table.names, column, path) for column in columns]
@@ -80,7 +80,7 @@ class ColumnOptions(DataOptions):
         """The prior of a table of letters, or of a column of a data file."""
         if self.column is None:
             return read_prior(path)
-        from pmlopt.prior import Prior
+        from pmlopt.data.prior import Prior
 
         return Prior.from_counts(self.counts(path, self.column, self.missing))
 
@@ -133,7 +133,7 @@ def count_command(
     DATA is CSV, Parquet or Arrow. What it writes is a prior for --prior and --counts, or with --by a joint
     law for --about: a row for each value of that column, and a column for each value of the other.
     """
-    from pmlopt.tables import cross_counts
+    from pmlopt.data.tables import cross_counts
 
     check_apart([output], [data])
     files.check_target(output)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pmlopt.arrays import Label
 from pmlopt.cli.asked import Asked
 from pmlopt.cli.data import DataOptions, reads_data
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
+from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError
-from pmlopt.result import finite
+from pmlopt.programs.result import finite
 
 if TYPE_CHECKING:
-    from pmlopt.estimation import Estimate, SampledLevel
-    from pmlopt.tables.labelled import Labelled
+    from pmlopt.data.tables.labelled import Labelled
+    from pmlopt.releases.estimation import Estimate, SampledLevel
 
 DIGITS = 9
 """Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
@@ -65,8 +65,8 @@ def estimate_command(
 
     They are those of the inputs of MECHANISM, from the outputs that it released.
     """
-    from pmlopt.estimation import estimate
-    from pmlopt.mechanism import Mechanism
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.releases.estimation import estimate
 
     if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
@@ -80,7 +80,7 @@ def estimate_command(
 
 def _columns(path: Path, columns: tuple[str, ...], form: DataOptions) -> Labelled:
     """The counts of the released columns of a file, taken together where there are several."""
-    from pmlopt.tables.labelled import Labelled
+    from pmlopt.data.tables.labelled import Labelled
 
     seen = form.tuple_counts(path, columns, "letter")
     together: tuple[Label, ...] = tuple(seen) if len(columns) > 1 else tuple(key for (key,) in seen)
@@ -114,7 +114,7 @@ def audit_samples(
     path: Path, asked: Asked, epsilon: float | None, confidence: float | None, as_json: bool
 ) -> None:
     """Bound the level of a black box from a table of counts; exit 1 when a claim is refuted, 3 if open."""
-    from pmlopt.estimation import level_from_samples
+    from pmlopt.releases.estimation import level_from_samples
 
     if asked.robust or asked.privacy_name not in ("pml", "ldp"):
         raise InputError("--samples bounds pml and ldp for the given prior: leave the other options out")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pmlopt import files
 from pmlopt.cli.data import DataOptions, missing_option, reads_data, warn_of_seed
 from pmlopt.cli.options import PATH, TARGET, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table
+from pmlopt.core import files
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.tables import Missing
+    from pmlopt.data.tables import Missing
 
 
 @main.command()
@@ -64,7 +64,7 @@ def histogram(
     They are how often each class occurs in a column of DATA (CSV, Parquet or Arrow), with Laplace noise. What
     it leaks is about any one record, where the number of records and the set of classes are public.
     """
-    from pmlopt.noise import LaplaceHistogram
+    from pmlopt.releases.noise import LaplaceHistogram
 
     if files.is_same_file(output, data):
         raise InputError(f"{output}: is the data itself: write the release to another file")

@@ -15,13 +15,13 @@ from pmlopt.cli.options import NOT_SOLVED, PATH, Run, code_of, exits, main, runs
 from pmlopt.cli.printing import echo_json, nats, print_table, status
 from pmlopt.cli.reading import read_linear, read_outputs
 from pmlopt.errors import InputError
-from pmlopt.result import finite
+from pmlopt.programs.result import finite
 
 if TYPE_CHECKING:
-    from pmlopt.program import Program
+    from pmlopt.model.uncertainty import PriorSet
+    from pmlopt.programs.program import Program
+    from pmlopt.programs.result import Restart, Result
     from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-    from pmlopt.result import Restart, Result
-    from pmlopt.uncertainty import PriorSet
 
 _prior_option = click.option(
     "--prior", "prior_file", type=PATH, required=True,
@@ -101,7 +101,7 @@ def worst_case(
 
     Rank 1 is each letter's worst output, and the highest rank its best.
     """
-    from pmlopt.utility.orders import utility_order
+    from pmlopt.model.utility.orders import utility_order
 
     if threshold is not None and epsilon is not None:
         raise InputError("--threshold and --epsilon both say which rank to keep: give one")
@@ -147,9 +147,9 @@ def _next(result: Result[ThresholdCertificate], epsilon: float) -> str:
 
 def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: Run) -> None:
     """The least leakage for every threshold, from the highest down: what it allows is allowed below."""
-    from pmlopt.programs.least_leakage.over_set import highest_rank
+    from pmlopt.programs.least_leakage.certificate import highest_rank
     from pmlopt.programs.least_leakage.program import worst_case_utility
-    from pmlopt.solving import solve
+    from pmlopt.programs.solving import solve
 
     if run.output is not None or run.mps is not None or run.plot is not None:
         raise InputError("a table of all thresholds has no one mechanism to write: give --threshold")

@@ -12,10 +12,10 @@ import click
 from pmlopt.cli.options import CLAIM_FAILS, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, progress, say
 from pmlopt.errors import InputError
-from pmlopt.result import finite
+from pmlopt.programs.result import finite
 
 if TYPE_CHECKING:
-    from pmlopt.instances import Instance
+    from pmlopt.library import Instance
 
 WIDTH = 80
 """Columns of a terminal."""
@@ -31,7 +31,7 @@ def problems(words: Sequence[str], as_json: bool) -> None:
 
     With WORDS, only problems that have each of them in id, title or source.
     """
-    from pmlopt.instances import load_all
+    from pmlopt.library import load_all
 
     instances = [
         instance
@@ -76,8 +76,8 @@ def bench(repeats: int, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from pmlopt.bench import compare
-    from pmlopt.instances import load_all
+    from pmlopt.library import load_all
+    from pmlopt.library.bench import compare
 
     instances = [instance for instance in load_all() if instance.names_closed_form]
     rows = list(progress(compare(instances, repeats), len(instances), "solving"))
@@ -146,7 +146,7 @@ def plan(
     empirical distribution has at most the target level under the true one, except with probability delta over
     the sample.
     """
-    from pmlopt.uncertainty import failure_bound, level_with_confidence, samples_needed
+    from pmlopt.model.uncertainty import failure_bound, level_with_confidence, samples_needed
 
     if None not in (target, delta, samples):
         raise InputError("--samples, --target and --delta are all given: leave out the one to compute")

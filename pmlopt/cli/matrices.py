@@ -9,12 +9,12 @@ from pathlib import Path
 import click
 import numpy as np
 
-from pmlopt import files
-from pmlopt.arrays import Positions
 from pmlopt.cli.printing import say
+from pmlopt.core import files
+from pmlopt.core.arrays import Positions
+from pmlopt.core.labels import labels_from_text
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, MechanismError
-from pmlopt.labels import labels_from_text
-from pmlopt.mechanism import Mechanism
 
 LARGEST_CORRECTION = 0.01
 """How far a row's sum may be from one to be rounding: two digits, and a hundred outputs of five."""

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 
-from pmlopt import __version__, files
+from pmlopt import __version__
 from pmlopt.cli.printing import echo_json, print_result, say, status
+from pmlopt.core import files
+from pmlopt.core.whole_files import output_apart
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
-from pmlopt.whole_files import output_apart
 
 if TYPE_CHECKING:
-    from pmlopt.prior import Prior
-    from pmlopt.program import Program
-    from pmlopt.result import Result
+    from pmlopt.data.prior import Prior
+    from pmlopt.programs.program import Program
+    from pmlopt.programs.result import Result
 
 CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130, 141
 A = ParamSpec("A")
@@ -165,8 +166,8 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
 
 def check_drawable(path: Path) -> None:
     """Complain of a picture that cannot be drawn, by its ending or for want of the extra."""
-    from pmlopt.drawing import figure_class
-    from pmlopt.plots import ENDINGS
+    from pmlopt.core.display import figure_class
+    from pmlopt.programs.plots import ENDINGS
 
     files.ending_of(path, ENDINGS)
     figure_class()
@@ -210,7 +211,7 @@ class Run:
     def solve(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
         """Declare the program, solve it and write the files."""
         with status("solving", self.as_json):
-            from pmlopt.solving import solve
+            from pmlopt.programs.solving import solve
 
             program = declare()
             prior = getattr(program, "prior", None)
@@ -223,7 +224,7 @@ class Run:
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:
-            from pmlopt.plots import mechanism_figure, save_figure
+            from pmlopt.programs.plots import mechanism_figure, save_figure
 
             assert prior is not None
             save_figure(mechanism_figure(prior, result.mechanism), self.plot)
@@ -231,7 +232,7 @@ class Run:
 
     def _check_symmetric(self, prior: Prior | None) -> None:
         """Complain of files that cannot hold a mechanism by orbits, and of a picture of too many letters."""
-        from pmlopt.symmetry import SymmetricPrior
+        from pmlopt.data.symmetry import SymmetricPrior
 
         if isinstance(prior, SymmetricPrior):
             if self.output is not None:

@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pmlopt import files
 from pmlopt.cli.asked import Asked
 from pmlopt.cli.beside import Beside
 from pmlopt.cli.options import CLAIM_FAILS
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import read_linear
+from pmlopt.core import files
 from pmlopt.errors import InputError
-from pmlopt.result import finite
+from pmlopt.programs.result import finite
 
 if TYPE_CHECKING:
-    from pmlopt.prior import Prior
-    from pmlopt.privacy import Requirement
-    from pmlopt.program import Program
-    from pmlopt.symmetry import SymmetricPrior
-    from pmlopt.utility import LinearUtility
+    from pmlopt.data.prior import Prior
+    from pmlopt.data.symmetry import SymmetricPrior
+    from pmlopt.model.privacy import Requirement
+    from pmlopt.model.utility import LinearUtility
+    from pmlopt.programs.program import Program
 
 
 def declared_by_orbits(
@@ -36,7 +36,7 @@ def declared_by_orbits(
         records: of a table.
         circle: its letters.
     """
-    from pmlopt.symmetry import Circle, Types
+    from pmlopt.data.symmetry import Circle, Types
 
     name, minimise = utility
     prior: SymmetricPrior
@@ -62,8 +62,8 @@ def declared_by_orbits(
 
 def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Requirement:
     """The requirement that the options name; over an l1 ball around a prior whose letters are not listed."""
-    from pmlopt.privacy import PML, requirement_named
-    from pmlopt.uncertainty import L1Ball
+    from pmlopt.model.privacy import PML, requirement_named
+    from pmlopt.model.uncertainty import L1Ball
 
     asked.check_belonging()
     if asked.delta is not None or asked.secret is not None:
@@ -77,7 +77,7 @@ def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Require
 
 def _on_circle(name: str, size: int) -> LinearUtility:
     """The loss of that name along a circle."""
-    from pmlopt.utility import LOSSES, DisplacementLoss, on_circle
+    from pmlopt.model.utility import LOSSES, DisplacementLoss, on_circle
 
     if name not in LOSSES:
         raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
@@ -86,7 +86,7 @@ def _on_circle(name: str, size: int) -> LinearUtility:
 
 def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
     """The utility of that name, or of a CSV matrix on one record, added over the records of a table."""
-    from pmlopt.utility import CoordinateGain, CoordinateLoss
+    from pmlopt.model.utility import CoordinateGain, CoordinateLoss
 
     utility, _ = read_linear(name, minimise, law)
     return (CoordinateGain if utility.maximised else CoordinateLoss)(utility.matrix)
@@ -116,8 +116,8 @@ def apply_orbits(path: Path, data: Path, column: str, output: Path, beside: Besi
 
 def _released(path: Path, letters: Sequence[str], seed: int | None) -> list[str]:
     """The outputs for the cells of a column: all together one table of records, or a letter each."""
-    from pmlopt.saved import trusted_mechanism
-    from pmlopt.symmetry import OrbitMechanism, Types
+    from pmlopt.data.symmetry import OrbitMechanism, Types
+    from pmlopt.verification import trusted_mechanism
 
     mechanism = trusted_mechanism(path)
     assert isinstance(mechanism, OrbitMechanism)
@@ -144,9 +144,9 @@ def audit_orbits(
     path: Path, asked: Asked, epsilon: float | None, as_json: bool, beyond: str | float | None = None
 ) -> None:
     """Recompute the levels of a mechanism by orbits under the prior in its file; exit 1 for a false claim."""
-    from pmlopt.privacy import LDP, LIP, PML
+    from pmlopt.data.symmetry import OrbitMechanism
+    from pmlopt.model.privacy import LDP, LIP, PML
     from pmlopt.programs.symmetric.columns import ReducedColumns
-    from pmlopt.symmetry import OrbitMechanism
 
     if beyond is not None:
         raise InputError(

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pmlopt import files
-from pmlopt.arrays import shown
-from pmlopt.result import finite
+from pmlopt.core import files
+from pmlopt.core.arrays import shown
+from pmlopt.programs.result import finite
 
 if TYPE_CHECKING:
-    from pmlopt.instances import Instance
-    from pmlopt.mechanism import Mechanism
-    from pmlopt.prior import Prior
-    from pmlopt.privacy import Requirement
-    from pmlopt.programs.design_certificate import DesignCertificate, RequirementCertificate
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.prior import Prior
+    from pmlopt.data.secret import Secret
+    from pmlopt.library import Instance
+    from pmlopt.model.privacy import Requirement
+    from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
+    from pmlopt.programs.result import Result
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-    from pmlopt.result import Result
-    from pmlopt.secret import Secret
 
 WIDEST_TABLE = 12
 LARGEST_RANKED = 500
@@ -121,7 +121,7 @@ def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str,
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
-    from pmlopt.programs.design_certificate import DesignCertificate, RequirementCertificate
+    from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
     from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
@@ -167,7 +167,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
 
 def _print_warnings(certificate: DesignCertificate) -> None:
     """Say what is easily overlooked of a design."""
-    from pmlopt.reports.facts import warnings_of
+    from pmlopt.verification.reports.facts import warnings_of
 
     for line in warnings_of(certificate.prior, certificate.privacy, certificate.mechanism):
         say(f"Mind: {line}")
@@ -181,7 +181,7 @@ LARGEST_COMPARED = 10_000
 
 def _worth_rows(certificate: DesignCertificate) -> list[tuple[str, str]]:
     """What the value is, and what others reach."""
-    from pmlopt.reports.baselines import baselines
+    from pmlopt.verification.reports.baselines import baselines
 
     found = baselines(certificate) if certificate.mechanism.matrix.size <= LARGEST_COMPARED else None
     if found is None:
@@ -207,7 +207,7 @@ def _design_rows(certificate: RequirementCertificate) -> list[tuple[str, str]]:
 
 def _estimable_rows(result: Result[Any]) -> list[tuple[str, str]]:
     """What can be estimated from the output, where the matrix is small enough for its rank."""
-    from pmlopt.symmetry import OrbitMechanism
+    from pmlopt.data.symmetry import OrbitMechanism
 
     by_orbits = isinstance(result.mechanism, OrbitMechanism)
     if by_orbits or max(result.mechanism.matrix.shape) > LARGEST_RANKED:
@@ -310,7 +310,7 @@ def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exa
 
 def print_matrix(mechanism: Mechanism) -> None:
     """Print the matrix of a mechanism, where it fits a terminal."""
-    from pmlopt.symmetry import OrbitMechanism
+    from pmlopt.data.symmetry import OrbitMechanism
 
     if isinstance(mechanism, OrbitMechanism) and not mechanism.listable(WIDEST_TABLE):
         say(f"The mechanism has {len(mechanism.masses)} orbits of pairs: -o writes it to a file.")

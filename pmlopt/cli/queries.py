@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pmlopt import files
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -27,13 +26,14 @@ from pmlopt.cli.options import (
 )
 from pmlopt.cli.printing import echo_json, nats, number, print_matrix, print_table, progress, say, status
 from pmlopt.cli.reading import read_numbers
+from pmlopt.core import files
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
+    from pmlopt.model.queries import Query
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
+    from pmlopt.programs.result import Result
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-    from pmlopt.queries import Query
-    from pmlopt.result import Result
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class AskedQuery:
 
     def query(self) -> Query:
         """The query."""
-        from pmlopt.queries import ModularSum, Quadratic, Weight
+        from pmlopt.model.queries import ModularSum, Quadratic, Weight
 
         if (self.modulus is None) == (self.query_name == "modular-sum"):
             raise InputError("--query modular-sum and --modulus belong together: give both")
@@ -103,9 +103,9 @@ def record_leakage_command(
     order. With --epsilon, exits with 1 when a prior leaks more, and with 3 when neither is proved. Without
     it, exits with 3 where the time limit cut a search short, and with 0 otherwise, also where a gap is left.
     """
-    from pmlopt.mechanism import Mechanism
+    from pmlopt.data.mechanism import Mechanism
     from pmlopt.programs.record_leakage.program import record_leakage
-    from pmlopt.solving import solve
+    from pmlopt.programs.solving import solve
 
     _check_plot(plot, mechanism_file)
     wanted = read_numbers(entropies, "--entropy")
@@ -189,8 +189,8 @@ def leakage_distortion_command(
     query = asked.query()
     found: list[Result[TradeoffCertificate]] = []
     with status("designing", as_json):
+        from pmlopt.programs.solving import solve
         from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
-        from pmlopt.solving import solve
 
         builder = leakage_distortion if distortions else distortion_leakage
         for program in [builder(query, limit, entropy) for limit in limits]:
@@ -263,6 +263,6 @@ def _check_plot(plot: Path | None, *inputs: Path) -> None:
 
 
 def _draw(path: Path, grid: Sequence[float], curves: Mapping[str, Sequence[float]], across: str) -> None:
-    from pmlopt.plots import save_figure, utility_figure
+    from pmlopt.programs.plots import save_figure, utility_figure
 
     save_figure(utility_figure(grid, curves, "leakage per record [nats]", across=across), path)

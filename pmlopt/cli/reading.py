@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pmlopt import files
-from pmlopt.arrays import Label, Positions
+from pmlopt.core import files
+from pmlopt.core.arrays import Label, Positions
+from pmlopt.core.labels import labels_from_text, same_set
 from pmlopt.errors import FileFormatError, InputError
-from pmlopt.labels import labels_from_text, same_set
 
 if TYPE_CHECKING:
-    from pmlopt.mechanism import Mechanism
-    from pmlopt.prior import Prior
-    from pmlopt.utility import EstimationError, LinearUtility, SubConvex
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.prior import Prior
+    from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
 
 ESTIMATION = "estimation-error"
 """The name of the error of estimated frequencies; with a colon and its name, of a workload."""
@@ -24,8 +24,8 @@ MOST_OUTPUTS = 100_000
 
 def read_prior(path: Path) -> Prior:
     """The prior of a two-column CSV: counts where all numbers are whole, else probabilities."""
+    from pmlopt.data.prior import Prior
     from pmlopt.errors import PriorError
-    from pmlopt.prior import Prior
 
     labels, numbers = files.read_letters(path)
     try:
@@ -60,7 +60,7 @@ def read_utility(
 ) -> tuple[LinearUtility | SubConvex | EstimationError, Sequence[Any] | None]:
     """The utility of that name, or of a CSV matrix in the prior's order with its outputs."""
     from pmlopt.errors import UtilityError
-    from pmlopt.utility import INFORMATIONS, LOSSES, EstimationError, ExpectedGain, ExpectedLoss
+    from pmlopt.model.utility import INFORMATIONS, LOSSES, EstimationError, ExpectedGain, ExpectedLoss
 
     kind, _, workload = name.partition(":")
     if kind == ESTIMATION:
@@ -84,8 +84,8 @@ def read_utility(
 
 def read_distance(name: str, prior: Prior) -> Any:
     """The distance of that name, or the (N, N) matrix of a CSV file in the prior's order."""
-    from pmlopt.privacy.metric_privacy import DISTANCES
-    from pmlopt.tables.labelled import table
+    from pmlopt.data.tables.labelled import table
+    from pmlopt.model.privacy.metric_privacy import DISTANCES
 
     if name in DISTANCES:
         return DISTANCES[name]
@@ -104,8 +104,8 @@ def read_gains(path: Path, prior: Prior) -> Any:
 
 def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
     """The rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
+    from pmlopt.data.tables.labelled import table
     from pmlopt.errors import UtilityError
-    from pmlopt.tables.labelled import table
 
     found = table(Path(name), "the matrix", UtilityError).along(0, prior.labels, UtilityError)
     return found.values, found.axes[1] or Positions(len(found.values[0]))
@@ -113,7 +113,7 @@ def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
 
 def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
     """The utility of that name, or of a CSV matrix, where only a gain or a loss for each pair will do."""
-    from pmlopt.utility import LinearUtility
+    from pmlopt.model.utility import LinearUtility
 
     utility, outputs = read_utility(name, minimise, prior)
     if not isinstance(utility, LinearUtility):

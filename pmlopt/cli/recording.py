@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 import numpy as np
 
-from pmlopt import files
 from pmlopt.cli.ledger import numbers_of_people, say_finished, say_recorded
 from pmlopt.cli.options import PATH, gathered
+from pmlopt.core import files
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.arrays import IntArray
+    from pmlopt.core.arrays import IntArray
+    from pmlopt.data.tables import Batch, Table
     from pmlopt.releases.applying import ColumnRelease
-    from pmlopt.tables import Batch, Table
 
     Drawn: TypeAlias = Callable[[Batch, Sequence[IntArray]], None]
 
@@ -46,7 +46,7 @@ class Account:
                 raise InputError("--who names the people of a ledger: give --ledger too")
             yield output, None
             return
-        from pmlopt.mechanism import Mechanism
+        from pmlopt.data.mechanism import Mechanism
         from pmlopt.releases import Ledger
         from pmlopt.releases.stored_ledger import check_new
 
@@ -77,7 +77,7 @@ class _Draws:
     """What was drawn for whom."""
 
     def __init__(self, table: Table, who: str | None) -> None:
-        from pmlopt.tables import column_place
+        from pmlopt.data.tables import column_place
 
         self._who = who
         self._place = None if who is None else column_place(table.names, who, table.where)

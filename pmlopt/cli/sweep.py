@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from pmlopt import files
 from pmlopt.cli.asked import Asked, asks
 from pmlopt.cli.options import (
     NOT_SOLVED,
@@ -28,13 +27,14 @@ from pmlopt.cli.options import (
 )
 from pmlopt.cli.printing import echo_json, number, print_table, say
 from pmlopt.cli.reading import read_numbers, read_utility
+from pmlopt.core import files
 from pmlopt.errors import InputError, SweepStoppedError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from pmlopt.prior import Prior
-    from pmlopt.program import Program
+    from pmlopt.data.prior import Prior
+    from pmlopt.programs.program import Program
     from pmlopt.sweeps import Sweep
 
 MOST_POINTS = 100_000
@@ -90,7 +90,7 @@ class ProblemAt:
 
     def __call__(self, epsilon: float) -> Program[Any]:
         """Declare the program at this epsilon, in nats."""
-        from pmlopt.instances import load
+        from pmlopt.library import load
 
         instance = load(self.path)
         requirement: Any = instance.arguments.get("privacy")
@@ -266,7 +266,7 @@ def _asked(
 
 
 def _of_problem(name: str) -> tuple[ProblemAt, str]:
-    from pmlopt.instances import find
+    from pmlopt.library import find
 
     path = find(name).path.resolve()
     return ProblemAt(path, files.read_bytes(path)), path.stem
@@ -306,7 +306,7 @@ def _bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
 
 
 def _draw(path: Path, table: Sweep, utility: str) -> None:
-    from pmlopt.plots import save_figure, utility_figure
+    from pmlopt.programs.plots import save_figure, utility_figure
 
     epsilons, values = table.column("epsilon"), table.column("value")
     order = np.argsort(epsilons, kind="stable")

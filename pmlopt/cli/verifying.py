@@ -9,11 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, exits, json_option, main
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, check_apart, exits, json_option, main
 from pmlopt.cli.printing import echo_json, print_audit, print_table, say
 
 if TYPE_CHECKING:
-    from pmlopt.saved import Verdict
+    from pmlopt.verification import Verdict
+
+
+@main.command("report")
+@click.argument("saved_file", metavar="FILE", type=PATH)
+@click.option("-o", "--output", type=PATH, help="Where to write, .html or .md; beside FILE where left out.")
+@exits
+def report_command(saved_file: Path, output: Path | None) -> None:
+    """Write a page on what a saved result promises.
+
+    It says about what, for whom, and what FILE (.json, .npz) does not promise. It has the leakage of each
+    outcome, the utility beside that of releasing nothing, everything, or by randomized response, and how to
+    check all of it.
+    """
+    from pmlopt.verification.reports import write_report
+
+    target = saved_file.with_suffix(".html") if output is None else output
+    check_apart([target], [saved_file])
+    write_report(saved_file, target)
+    say(f"Wrote {target}.")
+
 
 CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
 """The exit codes of a verdict: not all of it was checked is no yes."""
@@ -36,7 +56,7 @@ def verify_command(saved_file: Path, as_json: bool) -> None:
     part cannot be checked from the file, and says which. The script verifier.py of the package checks most
     kinds with Python's standard library alone.
     """
-    from pmlopt.saved import verify_file
+    from pmlopt.verification import verify_file
 
     verdict = verify_file(saved_file)
     _print(verdict, saved_file, as_json)
@@ -45,7 +65,7 @@ def verify_command(saved_file: Path, as_json: bool) -> None:
 
 def has_claims(path: Path) -> bool:
     """Whether a file is a saved result, with claims of its own."""
-    from pmlopt import files
+    from pmlopt.core import files
 
     return path.suffix.lower() in (".json", ".npz") and "certificate" in files.read_matrix(path).metadata
 
@@ -57,8 +77,8 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
         The exit code.
     """
     from pmlopt.cli.printing import levels_of
-    from pmlopt.saved import verify_file
-    from pmlopt.saved.verifying import read_saved, saved_prior
+    from pmlopt.verification import verify_file
+    from pmlopt.verification.verifying import read_saved, saved_prior
 
     verdict = verify_file(saved_file)  # first, for it complains of what the others rely on
     mechanism, metadata = read_saved(saved_file)

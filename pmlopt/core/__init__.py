@@ -1,1 +1,1 @@
-"""What everything else stands on: no mathematics of privacy."""
+"""Arrays, labels, numbers, files and records: what everything else is written with."""

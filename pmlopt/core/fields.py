@@ -113,7 +113,7 @@ def same(one: Any, other: Any) -> bool:
     Labels that nobody gave differ from the same numbers as labels.
 
     Examples:
-        >>> from pmlopt.arrays import Positions
+        >>> from pmlopt.core.arrays import Positions
         >>> same((np.ones(2), "a"), (np.ones(2), "a")), same(Positions(2), (0, 1))
         (True, False)
     """

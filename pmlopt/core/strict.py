@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 import numpy as np
 
-from pmlopt.arrays import Positions
+from pmlopt.core.arrays import Positions
 from pmlopt.core.fields import (
     COUNT,
     INFINITE,

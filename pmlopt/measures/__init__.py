@@ -1,6 +1,5 @@
 """How much a given mechanism leaks and how useful it is: numpy only, everything in nats."""
 
-from pmlopt.measures.about_secrets import SecretWitness, secret_densities, secret_witness
 from pmlopt.measures.approximate import (
     approximate_pml_level,
     binary_envelope,
@@ -16,16 +15,22 @@ from pmlopt.measures.approximate import (
     slack,
 )
 from pmlopt.measures.failure import failure_probability
-from pmlopt.measures.independent_records import independent_leakage
-from pmlopt.measures.information import channel_capacity, mutual_information
 from pmlopt.measures.leakage import (
+    SecretWitness,
+    channel_capacity,
     information_density,
+    ldp_level,
     leakage_level,
     leakage_parts,
     lip_levels,
+    maximal_leakage,
+    mutual_information,
     pointwise_leakage,
+    privacy_region,
+    region_boundaries,
+    secret_densities,
+    secret_witness,
 )
-from pmlopt.measures.prior_free import ldp_level, maximal_leakage
 from pmlopt.measures.privacy_loss import (
     approximate_dp_delta,
     approximate_dp_level,
@@ -34,7 +39,6 @@ from pmlopt.measures.privacy_loss import (
     privacy_loss_law,
     probabilistic_dp_delta,
 )
-from pmlopt.measures.regions import privacy_region, region_boundaries
 
 __all__ = [
     "SecretWitness",
@@ -51,7 +55,6 @@ __all__ = [
     "envelope_slack",
     "event_leakage",
     "failure_probability",
-    "independent_leakage",
     "information_density",
     "ldp_level",
     "leakage_law",

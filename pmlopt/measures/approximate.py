@@ -7,12 +7,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, IntArray, float_array, nonnegative, probability, whole
+from pmlopt.core.arrays import FloatArray, IntArray, float_array, nonnegative, probability, whole
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.measures.leakage import leakage_level, pointwise_leakage
-from pmlopt.measures.prior_free import maximal_leakage
-from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, paired
-from pmlopt.prior import Prior, PriorLike
+from pmlopt.measures.leakage import leakage_level, maximal_leakage, pointwise_leakage
 
 
 def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:

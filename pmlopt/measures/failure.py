@@ -10,12 +10,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label, nonnegative, rounding_of
+from pmlopt.core.arrays import FloatArray, Label, nonnegative, rounding_of
+from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import pointwise_leakage
-from pmlopt.measures.logarithms import level_rounding, log_quotient
-from pmlopt.mechanism import Mechanism, MechanismLike, paired
-from pmlopt.prior import PriorLike
+from pmlopt.measures.leakage import level_rounding, log_quotient, pointwise_leakage
 
 SUPREMUM_SLACK = 1e-9
 """How far above the supremum over a set the bound may be."""
@@ -32,7 +31,7 @@ BREACH_PENALTY = 1e3
 
 @runtime_checkable
 class LeastMeans(Protocol):
-    """What is needed of a set of priors: `pmlopt.uncertainty.PriorSet` has it."""
+    """What is needed of a set of priors: `pmlopt.model.uncertainty.PriorSet` has it."""
 
     def least_mean(self, matrix: FloatArray) -> FloatArray:
         """(M,) the least mean of each column over the set."""

@@ -1,15 +1,324 @@
-"""Leakage that depends on the prior: pointwise maximal leakage and information density."""
+"""Leakage of a given mechanism: pointwise maximal leakage, information density, and prior-free levels."""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
 
-from pmlopt.arrays import FloatArray
-from pmlopt.measures.about_secrets import secret_densities
-from pmlopt.measures.logarithms import log_quotient
-from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.prior import PriorLike
-from pmlopt.secret import Secret
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, Label, nonnegative
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.secret import Secret
+from pmlopt.errors import MechanismError, PrivacyError
+
+_SAME_SUM = 1e-12
+"""Sums of two rows that differ by no more, as a share of both, are the same but for rounding."""
+
+
+def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
+    """The logarithm of (low + difference) / low for low, difference >= 0, without cancellation.
+
+    A ratio near one is told by the difference, which the caller sums from non-negative terms; inf
+    where low is 0 and the difference is not, 0 where both are.
+
+    Examples:
+        >>> float(log_quotient(1.0, 1e-20)), float(log_quotient(0.0, 0.5))
+        (1e-20, inf)
+    """
+    below, gap = np.asarray(low, dtype=float), np.asarray(difference, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        near = np.log1p(gap / below)
+        far = np.log(below + gap) - np.log(below)
+    return np.where(gap == 0, 0.0, np.where(gap < below, near, far))
+
+
+def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray:
+    """The logarithms of `<above_k, v> / <below_k, v>` for each column v, without cancellation.
+
+    Rows whose sums are the same differ by nothing on a constant, so that the least entry of v cancels;
+    and a difference of products that is no more than rounding is none.
+
+    Args:
+        above: (K, N) non-negative, dense or sparse.
+        below: (K, N) the same.
+        matrix: (N, M) non-negative.
+
+    Returns:
+        (K, M); -inf where the numerator is 0, inf where the denominator alone is.
+
+    Examples:
+        >>> two = log_product_ratios(np.eye(2), np.full((2, 2), 0.5), np.array([[0.75], [0.25]]))
+        >>> np.exp(two).round(12).tolist()
+        [[1.5], [0.5]]
+    """
+    least = matrix.min(axis=0)
+    rest = matrix - least
+    moved = (above - below) @ rest
+    rounding = (matrix.shape[0] + 2) * float(np.finfo(float).eps)
+    moved[np.abs(moved) <= rounding * ((above + below) @ rest)] = 0.0
+    up, down = above.sum(axis=1), below.sum(axis=1)
+    moved += np.outer(np.where(np.abs(up - down) <= _SAME_SUM * (up + down), 0.0, up - down), least)
+    under = below @ matrix
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log1p(np.maximum(moved / under, -1.0))
+    return np.where(under > 0, found, np.where(moved > 0, np.inf, -np.inf))
+
+
+def log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
+    """The logarithms of a / b for entries a, b >= 0, without cancellation: that of 1 + 2^-52 is 2^-52.
+
+    Returns:
+        Of the same shape; -inf where a is 0, inf where b alone is.
+
+    Examples:
+        >>> log_entry_ratios(np.array([0.5, 0.25, 1.0]), np.array([0.25, 0.5, 0.0])).round(6).tolist()
+        [0.693147, -0.693147, inf]
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = np.log1p((above - below) / below)
+    return np.where(above == 0, -np.inf, np.where(below > 0, found, np.inf))
+
+
+def level_rounding(level: float, terms: int = 1) -> float:
+    """How far a level in nats may be off because the ratio that it is the logarithm of was rounded.
+
+    A ratio of so many terms is off by a few units in its last place, which is as much in nats; but levels
+    next to 0 have digits of their own, so it is never more than a share of 1e-9 of the level.
+
+    Examples:
+        >>> level_rounding(0.0), 1e-16 < level_rounding(np.log(4 / 3)) < 1e-14
+        (0.0, True)
+    """
+    return min((terms + 8) * float(np.finfo(float).eps) * max(1.0, level), 1e-9 * level)
+
+
+def log_sum(terms: FloatArray, axis: int | None = None) -> FloatArray:
+    """The logarithm of a sum of exponentials along an axis, which is kept.
+
+    -inf terms count as nothing, and one term must be finite.
+
+    Examples:
+        >>> log_sum(np.array([-1000.0, -1000.0])).round(6).tolist()
+        [-999.306853]
+    """
+    peaks = terms.max(axis=axis, keepdims=True)
+    return np.asarray(peaks + np.log(np.exp(terms - peaks).sum(axis=axis, keepdims=True)))
+
+
+def maximal_leakage(mechanism: MechanismLike) -> float:
+    """The maximal leakage log(sum_y max_x P[x,y]) of a mechanism, in nats.
+
+    Source: [issa2020operational, Theorem 1].
+
+    Examples:
+        >>> import math
+        >>> round(math.exp(maximal_leakage(np.eye(4))), 12)
+        4.0
+    """
+    matrix = as_mechanism(mechanism).matrix
+    return float(np.log1p((matrix.max(axis=0) - matrix[0]).sum()))
+
+
+def ldp_level(mechanism: MechanismLike) -> float:
+    """The level of local differential privacy, max_y log(max_x P[x,y] / min_x P[x,y]), in nats.
+
+    inf where an output of the support has probability zero for some letter.
+
+    Examples:
+        >>> import math
+        >>> round(math.exp(ldp_level([[0.75, 0.25], [0.25, 0.75]])), 12), ldp_level(np.eye(2))
+        (3.0, inf)
+    """
+    known = as_mechanism(mechanism)
+    occurring = known.matrix[:, known.support]
+    lowest = occurring.min(axis=0)
+    return float(log_quotient(lowest, occurring.max(axis=0) - lowest).max())
+
+
+def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
+    """The mutual information I(X; Y) = sum_xy p[x] P[x,y] log(P[x,y] / q[y]), in nats.
+
+    Examples:
+        >>> import math
+        >>> round(math.exp(mutual_information([0.5, 0.5], np.eye(2))), 12)
+        2.0
+    """
+    p, m = paired(prior, mechanism)
+    occurring = m.matrix[:, m.support]
+    peaks = occurring.max(axis=0)
+    shapes = occurring / peaks
+    short = p.pmf @ ((peaks - occurring) / peaks)
+    law = np.where(short < 0.5, 1 - short, p.pmf @ shapes)  # of the output, over the peak
+    return float(p.pmf @ surplus((shapes - law) / law) @ (law * peaks))
+
+
+def channel_capacity(
+    mechanism: MechanismLike, tolerance: float = 1e-12, iterations: int = 100_000
+) -> tuple[float, float]:
+    """The channel capacity, the largest mutual information over all priors, from below and above, in nats.
+
+    Blahut-Arimoto: `p <- p exp(D) / sum`, D[x] the divergence of row x from the output law. The information
+    is the lower bound, the largest D the upper one.
+
+    Args:
+        mechanism: (N, M).
+        tolerance: how near both must be, in nats.
+        iterations: at most so many; both bounds hold whenever it stops.
+
+    Examples:
+        >>> lower, upper = channel_capacity([[0.9, 0.1], [0.1, 0.9]])  # log 2 - h(0.1)
+        >>> round(lower, 9), round(upper, 9)
+        (0.368064207, 0.368064207)
+    """
+    known = as_mechanism(mechanism)
+    rows = known.matrix[:, known.support]
+    law = np.full(len(rows), 1 / len(rows))
+    lower, upper = 0.0, math.inf
+    for _ in range(iterations):
+        mean = law @ rows
+        found = (rows * np.log(np.where(rows > 0, rows / mean, 1.0))).sum(axis=1)
+        lower, upper = max(lower, float(law @ found)), min(upper, float(found.max()))
+        if upper - lower <= tolerance:
+            break
+        law = law * np.exp(found - found.max())
+        law = np.maximum(law / law.sum(), 1e-300)
+    return lower, upper
+
+
+def surplus(d: FloatArray) -> FloatArray:
+    """The function (1 + d) log(1 + d) - d >= 0: of mean-zero d its mean is that of (1 + d) log(1 + d).
+
+    No terms cancel: near 0 it is a power series.
+    """
+    small = np.abs(d) < 1e-2
+    series = (
+        d
+        * d
+        * np.polynomial.polynomial.polyval(
+            np.where(small, d, 0.0), [1 / 2, -1 / 6, 1 / 12, -1 / 20, 1 / 30, -1 / 42, 1 / 56]
+        )
+    )
+    positive = np.where(d > -1, d, 0.0)
+    direct = np.where(d > -1, (1 + positive) * np.log1p(positive), 0.0) - d
+    return np.where(small, series, direct)
+
+
+def region_boundaries(prior: PriorLike) -> FloatArray:
+    """(N,) the boundaries eps_0 = 0 <= eps_1 <= ... <= eps_{N-1} of the privacy regions, in nats.
+
+    With p sorted in descending order, eps_k = -log(p_1 + ... + p_{N-k}): from eps_k on, a column may
+    have k zeros. Sums are taken exactly, and rounded once.
+
+    Source: [grosse2025empirical, Definition 4]; [grosse2024extremal, Lemma 2].
+
+    Examples:
+        >>> np.exp(-region_boundaries([0.4, 0.2, 0.2, 0.2])).round(12)
+        array([1. , 0.8, 0.6, 0.4])
+    """
+    ascending = sorted(as_prior(prior).weights)
+    total = sum(ascending)
+    excluded = [0, *accumulate(ascending)][:-1]
+    kept = [(total - part) / total for part in excluded]
+    return log_quotient(kept, [part / total for part in excluded])
+
+
+def privacy_region(prior: PriorLike, epsilon: float) -> int:
+    """The number k in 1..N of the privacy region of epsilon: at most k-1 zeros a column.
+
+    Region k is [eps_{k-1}, eps_k); the last one, k = N, has no upper end. A level that is a boundary but for
+    rounding, such as `math.log(4 / 3)` of four letters alike, is on it and so in the upper region.
+
+    Source: [grosse2025empirical, Definition 4].
+
+    Examples:
+        >>> prior = [0.4, 0.2, 0.2, 0.2]
+        >>> [privacy_region(prior, np.log(r)) for r in (1.0, 1.2, 1.3, 1.7, 3.0)]
+        [1, 1, 2, 3, 4]
+        >>> privacy_region([0.25] * 4, np.log(4 / 3))  # where `k_singular(4, 3)` has a zero in each column
+        2
+    """
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    return int(np.searchsorted(region_boundaries(prior), level + level_rounding(level), side="right"))
+
+
+@dataclass(frozen=True)
+class SecretWitness:
+    """Where a mechanism leaks most about a secret.
+
+    Attributes:
+        level: in nats, the PML level about the secret.
+        value: of the secret.
+        outcome: the output that makes it e^level times as likely as it was.
+        law: the number of the joint law under which it does, 0 where there is one.
+    """
+
+    level: float
+    value: Label
+    outcome: Label
+    law: int
+
+
+def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
+    """The information density of each value of a secret and each outcome, `log P(y | s) / P(y)`, in nats.
+
+    `P(y | s) = sum_x P(x | s) P[x,y]`: the output depends on the secret S through the data X alone.
+
+    Args:
+        secret: S values, N letters, L joint laws.
+        mechanism: (N, M).
+
+    Returns:
+        (L, S, M); -inf where y never occurs, or never with s.
+
+    Raises:
+        MechanismError: sizes or labels of the secret's letters and the mechanism disagree.
+
+    Source: [saeidian2023pointwise] of the channel from S to the output.
+
+    Examples:
+        >>> disease = Secret([[0.25, 0.25], [0.0, 0.5]])
+        >>> np.exp(secret_densities(disease, [[0.75, 0.25], [0.25, 0.75]])[0]).round(6).tolist()
+        [[1.333333, 0.8], [0.666667, 1.2]]
+    """
+    m = on_letters_of(secret, mechanism)
+    found = np.full((*secret.joint.shape[:2], len(m.outputs)), -np.inf)
+    for law, joint in enumerate(secret.joint):
+        given = joint / joint.sum(axis=1, keepdims=True)
+        means = np.broadcast_to(joint.sum(axis=0), given.shape)
+        found[law][:, m.support] = log_product_ratios(given, means, m.matrix[:, m.support])
+    return found
+
+
+def secret_witness(secret: Secret, mechanism: MechanismLike) -> SecretWitness:
+    """The value of a secret and the outcome at which a mechanism leaks most about it.
+
+    Examples:
+        >>> import math
+        >>> disease = Secret([[0.25, 0.25], [0.0, 0.5]], values=["ill", "well"])
+        >>> witness = secret_witness(disease, [[0.75, 0.25], [0.25, 0.75]])
+        >>> witness.value, witness.outcome, round(math.exp(witness.level), 12)
+        ('ill', 0, 1.333333333333)
+    """
+    m = on_letters_of(secret, mechanism)
+    densities = secret_densities(secret, m)
+    law, value, outcome = (int(place) for place in np.unravel_index(densities.argmax(), densities.shape))
+    return SecretWitness(float(densities[law, value, outcome]), secret.values[value], m.outputs[outcome], law)
+
+
+def on_letters_of(secret: Secret, mechanism: MechanismLike) -> Mechanism:
+    """Return the mechanism, and raise a MechanismError where it is not on the letters of the joint law."""
+    m = as_mechanism(mechanism)
+    if len(m.inputs) != len(secret.labels):
+        raise MechanismError(
+            f"the joint law has {len(secret.labels)} letters and the mechanism {len(m.inputs)} inputs"
+        )
+    match_labels(m.inputs, secret.labels, "the mechanism's inputs", "the letters of the joint law")
+    return m
 
 
 def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> FloatArray:

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.data.prior import PriorLike
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.measures.leakage import pointwise_leakage
-from pmlopt.measures.logarithms import level_rounding, log_quotient
-from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, paired
-from pmlopt.prior import PriorLike
+from pmlopt.measures.leakage import level_rounding, log_quotient, pointwise_leakage
 
 
 def privacy_loss(mechanism: MechanismLike, first: Label, second: Label) -> FloatArray:

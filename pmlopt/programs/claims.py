@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pmlopt.exact.rationals import holds_exactly, rows_are_exact
-from pmlopt.mechanism import Mechanism
-from pmlopt.prior import Prior
-from pmlopt.privacy.requirement import Conjunction, Requirement
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.model.privacy.requirement import Conjunction, Requirement
+from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
+from pmlopt.model.uncertainty.confidence import log_events, phi
+from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
+from pmlopt.programs.result import FLOATS, RATIONAL, Certificate, Claim
 from pmlopt.programs.violations import violation
-from pmlopt.result import FLOATS, RATIONAL, Certificate, Claim
-from pmlopt.uncertainty import Box, L1Ball, confidence_box
-from pmlopt.uncertainty.confidence import log_events, phi
-from pmlopt.uncertainty.joint_laws import JointLaws
 
 SHARE = 0.5
 """Of the allowance for rounding in a bound that is asked for when it is checked: a claim has all of it."""

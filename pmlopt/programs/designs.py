@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import overload
 
-from pmlopt.continuous import Continuous
+from pmlopt.data.continuous import Continuous
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
-from pmlopt.prior import PriorLike, as_prior
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import DistanceLoss, EstimationError, LinearUtility, SubConvex, Utility
 from pmlopt.programs.continuous.program import ContinuousDesign, continuous_design
+from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
 from pmlopt.programs.linear.program import LinearDesign, linear_design
-from pmlopt.programs.outputs import Outputs, outputs_of
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
 from pmlopt.programs.symmetric.program import SymmetricDesign, symmetric_design
-from pmlopt.symmetry.prior import SymmetricPrior
-from pmlopt.utility import DistanceLoss, EstimationError, LinearUtility, SubConvex, Utility
 
 
 @overload

@@ -8,12 +8,12 @@ from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
-from pmlopt.backends.through_cvxpy import installed
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
-from pmlopt.program import Program
-from pmlopt.result import C_co, Certificate, ClosedForm, WarmStart, restart_of
+from pmlopt.programs.program import Program
+from pmlopt.programs.result import C_co, Certificate, ClosedForm, WarmStart, restart_of
+from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.through_cvxpy import installed
 
 P = TypeVar("P", bound=Program[Any])
 C = TypeVar("C", bound=Certificate)

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label
-from pmlopt.mechanism import Mechanism
-from pmlopt.prior import Prior
-from pmlopt.privacy import LDP, LIP, PML, ApproximatePML, MaximalLeakage, MetricPrivacy, Pufferfish
-from pmlopt.privacy.requirement import Conjunction, Requirement
-from pmlopt.privacy.secret_leakage import SecretPML
-from pmlopt.uncertainty import pointwise_capacity
+from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.model.privacy import LDP, LIP, PML, ApproximatePML, MaximalLeakage, MetricPrivacy, Pufferfish
+from pmlopt.model.privacy.requirement import Conjunction, Requirement
+from pmlopt.model.privacy.secret_leakage import SecretPML
+from pmlopt.model.uncertainty import pointwise_capacity
 
 
 def violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:

@@ -1,7 +1,6 @@
 """What releases leak together: of one secret, of attributes, of many people, beside columns in clear."""
 
-from pmlopt.releases.attributes import AttributeLevels, attribute_levels
-from pmlopt.releases.beside import level_beside, level_in_clear
+from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
 from pmlopt.releases.joint import (
     JointOutcome,
     chained_level,
@@ -12,12 +11,7 @@ from pmlopt.releases.joint import (
     worst_outcome,
 )
 from pmlopt.releases.ledger import Ledger
-from pmlopt.releases.shuffled import (
-    calibrate_shuffled,
-    shuffled_failure,
-    shuffled_level,
-    shuffled_slack,
-)
+from pmlopt.releases.shuffled import calibrate_shuffled, shuffled_failure, shuffled_level, shuffled_slack
 from pmlopt.releases.split import Split, best_split
 
 __all__ = [

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, IntArray, Label, few
+from pmlopt.core.arrays import BoolArray, IntArray, Label, few
+from pmlopt.core.labels import label_key
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.sampling.categorical import RowSampler
+from pmlopt.data.sampling.random_bits import RandomBits, random_bits
+from pmlopt.data.tables.counting import tuples_of, with_letter
+from pmlopt.data.tables.reading import Batch, Table, column_place
+from pmlopt.data.tables.writing import OutputColumn, labelled, open_sink
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.labels import label_key
-from pmlopt.mechanism import Mechanism
-from pmlopt.sampling.categorical import RowSampler
-from pmlopt.sampling.random_bits import RandomBits, random_bits
-from pmlopt.tables.counting import tuples_of, with_letter
-from pmlopt.tables.reading import Batch, Table, column_place
-from pmlopt.tables.writing import OutputColumn, labelled, open_sink
 
 
 @dataclass(frozen=True)

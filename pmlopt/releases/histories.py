@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.measures.logarithms import log_quotient, log_sum
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.measures.leakage import log_quotient, log_sum
 
 CHUNK = 1000
 """Histories that are looked at at once: the numbers of 16 letters stay in the cache of a core."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label
+from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
+from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError
 from pmlopt.measures import information_density, leakage_level, pointwise_leakage
-from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
-from pmlopt.prior import Prior, PriorLike
 from pmlopt.releases.outcome_search import OutcomeSearch
 
 ROUNDING = 4 * float(np.finfo(float).eps)

@@ -9,21 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import (
-    FloatArray,
-    IntArray,
-    Label,
-    Positions,
-    few,
-    nonnegative,
-    subset_of,
-    whole,
-)
-from pmlopt.display import things
+from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, nonnegative, subset_of, whole
+from pmlopt.core.display import things
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at, match_labels
+from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at, match_labels
-from pmlopt.prior import Prior, PriorLike, as_prior
-from pmlopt.privacy import PML
+from pmlopt.model.privacy import PML
 from pmlopt.releases.histories import SMALLEST_MASS, Histories, levels_after, levels_of, log_lifts
 from pmlopt.releases.ledger_file import LedgerState, identity_of
 from pmlopt.releases.stored_ledger import StoredLedger

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt import files
-from pmlopt.arrays import FloatArray, IntArray, Positions, nonnegative
+from pmlopt.core import files
+from pmlopt.core.arrays import FloatArray, IntArray, Positions, nonnegative
+from pmlopt.core.labels import labels_from_json
+from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
-from pmlopt.labels import labels_from_json
-from pmlopt.prior import Prior
 from pmlopt.releases.histories import Histories
 
 FORMAT = "pmlopt-ledger"

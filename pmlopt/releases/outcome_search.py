@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.errors import MechanismError
-from pmlopt.measures.logarithms import log_quotient, log_sum
+from pmlopt.measures.leakage import log_quotient, log_sum
 
 MOST_CANDIDATES = 100_000
 """Choices of the first outputs that are kept at once: with 16 letters 13 MB."""

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, real
+from pmlopt.core.arrays import FloatArray, real
 from pmlopt.errors import InputError, PrivacyError, ProgramError
 
 MOST_SOLVES = 500

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from pmlopt import files
+from pmlopt.core import files
 from pmlopt.errors import FileFormatError
 from pmlopt.releases import ledger_file
 from pmlopt.releases.ledger_file import LedgerState

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.arrays import whole
+from pmlopt.core.arrays import whole
 from pmlopt.errors import SweepError
-from pmlopt.sweeps.table_values import COLUMNS
+from pmlopt.sweeps.table import COLUMNS
 
 Grid: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 """Each name with its values, for all their combinations, or the points one by one."""

@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from pmlopt.core.files import alone, check_target, json_bytes, read_bytes, write_whole
 from pmlopt.errors import FileFormatError, SweepError
-from pmlopt.files import alone, check_target, json_bytes, read_bytes, write_whole
-from pmlopt.result import Restart
+from pmlopt.programs.result import Restart
 from pmlopt.sweeps.grid import Points
-from pmlopt.sweeps.table import Row, check_writable, csv_line
-from pmlopt.sweeps.table_values import COLUMNS, one_line, text_of, value_of
+from pmlopt.sweeps.table import COLUMNS, Row, check_writable, csv_line, one_line, text_of, value_of
 
 FORMAT = "pmlopt-sweep"
 _RECORD = "sweep.json"

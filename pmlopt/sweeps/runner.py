@@ -13,16 +13,14 @@ from typing import Any
 
 from pmlopt import __version__
 from pmlopt.errors import FileFormatError, SweepError, SweepStoppedError
-from pmlopt.program import Program
-from pmlopt.result import Restart
-from pmlopt.solving import check_name, check_options
-from pmlopt.sweeps.executors import Here, try_executor
+from pmlopt.programs.program import Program
+from pmlopt.programs.result import Restart
+from pmlopt.programs.solving import check_name, check_options
 from pmlopt.sweeps.fingerprint import fingerprint, name_of
 from pmlopt.sweeps.grid import Grid, Points, points_of
 from pmlopt.sweeps.journal import Journal
-from pmlopt.sweeps.table import Row, Sweep
-from pmlopt.sweeps.table_values import text_of
-from pmlopt.sweeps.worker import Answer, Task, failure, work
+from pmlopt.sweeps.table import Row, Sweep, text_of
+from pmlopt.sweeps.worker import Answer, Here, Task, failure, try_executor, work
 
 CHAIN = 10
 """How many points a chain has at most: the first one starts cold."""

@@ -1,22 +1,22 @@
-"""What a worker does: build the program of one point, solve it, and say what came of it."""
+"""What a worker does with a point of a sweep, and the executors that points are handed to."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from pmlopt.backends.threads import one_thread
-from pmlopt.errors import SolverError
-from pmlopt.mechanism import Mechanism
-from pmlopt.program import Program
-from pmlopt.result import Restart, Result
-from pmlopt.solving import solve
-from pmlopt.sweeps.table import FAILED
-from pmlopt.sweeps.table_values import one_line
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.errors import SolverError, SweepError
+from pmlopt.programs.program import Program
+from pmlopt.programs.result import Restart, Result
+from pmlopt.programs.solving import solve
+from pmlopt.solvers.outcome import one_thread
+from pmlopt.sweeps.table import FAILED, one_line
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +115,44 @@ def _alone() -> Iterator[None]:
     """
     with _TURN, one_thread():
         yield
+
+
+A = ParamSpec("A")
+T = TypeVar("T")
+
+
+class Here(Executor):
+    """An executor that runs what it is handed at once, in this process.
+
+    Examples:
+        >>> Here().submit(max, 1, 2).result()
+        2
+    """
+
+    def submit(self, fn: Callable[A, T], /, *args: A.args, **kwargs: A.kwargs) -> Future[T]:
+        """Run it; an exception is the caller's."""
+        future: Future[T] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def try_executor(executor: Executor, *data: Any) -> None:
+    """Hand data to a worker, which must be able to unpack them.
+
+    Raises:
+        SweepError: it cannot; the message says what to do.
+    """
+    try:
+        executor.submit(receive, *data).result()
+    except BrokenExecutor as cause:
+        raise SweepError(
+            f"the executor's workers do not start, or cannot import the builder ({cause}): define it in a "
+            "module that they can import, not in a notebook, and let a script make its executor only under "
+            "`if __name__ == '__main__':`"
+        ) from cause
+    except Exception as cause:
+        raise SweepError(
+            f"the builder or the grid cannot be handed to the executor's workers ({type(cause).__name__}: "
+            f"{cause}): define the builder at the top level of a module, give it data by functools.partial, "
+            "and make what does not pickle, such as MutualInformation(), inside it"
+        ) from cause

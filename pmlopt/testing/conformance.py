@@ -16,16 +16,16 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
 from pmlopt.errors import SolverError
-from pmlopt.exact.rationals import GRID, holds_exactly, snap
-from pmlopt.prior import Prior
-from pmlopt.privacy import LDP, Requirement
+from pmlopt.model.privacy import LDP, Requirement
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.utility import ExpectedGain, LinearUtility, SubConvex
 from pmlopt.programs.designs import design
-from pmlopt.result import Status
-from pmlopt.solving import solve
-from pmlopt.uncertainty.prior_set import PriorSet
-from pmlopt.utility import ExpectedGain, LinearUtility, SubConvex
+from pmlopt.programs.exact.arithmetic import GRID, holds_exactly, snap
+from pmlopt.programs.result import Status
+from pmlopt.programs.solving import solve
 
 INSTANCES = 12
 """Random priors and mechanisms that a suite takes where nobody says how many."""

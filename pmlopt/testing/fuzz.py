@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.errors import PmloptError
-from pmlopt.result import Result
+from pmlopt.programs.result import Result
 from pmlopt.testing import random_designs, random_ratios, random_releases
 from pmlopt.testing.random_designs import FalseClaimError
 

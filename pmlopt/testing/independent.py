@@ -12,8 +12,8 @@ from itertools import permutations
 import numpy as np
 from scipy.optimize import linprog
 
-from pmlopt.arrays import FloatArray
-from pmlopt.prior import Prior
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
 
 Weights = list[Fraction]
 Pair = tuple[list[Fraction], list[Fraction], Fraction]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.releases import Ledger
 from pmlopt.testing.random_designs import demand

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.prior import Prior
-from pmlopt.privacy import LDP, PML
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.model.privacy import LDP, PML
+from pmlopt.model.uncertainty import L1Ball, Vertices
+from pmlopt.model.utility import ExpectedGain, MutualInformation, utility_order
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
+from pmlopt.programs.result import Result, Status
+from pmlopt.programs.solving import solve
 from pmlopt.programs.worst_case.program import best_worst_case
-from pmlopt.result import Result, Status
-from pmlopt.solving import solve
 from pmlopt.testing.independent import (
     at_most_exp,
     exact_ratio,
@@ -26,8 +28,6 @@ from pmlopt.testing.independent import (
     rows_sum_to_one,
     weights_of,
 )
-from pmlopt.uncertainty import L1Ball, Vertices
-from pmlopt.utility import ExpectedGain, MutualInformation, utility_order
 
 SLACK = 1e-7
 """How far an independent program in floats may be off, per unit of the gain's range and of its level."""

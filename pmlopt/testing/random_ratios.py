@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.prior import Prior
-from pmlopt.privacy import PML, GainLeakage, MetricPrivacy, Pufferfish, RatioBound, Requirement
+from pmlopt.data.prior import Prior
+from pmlopt.data.secret import Secret
+from pmlopt.model.privacy import PML, GainLeakage, MetricPrivacy, Pufferfish, RatioBound, Requirement
+from pmlopt.model.uncertainty import JointLaws, Vertices
+from pmlopt.model.utility import ExpectedGain, MutualInformation
 from pmlopt.programs.designs import design
-from pmlopt.result import Result
-from pmlopt.secret import Secret
-from pmlopt.solving import solve
+from pmlopt.programs.result import Result
+from pmlopt.programs.solving import solve
 from pmlopt.testing.independent import (
     Pair,
     information,
@@ -26,8 +28,6 @@ from pmlopt.testing.independent import (
     weights_of,
 )
 from pmlopt.testing.random_designs import SLACK, check_gain, demand, random_gains, random_prior
-from pmlopt.uncertainty import JointLaws, Vertices
-from pmlopt.utility import ExpectedGain, MutualInformation
 
 Made = tuple[Prior, Requirement, list[Pair]]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from pmlopt import queries
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.envelope.program import envelope as envelope_of
 from pmlopt.programs.record_leakage.program import record_leakage as leakage_of
+from pmlopt.programs.result import Result
+from pmlopt.programs.solving import solve
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
-from pmlopt.result import Result
-from pmlopt.solving import solve
 from pmlopt.testing.independent import about_one_record, entropy, leaking_mass
 from pmlopt.testing.random_designs import demand, random_prior
 

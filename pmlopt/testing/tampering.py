@@ -11,10 +11,11 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from pmlopt.arrays import BoolArray
-from pmlopt.mechanism import Mechanism
-from pmlopt.program import Program
-from pmlopt.programs.design_certificate import DesignCertificate
+from pmlopt.core.arrays import BoolArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.symmetry.orbit_mechanism import by_orbits, is_by_orbits
+from pmlopt.model.utility import INFORMATIONS, EstimationError, ExpectedGain, ExpectedLoss
+from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
 from pmlopt.programs.envelope.program import closed_failure, envelope
@@ -24,18 +25,17 @@ from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.program import least_leakage, least_leakage_on
 from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.program import record_leakage
+from pmlopt.programs.result import Certificate
+from pmlopt.programs.solving import solve
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.result import Certificate
-from pmlopt.saved.certificates import certificate_from_record
-from pmlopt.solving import solve
-from pmlopt.symmetry.orbit_mechanism import by_orbits, is_by_orbits
-from pmlopt.utility import INFORMATIONS, EstimationError, ExpectedGain, ExpectedLoss
+from pmlopt.verification.certificates import certificate_from_record
 
 Path = tuple[str | int, ...]
 

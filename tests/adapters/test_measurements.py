@@ -8,10 +8,10 @@ from opendp.mod import OpenDPException
 
 from pmlopt import LDP, PML, ExpectedLoss, design, ldp_level, solve
 from pmlopt.adapters.measurements import ldp_measurement, pml_measurement
+from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
-from pmlopt.exact.rationals import holds_exactly
-from pmlopt.prior import Prior
-from pmlopt.utility import hamming
+from pmlopt.model.utility import hamming
+from pmlopt.programs.exact.arithmetic import holds_exactly
 
 dp.enable_features("contrib", "honest-but-curious")
 PRIOR = Prior([0.5, 0.3, 0.2], labels=["a", "b", "c"])

@@ -10,8 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pmlopt import leakage_level
 from pmlopt.adapters.transformer import PrivateColumns
+from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
-from pmlopt.prior import Prior
 
 
 @parametrize_with_checks([PrivateColumns(max_letters=3)])  # type: ignore[untyped-decorator]

@@ -77,8 +77,8 @@ def test_a_prior_that_cannot_be_meant(folder: Path, options: str, said: str) -> 
 def test_an_endless_file_is_read_no_further_than_the_limit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pmlopt.files.LARGEST_FILE", 10_000)
-    assert "raise pmlopt.files.LARGEST_FILE" in refused(folder, "audit m.json --prior /dev/zero")
+    monkeypatch.setattr("pmlopt.core.files.LARGEST_FILE", 10_000)
+    assert "raise pmlopt.core.files.LARGEST_FILE" in refused(folder, "audit m.json --prior /dev/zero")
 
 
 def test_letters_that_look_alike_are_not_paired(folder: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cli.hostile import refused, write
 from click.testing import CliRunner, Result
-from tables.tables_of_any_kind import write_table
+from data.tables.tables_of_any_kind import write_table
 
 from pmlopt import Mechanism
 from pmlopt.cli import main

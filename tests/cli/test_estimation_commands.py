@@ -21,7 +21,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.cli import main
-from pmlopt.utility.losses import hamming
+from pmlopt.model.utility.linear import hamming
 
 MATRIX = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
 

@@ -12,7 +12,7 @@ from cli.hostile import mechanism, refused, write
 from commands import run
 
 from pmlopt import Mechanism
-from pmlopt.arrays import Positions
+from pmlopt.core.arrays import Positions
 
 SKEWED = [[0.9, 0.1], [0.1, 0.9]]
 LEVEL = math.log(5)

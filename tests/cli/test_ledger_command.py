@@ -156,8 +156,8 @@ def rename(source, target):
     kept(source, target)
 
 whole_files.rename = rename
-import pmlopt.files
-pmlopt.files.rename = rename
+import pmlopt.core.files
+pmlopt.core.files.rename = rename
 main()
 """
 """The command line, killed before a file gets its name: draft, ledger, release and ledger, in this order."""

@@ -19,7 +19,7 @@ from cli.hostile import GOOD, contents, mechanism, refused, write
 from commands import run
 
 import pmlopt
-from pmlopt.files import write_whole
+from pmlopt.core.files import write_whole
 
 DESIGN = "design --prior p.csv --epsilon 1 --utility hamming"
 POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes and devices as POSIX has them")

@@ -40,7 +40,7 @@ from pmlopt import (
     solve,
     verify_file,
 )
-from pmlopt.arrays import BoolArray, FloatArray, IntArray, Label, Positions
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, Positions
 from pmlopt.core.records import (
     COUNT,
     INFINITE,
@@ -58,14 +58,14 @@ from pmlopt.core.records import (
     toml_text,
 )
 from pmlopt.core.schemas import definitions
+from pmlopt.data.symmetry import Circle, Invariant, Product, Types
+from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import FileFormatError, InputError, InstanceError
-from pmlopt.privacy import Requirement
-from pmlopt.queries import Explicit, ModularSum, Quadratic, Query, Weight
-from pmlopt.queries.residues import ResidueTypes
-from pmlopt.symmetry import Circle, Invariant, Product, Types
-from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
-from pmlopt.uncertainty import AllPriors, Box, JointLaws, PriorSet, Vertices
-from pmlopt.uncertainty.l1_ball import Center
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
+from pmlopt.model.queries.kinds import ResidueTypes
+from pmlopt.model.uncertainty import AllPriors, Box, JointLaws, PriorSet, Vertices
+from pmlopt.model.uncertainty.l1_ball import Center
 
 SCALARS = st.text(max_size=3) | st.integers(-5, 5) | st.floats(-2, 2)
 LABELS = st.lists(

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from strategies import MODEST, epsilons, exact, exact_law, log_of, pairs
 
 from pmlopt import Mechanism, Prior, envelope, solve
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     approximate_pml_level,

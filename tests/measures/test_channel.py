@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, exact_columns, exact_law, log_of, mechanisms, pairs
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.measures import ldp_level, maximal_leakage, pointwise_leakage
-from pmlopt.mechanism import Mechanism
 
 CHANNELS = st.integers(1, 5).flatmap(mechanisms)
 

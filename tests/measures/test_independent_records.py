@@ -9,15 +9,7 @@ import pytest
 from oracles import records as oracle
 
 from pmlopt import independent_leakage, record_leakage, solve
-from pmlopt.queries import (
-    Explicit,
-    ModularSum,
-    Quadratic,
-    Query,
-    Weight,
-    laplace,
-    symmetric_channel,
-)
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight, laplace, symmetric_channel
 
 QUERIES: list[Query] = [
     Weight(3),

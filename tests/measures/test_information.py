@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, exact, exact_law, log_of, mechanisms, pairs, priors
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.measures import information_density, leakage_level, maximal_leakage, mutual_information
-from pmlopt.mechanism import Mechanism
 
 
 def defined(prior: FloatArray, matrix: FloatArray) -> float:

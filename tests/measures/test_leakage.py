@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, epsilons, exact, exact_law, log_of, mechanisms, pairs, priors
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     failure_probability,
@@ -21,8 +23,6 @@ from pmlopt.measures import (
     lip_levels,
     pointwise_leakage,
 )
-from pmlopt.mechanism import Mechanism
-from pmlopt.prior import Prior
 
 
 def output_law(prior: FloatArray, matrix: FloatArray) -> list[Fraction]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from strategies import MODEST, exact, exact_columns, exact_law, log_of, pairs
 
 from pmlopt import Mechanism, Prior
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.measures import leakage_parts, pointwise_leakage
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pmlopt import Mechanism, failure_probability, ldp_level
-from pmlopt.arrays import FloatArray
-from pmlopt.closed_forms import randomized_response, randomized_response_adp
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     approximate_dp_delta,
@@ -25,6 +24,7 @@ from pmlopt.measures import (
     privacy_loss_law,
     probabilistic_dp_delta,
 )
+from pmlopt.model.closed_forms import randomized_response, randomized_response_adp
 
 
 @st.composite

@@ -9,7 +9,7 @@ import pytest
 from oracles.designs import FloatArray
 
 from pmlopt import queries, record_leakage, solve
-from pmlopt.measures.record_information import dataset_entropy, record_information
+from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
 
 RANDOM = np.random.default_rng(9)
 JOINT: FloatArray = RANDOM.dirichlet(np.ones(8)).reshape(2, 4)  # x_1, and the other two records

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from strategies import MODEST, epsilons, exact_law, log_of, pairs, priors
 
 from pmlopt import Prior
-from pmlopt.arrays import FloatArray
-from pmlopt.closed_forms import k_singular
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level, privacy_region, region_boundaries
-from pmlopt.mechanism import Mechanism
+from pmlopt.model.closed_forms import k_singular
 
 
 def defined_boundaries(prior: FloatArray) -> list[float]:

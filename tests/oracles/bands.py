@@ -10,9 +10,9 @@ from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
 from pmlopt import LDP, LIP, PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices
-from pmlopt.backends.structured.block import Block
-from pmlopt.privacy import Requirement
-from pmlopt.uncertainty import PriorSet
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.solvers.structured.block import Block
 
 KINDS = ("pml", "ldp", "lip", "ball", "other centre", "all by ball", "mass", "all", "one law", "box")
 """The requirements that are bands."""

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from pmlopt import PML, ApproximatePML, Box, L1Ball, MaximalLeakage, Prior, Vertices
-from pmlopt.backends.structured.block_program import Task
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.solvers.structured.block_program import Task
 
 BoolArray = NDArray[np.bool_]
 

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from pmlopt.arrays import FloatArray
-from pmlopt.prior import Prior
-from pmlopt.privacy import Requirement
-from pmlopt.programs.subconvex.column_batch import Columns
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.uncertainty.column_families import Box, Family, Staircase
-from pmlopt.utility import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, MutualInformation, TotalVariation
+from pmlopt.programs.subconvex.columns import Columns, Kernel
 
 Column = tuple[Fraction, ...]
 Scalar = Callable[[float], float]

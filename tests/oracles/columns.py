@@ -15,11 +15,11 @@ from scipy.optimize import linprog
 from scipy.special import xlogy
 
 from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, Status, SubConvex
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
+from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.result import Result
-from pmlopt.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
 
 Worth = Callable[[FloatArray, FloatArray], FloatArray]
 """mu: (N,) prior and (N, K) columns of mean one -> (K,)."""

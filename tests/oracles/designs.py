@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from pmlopt import LDP, LIP, PML, ApproximatePML, MaximalLeakage, Prior
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
 
 FloatArray = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ import pytest
 from scipy.optimize import linprog
 
 from pmlopt import Result, Status, envelope, envelope_bounds, solve
-from pmlopt.arrays import FloatArray
-from pmlopt.mechanism import MechanismLike
-from pmlopt.prior import PriorLike
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.prior import PriorLike
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 
 GAP = 1e-7

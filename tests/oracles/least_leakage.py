@@ -9,7 +9,7 @@ from oracles.designs import FloatArray, pml_rows
 from oracles.prior_sets import robust_rows
 from scipy.optimize import linprog
 
-from pmlopt.arrays import BoolArray
+from pmlopt.core.arrays import BoolArray
 
 
 def feasible(

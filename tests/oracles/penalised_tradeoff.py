@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import cvxpy as cp
 
-from pmlopt.arrays import FloatArray
-from pmlopt.program import Declaration, problem_of
+from pmlopt.core.arrays import FloatArray
+from pmlopt.programs.program import Declaration, problem_of
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
 from pmlopt.programs.tradeoff.relaxation import informations
 

@@ -15,7 +15,7 @@ from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
 from pmlopt import AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices
-from pmlopt.uncertainty import PriorSet
+from pmlopt.model.uncertainty import PriorSet
 
 Exact = Sequence[Fraction]
 

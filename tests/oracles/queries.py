@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pmlopt.queries import Explicit, ModularSum, Quadratic, Query, Weight
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
 
 Dataset = tuple[int, ...]
 Function = Callable[[Dataset], Any]

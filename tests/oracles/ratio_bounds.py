@@ -13,7 +13,7 @@ from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
 from pmlopt import LDP, LIP, GainLeakage, MetricPrivacy, Prior, Pufferfish, RatioBound
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
 
 Pairs = list[tuple[FloatArray, FloatArray]]
 

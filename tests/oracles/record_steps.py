@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 
-from pmlopt.arrays import FloatArray
-from pmlopt.measures.record_information import negative_entropies
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.queries.record_leakage_measures import negative_entropies
 
 
 @dataclass(frozen=True, eq=False)

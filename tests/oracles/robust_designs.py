@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.sparse import block_diag, coo_array, hstack, kron
 
 from pmlopt import Box, L1Ball, Vertices
-from pmlopt.uncertainty import PriorSet
+from pmlopt.model.uncertainty import PriorSet
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from oracles.releases import Letters, level_about, level_of_sequences, sequences
 from strategies import mechanisms, priors
 
 from pmlopt import Mechanism, Prior, joint_level, leakage_level
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PriorError
 from pmlopt.measures import slack
 from pmlopt.releases import (

@@ -20,11 +20,11 @@ from oracles.releases import sequences
 from strategies import mechanisms, priors
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Ledger, Mechanism, Prior, design, leakage_level, solve
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.symmetry import Product, Types
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
-from pmlopt.instances import find
+from pmlopt.library import find
 from pmlopt.releases import chained_level, ledger_file
-from pmlopt.symmetry import Product, Types
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
@@ -349,7 +349,7 @@ def test_an_open_ledger_has_one_writer_and_is_written_at_the_end(
     with Ledger.open(path) as book:
         book.record(RESPONSE, [0])
         with monkeypatch.context() as patch:
-            patch.setattr("pmlopt.whole_files.LOCK_WAIT", 0.0)
+            patch.setattr("pmlopt.core.whole_files.LOCK_WAIT", 0.0)
             with pytest.raises(FileFormatError, match="another process is writing it"), Ledger.open(path):
                 pass
         assert Ledger.load(path).releases == 0
@@ -376,7 +376,7 @@ def test_a_release_is_published_with_the_ledger(tmp_path: Path, monkeypatch: pyt
             book.publish(draft, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pmlopt.files.rename", lambda source, name: sys.exit("power cut"))
+        patch.setattr("pmlopt.core.files.rename", lambda source, name: sys.exit("power cut"))
         with pytest.raises(SystemExit):
             recorded()
     assert (draft.exists(), target.exists(), Ledger.load(path).releases) == (True, False, 1)

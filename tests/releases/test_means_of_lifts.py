@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pmlopt.releases import means_of_lifts
-from pmlopt.releases.means_of_lifts import mean_near
+from pmlopt.releases import shuffled as means_of_lifts
+from pmlopt.releases.shuffled import mean_near
 
 
 @pytest.mark.parametrize("t", [1.006, 1.012, 1.02])

@@ -13,11 +13,12 @@ from oracles.releases import histogram_laws
 from strategies import pairs
 
 from pmlopt import PML, ExpectedLoss, calibrate_shuffled, design, leakage_level, shuffled_level, solve
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
-from pmlopt.instances import find
-from pmlopt.releases import means_of_lifts, shuffled, shuffled_failure, shuffled_slack
-from pmlopt.releases.means_of_lifts import chernoff_excess, mean_near
+from pmlopt.library import find
+from pmlopt.releases import shuffled, shuffled_failure, shuffled_slack
+from pmlopt.releases import shuffled as means_of_lifts
+from pmlopt.releases.shuffled import chernoff_excess, mean_near
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pmlopt import LDP, EstimationError, Prior, best_split, design, solve
 from pmlopt.errors import InputError, PrivacyError, ProgramError
-from pmlopt.result import Result
+from pmlopt.programs.result import Result
 
 Answer = SimpleNamespace
 

@@ -21,7 +21,7 @@ from sweeps.builders import logged, plain
 
 from pmlopt import PML, L1Ball, Prior, sweep
 from pmlopt.errors import SweepError
-from pmlopt.sweeps import table_values as cells
+from pmlopt.sweeps import table as cells
 from pmlopt.sweeps.fingerprint import DEPTH, fingerprint, name_of
 from pmlopt.sweeps.grid import points_of
 
@@ -152,7 +152,7 @@ def test_the_fingerprint_sees_what_a_function_has_bound() -> None:
     around: list[Any] = []
     around.append(around)
     assert fingerprint(around)
-    assert name_of(PML(1.0)) == "pmlopt.privacy.pml.PML"
+    assert name_of(PML(1.0)) == "pmlopt.model.privacy.pml.PML"
 
 
 class Slotted:

@@ -277,7 +277,7 @@ def test_a_failed_point_stays_failed(tmp_path: Path, whole: Sweep) -> None:
 
 def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callable[[], Program[Any]]) -> None:
     hold = (
-        "import sys\nfrom pmlopt.files import alone\n"
+        "import sys\nfrom pmlopt.core.files import alone\n"
         "with alone(sys.argv[1]):\n    print('held', flush=True)\n    sys.stdin.read()"
     )
     with subprocess.Popen(

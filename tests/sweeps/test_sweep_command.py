@@ -10,8 +10,8 @@ import pytest
 from commands import run
 
 from pmlopt import PML, ExpectedLoss, Mechanism, MutualInformation, Prior, design, solve
-from pmlopt.instances import find
-from pmlopt.utility import absolute
+from pmlopt.library import find
+from pmlopt.model.utility import absolute
 
 PRIOR = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
 

@@ -27,11 +27,11 @@ from pmlopt import (
     Prior,
     Vertices,
 )
-from pmlopt.arrays import FloatArray
-from pmlopt.privacy import Declared, Requirement
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.privacy import Declared, Requirement
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.utility import Hellinger, LinearUtility, SubConvex, TotalVariation, absolute
 from pmlopt.testing import ConformanceError, check_prior_set, check_requirement, check_utility
-from pmlopt.uncertainty import PriorSet
-from pmlopt.utility import Hellinger, LinearUtility, SubConvex, TotalVariation, absolute
 
 PRIOR = Prior([0.4, 0.3, 0.2, 0.1])
 REQUIREMENTS: list[Requirement] = [

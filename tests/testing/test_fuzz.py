@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pmlopt import Prior, solve
-from pmlopt.result import Result
+from pmlopt.programs.result import Result
 from pmlopt.testing import fuzz, random_designs, random_releases
 from pmlopt.testing.independent import (
     about_one_record,

@@ -2,19 +2,161 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import IntArray, rounding_of
-from pmlopt.continuous import Continuous
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.core.grids import Grid
+from pmlopt.data.continuous import Continuous
+from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
-from pmlopt.programs.claims import bound_claim
-from pmlopt.programs.continuous.bins_certificate import BinsCertificate
-from pmlopt.programs.continuous.bracket import least_loss, mean_losses
-from pmlopt.result import FLOATS, Claim
-from pmlopt.utility.distance_loss import DistanceLoss
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility.symmetric import DistanceLoss
+from pmlopt.programs.claims import bound_claim, gap_claim
+from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
+from pmlopt.programs.result import FLOATS, RATIONAL, Certificate, Claim
+
+VALUE_BOXES, BOUND_BOXES = 16_384, 2_048
+"""About how many boxes each end is computed on: the value with the outputs, the bound with one another."""
+
+
+def mean_losses(secret: Continuous, utility: DistanceLoss, grid: Grid) -> tuple[FloatArray, BoolArray]:
+    """(N, M) the mean loss of each centre in each bin of positive probability, and (size,) which these are.
+
+    The mean over a bin is that of the farthest points of its parts, so that it errs upwards.
+    """
+    pieces = _pieces(grid, VALUE_BOXES)
+    fine = grid.divided(pieces)
+    masses, parents = secret.masses(fine), grid.parents(pieces)
+    totals = np.bincount(parents, weights=masses, minlength=grid.size)
+    table = np.zeros((grid.size, grid.size))
+    for first in range(0, fine.size, BOUND_BOXES):
+        part = slice(first, first + BOUND_BOXES)
+        np.add.at(table, parents[part], masses[part, None] * utility.of(fine.farthest(grid.centres, part)))
+    kept = secret.masses(grid) > 0
+    return table[kept] / totals[kept, None], kept
+
+
+def least_loss(
+    secret: Continuous,
+    privacy: Requirement,
+    utility: DistanceLoss,
+    grid: Grid,
+    multipliers: FloatArray,
+    boxes: int = BOUND_BOXES,
+) -> float:
+    """What no mechanism on the secret betters, whatever it puts out, from a multiplier for each bin.
+
+    By duality on the boxes of a divided grid: `<p, rho> + min_y (least of E[(loss - rho) lam_y])`, over the
+    columns lam_y that the requirement allows, with the multipliers constant on bins or linear between them.
+    No loss is below that of the distance 0.
+    """
+    pieces = _pieces(grid, boxes)
+    fine = grid.divided(pieces)
+    masses = secret.masses(fine)
+    kept = masses > 0
+    prior = Prior(masses[kept] / masses[kept].sum())
+    gains = -utility.of(fine.nearest()[kept])
+    bounds = (
+        -utility_bound(prior, privacy, gains, -rho[kept])
+        for rho in _extended(grid, fine, pieces, multipliers)
+    )
+    return max(utility.least, *bounds)
+
+
+def _extended(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> Iterator[FloatArray]:
+    """Multipliers for the boxes of a divided grid: constant on each bin, and linear between centres."""
+    yield multipliers[grid.parents(pieces)]
+    if len(grid.edges) == 1:
+        at, known = fine.centres[:, 0], grid.centres[:, 0]
+        yield np.interp(at, known, multipliers, period=grid.periods[0])
+
+
+def _pieces(grid: Grid, boxes: int) -> int:
+    """Into how many parts each interval is cut, for about so many boxes in all."""
+    return max(2, math.ceil(math.pow(boxes / grid.size, 1 / len(grid.edges))))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BinsCertificate(Certificate):
+    """What is claimed of a mechanism on the bins of a continuous secret.
+
+    Attributes:
+        grid: the bins.
+        multipliers: (size,) one for each bin, from which the bound follows.
+        boxes: about how many boxes the bound was computed on.
+        bins: the certificate of the same mechanism for the bins; its level is that of the secret.
+    """
+
+    kind: ClassVar[str] = "continuous"
+
+    grid: Grid
+    multipliers: FloatArray
+    boxes: int
+    bins: LinearCertificate
+
+    @property
+    def level(self) -> float:
+        """The level of the mechanism, in nats."""
+        return self.bins.level
+
+    @property
+    def statement(self) -> str:
+        """The level, and on how many bins."""
+        return f"{self.bins.statement}, on {self.mechanism.matrix.shape[0]} bins"
+
+    @property
+    def arithmetic(self) -> str:
+        """Integers, of the level on bins of the probabilities that are stored; the losses are floats."""
+        return RATIONAL
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is an output and a multiplier for each bin of the grid, and at most one row."""
+        rows, outputs = self.mechanism.matrix.shape
+        rising = all(len(edges) > 1 and bool((np.diff(edges) > 0).all()) for edges in self.grid.edges)
+        return rising and rows <= outputs == self.grid.size == len(self.multipliers)
+
+    def checks(self) -> tuple[Claim, ...]:
+        """What is said of the bins, and what the law of the secret adds to it."""
+        same = np.array_equal(self.mechanism.matrix, self.bins.mechanism.matrix)
+        fits = self.fits and same
+        fit = "there are rows, outputs and multipliers for each bin of the grid"
+        return (
+            *self.bins.checks(),
+            Claim("bins", fits, FLOATS, fit if fits else "the grid has other bins than the mechanism"),
+            *(self._about_law() if fits else ()),
+            gap_claim(self, rounding_of(2, abs(self.value)), False),
+        )
+
+    def _about_law(self) -> tuple[Claim, ...]:
+        """What rests on the law of the secret: that the losses are those of the bins, and the bound."""
+        same = self.value == self.bins.value
+        text = "it is the loss on the bins" if same else "it is not the loss on the bins"
+        return (
+            Claim("value of the secret", same, FLOATS, text, self.value, self.bins.value),
+            Claim("law", None, FLOATS, "the law is not in the file: nothing says that the bins have these "
+                  f"probabilities and losses, and that no mechanism loses less than {self.bound:.9g}"),
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a JSON file; the law itself is not in it, but the probabilities of the bins are."""
+        return {
+            "kind": self.kind,
+            "value": self.value,
+            "bound": self.bound,
+            "gap": self.gap,
+            "edges": [edges.tolist() for edges in self.grid.edges],
+            "periods": list(self.grid.periods),
+            "multipliers": self.multipliers.tolist(),
+            "boxes": self.boxes,
+            "bins": self.bins.to_dict(),
+        }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.grids import Grid
 from pmlopt.errors import PriorError, ProgramError
-from pmlopt.grids import Grid
-from pmlopt.programs.continuous.bracket import BOUND_BOXES, least_loss
-from pmlopt.programs.continuous.certificate import ContinuousCertificate
+from pmlopt.programs.continuous.certificate import BOUND_BOXES, ContinuousCertificate, least_loss
 from pmlopt.programs.continuous.program import ContinuousDesign
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.question import Found, Method, MethodError, Question, starts_cold, uncertified
+from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import Options
 
 ON_BINS = 1e-6
 """The tolerance of the design on the bins, as a share of its scale: far below what bins cost."""

@@ -7,17 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.continuous import Continuous, box_labels
+from pmlopt.core.grids import Grid
+from pmlopt.data.continuous import Continuous, box_labels
+from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
-from pmlopt.grids import Grid
-from pmlopt.prior import PriorLike
-from pmlopt.privacy import LDP, LIP, PML, MaximalLeakage, Requirement
-from pmlopt.program import Declaration, Program
-from pmlopt.programs.continuous.bracket import mean_losses
-from pmlopt.programs.continuous.certificate import ContinuousCertificate
+from pmlopt.model.privacy import LDP, LIP, PML, MaximalLeakage, Requirement
+from pmlopt.model.utility import DistanceLoss, ExpectedLoss, Utility
+from pmlopt.programs.continuous.certificate import ContinuousCertificate, mean_losses
+from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.linear.program import LinearDesign, linear_design
-from pmlopt.programs.outputs import Outputs
-from pmlopt.utility import DistanceLoss, ExpectedLoss, Utility
+from pmlopt.programs.program import Declaration, Program
 
 FIRST_BOXES = 32
 

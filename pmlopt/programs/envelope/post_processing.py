@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, FloatArray, Label
-from pmlopt.backends.clock import Clock
-from pmlopt.backends.highs import columnwise
-from pmlopt.backends.parametric_program import MovingModel, MovingPart
+from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.mechanism import Mechanism, MechanismLike, paired
-from pmlopt.prior import Prior, PriorLike
-from pmlopt.program import Declaration, Program, problem_of
-from pmlopt.programs.envelope.rational_mechanism import RationalMechanism
-from pmlopt.result import C_co
-from pmlopt.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.vertices import Vertices
+from pmlopt.programs.envelope.certificate import RationalMechanism
+from pmlopt.programs.program import Declaration, Program, problem_of
+from pmlopt.programs.result import C_co
+from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.highs import columnwise
+from pmlopt.solvers.parametric_program import MovingModel, MovingPart
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -259,3 +261,37 @@ class RatioPrograms:
         found = self._moving.solve(ratio, clock)
         lam = found.duals[:n] if self._single else np.append(found.duals[:n], -found.duals[-1])
         return -found.optimum, found.slope, found.values[: n * k].reshape(k, n), lam
+
+
+MAX_PRIORS = 8
+"""How many priors of a set are searched: those that look worst before any linear program."""
+
+INTERIOR_SHARE = 1e-12
+"""A prior without some letter is moved so far towards the middle of the set, for a `Prior` has no zeros."""
+
+
+def candidate_priors(
+    over: PriorSet, merged: FloatArray, labels: tuple[Label, ...], leaks: Callable[[Prior], float]
+) -> tuple[Prior, ...]:
+    """The priors of a set that leak most by a quick measure: `MAX_PRIORS` of its extreme points.
+
+    Extreme points are those at which an output or a letter is least or most likely, and their middle; of
+    `Vertices` all.
+
+    Args:
+        over: the set.
+        merged: (N, M) the mechanism.
+        labels: of the letters.
+        leaks: the quick measure.
+    """
+    directions = np.hstack([merged, np.eye(len(merged))])
+    ends = [over.worst_prior(sign * column) for column in directions.T for sign in (1.0, -1.0)]
+    if isinstance(over, Vertices):
+        ends += list(over.laws)
+    points = np.unique(np.maximum(ends, 0.0), axis=0)
+    middle = points.mean(axis=0)
+    points = np.vstack([middle, points])
+    missing = (points == 0).any(axis=1, keepdims=True)
+    points = np.where(missing, (1 - INTERIOR_SHARE) * points + INTERIOR_SHARE * middle, points)
+    priors = [Prior(point / point.sum(), labels) for point in points]
+    return tuple(sorted(priors, key=leaks, reverse=True)[:MAX_PRIORS])

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from pmlopt.arrays import nonnegative, probability
+from pmlopt.core.arrays import nonnegative, probability
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import (
     composed_envelope_bound,
@@ -15,12 +17,9 @@ from pmlopt.measures import (
     leakage_level,
     maximal_leakage,
 )
-from pmlopt.mechanism import MechanismLike
-from pmlopt.prior import PriorLike
-from pmlopt.programs.envelope.candidate_priors import candidate_priors
+from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
-from pmlopt.programs.envelope.post_processing import PostProcessings, parts_of
-from pmlopt.uncertainty.prior_set import PriorSet
+from pmlopt.programs.envelope.post_processing import PostProcessings, candidate_priors, parts_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

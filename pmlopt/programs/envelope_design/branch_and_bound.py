@@ -8,12 +8,21 @@ from itertools import count
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
-from pmlopt.programs.envelope_design.box_proof import BoxProof, trivial_proof
-from pmlopt.programs.envelope_design.margin_ascent import ASCENTS, LEAST_GAIN, Ascent, ascend, at, starts
-from pmlopt.programs.envelope_design.margin_programs import MarginPrograms, Point
-from pmlopt.programs.envelope_design.margins import MarginRange, gain_bound
+from pmlopt.core.arrays import FloatArray
+from pmlopt.programs.envelope_design.certificate import BoxProof, trivial_proof
+from pmlopt.programs.envelope_design.margin_programs import (
+    ASCENTS,
+    LEAST_GAIN,
+    Ascent,
+    MarginPrograms,
+    MarginRange,
+    Point,
+    ascend,
+    at,
+    gain_bound,
+    starts,
+)
+from pmlopt.solvers.outcome import Options
 
 MOST_BOXES = 1000
 """Boxes of a small design."""

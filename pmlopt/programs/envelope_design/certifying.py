@@ -6,18 +6,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError
-from pmlopt.exact.rationals import snap
-from pmlopt.exact.repair import NOISE_THRESHOLD, Repair, without_noise
-from pmlopt.mechanism import Mechanism
+from pmlopt.programs.envelope.methods import worst_failure
 from pmlopt.programs.envelope.program import closed_failure
-from pmlopt.programs.envelope.worst_failure import worst_failure
-from pmlopt.programs.envelope_design.box_proof import BoxProof
-from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate, numbers
-from pmlopt.programs.envelope_design.margins import leaking_mass
+from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate, numbers
+from pmlopt.programs.envelope_design.margin_programs import leaking_mass
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
+from pmlopt.programs.exact.arithmetic import snap
+from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, without_noise
+from pmlopt.solvers.outcome import Options
 
 LEAST_MIXING = 2.0**-50
 """The first share of a constant that is tried; each next one is four times as large."""

@@ -6,20 +6,18 @@ import time
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import FOREVER
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import ProgramError
-from pmlopt.mechanism import as_mechanism, paired
-from pmlopt.programs.envelope_design.box_proof import BoxProof, trivial_proof
 from pmlopt.programs.envelope_design.branch_and_bound import search_margins
-from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate, trivial_proof
 from pmlopt.programs.envelope_design.certifying import certify_design, margins_of, within
-from pmlopt.programs.envelope_design.margin_ascent import Ascent
-from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
+from pmlopt.programs.envelope_design.margin_programs import Ascent, MarginPrograms
 from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
-from pmlopt.result import Restart, WarmStart, mechanism_of
+from pmlopt.programs.result import Restart, WarmStart, mechanism_of
+from pmlopt.solvers.clock import FOREVER
+from pmlopt.solvers.outcome import Options
 
 STRICTER = (1e-9, 1e-7, 1e-5)
 """By which share t and delta are made smaller for the final program, so that a solver's tolerances are within

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
-from pmlopt.prior import Prior, PriorLike, as_prior
-from pmlopt.privacy import PML
-from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.model.privacy import PML
+from pmlopt.model.utility import LinearUtility
+from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margins import MarginRange
+from pmlopt.programs.envelope_design.margin_programs import MarginRange
 from pmlopt.programs.linear.program import LinearDesign, linear_design
-from pmlopt.programs.outputs import Outputs, outputs_of
-from pmlopt.utility import LinearUtility
+from pmlopt.programs.program import Declaration, Program, problem_of
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -8,15 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.model.utility import EstimationError
+from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.claims import bound_claim, gap_claim, no_bound, value_claim
-from pmlopt.programs.design_certificate import DesignCertificate
-from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed_bound
-from pmlopt.programs.estimation.design_columns import design_columns
-from pmlopt.programs.estimation.information_bound import information_bound
-from pmlopt.result import RATIONAL, Claim
-from pmlopt.utility import EstimationError
-from pmlopt.utility.estimation_error import Criterion
+from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed_bound
+from pmlopt.programs.estimation.columns import design_columns
+from pmlopt.programs.result import RATIONAL, Claim
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

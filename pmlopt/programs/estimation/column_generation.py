@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.backends.clock import Clock
-from pmlopt.backends.outcome import Options
-from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed
-from pmlopt.programs.estimation.design_columns import with_constant
-from pmlopt.programs.estimation.information_bound import information_bound, sensitivities_of
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed, sensitivities_of
+from pmlopt.programs.estimation.columns import with_constant
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.question import MethodError
+from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.outcome import Options
 
 FEW = 500
 """Columns up to which all are weighed at once."""

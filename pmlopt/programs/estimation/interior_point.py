@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.utility.estimation_error import Criterion
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.utility.estimation_error import Criterion
+from pmlopt.solvers.clock import FOREVER, Clock
 
 MAX_ITERATIONS = 120
 """Newton steps after which the point in hand is returned; usual are 15 to 40."""

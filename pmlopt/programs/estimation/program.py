@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
-from pmlopt.prior import Prior
-from pmlopt.privacy import Requirement
-from pmlopt.program import Declaration, problem_of
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility.estimation_error import Criterion, EstimationError
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.estimation.design_columns import DesignColumns, design_columns
-from pmlopt.utility.estimation_error import Criterion, EstimationError
+from pmlopt.programs.estimation.columns import DesignColumns, design_columns
+from pmlopt.programs.program import Declaration, problem_of
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, FloatArray
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.roots import raised
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
-from pmlopt.exact.rationals import holds_exactly, snap
-from pmlopt.exact.repair import Repair
-from pmlopt.mechanism import Mechanism
-from pmlopt.prior import Prior
-from pmlopt.privacy import PML
+from pmlopt.model.privacy import PML
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.programs.exact.arithmetic import holds_exactly, snap
+from pmlopt.programs.exact.repair import Repair
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.roots import raised
-from pmlopt.uncertainty import PriorSet
 
 NOISE_THRESHOLDS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Entries of at most one of these become zero: of the one with which least leaks."""

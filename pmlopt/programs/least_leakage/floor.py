@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, FloatArray, rounding_of
-from pmlopt.prior import Prior
-from pmlopt.utility import LinearUtility
-from pmlopt.utility.linear import expectation
+from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.data.prior import Prior
+from pmlopt.model.utility import LinearUtility
+from pmlopt.model.utility.linear import expectation
 
 
 @dataclass(frozen=True, eq=False)

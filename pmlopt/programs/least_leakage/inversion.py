@@ -9,23 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import Clock
-from pmlopt.backends.outcome import Options
-from pmlopt.backends.structured.block import mean_block
-from pmlopt.backends.structured.block_program import Task, attainable
-from pmlopt.backends.structured.interior_point import minimise
-from pmlopt.backends.structured.starts import centre
-from pmlopt.backends.threads import one_thread
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
-from pmlopt.exact.repair import roughly
-from pmlopt.privacy import PML
+from pmlopt.model.privacy import PML
+from pmlopt.model.utility import ExpectedGain
+from pmlopt.programs.exact.repair import roughly
 from pmlopt.programs.least_leakage.certificate import Multipliers
 from pmlopt.programs.least_leakage.level_program import Asked
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.program import LinearDesign, linear_design
-from pmlopt.utility import ExpectedGain
+from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.outcome import Options, one_thread
+from pmlopt.solvers.structured.block import mean_block
+from pmlopt.solvers.structured.block_program import Task, attainable
+from pmlopt.solvers.structured.interior_point import minimise
+from pmlopt.solvers.structured.points import centre
 
 DESIGN_TOLERANCE = 1e-10
 """The gap of each design, as a share of what the choice of outputs can change: a tenth of what a level that

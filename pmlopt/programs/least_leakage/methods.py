@@ -8,16 +8,16 @@ from functools import partial
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.errors import InputError, ProgramError
-from pmlopt.mechanism import MechanismLike, paired
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers
 from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level
 from pmlopt.programs.least_leakage.level_search import Search, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
-from pmlopt.result import ClosedForm, Restart, WarmStart, mechanism_of
+from pmlopt.programs.result import ClosedForm, Restart, WarmStart, mechanism_of
+from pmlopt.solvers.outcome import Options
 
 NEGLIGIBLE_GAP = 1e-9
 """A closed form counts as optimal when its level is above the bound by no more nats than this."""

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import BoolArray, FloatArray, Label, real
-from pmlopt.closed_forms.worst_case import uniform_on
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, real
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.measures import leakage_level
-from pmlopt.mechanism import Mechanism
-from pmlopt.prior import Prior, PriorLike, as_prior
-from pmlopt.privacy import PML
-from pmlopt.program import Declaration, Program, problem_of
-from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.model.closed_forms.worst_case import uniform_on
+from pmlopt.model.privacy import PML
+from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
+from pmlopt.model.utility import LinearUtility
+from pmlopt.model.utility.orders import allowed_pairs
+from pmlopt.programs.design_program import Outputs, outputs_of
+from pmlopt.programs.least_leakage.certificate import LevelCertificate, usable_pairs
 from pmlopt.programs.least_leakage.floor import Floor
-from pmlopt.programs.least_leakage.over_set import usable_pairs
-from pmlopt.programs.outputs import Outputs, outputs_of
+from pmlopt.programs.program import Declaration, Program, problem_of
 from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage, symmetric_least_leakage
-from pmlopt.symmetry.prior import SymmetricPrior
-from pmlopt.uncertainty import PriorSet, pointwise_capacity
-from pmlopt.utility import LinearUtility
-from pmlopt.utility.orders import allowed_pairs
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 
-from pmlopt.backends import highs
-from pmlopt.backends.outcome import Options, Outcome, Point
 from pmlopt.programs.linear.colour_refinement import PairClasses
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.symmetric.certificate import declaration
 from pmlopt.programs.symmetric.columns import ReducedColumns
-from pmlopt.programs.symmetric.declaration import declaration
+from pmlopt.solvers import highs
+from pmlopt.solvers.outcome import Options, Outcome, Point
 
 NAME = "classes"
 

@@ -3,19 +3,160 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
-from pmlopt.privacy.requirement import Witness
+from pmlopt.core.arrays import FloatArray, float_array, rounding_of
+from pmlopt.core.files import entry
+from pmlopt.data.prior import Prior
+from pmlopt.errors import ProgramError
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.requirement import Witness
+from pmlopt.model.utility.linear import expectation, row_offsets
 from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
-from pmlopt.programs.design_certificate import DesignCertificate
-from pmlopt.programs.linear.affine_constraints import AffineConstraint, priced
-from pmlopt.programs.linear.dual_bound import proved_bound, raw_bound, rounding_in
-from pmlopt.result import FLOATS, Claim
-from pmlopt.utility.linear import expectation, row_offsets
+from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.result import FLOATS, Claim
+
+
+@dataclass(frozen=True, eq=False)
+class AffineConstraint:
+    """Rows `sum_xy C[r,x,y] P[x,y] + offset[r] <= 0`, or `== 0`, with their multipliers.
+
+    Attributes:
+        name: under which it was added.
+        equal: whether the rows are equations.
+        coefficients: (R, N, M) C.
+        offset: (R,).
+        multipliers: (R,) at least 0 for inequalities, of which smaller ones count as 0.
+    """
+
+    name: str
+    equal: bool
+    coefficients: FloatArray
+    offset: FloatArray
+    multipliers: FloatArray
+
+    @property
+    def unit(self) -> float:
+        """The largest coefficient where it is below one, else one: what a violation is measured in."""
+        return float(min(1.0, np.abs(self.coefficients).max(initial=0.0))) or 1.0
+
+    def violation(self, matrix: FloatArray) -> float:
+        """By how much a mechanism breaks the rows, at most; 0 where it does not."""
+        values = (self.coefficients * matrix).sum(axis=(1, 2)) + self.offset
+        return float((np.abs(values) if self.equal else np.maximum(values, 0.0)).max(initial=0.0))
+
+    @property
+    def prices(self) -> FloatArray:
+        """(R,) the multipliers that count."""
+        return self.multipliers if self.equal else np.maximum(self.multipliers, 0.0)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As plain data."""
+        rows = [
+            {
+                "coefficients": row.tolist(),
+                "offset": float(offset),
+                "multiplier": float(multiplier),
+            }
+            for row, offset, multiplier in zip(self.coefficients, self.offset, self.multipliers, strict=True)
+        ]
+        return {"name": self.name, "equal": self.equal, "rows": rows}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], shape: tuple[int, int]) -> AffineConstraint:
+        """The constraint of a record, on an (N, M) mechanism."""
+        rows = entry(record, "rows", "an added constraint")
+        matrices = [entry(row, "coefficients", "an added constraint") for row in rows]
+        coefficients = float_array(matrices, 3, "the coefficients", ProgramError)
+        if coefficients.shape[1:] != shape:
+            raise ProgramError(f"an added constraint has coefficients in the shape {coefficients.shape[1:]}")
+        offset, multipliers = (
+            float_array(
+                [entry(row, key, "an added constraint") for row in rows], 1, f"the {key}", ProgramError
+            )
+            for key in ("offset", "multiplier")
+        )
+        return cls(record["name"], record["equal"] is True, coefficients, offset, multipliers)
+
+
+def priced(
+    constraints: Sequence[AffineConstraint], gains: FloatArray, p: FloatArray
+) -> tuple[FloatArray, float]:
+    """Gains and a constant whose sum is at least the expected gain wherever the constraints hold."""
+    constant, priced_gains = 0.0, gains
+    for one in constraints:
+        priced_gains = priced_gains - np.tensordot(one.prices, one.coefficients, axes=1) / p[:, None]
+        constant -= float(one.prices @ one.offset)
+    return priced_gains, constant
+
+
+PLENTY = 4
+"""How many times the mean the largest entry may be for it to stand for the relaxation in what is rounded."""
+
+
+def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """An upper bound on the expected gain of every mechanism that meets the requirement.
+
+    For every rho in R^N: E[g] = <p, rho> + sum_xy p[x] (g[x,y] - rho[x]) P[x,y], and the last sum
+    is at most the requirement's `relaxation` of g - rho. Under PML that is max_y CVaR_{e^-eps}(g[:,y] - rho).
+    No solver is trusted: rho may be anything, and what rounding may have taken off is added.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        gains: (N, M).
+        multipliers: (N,) rho; the multipliers of the row sums divided by p reach the optimum.
+
+    Examples:
+        >>> from pmlopt import PML
+        >>> round(utility_bound(Prior.uniform(4), PML(np.log(2)), np.eye(4), np.zeros(4)), 12)
+        0.5
+    """
+    return raw_bound(prior, privacy, gains, multipliers) + rounding_in(prior, privacy, gains, multipliers)
+
+
+def raw_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """The bound as it is computed: to steer and to compare by, not to claim."""
+    return float(prior.pmf @ multipliers) + privacy.relaxation(prior, gains - multipliers[:, None])
+
+
+def proved_bound(
+    prior: Prior,
+    privacy: Requirement,
+    gains: FloatArray,
+    multipliers: FloatArray,
+    witness: Witness,
+    share: float = 1.0,
+) -> float:
+    """`utility_bound` from a witness, without a search.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        gains: (N, M).
+        multipliers: (N,) rho.
+        witness: as `Requirement.witness` gives it; any numbers prove a bound.
+        share: of the allowance for rounding that is added.
+    """
+    found = float(prior.pmf @ multipliers) + privacy.proved(prior, gains - multipliers[:, None], witness)
+    return found + share * rounding_in(prior, privacy, gains, multipliers)
+
+
+def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
+    """What rounding may have taken off the bound."""
+    # sums of N terms err by about N units in the last place of the sum of their sizes, and the
+    # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
+    sizes = np.abs(gains) + np.abs(multipliers)[:, None]
+    most = float(sizes.max())  # of any column: what the relaxation is at most, without a linear program
+    if most > PLENTY * float(prior.pmf @ sizes.max(axis=1)):
+        most = privacy.relaxation(prior, sizes)
+    return rounding_of(prior.size, float(prior.pmf @ np.abs(multipliers)) + most)
+
 
 RESIDUAL = 1e-6
 """By how much of its unit an added constraint may be violated."""

@@ -7,17 +7,20 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.exact.polish import polished_repair
-from pmlopt.mechanism import Mechanism
-from pmlopt.privacy.requirement import Witness
-from pmlopt.programs.linear.added_constraints import lagrangian, unit
-from pmlopt.programs.linear.added_rows import affine_constraints
-from pmlopt.programs.linear.affine_constraints import AffineConstraint
-from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.linear.dual_bound import proved_bound, raw_bound, rounding_in
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.privacy.requirement import Witness
+from pmlopt.model.utility.linear import expectation
+from pmlopt.programs.exact.repair import polished_repair
+from pmlopt.programs.linear.added_constraints import affine_constraints, lagrangian, unit
+from pmlopt.programs.linear.certificate import (
+    AffineConstraint,
+    LinearCertificate,
+    proved_bound,
+    raw_bound,
+    rounding_in,
+)
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.utility.linear import expectation
 
 CLOSED = 1e-10
 """A gap of this share of the gain's range leaves nothing to look for."""

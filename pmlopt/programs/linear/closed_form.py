@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt import closed_forms
-from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.closed_forms.catalogue import forms, meets
-from pmlopt.mechanism import Mechanism
-from pmlopt.programs.linear.dual_bound import raw_bound, rounding_in
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.closed_forms.catalogue import forms, meets
+from pmlopt.model.utility.linear import expectation
+from pmlopt.programs.linear.certificate import raw_bound, rounding_in
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.utility.linear import expectation
 
 _CLOSED = 1e-10
 """A closed form counts as optimal when its proven gap is below this share of the gain's range."""
@@ -27,7 +27,7 @@ class KnownOptimum:
     """A closed form that is optimal.
 
     Attributes:
-        name: in `pmlopt.closed_forms`.
+        name: in `pmlopt.model.closed_forms`.
         matrix, value: its own.
         multipliers: (N,) those that prove it, of a linear program.
     """
@@ -48,7 +48,7 @@ class _Form:
     """A closed form as columns, each of which an output has; several may go to one.
 
     Attributes:
-        name: in `pmlopt.closed_forms`.
+        name: in `pmlopt.model.closed_forms`.
         columns: (N, K).
         outputs: (K,) the output of each column.
         matrix: (N, M) their sums.

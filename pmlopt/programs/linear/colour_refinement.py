@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.prior import Prior
-from pmlopt.symmetry.pair_orbits import Cells, PairOrbits
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.prior import Cells, PairOrbits
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options, Outcome, Point
-from pmlopt.privacy.ratios import Ratios
-from pmlopt.privacy.requirement import Witness, below
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.privacy.ratios import Ratios
+from pmlopt.model.privacy.requirement import Witness, below
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.outcome import Options, Outcome, Point
 
 NAME = "letter-pairs"
 

@@ -10,15 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends import highs, through_cvxpy
-from pmlopt.backends.outcome import Options, Outcome, Point
-from pmlopt.backends.structured import simplex
-from pmlopt.backends.structured.block_program import Task
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
-from pmlopt.mechanism import as_mechanism, paired
-from pmlopt.privacy.ratio_blocks import LEAST_ROOM
-from pmlopt.privacy.ratios import Ratios
+from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios
+from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.linear import by_classes, letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear
@@ -26,8 +22,11 @@ from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.linear.structured import task_of
 from pmlopt.programs.question import Found, Method, MethodError, Question, always, certified
-from pmlopt.result import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
-from pmlopt.utility.linear import expectation
+from pmlopt.programs.result import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
+from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.outcome import Options, Outcome, Point
+from pmlopt.solvers.structured import simplex
+from pmlopt.solvers.structured.block_program import Task
 
 CLOSED_FORM = "closed-form"
 

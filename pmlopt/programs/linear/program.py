@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label
-from pmlopt.backends.structured.block import Block
+from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.data.mechanism import MechanismLike, as_mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError, UtilityError
-from pmlopt.mechanism import MechanismLike, as_mechanism
-from pmlopt.prior import Prior
-from pmlopt.privacy import LDP, LIP, PML, Requirement
-from pmlopt.program import Declaration, problem_of
+from pmlopt.model.privacy import LDP, LIP, PML, Requirement
+from pmlopt.model.utility import LinearUtility
+from pmlopt.model.utility.linear import row_offsets
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.colour_refinement import PairClasses, pair_classes
-from pmlopt.utility import LinearUtility
-from pmlopt.utility.linear import row_offsets
+from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.solvers.structured.block import Block
 
 if TYPE_CHECKING:
     import cvxpy as cp

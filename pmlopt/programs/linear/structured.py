@@ -9,21 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options, Outcome
-from pmlopt.backends.outcome import Point as Found
-from pmlopt.backends.structured.block_program import Task
-from pmlopt.backends.structured.interior_point import minimise
-from pmlopt.backends.structured.point import Point
-from pmlopt.backends.structured.starts import centre, counted, kept, pushed
-from pmlopt.backends.threads import one_thread
-from pmlopt.closed_forms import constant
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
-from pmlopt.exact.repair import roughly
-from pmlopt.programs.linear.added_rows import added_rows
-from pmlopt.programs.linear.dual_bound import raw_bound
+from pmlopt.model.closed_forms import constant
+from pmlopt.model.utility.linear import expectation
+from pmlopt.programs.exact.repair import roughly
+from pmlopt.programs.linear.added_constraints import added_rows
+from pmlopt.programs.linear.certificate import raw_bound
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.utility.linear import expectation
+from pmlopt.solvers.outcome import Options, Outcome, one_thread
+from pmlopt.solvers.outcome import Point as Found
+from pmlopt.solvers.structured.block_program import Task
+from pmlopt.solvers.structured.interior_point import minimise
+from pmlopt.solvers.structured.points import Point, centre, counted, kept, pushed
 
 NAME = "structured"
 

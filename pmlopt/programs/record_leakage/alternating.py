@@ -7,29 +7,311 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.errors import SolverUnavailableError
+from pmlopt.model.queries import Query, RecordChannel
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.alternating_steps import (
-    best_units,
-    conditional_step,
-    entropies,
-    information,
-    least_share,
-    marginal_step,
-    outputs,
-)
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import restart_name
-from pmlopt.queries import Query, RecordChannel
+from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import Options
+
+LARGEST_INVERSE_TEMPERATURE = 1e12
+"""The largest inverse temperature of a projection, over the spread of the vector."""
+
+
+def entropies(rows: FloatArray) -> FloatArray:
+    """The entropy of each row, in nats."""
+    from scipy.special import xlogy
+
+    return np.asarray(-xlogy(rows, rows).sum(axis=-1))
+
+
+def outputs(others: FloatArray, channel: FloatArray) -> FloatArray:
+    """(A, M) p(y|x_i), [wu2026entropy, eq. (12)]."""
+    return np.asarray(np.einsum("ar,arm->am", others, channel))
+
+
+def divergences(letters: FloatArray, laws: FloatArray) -> FloatArray:
+    """(A,) the divergence of each p(y|x_i) from p(y); their mean under p(x_i) is I(X_i; Y)."""
+    mean = letters @ laws
+    ratios = np.where(laws > 0, laws / np.where(mean > 0, mean, 1.0), 1.0)
+    return np.asarray((laws * np.log(ratios)).sum(axis=1))
+
+
+def information(letters: FloatArray, laws: FloatArray) -> float:
+    """The mutual information I(X_i; Y) under the joint law, in nats."""
+    return float(letters @ divergences(letters, laws))
+
+
+def conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
+    """(A, R) the derivative of I(X_i; Y) in p(x_-i|x_i): `p(x_i) sum_y q(y|x) log(p(y|x_i) / p(y))`.
+
+    The printed gradient, [wu2026entropy, eq. (37)], has two terms more: they are those of one letter alone,
+    and cancel against those of the others once the sum over all letters is kept.
+
+    Examples:
+        >>> channel = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
+        >>> laws = outputs(np.array([[1.0, 0.0], [1.0, 0.0]]), channel)
+        >>> conditional_gradient(np.array([0.5, 0.5]), laws, channel).round(6).tolist()
+        [[0.184032, -0.694858], [0.184032, -0.694858]]
+    """
+    mean = letters @ laws
+    tiny = np.finfo(float).tiny
+    logs = np.log(np.maximum(laws, tiny)) - np.log(np.maximum(mean, tiny))
+    return np.asarray(letters[:, None] * np.einsum("arm,am->ar", channel, logs))
+
+
+def marginal_step(
+    letters: FloatArray,
+    laws: FloatArray,
+    inner: FloatArray,
+    entropy: float,
+    *,
+    rate: float = 0.1,
+    tolerance: float = 1e-9,
+    iterations: int = 5_000,
+) -> FloatArray:
+    """The p(x_i) that leaks most while `H(X_i) + sum p(x_i) inner >= b`: a modified Blahut-Arimoto iteration.
+
+    The printed stopping rule looks at I alone, which stands still before the entropy is met: here it also
+    waits for the multiplier to settle, and a law that is short of entropy is drawn towards its start.
+
+    Args:
+        letters: (A,) p(x_i) to start from, within the bound.
+        laws: (A, M) p(y|x_i).
+        inner: (A,) H(X_-i | x_i), in nats.
+        entropy: b, in nats.
+        rate: alpha, of the multiplier.
+        tolerance: the change of I in nats at which to stop.
+        iterations: at most so many.
+
+    Source: [wu2026entropy, Section 3.1.1, eq. (15), Algorithm 2].
+
+    Examples:
+        >>> laws = np.array([[0.9, 0.1], [0.1, 0.9]])
+        >>> marginal_step(np.array([0.3, 0.7]), laws, np.zeros(2), 0.0).round(4).tolist()
+        [0.5, 0.5]
+    """
+    price, law, value = 0.0, np.maximum(letters, 1e-300), -math.inf
+    for _ in range(iterations):
+        worth = (divergences(law, laws) + price * (inner - np.log(law))) / (1 + price)
+        law = law * np.exp(worth - worth.max())
+        law = np.maximum(law / law.sum(), 1e-300)
+        surplus = float(entropies(law) + law @ inner) - entropy
+        before, price = price, max(0.0, price - rate * surplus)
+        last, value = value, information(law, laws)
+        if abs(value - last) < tolerance and abs(price - before) < tolerance:
+            break
+    return _drawn(law, letters, inner, entropy)
+
+
+def _drawn(law: FloatArray, start: FloatArray, inner: FloatArray, entropy: float) -> FloatArray:
+    """The law, drawn towards the start, which is within the bound, as far as the entropy needs."""
+
+    def surplus(share: float) -> float:
+        mixed = share * start + (1 - share) * law
+        return float(entropies(mixed) + mixed @ inner) - entropy
+
+    share = least_share(surplus)
+    return share * start + (1 - share) * law
+
+
+def least_share(surplus: Callable[[float], float]) -> float:
+    """The least share in [0, 1], up to rounding, at which a concave function is at least 0; else 1.
+
+    Examples:
+        >>> round(least_share(lambda share: share - 0.25), 12)
+        0.25
+    """
+    from scipy.optimize import brentq
+
+    if surplus(0.0) >= 0:
+        return 0.0
+    if surplus(1.0) <= 0:
+        return 1.0
+    share, step = float(brentq(surplus, 0.0, 1.0, xtol=1e-15)), 1e-15
+    while share < 1 and surplus(share) < 0:  # on the side that is allowed
+        share, step = min(1.0, share + step), 2 * step
+    return share
+
+
+def project_to_simplex(vector: FloatArray) -> FloatArray:
+    """The law nearest to a vector, in Euclidean distance: [wu2026entropy, Algorithm 4].
+
+    Examples:
+        >>> project_to_simplex(np.array([0.5, 1.2, -0.3])).round(9).tolist()
+        [0.15, 0.85, 0.0]
+    """
+    falling = np.sort(vector)[::-1]
+    thresholds = (np.cumsum(falling) - 1) / np.arange(1, len(vector) + 1)
+    kept = int(np.flatnonzero(falling > thresholds)[-1])
+    return np.asarray(np.maximum(vector - thresholds[kept], 0.0))
+
+
+def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e-12) -> FloatArray:
+    """The softmax of a multiple of a vector whose entropy is t; the vector if it is a law of entropy t.
+
+    It is the law w that has the largest `<vector, w>` among those of entropy t or more. Where several
+    entries are the largest, no multiple has less entropy than the logarithm of their number: the law of that
+    entropy is returned.
+
+    Args:
+        vector: (R,) a law, or any vector that does not sum to one.
+        entropy: t in nats, at most log R.
+        tolerance: of the entropy.
+
+    Source: [wu2026entropy, Algorithm 5].
+
+    Examples:
+        >>> law = project_to_entropy(np.array([3.0, 1.0, 1.0]), 0.9)
+        >>> law.round(6).tolist(), round(float(entropies(law)), 9)
+        ([0.642317, 0.178841, 0.178841], 0.9)
+    """
+    from scipy.optimize import brentq
+
+    if (
+        vector.min() >= 0
+        and abs(vector.sum() - 1) < 1e-9
+        and abs(float(entropies(vector)) - entropy) < tolerance
+    ):
+        return vector
+    away = vector - vector.max()
+    spread = float(-away.min())
+    if spread <= 0 or entropy >= math.log(len(vector)):
+        return np.full(len(vector), 1 / len(vector))
+
+    def law(log_inverse: float) -> FloatArray:
+        weights = np.exp(math.exp(log_inverse) / spread * away)
+        return np.asarray(weights / weights.sum())
+
+    def surplus(log_inverse: float) -> float:
+        return float(entropies(law(log_inverse))) - entropy
+
+    low, high = -20.0, math.log(LARGEST_INVERSE_TEMPERATURE)
+    if surplus(high) >= 0:
+        return law(high)
+    if surplus(low) <= 0:
+        return law(low)
+    root = float(brentq(surplus, low, high, xtol=1e-11))
+    while surplus(root) < 0:  # on the side that is allowed
+        root -= 1e-11
+    return law(root)
+
+
+def conditional_step(
+    letters: FloatArray,
+    others: FloatArray,
+    channel: FloatArray,
+    entropy: float,
+    *,
+    step: float = 100.0,
+    shrink: float = 0.5,
+    inner: int = 12,
+    tolerance: float = 1e-9,
+    iterations: int = 20,
+) -> FloatArray:
+    """Projected gradient ascent of the leakage in the rows p(x_-i|x_i), one after the other.
+
+    A row whose letter never occurs, or that needs no entropy, becomes the unit vector that leaks most;
+    another takes a gradient step, projected on the simplex and on the entropy, that is kept where I does not
+    fall.
+
+    Args:
+        letters: (A,) p(x_i).
+        others: (A, R) rows to start from, within the bound.
+        channel: (A, R, M) q(y|x).
+        entropy: b, in nats.
+        step: eta_0, which the paper leaves open. I is convex in a row, so that the law of entropy c with the
+            largest product with the gradient, the limit of large steps, leaks no less than the row: a large
+            step is kept at once, a small one often is not, for Algorithm 5 moves even a step of zero.
+        shrink: beta, the factor of a step that is not kept.
+        inner: steps tried for each row.
+        tolerance: the change of I in nats at which to stop.
+        iterations: rounds over the rows, at most.
+
+    Source: [wu2026entropy, Section 3.1.2, Algorithm 3], with the gradient corrected.
+    """
+    others = others.copy()
+    laws = outputs(others, channel)
+    needs = entropy - float(entropies(letters))
+    value = information(letters, laws)
+    for _ in range(iterations):
+        before = value
+        for k, mass in enumerate(letters):
+            held = entropies(others)
+            wanted = -math.inf
+            if mass > 0:
+                wanted = (needs - float(letters @ held - mass * held[k])) / float(mass)
+            if wanted <= 0:
+                others[k], laws[k], value = _best_unit(letters, laws, channel, k)
+                continue
+            gradient = conditional_gradient(letters, laws, channel)[k]
+            size = step
+            for _ in range(inner):
+                moved = project_to_entropy(
+                    project_to_simplex(others[k] + size * gradient), min(wanted, math.log(len(gradient)))
+                )
+                tried = laws.copy()
+                tried[k] = moved @ channel[k]
+                found = information(letters, tried)
+                if found >= value:
+                    others[k], laws, value = moved, tried, found
+                    break
+                size *= shrink
+        if value - before <= tolerance:
+            break
+    return others
+
+
+def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
+    """(A, R) the unit vectors that leak most together, by trying all of them on rows that differ.
+
+    Where there are more than 200,000 combinations, one row after the other from the best of the first.
+    """
+    from scipy.special import xlogy
+
+    rows = [np.unique(part, axis=0, return_index=True) for part in channel]
+    combinations = math.prod(len(distinct) for distinct, _ in rows)
+    if combinations <= 200_000:
+        places = np.indices([len(distinct) for distinct, _ in rows]).reshape(len(rows), -1)
+        laws = np.stack([distinct[at] for (distinct, _), at in zip(rows, places, strict=True)], axis=1)
+        mean = np.einsum("a,cam->cm", letters, laws)
+        worth = np.einsum("a,cam->c", letters, xlogy(laws, laws)) - xlogy(mean, mean).sum(axis=1)
+        best = places[:, int(worth.argmax())]
+        chosen = [int(first[at]) for (_, first), at in zip(rows, best, strict=True)]
+    else:
+        chosen = [int(first[0]) for _, first in rows]
+        laws = np.stack([part[at] for part, at in zip(channel, chosen, strict=True)])
+        for k in [*range(len(letters))] * 2:
+            unit, laws[k], _ = _best_unit(letters, laws, channel, k)
+            chosen[k] = int(unit.argmax())
+    units = np.zeros(channel.shape[:2])
+    units[np.arange(len(letters)), chosen] = 1.0
+    return units
+
+
+def _best_unit(
+    letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """The unit vector for row k that leaks most, its law of Y, and what it leaks."""
+    from scipy.special import xlogy
+
+    mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
+    worth = letters[k] * xlogy(channel[k], channel[k]).sum(axis=1) - xlogy(mean, mean).sum(axis=1)
+    best = int(worth.argmax())
+    unit = np.zeros(channel.shape[1])
+    unit[best] = 1.0
+    tried = laws.copy()
+    tried[k] = channel[k, best]
+    return unit, channel[k, best], information(letters, tried)
+
 
 LARGEST_LISTED = 2**14
 """Datasets that the alternating method takes at most: it goes through all of them."""

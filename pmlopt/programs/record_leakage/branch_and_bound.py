@@ -9,26 +9,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends import through_cvxpy
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.record_leakage import output_cells as cells
-from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.output_cells import Cell
-from pmlopt.programs.record_leakage.proof import (
-    KindProof,
-    LeakageProof,
-    Region,
-    leakage_bound,
-    sharpened,
-)
-from pmlopt.programs.record_leakage.relaxation import (
+from pmlopt.programs.record_leakage.adversary import (
+    Adversary,
     CellRelaxation,
     cell_relaxation,
     entropy_penalty,
 )
-from pmlopt.programs.record_leakage.search import Search
+from pmlopt.programs.record_leakage.local_ascent import Search
+from pmlopt.programs.record_leakage.output_cells import Cell
+from pmlopt.programs.record_leakage.proof import KindProof, LeakageProof, Region, leakage_bound, sharpened
+from pmlopt.solvers import through_cvxpy
+from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import Options
 
 SOLVER = "CLARABEL"
 ACCURACY = Options(FOREVER, 1e-10)

@@ -10,22 +10,26 @@ from decimal import Decimal
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import Clock
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.queries import RecordChannel
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.box_search import BoxSearch
 from pmlopt.programs.record_leakage.branch_and_bound import SHORTEST_SOLVE, CellSearch
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.closed_form import KnownParity, known_parity
-from pmlopt.programs.record_leakage.local_ascent import climb, starts
-from pmlopt.programs.record_leakage.near_uniform import entropy_room, near_uniform_bound
-from pmlopt.programs.record_leakage.one_class_each import OneClassEach, one_class_each
+from pmlopt.programs.record_leakage.closed_bounds import (
+    KnownParity,
+    OneClassEach,
+    entropy_room,
+    known_parity,
+    near_uniform_bound,
+    one_class_each,
+)
+from pmlopt.programs.record_leakage.local_ascent import Search, climb, starts
 from pmlopt.programs.record_leakage.proof import KindProof
-from pmlopt.programs.record_leakage.search import Search
-from pmlopt.queries import RecordChannel
-from pmlopt.result import ClosedForm
+from pmlopt.programs.result import ClosedForm
+from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.outcome import Options
 
 MAX_CELLS, MAX_BOXES = 20_000, 200_000
 """Relaxations that a search solves at most, for each kind of records: 2 ms a cell, 0.2 ms a box, or more."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, whole
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray, whole
+from pmlopt.data.sampling.random_bits import generator
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.programs.question import Found, Method, Question, uncertified
 from pmlopt.programs.record_leakage.alternating import alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
-from pmlopt.result import Restart, WarmStart, restart_of
-from pmlopt.sampling.random_bits import generator
+from pmlopt.programs.result import Restart, WarmStart, restart_of
+from pmlopt.solvers.outcome import Options
 
 RecordStart = Mapping[int, FloatArray]
 """Laws (A, T) of (X_i, T) to start from, by record."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pmlopt.mechanism import MechanismLike
-from pmlopt.program import Program
-from pmlopt.programs.record_leakage.adversary import Adversary, checked_entropy
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.model.queries import Query, RecordChannel, record_channel
+from pmlopt.programs.program import Program
+from pmlopt.programs.record_leakage.adversary import (
+    Adversary,
+    CellRelaxation,
+    checked_entropy,
+    first_relaxation,
+)
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.relaxation import CellRelaxation, first_relaxation
-from pmlopt.queries import Query, RecordChannel, record_channel
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

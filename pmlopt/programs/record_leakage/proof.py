@@ -3,14 +3,82 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
-from pmlopt.measures.logarithms import log_sum
-from pmlopt.measures.record_information import negative_entropies
-from pmlopt.programs.record_leakage.posterior_boxes import PosteriorTree
+from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
+from pmlopt.core.files import entry
+from pmlopt.measures.leakage import log_sum
+from pmlopt.model.queries.record_leakage_measures import negative_entropies
+from pmlopt.programs.result import finite
+
+WHOLE = -1
+"""In place of the output at which a box is split, for one that is not."""
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorTree:
+    """A tree of boxes: each has an interval for the posterior `psi_y = P(X_i = 0 | Y = y)` of each output.
+
+    Box 0 is the cube of all posteriors. A box is split at a point of one output's interval, which ends the
+    interval of its first part and begins that of its second: the boxes that are not split cover the cube,
+    whatever the points. Those have multipliers; see `BoxRelaxation` for the bound that they prove.
+
+    Attributes:
+        output: (N,) the output whose interval is split; `WHOLE` for none.
+        point: (N,) where it is split.
+        part: (N,) the place of the first part, the second follows it; both after the box itself.
+        price: (N,) s > 0, of the entropy.
+        lower: (N, M) lambda >= 0, of `psi_y >= l_y`.
+        upper: (N, M) nu >= 0, of `psi_y <= h_y`.
+    """
+
+    output: IntArray
+    point: FloatArray
+    part: IntArray
+    price: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.output)
+
+
+def negative_binary_entropy(share: FloatArray) -> FloatArray:
+    """The function `p log p + (1 - p) log(1 - p)`, 0 at both ends.
+
+    Examples:
+        >>> negative_binary_entropy(np.array([0.0, 0.5, 1.0])).round(6).tolist()
+        [0.0, -0.693147, 0.0]
+    """
+    return np.asarray(_with_logarithm(share) + _with_logarithm(1 - share))
+
+
+def chord_ends(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The chord of the negative binary entropy over an interval, continued to 1 and to 0.
+
+    Between the ends `p log p + (1 - p) log(1 - p) <= p alpha + (1 - p) beta`; the value where they meet.
+
+    Returns:
+        alpha and beta, of the shape of both arguments.
+
+    Examples:
+        >>> [ends.round(6).tolist() for ends in chord_ends(np.array([0.0]), np.array([0.5]))]
+        [[-1.386294], [0.0]]
+    """
+    at_low, at_high = negative_binary_entropy(low), negative_binary_entropy(high)
+    width = high - low
+    slope = np.where(width > 0, (at_high - at_low) / np.where(width > 0, width, 1.0), 0.0)
+    beta = at_low - slope * low
+    return beta + slope, beta
+
+
+def _with_logarithm(share: FloatArray) -> FloatArray:
+    return np.asarray(share * np.log(np.where(share > 0, share, 1.0)))
+
 
 PRICE_MOVES = 8
 """How often the interval in which the best price is sought is moved."""
@@ -180,3 +248,77 @@ def _bound_at_price(
     peak = float(exponents.max())
     total = float(log_sum(log_counts + (exponents - peak) / price).item())
     return peak + price * (total - entropy + hidden)
+
+
+_WHAT = "the proof of a leakage per record"
+_TREE = ("output", "point", "part", "price", "lower", "upper")
+
+
+def proof_record(proof: KindProof) -> dict[str, Any]:
+    """The proof for the records of one kind: cells by the places of their polytopes in one list."""
+    polytopes: dict[int, int] = {}
+    vertices: list[list[list[float]]] = []
+
+    def place(polytope: FloatArray) -> int:
+        if id(polytope) not in polytopes:
+            polytopes[id(polytope)] = len(vertices)
+            vertices.append(polytope.tolist())
+        return polytopes[id(polytope)]
+
+    regions = [_region_record(region, [place(one) for one in region.cell]) for region in proof.regions]
+    boxes = proof.boxes
+    return {
+        "record": proof.record,
+        "bound": finite(proof.bound),
+        "polytopes": vertices,
+        "regions": regions,
+        "boxes": None if boxes is None else {key: getattr(boxes, key).tolist() for key in _TREE},
+        "laws": None if proof.laws is None else proof.laws.tolist(),
+    }
+
+
+def _region_record(region: Region, cell: list[int]) -> dict[str, Any]:
+    proof = region.proof
+    return {
+        "cell": cell,
+        "parent": region.parent,
+        "bound": region.bound,
+        "price": proof.price,
+        "log_law": proof.log_law.tolist(),
+        "slopes": proof.slopes.tolist(),
+        "share": proof.share,
+        "log_letters": None if proof.log_letters is None else proof.log_letters.tolist(),
+    }
+
+
+def proof_from_record(record: Mapping[str, Any], log_counts: FloatArray) -> KindProof:
+    """The proof of a record; the counts are those of the query."""
+    polytopes = [np.array(vertices, dtype=float) for vertices in entry(record, "polytopes", _WHAT)]
+    boxes, laws, bound = (entry(record, key, _WHAT) for key in ("boxes", "laws", "bound"))
+    return KindProof(
+        record=entry(record, "record", _WHAT),
+        log_counts=log_counts,
+        regions=tuple(_region(one, polytopes) for one in entry(record, "regions", _WHAT)),
+        bound=np.inf if bound is None else bound,
+        boxes=None if boxes is None else _tree(boxes),
+        laws=None if laws is None else np.array(laws, dtype=float),
+    )
+
+
+def _region(record: Mapping[str, Any], polytopes: Sequence[FloatArray]) -> Region:
+    letters = record["log_letters"]
+    proof = LeakageProof(
+        price=record["price"],
+        log_law=np.array(record["log_law"], dtype=float),
+        slopes=np.array(record["slopes"], dtype=float),
+        share=record["share"],
+        log_letters=None if letters is None else np.array(letters, dtype=float),
+    )
+    cell = tuple(polytopes[place] for place in record["cell"])
+    return Region(cell, proof, record["bound"], record["parent"])
+
+
+def _tree(record: Mapping[str, Any]) -> PosteriorTree:
+    numbers = {key: np.array(entry(record, key, _WHAT), dtype=float) for key in _TREE}
+    whole = {key: numbers[key].astype(np.int64) for key in ("output", "part")}
+    return PosteriorTree(**{**numbers, **whole})

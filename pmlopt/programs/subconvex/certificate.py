@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.arrays import rounding_of
+from pmlopt.core.arrays import rounding_of
+from pmlopt.model.utility import INFORMATIONS
 from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
-from pmlopt.programs.design_certificate import DesignCertificate
-from pmlopt.programs.subconvex.allowed_columns import column_space
-from pmlopt.result import FLOATS, Claim
-from pmlopt.utility import INFORMATIONS
+from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.result import FLOATS, Claim
+from pmlopt.programs.subconvex.column_spaces import column_space
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,17 +4,238 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, IntArray
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.programs.subconvex.column_batch import Columns
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.least_loss import LeastLoss, least_loss
-from pmlopt.programs.subconvex.pricing import Priced
-from pmlopt.uncertainty.column_families import Box, Family, Staircase
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
+from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS
+from pmlopt.solvers.clock import FOREVER, Clock
+
+SPARE_CORE_LETTERS = 6
+"""Letters of a core beyond those that have as many subsets as there are totals: some 64 sets for each."""
+
+SETS_PER_CORE = 10
+"""Random sets that one core of letters fills up."""
+
+_SPREAD = 0.1
+"""By what share, at random, more or less of the core is wanted than of everything."""
+
+
+def random_sets(
+    counts: IntArray, letters: IntArray, total: int, wanted: int, rng: np.random.Generator
+) -> BoolArray:
+    """(K, N) sets of some of the letters with a total count; fewer than are wanted where it is not met.
+
+    Letters in a random order are taken until little is missing, and that is filled up from a core of other
+    letters, whose subsets are met in the middle.
+
+    Args:
+        counts: N whole numbers.
+        letters: of which the sets are made.
+        total: of the counts of a set.
+        wanted: how many sets.
+        rng: where they come from.
+
+    Source: Horowitz and Sahni, Computing partitions with applications to the knapsack problem, J. ACM 21
+    (1974), for the search.
+
+    Examples:
+        >>> random_sets(np.array([1, 2, 3, 4]), np.array([0, 1, 3]), 5, 1, np.random.default_rng(0))
+        array([[ True, False, False,  True]])
+    """
+    size = min(MOST_CORE_LETTERS, int(counts.sum()).bit_length() + SPARE_CORE_LETTERS)
+    share, found = total / max(1, int(counts[letters].sum())), []
+    for first in range(0, wanted, SETS_PER_CORE):
+        order = rng.permutation(letters)
+        core, others = _Core(counts, order[:size]), order[size:]
+        for _ in range(first, min(first + SETS_PER_CORE, wanted)):
+            rest = rng.permutation(others)
+            aim = total - core.total * min(1.0, share * (1 + _SPREAD * rng.normal()))
+            base = rest[: np.searchsorted(np.cumsum(counts[rest]), aim)]
+            chosen = core.of_total(total - int(counts[base].sum()), rng)
+            if chosen is not None:
+                chosen[base] = True
+                found.append(chosen)
+    return np.array(found, bool).reshape(-1, len(counts))
+
+
+class _Core:
+    """Letters of which the subsets with a total count are found."""
+
+    def __init__(self, counts: IntArray, letters: IntArray) -> None:
+        self.total, self._size = int(counts[letters].sum()), len(counts)
+        self._halves = np.array_split(letters, 2)
+        self._first, second = (subset_sums(counts[half].astype(float)) for half in self._halves)
+        self._order = np.argsort(second, kind="stable")
+        self._second = second[self._order]
+
+    def of_total(self, total: int, rng: np.random.Generator) -> BoolArray | None:
+        """(N,) one of the subsets with this total, each as likely; None where there is none."""
+        end = np.searchsorted(self._second, total - self._first, side="right")
+        pairs = np.cumsum(end - np.searchsorted(self._second, total - self._first))
+        if pairs[-1] == 0:
+            return None
+        place = int(rng.integers(pairs[-1]))
+        first = int(np.searchsorted(pairs, place, side="right"))
+        second = int(self._order[end[first] - (pairs[first] - place)])
+        chosen = np.zeros(self._size, bool)
+        for half, code in zip(self._halves, (first, second), strict=True):
+            chosen[half] = (code >> np.arange(len(half))) & 1 == 1
+        return chosen
+
+
+_ROUNDING = 1e-9
+"""By how much a total count may be off a whole number by rounding."""
+
+_USED = 1e-9
+"""Weights of kinds of columns, and prices as a share of the losses, that are more than rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastLoss:
+    """Columns that lose least.
+
+    Attributes:
+        columns: on random sets.
+        multipliers: (N,) rho, at which none of them is worth more than the others.
+    """
+
+    columns: Columns
+    multipliers: FloatArray
+
+
+def least_loss(
+    kernel: Kernel, box: Box, counts: Sequence[int], count: int, rng: np.random.Generator
+) -> LeastLoss | None:
+    """The kinds of columns that a mechanism needs where every total count is that of many sets.
+
+    A set S at `high` holds a whole number of counts. Where the capacity R, in counts, is none, each column
+    has a letter f between, of which a rest `r = R - c(S)` of its c[f] counts is high, so to speak, and it is
+    worth less than the chords of phi by a concave function of r. So it loses least at the ends, where
+    `c(S) = floor(R)` or `floor(R) - c[f] + 1`. How the 2 N kinds of columns are mixed is a linear program in
+    their weights w: `min <loss, w>` over `sum w = 1`, where what a letter has from the columns in which it
+    is between, and may have from the others, meets its row. Its multipliers, on top of the slopes of the
+    chords, are rho. The columns are random sets of these totals, without the letters whose price is above
+    zero, and with those below.
+
+    No column was compared with all others: that rho bounds them is for pricing to say.
+
+    Args:
+        kernel: the prior and phi.
+        box: the bounds on a column.
+        counts: N whole numbers proportional to the prior.
+        count: how many columns are wanted.
+        rng: where the random sets come from.
+
+    Returns:
+        The columns, and rho; None where the letters below the capacity are too few to exceed it, or no sets
+        were found.
+
+    Raises:
+        ArithmeticError: the linear program does not end at an optimum.
+    """
+    numbers = np.array(counts)
+    limit = box.capacity * float(numbers.sum())
+    light = numbers < limit
+    if numbers[light].sum() <= limit:
+        return None
+    kinds = _Kinds(kernel, box, numbers, np.flatnonzero(light), limit)
+    weights, prices = kinds.mixture(limit / float(numbers[light].sum()))
+    parts = []
+    for kind in np.flatnonzero(weights > _USED):
+        letter = int(kinds.letter[kind])
+        high = _sets(
+            numbers, light, prices, letter, int(kinds.inside[kind]), math.ceil(count * weights[kind]), rng
+        )
+        parts.append(Columns(box, high, np.full(len(high), letter)))
+    columns = joined(parts)
+    if len(columns) == 0:
+        return None
+    # a heavy letter's own column loses nothing: its multiplier makes it worth as much as the others
+    above = np.where(light, prices / (kernel.p * (box.high - box.low)), kinds.least(prices) / (1 - box.low))
+    return LeastLoss(columns, kernel.chords(box) + above)
+
+
+def _sets(
+    counts: IntArray,
+    light: BoolArray,
+    prices: FloatArray,
+    letter: int,
+    inside: int,
+    wanted: int,
+    rng: np.random.Generator,
+) -> BoolArray:
+    """(K, N) random sets of a total count for a letter between, with what the prices ask for."""
+    others = light & (np.arange(len(counts)) != letter)
+    always = others & (prices < 0)
+    free = np.flatnonzero(others & (prices == 0))
+    high = random_sets(counts, free, inside - int(counts[always].sum()), wanted, rng)
+    high[:, always] = True
+    return high
+
+
+class _Kinds:
+    """Two kinds of columns for each letter f between: next to low and next to high.
+
+    Attributes:
+        letter: (K,) f.
+        share: (K,) how far it is from low to high.
+        inside: (K,) the total count of the set.
+        loss: (K,) what the column is worth less than the chords of phi.
+    """
+
+    def __init__(self, kernel: Kernel, box: Box, counts: IntArray, letters: IntArray, limit: float) -> None:
+        whole = math.floor(limit + _ROUNDING)
+        rest, own = max(0.0, limit - whole), counts[letters]
+        self.letter, self._size = np.tile(letters, 2), len(counts)
+        self.inside = np.concatenate([np.full(len(letters), whole), whole - own + 1])
+        self.share = np.concatenate([rest / own, (own - 1 + rest) / own])
+        low, high = kernel.at(box.low), kernel.at(box.high)
+        chord = low + self.share * (high - low)
+        short = chord - kernel.phi(box.low + self.share * (box.high - box.low))
+        self.loss = np.maximum(kernel.p[self.letter] * short, 0.0)
+
+    def mixture(self, mean: float) -> tuple[FloatArray, FloatArray]:
+        """The (K,) weights of the best mixture, and the (N,) prices of a letter's way from low to high.
+
+        Args:
+            mean: how far each letter goes from low to high, in the mean over the columns.
+
+        Raises:
+            ArithmeticError: HiGHS does not end at an optimum.
+        """
+        from scipy import sparse
+        from scipy.optimize import linprog
+
+        places, scale = np.arange(len(self.letter)), float(self.loss.max()) or 1.0
+        rows = [
+            sparse.csr_array((part, (self.letter, places)), shape=(self._size, len(places)))
+            for part in (self.share, 1 - self.share)
+        ]
+        solved = linprog(
+            self.loss / scale,
+            A_ub=sparse.vstack(rows),  # not more than the row asks for, and not less
+            b_ub=np.repeat([mean, 1 - mean], self._size),
+            A_eq=np.ones((1, len(places))),
+            b_eq=[1.0],
+            method="highs",
+        )
+        if not solved.success:
+            raise ArithmeticError(f"the mixture of columns: {solved.message}")
+        more, less = -solved.ineqlin.marginals.reshape(2, self._size)
+        prices = np.where(np.abs(more - less) > _USED, more - less, 0.0)
+        return np.asarray(solved.x), prices * scale
+
+    def least(self, prices: FloatArray) -> float:
+        """What the best column loses when it pays the prices."""
+        cheap = np.minimum(prices, 0.0)
+        own = prices[self.letter] * self.share - cheap[self.letter]
+        return float((self.loss + own).min() + cheap.sum())
+
 
 MOST_TABLE_ENTRIES = 100_000_000
 """Table entries that one round of pricing may compute."""

@@ -7,12 +7,55 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.arrays import BoolArray, FloatArray, IntArray
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.programs.subconvex.column_batch import LETTERS_PER_WORD, Columns, sets_of
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.knapsack_relaxation import Knapsack
-from pmlopt.uncertainty.column_families import Box
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.model.uncertainty.columns import Box, Family
+from pmlopt.programs.subconvex.columns import LETTERS_PER_WORD, Columns, Kernel, sets_of
+from pmlopt.programs.subconvex.staircase_search import StaircaseBound
+from pmlopt.solvers.clock import FOREVER, Clock
+
+
+def relaxed(kernel: Kernel, family: Family, multipliers: FloatArray) -> float:
+    """An upper bound on `mu(lam) - <p rho, lam>` over the columns of a family.
+
+    For a box phi is replaced by its chords, which leaves a fractional knapsack. For staircases the cost of
+    a set is replaced by that of the cheapest letters up to its mass, which leaves one variable.
+    """
+    if family.constant:
+        return kernel.at(1.0) - float(kernel.p @ multipliers)
+    if isinstance(family, Box):
+        base = kernel.at(family.low) - family.low * float(kernel.p @ multipliers)
+        return base + float(Knapsack(kernel, family, multipliers).fill(0, np.array([1 - family.low]))[0])
+    return StaircaseBound(kernel, family, multipliers).upper
+
+
+def closed_multipliers(kernel: Kernel, family: Family) -> FloatArray:
+    """Multipliers whose relaxed bound needs no solving: the chords of a box, zeros for staircases.
+
+    For mutual information under PML the bound is `sum_x p[x] min(eps, -log p[x])`.
+    """
+    return kernel.chords(family) if isinstance(family, Box) else np.zeros(len(kernel.p))
+
+
+class Knapsack:
+    """The fractional knapsack of a box under multipliers: letters in the order of what their mass gains."""
+
+    def __init__(self, kernel: Kernel, box: Box, multipliers: FloatArray) -> None:
+        p = kernel.p
+        gain = kernel.chords(box) - multipliers
+        self.order = np.argsort(-gain, kind="stable")
+        self.gain = gain[self.order]
+        self.room = (p * (kernel.caps(box) - box.low))[self.order]
+        self.fits = (p <= box.capacity * (1 + 1e-13))[self.order]
+        self._filled = np.concatenate([[0.0], np.cumsum(self.room)])
+        self._gained = np.concatenate([[0.0], np.cumsum(self.room * self.gain)])
+
+    def fill(self, start: int, mass: FloatArray) -> FloatArray:
+        """(K,) the most that a mass can gain on the letters from `start` on; -inf where they are too few."""
+        target = self._filled[start] + mass
+        last = np.minimum(np.searchsorted(self._filled, target, side="right") - 1, len(self.gain) - 1)
+        value = self._gained[last] - self._gained[start] + (target - self._filled[last]) * self.gain[last]
+        return np.where(target <= self._filled[-1] * (1 + 1e-12) + 1e-12, value, -np.inf)
+
 
 NODES_AT_A_TIME = 200_000
 """Nodes that are worked on at a time."""

@@ -9,19 +9,104 @@ from functools import partial
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends import highs, through_cvxpy
-from pmlopt.backends.outcome import Options, Outcome, Point
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism, paired
 from pmlopt.errors import InputError
-from pmlopt.mechanism import paired
+from pmlopt.model.closed_forms.catalogue import forms, meets
+from pmlopt.programs.exact.repair import polished_repair
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
+from pmlopt.programs.result import ClosedForm, Restart, WarmStart, mechanism_of
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.certifying import certify_columns
-from pmlopt.programs.subconvex.closed_form import by_formula, known_columns
-from pmlopt.programs.subconvex.column_generation import generate
-from pmlopt.programs.subconvex.fewest_outputs import fewest_outputs
+from pmlopt.programs.subconvex.column_generation import fewest_outputs, generate
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.result import Restart, WarmStart, mechanism_of
+from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import Options, Outcome, Point
+
+
+def certify_columns(
+    program: ColumnDesign,
+    matrix: FloatArray,
+    multipliers: FloatArray | None,
+    allowed: float,
+    proved: float | None = None,
+    clock: Clock = FOREVER,
+) -> ColumnCertificate:
+    """Repair a matrix whose columns are within the requirement, recompute its value, bound the optimum.
+
+    Args:
+        program: the design problem.
+        matrix: (N, M) weights times columns.
+        multipliers: (N,) rho, best the multipliers of the rows over p.
+        allowed: the gap at which a bound need not be sharper.
+        proved: the bound that a search has proved already with these multipliers.
+        clock: what is left of the time for searches.
+
+    Raises:
+        MechanismError: the matrix is no mechanism even roughly.
+    """
+    if program.outputs is not None:  # the outputs that the optimum does not need never occur
+        matrix = np.pad(matrix, ((0, 0), (0, len(program.outputs) - matrix.shape[1])))
+    fixed = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+    mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
+    value = program.utility.value(program.prior, mechanism)
+    closed = program.space.closed_bound[1]
+    rho = closed if multipliers is None else multipliers
+    bound, pricing = program.space.bound(rho, value + 0.95 * allowed, proved, clock)
+    if bound > value + allowed:
+        relaxed, name = program.space.bound(closed, np.inf, None, clock)
+        if relaxed < bound:
+            bound, pricing, rho = relaxed, name, closed
+    if program.space.everything_bound < bound:
+        bound, pricing, rho = program.space.everything_bound, "everything", program.space.released
+    return ColumnCertificate(
+        prior=program.prior,
+        privacy=program.privacy,
+        mechanism=mechanism,
+        value=value,
+        bound=bound,
+        multipliers=rho,
+        residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max())},
+        repair=fixed,
+        utility=program.utility.name,
+        pricing=pricing,
+    )
+
+
+NEGLIGIBLE_GAP = 1e-10
+"""A closed form counts as optimal when its proved gap is below this share of the utility's range."""
+
+
+def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
+    """The first closed form whose utility equals the bound on all, but for rounding; None without one."""
+    prior, n = program.prior, program.prior.size
+    least = certificate.bound - max(NEGLIGIBLE_GAP * program.scale, program.rounding)
+    trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
+    for name, form in [*trivial, *forms(prior, program.privacy)]:
+        value = program.utility.value(prior, form.matrix)
+        if value >= least and meets(prior, program.privacy, form.matrix):
+            return ClosedForm(name, value, certificate.value - value)
+    return None
+
+
+def by_formula(program: ColumnDesign, allowed: float, clock: Clock) -> ColumnCertificate | None:
+    """The certificate of a closed form that is proved optimal but for the gap allowed; None without one.
+
+    Its multipliers price its own columns at what they are worth, where a solver's price columns that were
+    given room; that tells where the largest entries of columns are a million times the others.
+    """
+    p = program.prior.pmf
+    for _, form in forms(program.prior, program.privacy):
+        if not meets(program.prior, program.privacy, form.matrix):
+            continue
+        law = p @ form.matrix
+        columns = form.matrix[:, law > 0] / law[law > 0]
+        rho = np.linalg.lstsq(columns.T, program.space.worths(columns), rcond=None)[0] / p
+        certificate = certify_columns(program, form.matrix, rho, allowed, clock=clock)
+        if certificate.gap <= allowed:
+            return certificate
+    return None
+
 
 COLUMN_GENERATION = "column-generation"
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, FloatArray
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.programs.subconvex.kernel import Kernel
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.programs.subconvex.columns import Kernel
+from pmlopt.solvers.clock import FOREVER, Clock
 
 MAX_CELLS = 10_000
 """Cells that one node looks at in all."""

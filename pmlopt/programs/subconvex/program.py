@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, Label, rounding_of
+from pmlopt.core.arrays import FloatArray, Label, rounding_of
+from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
-from pmlopt.mechanism import MechanismLike, paired
-from pmlopt.prior import Prior
-from pmlopt.privacy import Requirement
-from pmlopt.privacy.requirement import MARGIN
-from pmlopt.program import Declaration, problem_of
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.requirement import MARGIN
+from pmlopt.model.utility import SubConvex
 from pmlopt.programs.design_program import Design
-from pmlopt.programs.subconvex.allowed_columns import column_space
+from pmlopt.programs.program import Declaration, problem_of
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.column_space import ColumnSpace
-from pmlopt.programs.subconvex.listed_columns import Explicit
-from pmlopt.utility import SubConvex
+from pmlopt.programs.subconvex.column_spaces import column_space
+from pmlopt.programs.subconvex.columns import ColumnSpace
+from pmlopt.programs.subconvex.nested_pricing import Explicit
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pmlopt.arrays import BoolArray, FloatArray
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.uncertainty.column_families import Staircase
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.model.uncertainty.columns import Staircase
+from pmlopt.programs.subconvex.columns import Kernel
+from pmlopt.solvers.clock import FOREVER, Clock
 
 MAX_STAIRCASE_NODES = 150
 """Nodes of branch and bound in one round of pricing."""

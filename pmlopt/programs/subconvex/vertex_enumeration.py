@@ -8,19 +8,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.arrays import FloatArray, subset_sums
-from pmlopt.backends.clock import FOREVER, Clock
-from pmlopt.programs.subconvex.column_batch import (
+from pmlopt.core.arrays import FloatArray, subset_sums
+from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
+from pmlopt.programs.subconvex.columns import (
     LETTERS_PER_WORD,
     Columns,
+    Kernel,
+    Priced,
     joined,
     sets_of,
     sums_over,
     words,
 )
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.pricing import Priced
-from pmlopt.uncertainty.column_families import TIE, Box, Family, Staircase
+from pmlopt.solvers.clock import FOREVER, Clock
 
 LARGEST_COUNTED = 40
 """Letters up to which the number of extreme columns is counted; beyond, listing stops at the limit."""

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
-from pmlopt.exact.rationals import power_below
-from pmlopt.mechanism import Mechanism
-from pmlopt.privacy import Requirement
-from pmlopt.symmetry.pair_orbits import Cells, PairOrbits
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.symmetry.prior import Cells, PairOrbits
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.exact.arithmetic import power_below
 
 _FAINT = 2.0**-60
 """The share of a column beside one that tells nothing: the sum of both is 1 in floats."""

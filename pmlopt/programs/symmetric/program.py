@@ -7,19 +7,23 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.symmetry.invariant import Invariant
+from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
-from pmlopt.privacy import Requirement
-from pmlopt.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
-from pmlopt.privacy.requirement import Conjunction
-from pmlopt.program import Program
-from pmlopt.programs.outputs import Outputs
-from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
+from pmlopt.model.privacy.requirement import Conjunction
+from pmlopt.model.utility import LinearUtility
+from pmlopt.programs.design_program import Outputs
+from pmlopt.programs.program import Program
+from pmlopt.programs.symmetric.certificate import (
+    SymmetricCertificate,
+    centred_gains,
+    declaration,
+    orbit_offsets,
+)
 from pmlopt.programs.symmetric.columns import ReducedColumns
-from pmlopt.programs.symmetric.declaration import centred_gains, declaration, orbit_offsets
-from pmlopt.symmetry.invariant import Invariant
-from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
-from pmlopt.utility import LinearUtility
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
+from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import MechanismError
-from pmlopt.exact.repair import LARGEST_SINGLE_MIXING
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING
 from pmlopt.programs.symmetric.columns import ReducedColumns
-from pmlopt.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.symmetry.prior import PairSpace
 
 DIGITS = 120
 """Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs."""

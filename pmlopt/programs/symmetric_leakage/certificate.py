@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray, rounding_of
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.data.symmetry.prior import Cells, PairOrbits
 from pmlopt.programs.claims import bound_claim, gap_claim
 from pmlopt.programs.least_leakage.certificate import filled_masses
-from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.programs.result import FLOATS, RATIONAL, Claim
+from pmlopt.programs.symmetric.certificate import SymmetricCertificate, orbit_offsets
 from pmlopt.programs.symmetric.columns import ReducedColumns
-from pmlopt.programs.symmetric.declaration import orbit_offsets
-from pmlopt.result import FLOATS, RATIONAL, Claim
-from pmlopt.symmetry.pair_orbits import Cells, PairOrbits
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends import highs
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
-from pmlopt.privacy import PML
+from pmlopt.model.privacy import PML
 from pmlopt.programs.question import Found, Method, MethodError, Question, always_cold, uncertified
 from pmlopt.programs.symmetric.methods import SIMPLEX_ORBITS
 from pmlopt.programs.symmetric.repair import OrbitRepair, repair_orbits
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate, least_level_by_orbits
 from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
+from pmlopt.solvers import highs
+from pmlopt.solvers.outcome import Options
 
 MAX_PROGRAMS = 60
 """Linear programs after which the search ends with the gap that is left; most take ten to thirty."""

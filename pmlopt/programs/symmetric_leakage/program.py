@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.symmetry.prior import Cells, PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError
-from pmlopt.privacy import PML
-from pmlopt.program import Declaration, Program, problem_of
+from pmlopt.model.privacy import PML
+from pmlopt.model.utility import LinearUtility
+from pmlopt.programs.program import Declaration, Program, problem_of
 from pmlopt.programs.symmetric.columns import ReducedColumns
 from pmlopt.programs.symmetric_leakage.certificate import (
     SymmetricLevelCertificate,
     floor_rounding,
     gains_and_least,
 )
-from pmlopt.symmetry.pair_orbits import Cells
-from pmlopt.symmetry.prior import PairSpace, SymmetricPrior
-from pmlopt.utility import LinearUtility
 
 if TYPE_CHECKING:
     import cvxpy as cp

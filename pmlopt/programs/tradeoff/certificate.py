@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
-from pmlopt.measures.record_information import uniform_alone
-from pmlopt.mechanism import Mechanism
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.queries import Orbits
+from pmlopt.model.queries.record_leakage_measures import uniform_alone
 from pmlopt.programs.claims import gap_claim, value_claim
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.tradeoff.proof import Sense, Tradeoff, TradeoffProof
-from pmlopt.programs.tradeoff.verification import audit_verified, bound_verified, limit_verified
-from pmlopt.queries import Orbits
-from pmlopt.result import DECIMAL, Certificate, Claim, finite
+from pmlopt.programs.result import DECIMAL, Certificate, Claim, finite
+from pmlopt.programs.tradeoff.proof import (
+    Sense,
+    Tradeoff,
+    TradeoffProof,
+    audit_verified,
+    bound_verified,
+    limit_verified,
+)
 
 RELATIVE_SLACK = 1e-12
 """A distortion above D by no more than this share of max(1, D) counts as D: the rounding of its sum; and a

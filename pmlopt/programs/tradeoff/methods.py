@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import as_mechanism
 from pmlopt.errors import MechanismError, ProgramError
-from pmlopt.mechanism import as_mechanism
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
+from pmlopt.programs.result import Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import (
     ClosedEnd,
@@ -23,13 +23,13 @@ from pmlopt.programs.tradeoff.certifying import (
     closed_end,
     within_leakage,
 )
+from pmlopt.programs.tradeoff.cutting_planes import SearchState
+from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, heaviest, priors_of
 from pmlopt.programs.tradeoff.penalty import penalised
 from pmlopt.programs.tradeoff.phases import search
-from pmlopt.programs.tradeoff.priors import WorstCasePrior, heaviest, priors_of
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.tradeoff.proof import TradeoffProof
-from pmlopt.programs.tradeoff.search_state import SearchState
-from pmlopt.result import Restart, WarmStart, mechanism_of, restart_of
+from pmlopt.solvers.outcome import Options
 
 CLOSED_END_SHARE = 0.3
 """The part of the time for the question whether the least distortion leaks no more than is allowed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.tradeoff.certifying import likely_within
 from pmlopt.programs.tradeoff.cutting_planes import (
     AUDIT_SHARE,
@@ -12,11 +12,16 @@ from pmlopt.programs.tradeoff.cutting_planes import (
     MET,
     OUT_OF_TIME,
     CuttingPlanePhase,
+    SearchState,
 )
-from pmlopt.programs.tradeoff.families import Family, families, within_distortion
-from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, searched_rows
-from pmlopt.programs.tradeoff.priors import heaviest
-from pmlopt.programs.tradeoff.search_state import SearchState
+from pmlopt.programs.tradeoff.grouped_rows import (
+    Family,
+    GroupedRows,
+    families,
+    heaviest,
+    searched_rows,
+    within_distortion,
+)
 
 COARSE_SHARE = 0.75
 """The part of the time for mechanisms with a row for each value of the query, where there are many more

@@ -9,10 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, Label, nonnegative, real
+from pmlopt.core.arrays import FloatArray, Label, nonnegative, real
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InfeasibleError, PrivacyError, UtilityError
-from pmlopt.mechanism import Mechanism
-from pmlopt.program import Declaration, Program
+from pmlopt.model.queries import Orbits, Query, orbits
+from pmlopt.model.queries.channel import loss_table
+from pmlopt.model.queries.query import check_query
+from pmlopt.programs.program import Declaration, Program
 from pmlopt.programs.record_leakage.adversary import Adversary, checked_entropy
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.proof import (
@@ -24,9 +27,6 @@ from pmlopt.programs.tradeoff.proof import (
     tradeoff_of,
 )
 from pmlopt.programs.tradeoff.relaxation import tradeoff_program
-from pmlopt.queries import Orbits, Query, orbits
-from pmlopt.queries.distortion import loss_table
-from pmlopt.queries.query import check_query
 
 NEGLIGIBLE_PROBABILITY = 1e-12
 """Entries of a solver's mechanism below this are its noise and become zero."""

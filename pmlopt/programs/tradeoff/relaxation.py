@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.program import Declaration, problem_of
+from pmlopt.core.arrays import FloatArray
+from pmlopt.programs.program import Declaration, problem_of
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
 
 if TYPE_CHECKING:

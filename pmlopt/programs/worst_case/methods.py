@@ -8,8 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.outcome import Options
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
@@ -19,6 +18,7 @@ from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.question import Found, Method, Question, certified, starts_cold
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate, keeps
 from pmlopt.programs.worst_case.program import BestWorstCase
+from pmlopt.solvers.outcome import Options
 
 
 @dataclass

@@ -8,18 +8,18 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.arrays import FloatArray, Label, float_array, nonnegative
+from pmlopt.core.arrays import FloatArray, Label, float_array, nonnegative
+from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
-from pmlopt.prior import Prior, PriorLike, as_prior
-from pmlopt.privacy import PML
-from pmlopt.program import Declaration, Program, problem_of
-from pmlopt.programs.least_leakage.over_set import highest_rank
+from pmlopt.model.privacy import PML
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.utility import LinearUtility
+from pmlopt.model.utility.orders import highest_threshold
+from pmlopt.programs.design_program import Outputs, outputs_of
+from pmlopt.programs.least_leakage.certificate import highest_rank
 from pmlopt.programs.least_leakage.program import LeastLeakage, least_leakage_on
-from pmlopt.programs.outputs import Outputs, outputs_of
+from pmlopt.programs.program import Declaration, Program, problem_of
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.uncertainty import PriorSet
-from pmlopt.utility import LinearUtility
-from pmlopt.utility.orders import highest_threshold
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

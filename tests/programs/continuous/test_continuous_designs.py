@@ -23,7 +23,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.errors import PmloptError, PriorError, ProgramError
-from pmlopt.programs.continuous.bracket import least_loss, mean_losses
+from pmlopt.programs.continuous.certificate import least_loss, mean_losses
 from pmlopt.programs.continuous.methods import Refinement, certified_on
 
 

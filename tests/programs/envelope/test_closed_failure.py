@@ -27,11 +27,11 @@ from pmlopt import (
     solve,
     solvers_for,
 )
-from pmlopt.arrays import FloatArray
-from pmlopt.closed_forms import randomized_response
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import envelope_slack, slack
-from pmlopt.utility import hamming
+from pmlopt.model.closed_forms import randomized_response
+from pmlopt.model.utility import hamming
 
 QUARTERS = [0.25] * 4
 

@@ -22,7 +22,9 @@ from oracles.envelopes import (
 )
 
 from pmlopt import Mechanism, Prior, Status
-from pmlopt.closed_forms import (
+from pmlopt.errors import MechanismError
+from pmlopt.measures import binary_envelope, leakage_level
+from pmlopt.model.closed_forms import (
     high_privacy,
     k_singular,
     randomized_response,
@@ -32,8 +34,6 @@ from pmlopt.closed_forms import (
     randomized_response_upper_bound,
     uniform,
 )
-from pmlopt.errors import MechanismError
-from pmlopt.measures import binary_envelope, leakage_level
 
 QUARTERS = [0.25] * 4
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from oracles.envelopes import most_mass, quantile, random_mechanism, solved
 
 from pmlopt import Mechanism, Prior, Status, certify, envelope
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.measures import envelope_bounds, leakage_level
-from pmlopt.programs.envelope.dual_bound import bad_mass, largest_ratio
+from pmlopt.programs.envelope.certificate import RationalMechanism, bounds, reaches
+from pmlopt.programs.envelope.certifying import bad_mass, largest_ratio
 from pmlopt.programs.envelope.program import EnvelopeProgram
-from pmlopt.programs.envelope.rational_mechanism import RationalMechanism, bounds, reaches
 
 # ---------------------------------------------------------------- the proof
 

@@ -25,13 +25,13 @@ from pmlopt import (
     ldp_level,
     solve,
 )
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import FOREVER
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import plain
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.programs.envelope.dual_bound import bad_mass
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.programs.envelope.certifying import bad_mass
 from pmlopt.programs.envelope.post_processing import RatioPrograms
-from pmlopt.uncertainty import PriorSet
+from pmlopt.solvers.clock import FOREVER
 
 RESPONSE = [[0.75, 0.25], [0.25, 0.75]]
 

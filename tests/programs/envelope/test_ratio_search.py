@@ -26,16 +26,16 @@ from oracles.envelopes import (
 )
 
 from pmlopt import ExpectedGain, Status, design, envelope, envelope_bounds, solve, solvers_for
-from pmlopt.arrays import FloatArray
-from pmlopt.backends.clock import FOREVER
-from pmlopt.backends.parametric_program import MAX_SIMPLEX_ITERATIONS
-from pmlopt.closed_forms import randomized_response
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PrivacyError, SolverUnavailableError
-from pmlopt.privacy import PML
-from pmlopt.programs.envelope.dual_bound import bad_mass
+from pmlopt.model.closed_forms import randomized_response
+from pmlopt.model.privacy import PML
+from pmlopt.programs.envelope.certifying import bad_mass
+from pmlopt.programs.envelope.methods import MAX_REMEMBERED
 from pmlopt.programs.envelope.post_processing import RatioPrograms
-from pmlopt.programs.envelope.ratio_search import MAX_REMEMBERED
-from pmlopt.result import Restart
+from pmlopt.programs.result import Restart
+from pmlopt.solvers.clock import FOREVER
+from pmlopt.solvers.parametric_program import MAX_SIMPLEX_ITERATIONS
 
 QUARTERS = [0.25] * 4
 

@@ -28,13 +28,12 @@ from pmlopt import (
     solve,
     solvers_for,
 )
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
 from pmlopt.measures import envelope_slack
-from pmlopt.programs.envelope_design.box_proof import BoxProof
-from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margins import MarginRange, gain_bound, leaking_mass
-from pmlopt.utility import hamming
+from pmlopt.model.utility import hamming
+from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate
+from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound, leaking_mass
 
 ABOVE = 1 + 1e-9
 """Just above e^epsilon the mass of what leaks so much must be below delta."""

@@ -26,19 +26,18 @@ from pmlopt import (
     estimate,
     solve,
 )
-from pmlopt.closed_forms import (
+from pmlopt.errors import MechanismError, PrivacyError, ProgramError, SolverError, UtilityError
+from pmlopt.model.closed_forms import (
     least_ldp_estimation_error,
     least_pml_estimation_error,
     randomized_response,
     subset_selection,
     uniform,
 )
-from pmlopt.errors import MechanismError, PrivacyError, ProgramError, SolverError, UtilityError
-from pmlopt.privacy import Requirement
-from pmlopt.programs.estimation.column_cones import column_cones
-from pmlopt.programs.estimation.column_relaxation import Relaxation, relaxed_bound
-from pmlopt.programs.estimation.information_bound import information_bound
-from pmlopt.utility.estimation_error import Criterion
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility.estimation_error import Criterion
+from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed_bound
+from pmlopt.programs.estimation.columns import column_cones
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
@@ -196,7 +195,7 @@ def test_columns_that_are_not_listed_are_searched_and_bounded(
     listed = solve(design(prior, privacy, utility))
     best = listed.certificate
     assert listed.status.value == "optimal"
-    monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
+    monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
     program = design(prior, privacy, utility)
     found = solve(program)
     assert not program.columns.complete
@@ -248,7 +247,7 @@ def test_no_quadratic_form_is_negative_at_an_extreme_column(prior: Prior, privac
 def test_the_relaxation_is_sharp_for_frequencies_at_the_uniform_prior(
     monkeypatch: pytest.MonkeyPatch, epsilon: float
 ) -> None:
-    monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
+    monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
     found = solve(design(Prior.uniform(11), PML(epsilon), EstimationError()))
     known = least_pml_estimation_error(11, epsilon)
     assert found.value == pytest.approx(known, rel=1e-6)
@@ -262,7 +261,7 @@ def test_the_proof_has_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(
         "pmlopt.programs.estimation.column_generation.relaxed", lambda *a: given.append(a[-1].clock.left())
     )
-    monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
+    monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
     solve(design(SKEWED, PML(1.0), EstimationError()), time_limit=100.0)
     assert 0 < given[0] < 100.0
 
@@ -304,7 +303,7 @@ def test_one_frequency_is_that_of_a_response_about_it(
 ) -> None:
     """Randomized response about one letter leaves `p (1 - p) + e^eps / (e^eps - 1)^2`; J is singular."""
     if not listed:
-        monkeypatch.setattr("pmlopt.programs.estimation.design_columns.MOST_LISTED_COLUMNS", 2)
+        monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
     prior = Prior([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
     p = float(prior.pmf[letter])
     known = p * (1 - p) + math.e / (math.e - 1) ** 2

@@ -33,8 +33,7 @@ from pmlopt import (
     solve,
     worst_case_utility,
 )
-from pmlopt.arrays import BoolArray, IntArray
-from pmlopt.closed_forms import support_bound, utility_safe, utility_safe_level
+from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.errors import (
     InputError,
     MechanismError,
@@ -43,9 +42,10 @@ from pmlopt.errors import (
     SolverUnavailableError,
     UtilityError,
 )
+from pmlopt.model.closed_forms import support_bound, utility_safe, utility_safe_level
+from pmlopt.model.utility import absolute
+from pmlopt.model.utility.orders import highest_threshold, utility_order
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.utility import absolute
-from pmlopt.utility.orders import highest_threshold, utility_order
 
 EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
 """WCU, eq. (8)."""

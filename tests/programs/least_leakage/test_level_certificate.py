@@ -16,14 +16,14 @@ from oracles.designs import FloatArray, exact_prior, is_stochastic, meets, rando
 from oracles.least_leakage import bisected
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, least_leakage, solve, worst_case_utility
-from pmlopt.closed_forms import support_bound, utility_safe
-from pmlopt.closed_forms.worst_case import uniform_on
 from pmlopt.errors import MechanismError
-from pmlopt.exact.rationals import snap
+from pmlopt.model.closed_forms import support_bound, utility_safe
+from pmlopt.model.closed_forms.worst_case import uniform_on
+from pmlopt.model.utility.orders import utility_order
+from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import certify_level
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.utility.orders import utility_order
 
 EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
 """WCU, eq. (8)."""

@@ -34,13 +34,13 @@ from pmlopt import (
     utility_order,
     worst_case_utility,
 )
-from pmlopt.arrays import IntArray
+from pmlopt.core.arrays import IntArray
 from pmlopt.core.records import plain
 from pmlopt.errors import PrivacyError, ProgramError
-from pmlopt.exact.rationals import holds_exactly
+from pmlopt.model.utility import absolute
+from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.utility import absolute
 
 EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
 """[song2026worstcase, eq. (8)]."""

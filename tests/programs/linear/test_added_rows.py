@@ -10,7 +10,7 @@ import pytest
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, L1Ball, Prior, design, solve
 from pmlopt.errors import InfeasibleError, SolverUnavailableError
-from pmlopt.programs.linear.added_rows import added_rows
+from pmlopt.programs.linear.added_constraints import added_rows
 from pmlopt.programs.linear.program import LinearDesign
 
 N = 9

@@ -24,14 +24,14 @@ from pmlopt import (
     solve,
     solvers_for,
 )
-from pmlopt.backends.clock import FOREVER
-from pmlopt.backends.outcome import Options
 from pmlopt.errors import SolverUnavailableError
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
 from pmlopt.programs.linear import by_classes
 from pmlopt.programs.linear.certifying import certify_linear
 from pmlopt.programs.linear.colour_refinement import PairClasses, pair_classes
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.clock import FOREVER
+from pmlopt.solvers.outcome import Options
 
 
 def bits(records: int) -> tuple[Prior, np.ndarray]:

@@ -15,8 +15,8 @@ from oracles.bands import KINDS, bounded
 
 from pmlopt import PML, ExpectedGain, L1Ball, MaximalLeakage, Prior, Status, design, solve
 from pmlopt.errors import ProgramError
-from pmlopt.program import Declaration
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.program import Declaration
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 

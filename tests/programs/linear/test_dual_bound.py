@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import designs as oracles
 
 from pmlopt import LIP, PML, Prior
-from pmlopt.programs.linear.dual_bound import utility_bound
+from pmlopt.programs.linear.certificate import utility_bound
 
 kinds = pytest.mark.parametrize("kind", oracles.KINDS)
 

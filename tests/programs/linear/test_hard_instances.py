@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Status, design, solve
-from pmlopt.privacy import Requirement
-from pmlopt.utility import LinearUtility
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import LinearUtility
 
 Generator = np.random.Generator
 

@@ -15,10 +15,9 @@ from oracles import designs as oracles
 from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Mechanism, Prior, design
 from pmlopt.core.records import read
 from pmlopt.errors import MechanismError
-from pmlopt.privacy import Requirement
-from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
 from pmlopt.programs.linear.certifying import certify_linear as certify
-from pmlopt.programs.linear.dual_bound import utility_bound
 
 GAINS = np.array([[5.0, 1.0, 0.0], [0.5, 3.0, 1.0], [0.0, 0.7, 2.0]])
 

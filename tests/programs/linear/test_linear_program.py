@@ -12,9 +12,9 @@ from oracles import designs as oracles
 
 from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, design
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import hamming
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.utility import hamming
 
 PARTS: list[tuple[Requirement, set[str], set[str]]] = [
     (PML(0.5), set(), {"pml"}),

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pmlopt import LDP, LIP, PML, ExpectedGain, L1Ball, MaximalLeakage, MinimumMass, Prior, design, solve
-from pmlopt.backends.structured.starts import pushed
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
 from pmlopt.programs.linear.structured import task_of
-from pmlopt.result import Restart
+from pmlopt.programs.result import Restart
+from pmlopt.solvers.structured.points import pushed
 
 PRIOR = Prior(np.random.default_rng(3).dirichlet(np.full(30, 2.0)))
 GAINS = np.random.default_rng(4).random((30, 30))

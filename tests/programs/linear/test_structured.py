@@ -14,14 +14,14 @@ from oracles.bands import FLOORED, KINDS, Bounded, bounded, least_cost
 from oracles.blocks import WIDE, wide
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
-from pmlopt.backends.clock import FOREVER
-from pmlopt.backends.outcome import Options
-from pmlopt.backends.structured.newton import Newton
 from pmlopt.errors import SolverError
 from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.linear.structured import task_of
-from pmlopt.result import Restart
+from pmlopt.programs.result import Restart
+from pmlopt.solvers.clock import FOREVER
+from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.structured.newton import Newton
 
 Generator = np.random.Generator
 
@@ -243,7 +243,7 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.Monke
                 raise ArithmeticError("of no use")
             super().__init__(*arguments)
 
-    monkeypatch.setattr("pmlopt.backends.structured.interior_point.Newton", Failing)
+    monkeypatch.setattr("pmlopt.solvers.structured.interior_point.Newton", Failing)
     result = solve(large())
     assert len(made) == after + 1
     assert result.status is Status.OPTIMAL
@@ -268,7 +268,7 @@ def test_by_name_alone_numerical_trouble_leaves_the_best_point(
                 raise FloatingPointError("of no use")
             super().__init__(*arguments)
 
-    monkeypatch.setattr("pmlopt.backends.structured.interior_point.Newton", Failing)
+    monkeypatch.setattr("pmlopt.solvers.structured.interior_point.Newton", Failing)
     with pytest.raises(SolverError, match="of no use") as caught:
         solve(program, "structured")
     result = caught.value.result

@@ -14,10 +14,10 @@ from oracles.record_steps import entropy_program, marginal_program, simplex_prog
 from strategies import MODEST
 
 from pmlopt import Alternating, Result, Status, queries, record_leakage, solve
+from pmlopt.data.mechanism import MechanismLike
 from pmlopt.errors import PrivacyError, SolverUnavailableError
 from pmlopt.measures import channel_capacity
-from pmlopt.mechanism import MechanismLike
-from pmlopt.programs.record_leakage.alternating_steps import (
+from pmlopt.programs.record_leakage.alternating import (
     best_units,
     conditional_gradient,
     conditional_step,

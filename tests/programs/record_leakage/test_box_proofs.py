@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from oracles import records as oracle
 
 from pmlopt import BranchAndBound, Result, Status, record_leakage, solve
-from pmlopt.measures.record_information import dataset_entropy, record_information
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight, laplace, symmetric_channel
+from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.box_relaxation import BoxRelaxation
+from pmlopt.programs.record_leakage.box_search import BoxRelaxation
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.posterior_boxes import WHOLE, PosteriorTree
-from pmlopt.queries import Explicit, ModularSum, Quadratic, Query, Weight, laplace, symmetric_channel
+from pmlopt.programs.record_leakage.proof import WHOLE, PosteriorTree
 
 LOG2 = math.log(2)
 ROWS = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])

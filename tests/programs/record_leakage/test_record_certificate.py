@@ -15,12 +15,13 @@ from oracles import records as oracle
 from oracles.designs import FloatArray
 
 from pmlopt import BranchAndBound, Mechanism, record_leakage, solve
-from pmlopt.measures.record_information import dataset_entropy, record_information
-from pmlopt.programs.record_leakage import exact_leakage, one_class_each
+from pmlopt.model.queries import Explicit, ModularSum, Query, Weight, laplace
+from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.programs.record_leakage import closed_bounds as one_class_each
+from pmlopt.programs.record_leakage import exact_leakage
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.near_uniform import near_uniform_bound
+from pmlopt.programs.record_leakage.closed_bounds import near_uniform_bound
 from pmlopt.programs.record_leakage.proof import KindProof, LeakageProof, Region, leakage_bound, sharpened
-from pmlopt.queries import Explicit, ModularSum, Query, Weight, laplace
 
 ROWS = np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])
 

@@ -16,8 +16,7 @@ from scipy.optimize import brentq
 
 from pmlopt import BranchAndBound, Result, Status, record_leakage, solve
 from pmlopt.errors import InputError, MechanismError, PrivacyError, QueryError, SolverUnavailableError
-from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.queries import (
+from pmlopt.model.queries import (
     Explicit,
     ModularSum,
     Quadratic,
@@ -27,6 +26,7 @@ from pmlopt.queries import (
     laplace,
     symmetric_channel,
 )
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 LOG2 = math.log(2)
 PARITY = ModularSum(4, 2)

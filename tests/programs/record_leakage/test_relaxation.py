@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from oracles.designs import FloatArray
 
-from pmlopt.measures.record_information import dataset_entropy, record_information
+from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.programs.record_leakage.adversary import cell_relaxation
 from pmlopt.programs.record_leakage.branch_and_bound import proof_of
 from pmlopt.programs.record_leakage.output_cells import first_cell, row_space
 from pmlopt.programs.record_leakage.proof import sharpened
-from pmlopt.programs.record_leakage.relaxation import cell_relaxation
 
 
 def problem(seed: int, letters: int, outputs: int) -> tuple[FloatArray, FloatArray]:

@@ -12,16 +12,9 @@ from hypothesis import strategies as st
 from oracles.brute_force_columns import assert_allowed, extreme, rounded
 from strategies import MODEST, exact_law
 
-from pmlopt.arrays import BoolArray, subset_sums
-from pmlopt.programs.subconvex.column_batch import (
-    Columns,
-    recognised,
-    sets_of,
-    sums_over,
-    unit_columns,
-    words,
-)
-from pmlopt.uncertainty.column_families import Box, Staircase
+from pmlopt.core.arrays import BoolArray, subset_sums
+from pmlopt.model.uncertainty.columns import Box, Staircase
+from pmlopt.programs.subconvex.columns import Columns, recognised, sets_of, sums_over, unit_columns, words
 
 
 @st.composite

@@ -27,11 +27,11 @@ from pmlopt import (
     mutual_information,
     solve,
 )
-from pmlopt.closed_forms import robust_binary
 from pmlopt.errors import MechanismError, ProgramError
-from pmlopt.privacy import Requirement
-from pmlopt.programs.subconvex.allowed_columns import column_bound
-from pmlopt.programs.subconvex.certifying import certify_columns
+from pmlopt.model.closed_forms import robust_binary
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.subconvex.column_spaces import column_bound
+from pmlopt.programs.subconvex.methods import certify_columns
 
 INFORMATION = MutualInformation()
 
@@ -87,7 +87,7 @@ def test_each_way_of_pricing_gives_the_same_bound(
 ) -> None:
     case = column_oracles.counted_case(93, seed) if way == "counts" else random_case(93, seed)
     if way == "search":
-        monkeypatch.setattr("pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS", 0)
+        monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 0)
     rng = np.random.default_rng([94, seed])
     best = column_oracles.optimum(case.p, PML(case.epsilon), column_oracles.information)
     for scale in (0.0, 0.01, 1.0):

@@ -24,8 +24,8 @@ from pmlopt import (
     solve,
 )
 from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
-from pmlopt.privacy import Requirement
-from pmlopt.privacy.requirement import MARGIN
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.requirement import MARGIN
 
 INFORMATION = MutualInformation()
 THREE = [0.5, 0.3, 0.2]

@@ -24,13 +24,13 @@ from pmlopt import (
     mutual_information,
     solve,
 )
-from pmlopt.backends.restricted_master import Master
 from pmlopt.errors import SolverUnavailableError
-from pmlopt.privacy import Requirement
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import ChiSquare, GuessingProbability, TotalVariation
+from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.result import Result
-from pmlopt.utility import ChiSquare, GuessingProbability, TotalVariation
+from pmlopt.solvers.parametric_program import Master
 
 INFORMATION = MutualInformation()
 
@@ -51,7 +51,7 @@ def declare_none(monkeypatch: pytest.MonkeyPatch, listing: bool) -> None:
     """Programs start from the constant and the closed forms, and pricing is a list or a search."""
     monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
     if not listing:
-        monkeypatch.setattr("pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS", 0)
+        monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 0)
 
 
 def zipf(n: int) -> FloatArray:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from oracles.brute_force_columns import UTILITIES, Make, Problem, assert_allowed, problems
 
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.uncertainty.column_families import Box, Family, Staircase
-from pmlopt.utility import MutualInformation
 
 
 @settings(max_examples=120, deadline=None)

@@ -13,7 +13,7 @@ from oracles.designs import FloatArray
 from scipy.optimize import nnls
 
 from pmlopt import PML, MutualInformation, Prior, design, solve
-from pmlopt.programs.subconvex.fewest_outputs import fewest_outputs
+from pmlopt.programs.subconvex.column_generation import fewest_outputs
 
 INFORMATION = MutualInformation()
 

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from oracles import designs as oracles
 from oracles.brute_force_columns import Problem, assert_allowed, extreme, problems, rounded
 
-from pmlopt.programs.subconvex import knapsack_meeting
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.knapsack_branch_and_bound import BranchAndBound
-from pmlopt.programs.subconvex.knapsack_meeting import columns_above
-from pmlopt.programs.subconvex.knapsack_relaxation import relaxed
-from pmlopt.uncertainty.column_families import Box
-from pmlopt.utility import Hellinger, MutualInformation
+from pmlopt.model.uncertainty.columns import Box
+from pmlopt.model.utility import Hellinger, MutualInformation
+from pmlopt.programs.subconvex import search_pricing as knapsack_meeting
+from pmlopt.programs.subconvex.columns import Kernel
+from pmlopt.programs.subconvex.knapsack_branch_and_bound import BranchAndBound, relaxed
+from pmlopt.programs.subconvex.search_pricing import columns_above
 
 boxes = problems(["pml", "tied", "lip"])
 

@@ -15,12 +15,12 @@ from oracles.brute_force_columns import UTILITIES, Make, Problem, families_under
 from strategies import MODEST, epsilons, priors
 
 from pmlopt import PML, Prior
-from pmlopt.arrays import FloatArray
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.knapsack_relaxation import closed_multipliers, relaxed
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.model.utility import MutualInformation
+from pmlopt.programs.subconvex.columns import Kernel
+from pmlopt.programs.subconvex.knapsack_branch_and_bound import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.staircase_search import StaircaseBound, staircase_bound
-from pmlopt.uncertainty.column_families import Box, Family, Staircase
-from pmlopt.utility import MutualInformation
 
 
 @settings(max_examples=60, deadline=None)

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from oracles.brute_force_columns import assert_allowed
 
 from pmlopt import LIP, PML, MutualInformation, Prior, design, solve
-from pmlopt.privacy import Requirement
-from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.least_loss import least_loss
-from pmlopt.uncertainty.column_families import Box
-from pmlopt.utility import ChiSquare, FInformation, Hellinger, TotalVariation
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty.columns import Box
+from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, TotalVariation
+from pmlopt.programs.subconvex.columns import Kernel
+from pmlopt.programs.subconvex.count_pricing import CountPricer, least_loss
 
 UTILITIES = [MutualInformation, ChiSquare, TotalVariation, Hellinger]
 

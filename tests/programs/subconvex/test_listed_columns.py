@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from oracles import designs as oracles
 
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.listed_columns import Explicit, ExplicitPricer
-from pmlopt.utility import MutualInformation
+from pmlopt.model.utility import MutualInformation
+from pmlopt.programs.subconvex.columns import Kernel
+from pmlopt.programs.subconvex.nested_pricing import Explicit, ExplicitPricer
 
 P = np.array([0.5, 0.3, 0.2])
 COLUMNS = Explicit(np.array([[2.0, 1.0, 0.0, 2.0], [0.0, 1.0, 2.0, 0.0], [0.0, 1.0, 2.0, 0.0]]))

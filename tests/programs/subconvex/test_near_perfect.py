@@ -11,10 +11,10 @@ from oracles.brute_force_columns import assert_allowed
 from oracles.designs import random_prior
 
 from pmlopt import LIP, PML, MutualInformation, Prior, design, solve
-from pmlopt.arrays import subset_sums
-from pmlopt.programs.subconvex.near_perfect import near_perfect
-from pmlopt.uncertainty.column_families import Box
-from pmlopt.utility import ChiSquare, Hellinger, SubConvex, TotalVariation
+from pmlopt.core.arrays import subset_sums
+from pmlopt.model.uncertainty.columns import Box
+from pmlopt.model.utility import ChiSquare, Hellinger, SubConvex, TotalVariation
+from pmlopt.programs.subconvex.search_pricing import near_perfect
 
 
 @pytest.mark.parametrize("box", [Box(0.0, 2.7), Box(0.0, 6.0), Box(0.4, 1.9)], ids=str)

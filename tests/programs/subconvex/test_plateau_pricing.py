@@ -9,9 +9,9 @@ import pytest
 from oracles import designs as oracles
 from oracles.designs import FloatArray
 
-from pmlopt.programs.subconvex.kernel import Kernel
+from pmlopt.model.utility import ChiSquare, Hellinger, MutualInformation
+from pmlopt.programs.subconvex.columns import Kernel
 from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
-from pmlopt.utility import ChiSquare, Hellinger, MutualInformation
 
 UTILITIES = [MutualInformation(), ChiSquare(), Hellinger()]
 

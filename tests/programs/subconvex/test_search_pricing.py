@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from oracles import designs as oracles
 from oracles.brute_force_columns import UTILITIES, Make, Problem, assert_allowed, problems
 
-from pmlopt.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.model.utility import ChiSquare, MutualInformation
+from pmlopt.programs.subconvex.columns import Kernel
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.knapsack_relaxation import relaxed
+from pmlopt.programs.subconvex.knapsack_branch_and_bound import relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
-from pmlopt.uncertainty.column_families import Box, Family, Staircase
-from pmlopt.utility import ChiSquare, MutualInformation
 
 
 @settings(max_examples=100, deadline=None)
@@ -74,7 +74,7 @@ def test_however_little_is_searched_the_bound_holds(problem: Problem, core: int,
     true = problem.best()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pmlopt.programs.subconvex.search_pricing.CORE_LETTERS", core)
-        patch.setattr("pmlopt.programs.subconvex.knapsack_meeting.MOST_MEETINGS", -1)
+        patch.setattr("pmlopt.programs.subconvex.search_pricing.MOST_MEETINGS", -1)
         patch.setattr("pmlopt.programs.subconvex.knapsack_branch_and_bound.NODES_AT_A_TIME", 3)
         patch.setattr("pmlopt.programs.subconvex.search_pricing.MAX_NODES_WITH_COLUMNS", nodes)
         patch.setattr("pmlopt.programs.subconvex.search_pricing.MAX_ROUND_NODES", nodes)
@@ -97,7 +97,7 @@ def test_without_nodes_left_the_relaxed_bound_remains(problem: Problem) -> None:
     pricer = SearchPricer(problem.kernel, problem.families)
     pricer.left = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pmlopt.programs.subconvex.knapsack_meeting.MOST_MEETINGS", -1)
+        patch.setattr("pmlopt.programs.subconvex.search_pricing.MOST_MEETINGS", -1)
         bound = pricer.bound(problem.rho, -math.inf)
     assert bound == relaxed(problem.kernel, problem.families[0], problem.rho)
     assert bound >= problem.best() - 1e-9 * problem.size

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt.programs.subconvex.sets_of_count import random_sets
+from pmlopt.programs.subconvex.count_pricing import random_sets
 
 COUNTS = st.lists(st.integers(1, 9), min_size=1, max_size=8)
 

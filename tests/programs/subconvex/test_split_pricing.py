@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from oracles.prior_sets import KINDS, random_set
 
 from pmlopt import PML, Box, MinimumMass, MutualInformation, Prior, design, solve
+from pmlopt.model.uncertainty import Cone
+from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, TotalVariation
 from pmlopt.programs.subconvex import split_pricing
-from pmlopt.programs.subconvex.kernel import Kernel
-from pmlopt.programs.subconvex.split_pricing import SplitPricer, relaxed_column
-from pmlopt.programs.subconvex.splits import Relaxation, splits
-from pmlopt.uncertainty import Cone
-from pmlopt.utility import ChiSquare, FInformation, Hellinger, TotalVariation
+from pmlopt.programs.subconvex.columns import Kernel
+from pmlopt.programs.subconvex.split_pricing import Relaxation, SplitPricer, relaxed_column, splits
 
 STEPS = np.array([-0.5, -0.2, 0.1, 0.5])
 
@@ -111,7 +110,7 @@ def test_what_the_search_leaves_is_between_it_and_the_list(monkeypatch: pytest.M
     program = design(prior, PML(1.0, over=MinimumMass(9, 0.04)), MutualInformation())
     exact = solve(program)
     monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 10)
-    monkeypatch.setattr("pmlopt.programs.subconvex.column_space.MOST_LISTED_COLUMNS", 10)
+    monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 10)
     found = solve(design(prior, PML(1.0, over=MinimumMass(9, 0.04)), MutualInformation()), tolerance=0.1)
     assert found.certificate.pricing == "split"
     assert found.value <= exact.bound + 1e-9

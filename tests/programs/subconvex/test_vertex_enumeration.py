@@ -24,10 +24,10 @@ from oracles.brute_force_columns import (
 from strategies import exact_law
 
 from pmlopt import LDP, LIP, PML, Prior
-from pmlopt.arrays import FloatArray
-from pmlopt.privacy import Requirement
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
-from pmlopt.uncertainty.column_families import Box, Family, Staircase
 
 SHARE = 2.0**-40
 

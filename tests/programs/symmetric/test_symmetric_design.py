@@ -39,12 +39,12 @@ from pmlopt import (
     solve,
     solvers_for,
 )
+from pmlopt.data.symmetry import Product, SymmetricPrior, reflection, rotation
 from pmlopt.errors import MechanismError, PrivacyError, ProgramError, SolverUnavailableError, UtilityError
-from pmlopt.privacy import Requirement
-from pmlopt.programs.symmetric.certifying import certify_symmetric
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import LinearUtility, SumOfParts, hamming
+from pmlopt.programs.symmetric.methods import certify_symmetric
 from pmlopt.programs.symmetric.program import SymmetricDesign
-from pmlopt.symmetry import Product, SymmetricPrior, reflection, rotation
-from pmlopt.utility import LinearUtility, SumOfParts, hamming
 
 HAMMING = CoordinateLoss([[0, 1], [1, 0]])
 EQUAL = 1e-9

@@ -22,10 +22,10 @@ from pmlopt import (
     solve,
     solvers_for,
 )
+from pmlopt.data.symmetry import reflection
 from pmlopt.errors import ProgramError
 from pmlopt.programs.symmetric_leakage.certificate import least_level_by_orbits
 from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
-from pmlopt.symmetry import reflection
 
 HAMMING = CoordinateLoss([[0, 1], [1, 0]])
 

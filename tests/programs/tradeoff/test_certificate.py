@@ -11,13 +11,20 @@ import numpy as np
 import pytest
 
 from pmlopt import certify, distortion_leakage, leakage_distortion, solve
-from pmlopt.closed_forms.parity import parity_leakage
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, ProgramError
-from pmlopt.mechanism import Mechanism
+from pmlopt.model.closed_forms.parity import parity_leakage
+from pmlopt.model.queries import ModularSum
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, gains_of, tradeoff_bound
-from pmlopt.programs.tradeoff.verification import bound_verified
-from pmlopt.queries import ModularSum
+from pmlopt.programs.tradeoff.proof import (
+    Cut,
+    Sense,
+    Tradeoff,
+    TradeoffProof,
+    bound_verified,
+    gains_of,
+    tradeoff_bound,
+)
 
 PARITY = ModularSum(3, 2)
 BOTH: list[Sense] = ["leakage", "distortion"]

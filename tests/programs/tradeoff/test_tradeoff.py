@@ -21,15 +21,7 @@ from oracles.penalised_tradeoff import penalty_program
 from scipy.optimize import brentq
 from strategies import MODEST
 
-from pmlopt import (
-    Result,
-    Status,
-    certify,
-    distortion_leakage,
-    leakage_distortion,
-    solve,
-)
-from pmlopt.closed_forms.parity import parity_leakage
+from pmlopt import Result, Status, certify, distortion_leakage, leakage_distortion, solve
 from pmlopt.errors import (
     InfeasibleError,
     InputError,
@@ -41,12 +33,13 @@ from pmlopt.errors import (
     SolverUnavailableError,
     UtilityError,
 )
+from pmlopt.model.closed_forms.parity import parity_leakage
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.methods import Penalty
 from pmlopt.programs.tradeoff.penalty import Penalised, exponentiated_gradient
 from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, tradeoff_bound
 from pmlopt.programs.tradeoff.relaxation import tradeoff_program
-from pmlopt.queries import Explicit, ModularSum, Quadratic, Query
 
 LOG2 = math.log(2)
 Answer = Result[TradeoffCertificate]

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from pmlopt import Status, distortion_leakage, leakage_distortion, solve, solvers_for
-from pmlopt.closed_forms.parity import parity_leakage
 from pmlopt.errors import ProgramError
+from pmlopt.model.closed_forms.parity import parity_leakage
+from pmlopt.model.queries import ModularSum, Quadratic
+from pmlopt.programs.result import Restart
 from pmlopt.programs.tradeoff.certifying import audited
-from pmlopt.programs.tradeoff.families import families, within_distortion
-from pmlopt.programs.tradeoff.grouped_rows import searched_rows
+from pmlopt.programs.tradeoff.grouped_rows import families, searched_rows, within_distortion
 from pmlopt.programs.tradeoff.methods import CuttingPlanes, Penalty
 from pmlopt.programs.tradeoff.program import TradeoffProgram
-from pmlopt.queries import ModularSum, Quadratic
-from pmlopt.result import Restart
 
 PARITY = ModularSum(3, 2)
 

@@ -36,13 +36,13 @@ from pmlopt import (
     utility_order,
     worst_case_utility,
 )
-from pmlopt.closed_forms import utility_safe
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
+from pmlopt.model.closed_forms import utility_safe
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.utility import highest_threshold
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.result import Result
 from pmlopt.programs.worst_case.certificate import LEVEL_ROUNDING
-from pmlopt.result import Result
-from pmlopt.uncertainty import PriorSet
-from pmlopt.utility import highest_threshold
 
 
 def chain(prior: Prior, order: ArrayLike) -> dict[int, Result[LevelCertificate]]:

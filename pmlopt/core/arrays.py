@@ -1,0 +1,274 @@
+"""Checks shared by everything that takes arrays, labels or numbers from a person."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.frames import are_named
+from pmlopt.errors import InputError, PrivacyError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+Label = Hashable
+
+
+class Positions(tuple[int, ...]):
+    """The numbers 0, 1, ..., N-1 of letters that were given no labels.
+
+    They equal the tuple of the same numbers; only their class says that nobody named the letters, so that
+    they go with any labels by position, where labels that were given must be the same. The class travels
+    with the tuple: through constructors, copies and pickles, and not through slices.
+
+    Examples:
+        >>> Positions(3), Positions(3) == (0, 1, 2), type(Positions(3)[:2])
+        ((0, 1, 2), True, <class 'tuple'>)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, size: int) -> Positions:
+        """Make the numbers from 0 to `size` - 1."""
+        return super().__new__(cls, range(size))
+
+    def __getnewargs__(self) -> tuple[int]:
+        """What a copy or a pickle is made from."""
+        return (len(self),)
+
+
+_FEW = reprlib.Repr()
+_FEW.maxtuple, _FEW.maxstring, _FEW.maxother = 12, 80, 80
+
+SUM_TOLERANCE = 1e-9
+"""How far a sum of probabilities may be from one: room for rounding, not for mistakes."""
+
+
+def float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> FloatArray:
+    """Copy values into a read-only float array of `ndim` dimensions, not empty and all finite.
+
+    Values that carry labels are refused: whoever knows what they are for puts them in its order, by
+    `pmlopt.data.tables.labelled`.
+    """
+    if are_named(values):
+        raise error(f"{what}: the numbers carry labels, and are taken by position: give an array, in order")
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "iufO":
+            raise TypeError(f"{reprlib.repr(values)} are not")
+        array = np.array(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise error(f"{what} must be numbers in a regular {ndim}-dimensional array: {cause}") from None
+    if array.ndim != ndim or array.size == 0:
+        raise error(f"{what} must have {ndim} dimension(s) and at least one entry, not shape {array.shape}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise error(f"{what} has the entry {array[where]} at {position(where)}: give finite numbers")
+    array.setflags(write=False)
+    return array
+
+
+def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
+    """Write floats as integers over one denominator, without rounding: floats are dyadic rationals.
+
+    Examples:
+        >>> common_integers([0.5, 0.75])
+        ((2, 3), 4)
+    """
+    ratios = [float(value).as_integer_ratio() for value in values]
+    denominator = max(below for _, below in ratios)  # all are powers of two
+    return tuple(above * (denominator // below) for above, below in ratios), denominator
+
+
+def whole_numbers(table: FloatArray) -> tuple[Any, int]:
+    """A table of floats as whole numbers in an object array of its shape, and their denominator.
+
+    Examples:
+        >>> whole_numbers(np.array([[0.5, 0.75]]))
+        (array([[2, 3]], dtype=object), 4)
+    """
+    numbers, denominator = common_integers(table.ravel())
+    return np.array(numbers, dtype=object).reshape(table.shape), denominator
+
+
+def probability(delta: float) -> float:
+    """Check a failure probability delta in (0, 1), and return it as a float."""
+    share = real(delta, "delta", PrivacyError)
+    if not 0 < share < 1:
+        raise PrivacyError(f"delta is {share:g}: give a probability in (0, 1)")
+    return share
+
+
+def rounding_of(terms: int, size: float) -> float:
+    """Bound the rounding error of a floating-point sum by the number and the sizes of its terms."""
+    return 16 * (terms + 8) * float(np.finfo(float).eps) * size
+
+
+def position(index: Sequence[int]) -> str:
+    """Name the place of an entry in words, counted from 0: `position 3`, or `row 3, column 1` of a matrix."""
+    if len(index) == 1:
+        return f"position {index[0]}"
+    return f"row {index[0]}, column {index[1]}"
+
+
+def labels_of(
+    labels: Iterable[Label] | None, size: int | None, what: str, error: type[InputError]
+) -> tuple[Label, ...]:
+    """Distinct labels as a tuple of the given size; `Positions` where none are given, or where they are that.
+
+    With the size None there are as many as are given.
+
+    Raises:
+        InputError: of the class `error`: there are more or fewer labels, one stands twice, or one cannot be a
+            label: it has no hash, or is a NaN, which equals nothing.
+    """
+    given = Positions(size or 0) if labels is None else _listed(labels, what, error)
+    if size is not None and len(given) != size:
+        raise error(f"{what}: {len(given)} labels for {size} letters; give one label for each letter")
+    if isinstance(given, Positions):
+        return given
+    seen: set[Label] = set()
+    for label in given:
+        _check_label(label, what, error)
+        if label in seen:
+            raise error(f"{what}: the label {label!r} stands twice; labels must be distinct")
+        seen.add(label)
+    return given
+
+
+def _listed(labels: Iterable[Label], what: str, error: type[InputError]) -> tuple[Label, ...]:
+    """Labels as a tuple, with numpy scalars as plain ones."""
+    if isinstance(labels, Positions):
+        return labels
+    if isinstance(labels, str | bytes):
+        raise error(f"{what} must be a sequence of labels, not the one string {labels!r}")
+    if isinstance(labels, set | frozenset):
+        raise error(f"{what} must be a sequence of labels, not {labels!r}, which has no order")
+    if not isinstance(labels, Iterable):
+        raise error(f"{what} must be a sequence of labels, not {labels!r}")
+    return tuple(_plain(item) for item in labels)
+
+
+def _plain(label: Label) -> Label:
+    """A label with numpy scalars as plain ones, those in a tuple too."""
+    if type(label) is tuple:
+        return tuple(_plain(part) for part in label)
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _check_label(label: Label, what: str, error: type[InputError]) -> None:
+    """Raise for a label that has no hash, or does not equal itself."""
+    try:
+        hash(label)
+        strange = _has_nan(label)
+    except Exception:  # a class of one's own may raise anything, and so may numbers that are none
+        raise error(f"{what}: {label!r} cannot be a label: use text or numbers") from None
+    if strange:
+        raise error(f"{what}: {label!r} cannot be a label, for it does not equal itself: use text")
+
+
+def _has_nan(label: Label) -> bool:
+    """Whether a label, or a part of it, does not equal itself; tuples compare identities and hide that."""
+    if isinstance(label, tuple | frozenset):
+        return any(map(_has_nan, label))
+    return bool(label != label)
+
+
+def label_array(labels: Sequence[Label]) -> NDArray[Any]:
+    """Labels as an array: of numbers where all are of one kind that 64 bits hold, else of objects."""
+    kinds = {type(label) for label in labels}
+    expected = {int: "i", float: "f", bool: "b"}.get(kinds.pop()) if len(kinds) == 1 else None
+    if expected is not None:
+        array = np.array(labels)
+        if array.dtype.kind == expected:
+            return array
+    objects = np.empty(len(labels), dtype=object)
+    for place, label in enumerate(labels):
+        objects[place] = label
+    return objects
+
+
+def few(labels: Sequence[Label]) -> str:
+    """Labels for a message: all of a few, and the first ones of many.
+
+    Examples:
+        >>> few(("a", 1)), len(few(range(1000))) < 100
+        ("('a', 1)", True)
+    """
+    return _FEW.repr(tuple(labels))
+
+
+def shown(text: str) -> str:
+    r"""A text as one line for a terminal or a picture: line ends, control codes and what is no text escaped.
+
+    Labels and names of files come from whoever made them, and must not look like what pmlopt says.
+
+    Examples:
+        >>> shown("yes"), shown("no\nThe claim holds"), shown("\x1b[2K")
+        ('yes', 'no\\nThe claim holds', '\\x1b[2K')
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def subset_of(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:
+    """The labels at some places; all `Positions` in their order stay positions, and others become labels.
+
+    Examples:
+        >>> subset_of(("a", "b", "c"), [2, 0]), type(subset_of(Positions(2), [0, 1])).__name__
+        (('c', 'a'), 'Positions')
+    """
+    chosen = tuple(labels[place] for place in places)
+    return labels if isinstance(labels, Positions) and chosen == labels else chosen
+
+
+def nonnegative(value: float, what: str, error: type[InputError]) -> float:
+    """Check a level in nats, finite and at least 0, and return it as a float."""
+    number = real(value, what, error)
+    if number < 0:
+        raise error(f"{what} must be at least 0 nats, not {number}")
+    return number
+
+
+def real(value: Any, what: str, error: type[InputError]) -> float:
+    """Check that a value is a finite number, no text and no truth value, and return it as a float."""
+    try:
+        if isinstance(value, str | bytes | bool | np.bool_):
+            raise TypeError
+        number = float(value)
+    except OverflowError:
+        raise error(f"{what} is too large for a float: give a number below 1e308") from None
+    except (TypeError, ValueError):
+        raise error(f"{what} must be a number, not {value!r}") from None
+    if not math.isfinite(number):
+        raise error(f"{what} must be a finite number, not {number}")
+    return number
+
+
+def whole(value: Any, what: str, error: type[InputError]) -> int:
+    """Check that a value is a whole number of at least 1, and return it as an int."""
+    number = real(value, what, error)
+    if number != int(number) or number < 1:
+        raise error(f"{what} must be a whole number of at least 1, not {value!r}")
+    return int(number)
+
+
+def subset_sums(values: FloatArray) -> FloatArray:
+    """(2^n,) the sums over all subsets of n numbers, the subset being the index in binary.
+
+    Examples:
+        >>> subset_sums(np.array([1.0, 10.0]))
+        array([ 0.,  1., 10., 11.])
+    """
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums, sums + value])
+    return sums

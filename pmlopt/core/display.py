@@ -1,0 +1,201 @@
+"""Tables for notebooks and papers, as HTML and LaTeX, and what pictures are drawn with."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, shown
+from pmlopt.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_ROWS, MOST_COLUMNS = 12, 12
+"""How many rows and columns of a matrix a notebook shows; the rest is counted."""
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_"},
+}
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A probability with so many digits after the point, without zeros at its end.
+
+    Examples:
+        >>> number(0.25), number(1 / 3), number(1.0), number(1e-9), number(1 - 1e-9)
+        ('0.25', '0.3333', '1', '<0.0001', '>0.9999')
+    """
+    text = f"{value:.{digits}f}"
+    if float(text) in (0.0, 1.0) and value != float(text):  # a probability that is neither must not look so
+        edge = 10.0**-digits
+        return f"<{edge:.{digits}f}" if value < 0.5 else f">{1 - edge:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def things(count: int, one: str, many: str = "") -> str:
+    """A number of things in words.
+
+    Examples:
+        >>> things(1, "release"), things(2, "release"), things(0, "person", "people")
+        ('1 release', '2 releases', '0 people')
+    """
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def facts_html(title: str, facts: Mapping[str, str]) -> str:
+    """A title over names and what they are, a line each."""
+    side = "style='text-align:left'"
+    rows = "".join(
+        f"<tr><th {side}>{_escaped(name)}</th><td {side}>{_escaped(text)}</td></tr>"
+        for name, text in facts.items()
+    )
+    return f"<div><b>{_escaped(title)}</b><table>{rows}</table></div>"
+
+
+def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A title over a table, cut after a dozen rows; what is left out is counted."""
+    top = "".join(f"<th>{_escaped(name)}</th>" for name in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows[:MOST_ROWS]
+    )
+    left = _left(len(rows) - MOST_ROWS, "rows")
+    return f"<div><b>{_escaped(title)}</b><table><tr>{top}</tr>{body}</table>{left}</div>"
+
+
+def matrix_html(title: str, matrix: FloatArray, inputs: Sequence[Label], outputs: Sequence[Label]) -> str:
+    """A title over a matrix of probabilities, shaded by size, cut after a dozen rows and columns."""
+    part = matrix[:MOST_ROWS, :MOST_COLUMNS]
+    top = "".join(f"<th>{_escaped(str(label))}</th>" for label in outputs[:MOST_COLUMNS])
+    body = "".join(
+        f"<tr><th>{_escaped(str(label))}</th>" + "".join(_shaded(value) for value in row) + "</tr>"
+        for label, row in zip(inputs, part.tolist(), strict=False)
+    )
+    left = _left(len(inputs) - MOST_ROWS, "rows") + _left(len(outputs) - MOST_COLUMNS, "columns")
+    return f"<div><b>{_escaped(title)}</b><table><tr><th></th>{top}</tr>{body}</table>{left}</div>"
+
+
+def table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    r"""A table for LaTeX with the package booktabs; the first column is text, the others are numbers.
+
+    Examples:
+        >>> print(table_latex(["letter", "p"], [["a_1", "0.5"]]))
+        \begin{tabular}{lr}
+        \toprule
+        letter & p \\
+        \midrule
+        a\_1 & 0.5 \\
+        \bottomrule
+        \end{tabular}
+    """
+    lines = [_latex_row(row) for row in rows]
+    columns = "l" + "r" * (len(head) - 1)
+    top = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", _latex_row(head), r"\midrule"]
+    return "\n".join([*top, *lines, r"\bottomrule", r"\end{tabular}"])
+
+
+def pandas() -> Any:
+    """The package pandas.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import pandas as loaded
+    except ImportError:
+        raise MissingExtraError("data frames need pandas: pip install 'pmlopt[pandas]'") from None
+    return loaded
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    escaped = ("".join(_LATEX.get(sign, sign) for sign in shown(cell)) for cell in cells)
+    return " & ".join(escaped) + r" \\"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(shown(text))
+
+
+def _left(count: int, what: str) -> str:
+    return f"<p>and {count} more {what}</p>" if count > 0 else ""
+
+
+def _shaded(value: float) -> str:
+    """A cell whose ground is bluer the larger its probability; its text is readable on dark pages, too."""
+    return f"<td style='background:rgba(0,114,178,{0.75 * value:.3f})'>{number(value)}</td>"
+
+
+MOST_LABELS = 40
+"""The number of labels up to which all of them are written at an axis."""
+
+
+def figure_class() -> type[Figure]:
+    """Matplotlib's Figure, or an error that names the extra."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("plots need matplotlib: pip install 'pmlopt[plots]'") from None
+    return Figure
+
+
+def heat_map(
+    matrix: FloatArray,
+    inputs: Sequence[Label],
+    outputs: Sequence[Label],
+    leakages: FloatArray | None = None,
+) -> Figure:
+    """A mechanism matrix as shades of blue, with the leakages in nats above its columns where there are some.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    n, k = matrix.shape
+    figure = figure_class()(figsize=(min(12, 2.5 + 0.45 * k), min(12, 2.5 + 0.4 * n)), layout="constrained")
+    if leakages is None:
+        main = figure.subplots()
+    else:
+        top, main = figure.subplots(2, 1, sharex=True, height_ratios=[1, 4])
+        occurs = np.isfinite(leakages)
+        top.bar(np.flatnonzero(occurs), leakages[occurs], color="tab:red")
+        top.set_ylabel("leakage [nats]")
+    image = main.imshow(matrix, aspect="auto", cmap="Blues", vmin=0.0)
+    figure.colorbar(image, ax=main, label="P(output | secret)")
+    main.set_xlabel("output")
+    main.set_ylabel("secret")
+    _name(main, inputs, outputs)
+    return figure
+
+
+def bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figure:
+    """A bar for each label.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    figure = figure_class()(figsize=(min(12, 2.5 + 0.3 * len(values)), 3.0), layout="constrained")
+    axes = figure.subplots()
+    axes.bar(range(len(values)), values, color="tab:blue")
+    axes.set_ylabel(upright)
+    if len(labels) <= MOST_LABELS:
+        axes.set_xticks(
+            range(len(labels)), [shown(str(label)) for label in labels], rotation=90, parse_math=False
+        )
+    return figure
+
+
+def _name(axes: Axes, inputs: Sequence[Label], outputs: Sequence[Label]) -> None:
+    """Write the labels at a matrix, where they are few."""
+    if len(outputs) <= MOST_LABELS:
+        names = [shown(str(label)) for label in outputs]
+        axes.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
+    if len(inputs) <= MOST_LABELS:
+        axes.set_yticks(range(len(inputs)), [shown(str(label)) for label in inputs], parse_math=False)

@@ -1,0 +1,350 @@
+"""Files: labelled matrices as CSV, JSON and NPZ, and tables of letters."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, Positions, few
+from pmlopt.core.labels import (
+    NUMBER_HEADERS,
+    check_csv_labels,
+    check_json_labels,
+    labels_from_json,
+    labels_from_text,
+)
+from pmlopt.core.records import parse_json
+from pmlopt.core.whole_files import alone as alone
+from pmlopt.core.whole_files import check_target as check_target
+from pmlopt.core.whole_files import is_same_file as is_same_file
+from pmlopt.core.whole_files import is_standard as is_standard
+from pmlopt.core.whole_files import reason_of as reason_of
+from pmlopt.core.whole_files import rename as rename
+from pmlopt.core.whole_files import standard_input
+from pmlopt.core.whole_files import write_whole as write_whole
+from pmlopt.errors import FileFormatError
+
+FORMAT = "pmlopt-mechanism"
+VERSION = 3
+"""The version of saved files, of mechanisms by orbits too."""
+ENDINGS = (".csv", ".json", ".npz")
+SIDES = ("inputs", "outputs")
+KEYS = ("format", "version", *SIDES, "unnamed", "matrix", "metadata")
+LARGEST_FILE = 2**30
+"""Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
+LARGEST_EXPANSION = 2**26
+"""Bytes, 64 MiB, by which the arrays of an NPZ file may be larger than the file: pmlopt does not compress."""
+
+
+@dataclass(frozen=True)
+class MatrixFile:
+    """What a mechanism file holds: the matrix, the labels of its rows and columns, and metadata.
+
+    Labels that nobody gave are `Positions`, as in a `Mechanism`.
+    """
+
+    matrix: FloatArray
+    inputs: tuple[Label, ...]
+    outputs: tuple[Label, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
+    """The ending of a file, one of those that are known: by default those of a mechanism.
+
+    What is written to `-`, standard output, is JSON where that is known.
+    """
+    try:
+        ending = ".json" if is_standard(path) and ".json" in known else Path(path).suffix.lower()
+    except TypeError as cause:
+        raise FileFormatError(f"{path!r:.60} is no path of a file: {cause}") from None
+    if ending not in known:
+        raise FileFormatError(f"{path}: the ending {ending!r} is not known here: use {', '.join(known)}")
+    return ending
+
+
+def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
+    """Write a labelled matrix in the format that the path's ending names."""
+    encode = {".csv": _to_csv, ".json": _to_json, ".npz": _to_npz}[ending_of(path)]
+    write_whole(path, encode(stored))
+
+
+def read_matrix(path: str | os.PathLike[str]) -> MatrixFile:
+    """Read a labelled matrix; the ending names the format, and for `-`, standard input, how it begins.
+
+    Raises:
+        FileFormatError: the file is not there, cut short, or not of its format.
+    """
+    decode = {".csv": _from_csv, ".json": _from_json, ".npz": _from_npz}
+    if is_standard(path):
+        content = read_bytes(path)
+        return decode[_ending_by_content(content)](path, content)
+    return decode[ending_of(path)](path, read_bytes(path))
+
+
+def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[Label, ...], Any]:
+    """The labels of the rows and of the columns of a matrix in a file, and its numbers."""
+    stored = read_matrix(path)
+    return stored.inputs, stored.outputs, stored.matrix
+
+
+def _ending_by_content(content: bytes) -> str:
+    """The format of a mechanism that comes without a name, by how it begins."""
+    if content.startswith(b"PK"):
+        return ".npz"
+    return ".json" if content.lstrip().startswith(b"{") else ".csv"
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Read a whole file of at most `LARGEST_FILE` bytes; `-` is standard input."""
+    try:
+        with nullcontext(standard_input()) if is_standard(path) else Path(path).open("rb") as stream:
+            content = stream.read(LARGEST_FILE + 1)
+    except (OSError, ValueError, TypeError) as cause:
+        raise FileFormatError(f"{path}: cannot be read: {reason_of(cause)}") from None
+    if len(content) > LARGEST_FILE:
+        raise FileFormatError(
+            f"{path}: is larger than {LARGEST_FILE} bytes, the most that is read: give a smaller file, or "
+            "raise pmlopt.core.files.LARGEST_FILE"
+        )
+    return content
+
+
+def read_rows(path: str | os.PathLike[str], content: bytes | None = None) -> list[list[str]]:
+    """The rows of a CSV file, blank lines left out, all of the header's length."""
+    try:
+        text = (read_bytes(path) if content is None else content).decode("utf-8-sig")
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path}: is not text in UTF-8, so not a CSV file") from None
+    except csv.Error as cause:
+        raise FileFormatError(f"{path}: is not a whole CSV file: {cause}") from None
+    if len(rows) < 2:
+        raise FileFormatError(f"{path}: has {len(rows)} row(s): a header and at least one row are needed")
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(rows[0]):
+            raise FileFormatError(
+                f"{path}: row {number} has {len(row)} cells and the header {len(rows[0])}: "
+                "the file may be cut short"
+            )
+    return rows
+
+
+def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[int] | list[float]]:
+    """Labels and numbers of a CSV with a header: letter, count (or probability).
+
+    With two columns of letters or more before one that is named as in `NUMBER_HEADERS`, a label is the tuple
+    of them. Whole numbers are counts and come back
+    as int; anything else comes back as float.
+    """
+    rows = read_rows(path)
+    if len(rows[0]) < 2 or (len(rows[0]) > 2 and rows[0][-1].strip().lower() not in NUMBER_HEADERS):
+        raise FileFormatError(
+            f"{path}: has {len(rows[0])} column(s): a prior has two, letter and count (or probability), "
+            "with a comma between; letters of several attributes take a column each, and then the last one "
+            "is named count or probability"
+        )
+    if is_number(rows[0][-1]):
+        raise FileFormatError(f"{path}: the first row, {rows[0]}, looks like data: put a header above it")
+    columns = [labels_from_text(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
+    labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
+    return labels, _whole_or_real(path, labels, [row[-1].strip() for row in rows[1:]])
+
+
+def _whole_or_real(
+    path: str | os.PathLike[str], labels: tuple[Label, ...], texts: Sequence[str]
+) -> list[int] | list[float]:
+    """The numbers of a table of letters: all as int where all are whole."""
+    if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):
+        return [int(text) for text in texts]
+    numbers = [
+        number_of(text, f"{path}: row {number}, the letter {label!r}")
+        for number, (label, text) in enumerate(zip(labels, texts, strict=True), start=2)
+    ]
+    if all(number.is_integer() for number in numbers):
+        return [int(number) for number in numbers]
+    return numbers
+
+
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number, which may be infinite or NaN."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def json_bytes(content: Any) -> bytes:
+    """Encode plain data as JSON, with numpy numbers and arrays as plain ones."""
+    try:
+        return (json.dumps(content, default=_plain, allow_nan=False, indent=1) + "\n").encode()
+    except (TypeError, ValueError, RecursionError) as cause:
+        raise FileFormatError(f"this cannot be written as JSON: {cause}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{value!r} is not text, a number, a list or a table")
+
+
+def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> None:
+    """Complain of labels that the format of a file cannot hold."""
+    if ending_of(path) == ".csv":
+        check_csv_labels(labels)
+        csv_bytes([labels])
+    else:
+        check_json_labels(labels)
+
+
+def _to_csv(stored: MatrixFile) -> bytes:
+    check_csv_labels(stored.inputs, stored.outputs)
+    rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
+    return csv_bytes([["", *stored.outputs], *([label, *map(repr, row)] for label, row in rows)])
+
+
+def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
+    r"""Encode rows as a CSV file, each ended by a newline, from which every cell is read back as it was.
+
+    Examples:
+        >>> csv_bytes([["a", 1], ["b\r", 2]])
+        b'a,1\n"b\r","2"\n'
+    """
+    stream = io.StringIO(newline="")
+    plain = csv.writer(stream, lineterminator="\n")
+    quoted = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        # the writer does not see that a carriage return needs quotes
+        (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
+    try:
+        return stream.getvalue().encode()
+    except UnicodeEncodeError as cause:
+        raise FileFormatError(f"a label or a cell cannot be written as UTF-8: {cause}") from None
+
+
+def _from_csv(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
+    rows = read_rows(path, content)
+    if len(rows[0]) < 2:
+        raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
+    matrix = [
+        [number_of(cell, f"{path}: row {number}") for cell in row[1:]]
+        for number, row in enumerate(rows[1:], start=2)
+    ]
+    inputs = labels_from_text([row[0] for row in rows[1:]])
+    return MatrixFile(np.array(matrix), inputs, labels_from_text(rows[0][1:]))
+
+
+def number_of(cell: str, where: str) -> float:
+    """The number in a cell of a CSV file, or a FileFormatError that says where another text stands."""
+    try:
+        return float(cell)
+    except ValueError:
+        raise FileFormatError(f"{where}: {cell!r} stands where a number belongs") from None
+
+
+def _to_json(stored: MatrixFile) -> bytes:
+    check_json_labels((*stored.inputs, *stored.outputs))
+    return json_bytes(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "inputs": stored.inputs,
+            "outputs": stored.outputs,
+            "unnamed": [side for side in SIDES if isinstance(getattr(stored, side), Positions)],
+            "matrix": stored.matrix,
+            "metadata": dict(stored.metadata),
+        }
+    )
+
+
+def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
+    data = parse_json(content, str(path))
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise FileFormatError(f'{path}: is not a mechanism: the key "format" must be {FORMAT!r}')
+    if type(data.get("version")) is not int or data["version"] != VERSION:
+        raise FileFormatError(
+            f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads {VERSION}"
+        )
+    missing = [key for key in KEYS if key not in data]
+    if missing:
+        raise FileFormatError(f"{path}: the key {missing[0]!r} is missing")
+    unknown = set(data) - set(KEYS)
+    if unknown:
+        raise FileFormatError(f"{path}: the key {min(unknown)!r} is not known: there are {', '.join(KEYS)}")
+    if not isinstance(data["metadata"], dict):
+        raise FileFormatError(f"{path}: 'metadata' is {data['metadata']!r:.40}: it must be a table")
+    unnamed = data["unnamed"]
+    inputs, outputs = (_side(path, side, data[side], unnamed) for side in SIDES)
+    return MatrixFile(data["matrix"], inputs, outputs, data["metadata"])
+
+
+def _side(path: str | os.PathLike[str], side: str, labels: Any, unnamed: Any) -> tuple[Label, ...]:
+    """The labels of one side of a matrix in JSON; `Positions` where the file says that nobody gave them."""
+    try:
+        if not isinstance(labels, list):
+            raise ValueError("it is no list")
+        found = labels_from_json(labels)
+    except (ValueError, RecursionError) as cause:
+        raise FileFormatError(f"{path}: {side!r} must be a list of labels: {cause}") from None
+    if not isinstance(unnamed, list) or unnamed not in ([], ["inputs"], ["outputs"], list(SIDES)):
+        raise FileFormatError(f'{path}: "unnamed" is {unnamed!r}: it lists the sides without labels')
+    if side not in unnamed:
+        return found
+    positions = Positions(len(found))
+    if found != positions:
+        raise FileFormatError(f"{path}: the {side} {few(found)} are not 0, 1, ..., so they are not unnamed")
+    return positions
+
+
+def _to_npz(stored: MatrixFile) -> bytes:
+    about = MatrixFile(np.zeros((0, 0)), stored.inputs, stored.outputs, stored.metadata)
+    stream = io.BytesIO()
+    np.savez(stream, matrix=stored.matrix, about=np.frombuffer(_to_json(about), dtype=np.uint8))
+    return stream.getvalue()
+
+
+def _from_npz(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
+    try:
+        check_expansion(path, content)
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            matrix, about = arrays["matrix"], arrays["about"].tobytes()
+    except FileFormatError:
+        raise
+    except Exception as cause:  # what zip and npy readers raise on foreign bytes has no bounds
+        raise FileFormatError(f"{path}: is not a whole mechanism in NPZ: {cause}") from None
+    labels = _from_json(path, about)
+    return MatrixFile(matrix, labels.inputs, labels.outputs, labels.metadata)
+
+
+def entry(record: Any, key: str, what: str) -> Any:
+    """What stands under a key of a record, or a FileFormatError that says where it is missing.
+
+    Examples:
+        >>> entry({"size": 3}, "size", "the set")
+        3
+    """
+    if not isinstance(record, Mapping) or key not in record:
+        raise FileFormatError(f"{what}: the key {key!r} is missing")
+    return record[key]
+
+
+def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
+    """Complain of a compressed file before its arrays fill the memory."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        expanded = sum(entry.file_size for entry in archive.infolist())
+    if expanded > len(content) + LARGEST_EXPANSION:
+        raise FileFormatError(
+            f"{path}: has {len(content)} bytes and expands to {expanded}, over {LARGEST_EXPANSION} above its "
+            "size: save it without compression, or raise pmlopt.core.files.LARGEST_EXPANSION"
+        )

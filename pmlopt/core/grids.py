@@ -1,0 +1,151 @@
+"""Boxes that tile an interval, a circle or a rectangle, and the distances between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, IntArray, float_array
+from pmlopt.errors import PriorError
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The boxes of a grid: all combinations of the intervals of each axis, the last axis fastest.
+
+    Distances are Euclidean; along an axis with a period they go the shorter way around the circle.
+
+    Attributes:
+        edges: for each axis, its increasing edges.
+        periods: for each axis, the length of the circle that it is, or None.
+    """
+
+    edges: tuple[FloatArray, ...]
+    periods: tuple[float | None, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of boxes."""
+        return int(np.prod([len(edges) - 1 for edges in self.edges]))
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """(size, axes) the lower corners."""
+        return _corners([edges[:-1] for edges in self.edges])
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """(size, axes) the upper corners."""
+        return _corners([edges[1:] for edges in self.edges])
+
+    @property
+    def centres(self) -> FloatArray:
+        """(size, axes) the centres."""
+        return (self.lower + self.upper) / 2
+
+    def divided(self, pieces: int) -> Grid:
+        """The grid with every interval of every axis cut into equal pieces.
+
+        Examples:
+            >>> Grid((np.array([0.0, 1.0, 3.0]),), (None,)).divided(2).edges[0].tolist()
+            [0.0, 0.5, 1.0, 2.0, 3.0]
+        """
+        return Grid(
+            tuple(_divided(edges, np.full(len(edges) - 1, pieces)) for edges in self.edges), self.periods
+        )
+
+    def parents(self, pieces: int) -> IntArray:
+        """For each box of `divided(pieces)`, the box of this grid that holds it."""
+        shape = [len(edges) - 1 for edges in self.edges]
+        fine = np.meshgrid(*(np.repeat(np.arange(n), pieces) for n in shape), indexing="ij")
+        return np.asarray(np.ravel_multi_index([axis.ravel() for axis in fine], shape))
+
+    def halved_where(self, share: FloatArray) -> Grid:
+        """The grid with those intervals of each axis halved that have at least the mean of a quantity.
+
+        Args:
+            share: (size,) how much each box has of the quantity, at least 0.
+        """
+        table = share.reshape([len(edges) - 1 for edges in self.edges])
+        return Grid(
+            tuple(
+                _divided(edges, 1 + _largest(table.sum(axis=tuple(set(range(table.ndim)) - {axis}))))
+                for axis, edges in enumerate(self.edges)
+            ),
+            self.periods,
+        )
+
+    def locate(self, points: ArrayLike) -> IntArray:
+        """(n,) the box of each of (n, axes) points; each holds its upper edge, the first its lower one too.
+
+        Raises:
+            PriorError: a point is outside, or has another number of axes.
+        """
+        places = float_array(np.asarray(points), 2, "the points", PriorError)
+        if places.shape[1] != len(self.edges):
+            raise PriorError(f"the points have {places.shape[1]} axes, and the grid {len(self.edges)}")
+        outside = np.zeros(len(places), dtype=bool)
+        found = []
+        for values, edges in zip(places.T, self.edges, strict=True):
+            outside |= ~((values >= edges[0]) & (values <= edges[-1]))
+            found.append(np.maximum(np.searchsorted(edges, values, side="left") - 1, 0))
+        if outside.any():
+            first = int(np.argmax(outside))
+            raise PriorError(
+                f"{places[first].tolist()} at position {first} is outside of the support: clip it first"
+            )
+        return np.asarray(np.ravel_multi_index(found, [len(edges) - 1 for edges in self.edges]))
+
+    def nearest(self) -> FloatArray:
+        """(size, size) the least distance between a point of a box and one of another."""
+        squares = np.zeros((self.size, self.size))
+        for axis, period in enumerate(self.periods):
+            low, high = self.lower[:, axis, None], self.upper[:, axis, None]
+            least, most = low.T, high.T
+            apart = np.maximum(np.maximum(low - most, least - high), 0.0)
+            if period is not None:
+                apart = np.minimum(apart, np.maximum(period - np.maximum(high - least, most - low), 0.0))
+            squares += apart**2
+        return np.sqrt(squares)
+
+    def farthest(self, points: FloatArray, boxes: slice) -> FloatArray:
+        """(boxes, M) the largest distance between a point of some boxes and each of (M, axes) points."""
+        squares: FloatArray = np.zeros(1)
+        for axis, period in enumerate(self.periods):
+            low, high = (side[boxes, axis, None] - points[None, :, axis] for side in (self.lower, self.upper))
+            ends = np.maximum(_around(low, period), _around(high, period))
+            if period is not None:
+                half = period / 2
+                opposite = ((low <= half) & (half <= high)) | ((low <= -half) & (-half <= high))
+                ends = np.where(opposite, half, ends)
+            squares = squares + ends**2
+        return np.sqrt(squares)
+
+
+def _corners(axes: Sequence[FloatArray]) -> FloatArray:
+    return np.array(list(product(*axes)))
+
+
+def _divided(edges: FloatArray, pieces: IntArray) -> FloatArray:
+    """Edges with each interval cut into so many equal pieces; the old edges stay as they are."""
+    steps = [
+        low + (high - low) * np.arange(n) / n
+        for low, high, n in zip(edges[:-1], edges[1:], pieces, strict=True)
+    ]
+    return np.concatenate([*steps, edges[-1:]])
+
+
+def _around(difference: FloatArray, period: float | None) -> FloatArray:
+    """The distance that a difference along an axis is."""
+    straight = np.abs(difference)
+    return straight if period is None else np.minimum(straight, period - straight)
+
+
+def _largest(share: FloatArray) -> IntArray:
+    """(n,) 1 for the intervals that have at least the mean of a quantity, else 0."""
+    return np.asarray(share >= share.mean() * (1 - 1e-9), dtype=np.int64)

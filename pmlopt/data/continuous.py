@@ -1,0 +1,266 @@
+"""A secret that is a real number, a point on a circle or a pair of numbers, and the law that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, float_array, real, whole
+from pmlopt.core.grids import Grid
+from pmlopt.data.prior import Prior
+from pmlopt.errors import PriorError
+
+UNIT = 2.0**-53
+"""The spacing of floats below 1: no difference of a cdf close to 1 has a finer one."""
+
+WITHOUT_DIGITS = 1e-9
+"""The share of a bin's probability that rounding of the cdf may be: its level is off by as many nats."""
+
+
+@runtime_checkable
+class Law(Protocol):
+    """A law of a real number, such as a frozen continuous distribution of `scipy.stats`.
+
+    A law with a survival function `sf`, the probability of more than x, keeps the digits of its upper tail.
+    """
+
+    def cdf(self, x: Any) -> Any:
+        """The probability of at most x, for an array of x."""
+
+    def support(self) -> Any:
+        """The least and the greatest number that can occur."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Continuous:
+    """A secret that is a number on an interval or a circle, or several independent numbers.
+
+    Only probabilities of boxes are asked of the law: nothing is assumed of a density. A box holds its upper
+    edges, and not its lower ones but at the lower end of the support.
+
+    Args:
+        law: a frozen continuous distribution of `scipy.stats`, or a list of independent ones, an axis each.
+        support: the interval (low, high) of the secret, or one for each axis; the law is conditioned on it.
+            Left out, the support of the law, where that is finite.
+        period: for a circle, True: the ends of the support are the same point. One for each axis, or one.
+
+    Raises:
+        PriorError: there is no `cdf`, it does not go from 0 to 1, the support is empty or infinite, or has no
+            probability.
+
+    Examples:
+        >>> import scipy.stats
+        >>> age = Continuous(scipy.stats.norm(40, 15), support=(0, 100))
+        >>> age.prior(age.even(4)).probabilities.round(4).tolist()
+        [0.1554, 0.5911, 0.2436, 0.0098]
+    """
+
+    intervals: tuple[tuple[float, float], ...]
+    circles: tuple[bool, ...]
+
+    def __init__(self, law: Any, support: Any = None, period: bool | Sequence[bool] = False) -> None:
+        laws = tuple(law) if isinstance(law, list | tuple) else (law,)
+        for one in laws:
+            if not isinstance(one, Law):
+                raise PriorError(f"the law {one!r:.60} has no cdf and support: give one of scipy.stats")
+            if hasattr(one, "pmf") or hasattr(getattr(one, "dist", None), "pmf"):
+                raise PriorError("the law is discrete: give its numbers as the letters of a Prior")
+            _check_whole(one)
+        given = [one.support() for one in laws] if support is None else _intervals(support, len(laws))
+        self._set(given, period)
+        object.__setattr__(self, "_laws", laws)
+        object.__setattr__(self, "_samples", None)
+
+    @classmethod
+    def from_samples(
+        cls, values: ArrayLike, support: Any = None, period: bool | Sequence[bool] = False
+    ) -> Continuous:
+        """The empirical law of a sample of numbers, (n,), or of points, (n, axes).
+
+        The claim is then about a draw from this sample; probabilities are whole counts. How far the true law
+        may be away is a matter of `confidence_ball(secret.prior(grid), delta)`.
+
+        Args:
+            values: the sample.
+            support: as for a law; left out, from the least to the greatest value.
+            period: as for a law.
+
+        Examples:
+            >>> secret = Continuous.from_samples([1.0, 2.0, 2.5, 4.0])
+            >>> secret.prior(secret.even(3)).counts
+            (2, 1, 1)
+        """
+        axes = 2 if np.ndim(values) == 2 else 1
+        points = float_array(np.asarray(values), axes, "the sample", PriorError)
+        points = points.reshape(len(points), -1)
+        self = cls.__new__(cls)
+        given = (
+            list(zip(points.min(axis=0), points.max(axis=0), strict=True))
+            if support is None
+            else _intervals(support, points.shape[1])
+        )
+        self._set(given, period)
+        low, high = np.array(self.intervals).T
+        outside = ~((points >= low) & (points <= high)).all(axis=1)
+        if outside.any():
+            first = int(np.argmax(outside))
+            raise PriorError(f"{points[first].tolist()} at position {first} is outside of the support")
+        object.__setattr__(self, "_laws", None)
+        object.__setattr__(self, "_samples", points)
+        return self
+
+    def _set(self, intervals: Sequence[Any], period: bool | Sequence[bool]) -> None:
+        ends = []
+        for low, high in intervals:
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise PriorError(
+                    f"the support from {low} to {high} is no finite interval: give support=(low, high), and "
+                    "say what becomes of a secret outside of it"
+                )
+            ends.append((float(low), float(high)))
+        circles = (period,) * len(ends) if isinstance(period, bool) else tuple(period)
+        if len(circles) != len(ends) or not all(isinstance(one, bool) for one in circles):
+            raise PriorError(f"`period` is {period!r}: give True or False, or {len(ends)} of them")
+        object.__setattr__(self, "intervals", tuple(ends))
+        object.__setattr__(self, "circles", circles)
+
+    @property
+    def axes(self) -> int:
+        """How many numbers the secret is."""
+        return len(self.intervals)
+
+    def even(self, bins: int) -> Grid:
+        """The grid with so many intervals of one length along each axis.
+
+        Raises:
+            PriorError: it is no positive whole number.
+        """
+        bins = whole(bins, "the number of bins", PriorError)
+        edges = tuple(np.linspace(low, high, bins + 1) for low, high in self.intervals)
+        periods = tuple(
+            high - low if circle else None
+            for (low, high), circle in zip(self.intervals, self.circles, strict=True)
+        )
+        return Grid(edges, periods)
+
+    def masses(self, grid: Grid) -> FloatArray:
+        """(size,) the probability of each box of a grid; for a sample, the number of its values in it.
+
+        Raises:
+            PriorError: the law gives numbers that are no probabilities, or nothing to the support.
+        """
+        samples: FloatArray | None = self._samples  # type: ignore[attr-defined]
+        if samples is not None:
+            return np.bincount(grid.locate(samples), minlength=grid.size).astype(float)
+        return self._product(grid, _masses)
+
+    def _product(self, grid: Grid, of: Callable[[Law, FloatArray], FloatArray]) -> FloatArray:
+        """(size,) the products of what is told of the intervals of each axis."""
+        total: FloatArray = np.ones(1)
+        for law, edges in zip(self._laws, grid.edges, strict=True):  # type: ignore[attr-defined]
+            total = np.outer(total, of(law, edges)).ravel()
+        return total
+
+    def prior(self, grid: Grid) -> Prior:
+        """The law of the box that holds the secret, on the boxes of positive probability; labels are centres.
+
+        Raises:
+            PriorError: an interval has a probability of which the `cdf` shows no digits, since it is lost
+                beside the others in the rounding of floats.
+
+        Examples:
+            >>> Continuous.from_samples([1.0, 2.0, 2.5, 4.0]).even(2).centres.ravel().tolist()
+            [1.75, 3.25]
+        """
+        samples = self._samples is not None  # type: ignore[attr-defined]
+        masses = self.masses(grid) if samples else self._product(grid, _masses_with_digits)
+        kept = masses > 0
+        labels = box_labels(grid, kept)
+        if samples:
+            return Prior.from_counts([int(count) for count in masses[kept]], labels)
+        return Prior(masses[kept] / masses[kept].sum(), labels)
+
+
+def _check_whole(law: Law) -> None:
+    """Raise where the cdf of a law does not go from 0 to 1 on what the law names as its support."""
+    low, high = law.support()
+    ends = np.asarray(law.cdf(np.array([np.nextafter(low, -np.inf), high])), dtype=float)
+    if not np.abs(ends - [0, 1]).max() <= WITHOUT_DIGITS:
+        raise PriorError(
+            f"the cdf of {law!r:.60} goes from {ends[0]:.6g} below {low:.6g} to {ends[1]:.6g} at {high:.6g}, "
+            "the ends of its `support()`: give a law whose cdf goes from 0 to 1"
+        )
+
+
+def _masses(law: Law, edges: FloatArray) -> FloatArray:
+    """The probabilities between edges; above the median from the upper tail, whose digits a cdf loses."""
+    return _with_rounding(law, edges)[0]
+
+
+def _masses_with_digits(law: Law, edges: FloatArray) -> FloatArray:
+    """The probabilities between edges, each 0 or known up to a small share of it.
+
+    Raises:
+        PriorError: one is not.
+    """
+    masses, rounding = _with_rounding(law, edges)
+    vague = (masses > 0) & (rounding > WITHOUT_DIGITS * masses)
+    if vague.any():
+        first = int(np.argmax(vague))
+        raise PriorError(
+            f"the probability of {masses[first]:.3g} from {edges[first]:.6g} to {edges[first + 1]:.6g} is "
+            f"known up to {rounding[first]:.1g} only, by rounding in the law {law!r:.60}: take a narrower "
+            "support, or a law whose `cdf` and `sf` keep the digits of their tails"
+        )
+    return masses
+
+
+def _with_rounding(law: Law, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The probabilities between edges, and by how much the rounding of a cdf may move each.
+
+    Raises:
+        PriorError: the law has an atom at the first edge, or its cdf does not rise.
+    """
+    below = np.asarray(law.cdf(edges), dtype=float)
+    if below[0] > np.asarray(law.cdf(np.nextafter(edges[0], -np.inf)), dtype=float) + 1e-12:
+        raise PriorError(f"the law {law!r:.60} has an atom at {edges[0]}: take letters in place of numbers")
+    masses, rounding = np.diff(below), _rounding(below)[1:]
+    if hasattr(law, "sf"):
+        beyond, upper = np.asarray(law.sf(edges), dtype=float), below[:-1] > 0.5
+        masses[upper] = -np.diff(beyond)[upper]
+        rounding[upper] = _rounding(beyond)[:-1][upper]
+    if not (np.isfinite(masses).all() and (masses >= 0).all() and masses.sum() > 0):
+        raise PriorError(f"the cdf of {law!r:.60} does not rise over the support {edges[[0, -1]]}")
+    return masses, rounding
+
+
+def _rounding(tails: FloatArray) -> FloatArray:
+    """By how much probabilities of tails may be off: some units of their last place.
+
+    Small ones that all are multiples of 2^-53 were subtracted from 1, as those that `scipy.stats` has no
+    formula for, and keep no finer digits than the 1.
+    """
+    small = tails[(tails > 0) & (tails < 1 / 8)]
+    subtracted = bool((small % UNIT == 0).all())
+    return 4 * UNIT * (np.ones_like(tails) if subtracted else tails)
+
+
+def box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
+    """The centre of each box that is kept: a number, or a tuple of numbers."""
+    centres = grid.centres[kept].tolist()
+    return [centre[0] if len(centre) == 1 else tuple(centre) for centre in centres]
+
+
+def _intervals(support: Any, axes: int) -> list[tuple[float, float]]:
+    if np.ndim(support) == 0:
+        raise PriorError(f"the support is {support!r:.60}: give (low, high)")
+    pairs = [support] if axes == 1 and np.ndim(support) == 1 else list(support)
+    if len(pairs) != axes or any(np.shape(pair) != (2,) for pair in pairs):
+        raise PriorError(f"the support is {support!r:.60}: give (low, high), one for each of {axes} axes")
+    return [
+        (real(low, "the support", PriorError), real(high, "the support", PriorError)) for low, high in pairs
+    ]

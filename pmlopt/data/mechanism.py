@@ -1,0 +1,365 @@
+"""The mechanism: the channel that turns the secret into the release."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core import files
+from pmlopt.core.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    IntArray,
+    Label,
+    Positions,
+    few,
+    float_array,
+    label_array,
+    labels_of,
+    subset_of,
+)
+from pmlopt.core.display import heat_map, matrix_html, number, pandas, table_latex
+from pmlopt.core.frames import are_named, opened, pandas_index
+from pmlopt.core.labels import label_key, places_of, same_labels, same_set
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.sampling.categorical import RowSampler
+from pmlopt.data.sampling.random_bits import Seed, random_bits
+from pmlopt.data.tables.labelled import Numbers, column, table
+from pmlopt.errors import FileFormatError, InputError, MechanismError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Mechanism:
+    """A privacy mechanism P_{Y|X}: a row-stochastic matrix with labelled rows and columns.
+
+    Args:
+        matrix: (N, M) non-negative numbers; row x is the law of the output Y when X = x. A pandas frame has
+            its labels in its index and its columns, one of Polars or Arrow in its first column and the names
+            of the others; a mapping goes from input to output to probability.
+        inputs: N labels of the rows. Where none are given they are `Positions`, the numbers 0, 1, ..., N-1,
+            which pair with the labels of a prior by position; labels that are given never do.
+        outputs: M labels of the columns, the same.
+
+    Raises:
+        MechanismError: the matrix is not two-dimensional, has a negative, NaN or infinite entry, or
+            a row that does not sum to one (within 1e-9), or the labels do not fit.
+
+    Examples:
+        >>> mechanism = Mechanism([[0.75, 0.25], [0.25, 0.75]], inputs=["no", "yes"])
+        >>> mechanism.matrix.shape, mechanism.inputs, mechanism.outputs
+        ((2, 2), ('no', 'yes'), (0, 1))
+    """
+
+    matrix: FloatArray
+    inputs: tuple[Label, ...]
+    outputs: tuple[Label, ...]
+
+    def __init__(
+        self,
+        matrix: Numbers,
+        inputs: Iterable[Label] | None = None,
+        outputs: Iterable[Label] | None = None,
+    ) -> None:
+        found = table(matrix, "the mechanism", MechanismError)
+        if any(
+            own is not None and given is not None
+            for own, given in zip(found.axes, (inputs, outputs), strict=True)
+        ):
+            raise MechanismError("the matrix carries its labels already: leave out `inputs` and `outputs`")
+        inputs, outputs = (own or given for own, given in zip(found.axes, (inputs, outputs), strict=True))
+        array = float_array(found.values, 2, "the mechanism", MechanismError)
+        rows = labels_of(inputs, array.shape[0], "the mechanism's inputs", MechanismError)
+        columns = labels_of(outputs, array.shape[1], "the mechanism's outputs", MechanismError)
+        if array.min() < 0:
+            x, y = (int(i) for i in np.argwhere(array < 0)[0])
+            raise MechanismError(
+                f"the probability of the output {columns[y]!r} given {rows[x]!r} is {array[x, y]}: "
+                "probabilities cannot be negative"
+            )
+        sums = array.sum(axis=1)
+        worst = int(np.argmax(np.abs(sums - 1)))
+        if abs(sums[worst] - 1) > SUM_TOLERANCE:
+            raise MechanismError(
+                f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: divide each row by "
+                "its sum if rounding explains it"
+            )
+        object.__setattr__(self, "matrix", array)
+        object.__setattr__(self, "inputs", rows)
+        object.__setattr__(self, "outputs", columns)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a mechanism with the same labels, in this order, and the same matrix."""
+        if type(self) is not type(other) or not isinstance(other, Mechanism):
+            return NotImplemented
+        return (
+            np.array_equal(self.matrix, other.matrix)
+            and same_labels(self.inputs, other.inputs)
+            and same_labels(self.outputs, other.outputs)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.inputs, self.outputs, self.matrix.tobytes()))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The matrix, for numpy."""
+        return np.array(self.matrix, dtype=dtype, copy=copy)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, M), the numbers of inputs and outputs.
+
+        Examples:
+            >>> Mechanism([[0.75, 0.25, 0.0]]).shape
+            (1, 3)
+        """
+        return len(self.inputs), len(self.outputs)
+
+    def __repr__(self) -> str:
+        """The size and the labels: the numbers are in `matrix`."""
+        return f"<Mechanism of {few(self.inputs)} to {few(self.outputs)}>"
+
+    def _repr_html_(self) -> str:
+        """The matrix as a notebook shows it."""
+        n, m = self.matrix.shape
+        return matrix_html(f"Mechanism, {n} inputs and {m} outputs", self.matrix, self.inputs, self.outputs)
+
+    def to_frame(self) -> Any:
+        """The matrix as a pandas data frame, inputs down and outputs across.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        index, columns = (
+            pandas().Index(list(side), tupleize_cols=False) for side in (self.inputs, self.outputs)
+        )
+        return pandas().DataFrame(self.matrix, index=index, columns=columns)
+
+    def to_latex(self, digits: int = 4) -> str:
+        r"""The matrix as a LaTeX table, for the package booktabs.
+
+        Examples:
+            >>> print(Mechanism([[0.75, 0.25]], ["yes"], ["a", "b"]).to_latex().splitlines()[4])
+            yes & 0.75 & 0.25 \\
+        """
+        rows = zip(self.inputs, self.matrix, strict=True)
+        return table_latex(
+            ["", *map(str, self.outputs)],
+            [[str(label), *(number(entry, digits) for entry in row)] for label, row in rows],
+        )
+
+    def plot(self) -> Figure:
+        """The matrix as a heat map; `plots.mechanism_figure` adds the leakage under a prior.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        return heat_map(self.matrix, self.inputs, self.outputs)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The mechanism as plain data: the labels of both sides and the matrix."""
+        return {"inputs": list(self.inputs), "outputs": list(self.outputs), "matrix": self.matrix.tolist()}
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """(M,) which outputs can occur: those whose column is not zero.
+
+        Examples:
+            >>> Mechanism([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]).support
+            array([ True,  True, False])
+        """
+        return np.asarray(self.matrix.max(axis=0) > 0)
+
+    def post_process(self, channel: MechanismLike) -> Mechanism:
+        """The mechanism followed by a channel from its outputs: the matrix product P W.
+
+        Args:
+            channel: (M, K) row-stochastic; its rows are this mechanism's outputs.
+
+        Examples:
+            >>> Mechanism(np.eye(2)).post_process([[0.5, 0.5], [0.0, 1.0]]).matrix
+            array([[0.5, 0.5],
+                   [0. , 1. ]])
+        """
+        after = as_mechanism(channel)
+        if len(after.inputs) != len(self.outputs):
+            raise MechanismError(
+                f"the channel has {len(after.inputs)} inputs for {len(self.outputs)} outputs"
+            )
+        match_labels(after.inputs, self.outputs, "the channel's inputs", "the mechanism's outputs")
+        return Mechanism(self.matrix @ after.matrix, self.inputs, after.outputs)
+
+    def reduced(self, rtol: float = 1e-12) -> Mechanism:
+        """The same mechanism without outputs that never occur, similar outputs merged.
+
+        Two outputs are similar when their columns are proportional [saeidian2026envelopes]: they tell an
+        adversary the same. Merging keeps the first one's label and leaves every leakage unchanged.
+
+        Examples:
+            >>> Mechanism([[0.2, 0.3, 0.5, 0.0], [0.4, 0.6, 0.0, 0.0]]).reduced().matrix
+            array([[0.5, 0.5],
+                   [1. , 0. ]])
+        """
+        groups = self.similar_outputs(rtol)
+        merged = np.column_stack([self.matrix[:, group].sum(axis=1) for group in groups])
+        return Mechanism(merged, self.inputs, subset_of(self.outputs, [group[0] for group in groups]))
+
+    def similar_outputs(self, rtol: float = 1e-12) -> list[list[int]]:
+        """The outputs that occur, by place, in groups whose columns are proportional; see `reduced`.
+
+        Examples:
+            >>> Mechanism([[0.2, 0.3, 0.5, 0.0], [0.4, 0.6, 0.0, 0.0]]).similar_outputs()
+            [[0, 1], [2]]
+        """
+        occurring = np.flatnonzero(self.support)
+        shapes = self.matrix[:, occurring] / self.matrix[:, occurring].max(axis=0)
+        sums = shapes.sum(axis=0)
+        order = np.argsort(sums, kind="stable")
+        # those of similar columns differ by little: only neighbours in their order need be compared
+        steps = np.diff(sums[order]) > (2 * rtol + 1e-15 * len(shapes)) * sums[order][1:]
+        blocks = np.split(order, np.flatnonzero(steps) + 1)
+        groups = [group for block in blocks for group in _similar(shapes, np.sort(block), rtol)]
+        return sorted([int(occurring[y]) for y in group] for group in groups)
+
+    def sample(self, values: Iterable[Label], seed: Seed = None) -> Any:
+        """One random output for each value, drawn independently from its row, and exactly.
+
+        Bits are compared with the sums of the matrix as whole numbers (`pmlopt.data.sampling.categorical`),
+        so that each output has its probability in the row, over the row's sum, and not nearly.
+
+        Args:
+            values: labels of inputs: an array, a series of pandas or Polars, or any iterable.
+            seed: for a result that can be repeated, a seed or a numpy Generator; None draws from the
+                operating system, as a release must.
+
+        Returns:
+            (n,) the labels of the outputs: an array of numbers or truth values where all of them are of one
+            such kind, else of Python objects; for a series of pandas, one with its index and its name.
+
+        Raises:
+            MechanismError: a value is not an input.
+
+        Examples:
+            >>> Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(["b", "a"], seed=1)
+            array(['B', 'A'], dtype=object)
+            >>> Mechanism(np.eye(2), ["a", "b"]).sample(["b", "a", "b"])
+            array([1, 0, 1])
+        """
+        used, rows = np.unique(letters_at(self.inputs, values), return_inverse=True)
+        drawn = RowSampler(self.matrix[used]).draw(rows, random_bits(seed)) if len(rows) else rows
+        labels = label_array(self.outputs)[drawn]
+        found = opened(values)
+        index = None if found is None else pandas_index(found)
+        return labels if index is None else pandas().Series(labels, index, name=getattr(values, "name", None))
+
+    def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+        """Write the mechanism to `path`, whole or not at all; the ending chooses the format.
+
+        `.csv`: the header is the outputs, the first column the inputs. `.json`: labels, matrix and
+        metadata. `.npz`: the same as numpy arrays. Floats are written so that reading gives back
+        the same doubles. Labels are text, numbers, or tuples of these: a tuple is a list in JSON, and in
+        CSV what Python writes for it, `('no', 1)`. A CSV has no room for metadata and leaves it out, nor for
+        the absence of labels: its numbers 0, 1, ... come back as labels that were given. JSON and NPZ say
+        which sides had none.
+        """
+        files.write_matrix(path, files.MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Mechanism:
+        """Read a mechanism from a .csv, .json or .npz file.
+
+        The labels in a file are labels that were given, unless it says under "unnamed" that nobody gave
+        them; where a file says nothing, they were given.
+
+        Raises:
+            FileFormatError: the file is not there, cut short, or holds no mechanism.
+        """
+        stored = files.read_matrix(path)
+        try:
+            return cls(stored.matrix, stored.inputs, stored.outputs)
+        except MechanismError as error:
+            raise FileFormatError(f"{path}: {error} (or the file is cut short)") from None
+
+
+def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:
+    """Find the row of each value among the inputs of a mechanism, and raise for one that is none of them."""
+    given = column(values, "the values", MechanismError, missing=True)
+    try:
+        return np.array(places_of(given, inputs, "the values", MechanismError), dtype=np.int64)
+    except MechanismError:
+        known = set(map(label_key, inputs))
+        strange = next(v for v in given if not isinstance(v, Hashable) or label_key(v) not in known)
+        raise MechanismError(
+            f"the value {strange!r} is not an input of the mechanism, whose inputs are {few(inputs)}"
+        ) from None
+
+
+MechanismLike: TypeAlias = Mechanism | Numbers
+
+
+def as_mechanism(mechanism: MechanismLike) -> Mechanism:
+    """Return a Mechanism as it is, and a row-stochastic array as a Mechanism without labels."""
+    return mechanism if isinstance(mechanism, Mechanism) else Mechanism(mechanism)
+
+
+def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism]:
+    """Pair a prior with a mechanism on the same letters, and raise where sizes or labels disagree.
+
+    A mapping, a series or a frame is put into the order of the other side; a `Prior` and a `Mechanism`, which
+    have an order, must have the same.
+    """
+    p, m = as_prior(prior), as_mechanism(mechanism)
+    if p.size != len(m.inputs):
+        raise MechanismError(f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs")
+    if are_named(prior) and not isinstance(m.inputs, Positions) and same_set(p.labels, m.inputs):
+        p = p.reordered(m.inputs)
+    elif are_named(mechanism) and not isinstance(p.labels, Positions) and same_set(p.labels, m.inputs):
+        order = places_of(p.labels, m.inputs, "the prior's letters", MechanismError)
+        m = Mechanism(m.matrix[order], p.labels, m.outputs)
+    match_labels(m.inputs, p.labels, "the mechanism's inputs", "the prior's labels")
+    return p, m
+
+
+def match_labels(
+    left: tuple[Label, ...],
+    right: tuple[Label, ...],
+    left_name: str,
+    right_name: str,
+    error: type[InputError] = MechanismError,
+) -> None:
+    """Raise where two sides have other labels, or the same in another order; `Positions` go with any."""
+    if isinstance(left, Positions) or isinstance(right, Positions) or same_labels(left, right):
+        return
+    one, other = few(left), few(right)
+    if same_set(left, right):
+        raise error(
+            f"{left_name} {one} and {right_name} {other} are the same in another order: "
+            "reorder one of them (Prior.reordered)"
+        )
+    if sorted(map(str, left)) == sorted(map(str, right)) or set(left) == set(right):
+        raise error(
+            f"{left_name} {one} and {right_name} {other} look alike and differ: text or a truth value on one "
+            "side is a number on the other; give both the same"
+        )
+    raise error(f"{left_name} {one} and {right_name} {other} differ")
+
+
+def _similar(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:
+    """Columns in groups, each with those that are within rtol of its first one and of no earlier group's."""
+    groups: list[list[int]] = []
+    left = columns
+    while len(left):
+        first = shapes[:, left[:1]]
+        near = np.abs(first - shapes[:, left]) <= rtol * np.maximum(first, shapes[:, left])
+        close = near.all(axis=0)
+        groups.append(left[close].tolist())
+        left = left[~close]
+    return groups

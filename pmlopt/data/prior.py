@@ -1,0 +1,410 @@
+"""The prior: what is known of the secret before the release."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from pmlopt.core.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    Positions,
+    common_integers,
+    few,
+    float_array,
+    labels_of,
+    subset_of,
+    whole,
+)
+from pmlopt.core.display import bars, number, pandas, table_html, table_latex
+from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missing
+from pmlopt.core.labels import places_of
+from pmlopt.core.records import Context, Given, Record, Shape
+from pmlopt.data.tables.labelled import Numbers, column, vector
+from pmlopt.errors import PriorError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SMALLEST = 1e-300
+"""The smallest probability of a letter: its logarithm, -690.8 nats, bounds every leakage."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Prior(Record):
+    """The distribution P_X of a secret X on N letters, each of positive probability.
+
+    Args:
+        probabilities: (N,) positive numbers that sum to one (within 1e-9); or with labels, a mapping, a
+            pandas Series with its index, or a table of two columns of pandas, Polars or Arrow.
+        labels: N distinct labels of the letters, where the numbers have none. Where none are given they are
+            `Positions`, the numbers 0, 1, ..., N-1, which pair with other labels by position; labels that are
+            given never do.
+        samples: the number of observations the probabilities were estimated from, if they were.
+
+    Raises:
+        PriorError: an entry is zero, negative, NaN or infinite, the sum is not one, or the labels
+            do not fit.
+
+    Examples:
+        >>> prior = Prior([0.5, 0.25, 0.25], labels=["a", "b", "c"])
+        >>> prior.size, prior.labels
+        (3, ('a', 'b', 'c'))
+        >>> Prior([0.5, 0.6])
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.PriorError: the probabilities sum to 1.1, not to 1: divide them by their sum, or give
+        whole counts (Prior.from_counts)
+    """
+
+    kind: ClassVar[str] = "prior"
+    probabilities: FloatArray
+    labels: tuple[Label, ...]
+    samples: int | None
+    counts: tuple[int, ...] | None
+    """The counts the prior was made from, where it was; exact arithmetic uses them."""
+
+    def __init__(
+        self,
+        probabilities: Numbers,
+        labels: Iterable[Label] | None = None,
+        samples: int | None = None,
+    ) -> None:
+        labels, numbers = _with_labels(probabilities, labels, "the probabilities")
+        array = float_array(numbers, 1, "the probabilities", PriorError)
+        names = labels_of(labels, len(array), "the prior's labels", PriorError)
+        _check_letters(names, array)
+        total = math.fsum(array)
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise PriorError(
+                f"the probabilities sum to {total:.12g}, not to 1: divide them by their sum, "
+                "or give whole counts (Prior.from_counts)"
+            )
+        if samples is not None:
+            samples = _count(samples, "the number of samples")
+            if samples == 0:
+                raise PriorError("the number of samples is 0: leave it out for a known prior")
+        self._set(array, names, samples, None)
+
+    def _set(
+        self,
+        probabilities: FloatArray,
+        labels: tuple[Label, ...],
+        samples: int | None,
+        counts: tuple[int, ...] | None,
+    ) -> None:
+        object.__setattr__(self, "probabilities", probabilities)
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "samples", samples)
+        object.__setattr__(self, "counts", counts)
+
+    @classmethod
+    def uniform(cls, size: int, labels: Iterable[Label] | None = None) -> Prior:
+        """The uniform prior on `size` letters, exactly 1/size each in exact arithmetic.
+
+        Examples:
+            >>> Prior.uniform(4).probabilities
+            array([0.25, 0.25, 0.25, 0.25])
+        """
+        letters = whole(size, "the size of the alphabet", PriorError)
+        names = labels_of(labels, letters, "the prior's labels", PriorError)
+        return cls._from_integers((1,) * letters, names, samples=None)
+
+    @classmethod
+    def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:
+        """The empirical distribution of a table of counts, with its sample size.
+
+        Letters must be fixed before the sample is seen, and pseudo-counts are no sample: a promise over the
+        sample does not hold for counts to which something was added.
+
+        Args:
+            counts: a mapping from label to count, a pandas Series with its index, a table of two columns
+                (letter and count, as what `value_counts` of Polars and Arrow returns), or N counts. Of a
+                column of a data file, `pmlopt.data.tables.column_counts` makes one.
+            labels: N labels, where the counts have none.
+
+        Raises:
+            PriorError: a count is zero, negative or not a whole number.
+
+        Source: [grosse2025empirical, eq. (3)].
+
+        Examples:
+            >>> prior = Prior.from_counts({"low": 3, "high": 1})
+            >>> prior.labels, prior.probabilities, prior.samples
+            (('low', 'high'), array([0.75, 0.25]), 4)
+        """
+        names, integers = counted(counts, labels)
+        return cls._from_integers(integers, names, samples=sum(integers))
+
+    @classmethod
+    def from_samples(cls, values: Iterable[Label], missing: Missing = "refuse") -> Prior:
+        """The empirical distribution of observed values; letters in ascending order.
+
+        Args:
+            values: an array, a series of pandas or Polars, or any iterable.
+            missing: what to do with a missing value (None, NaN, NA): `refuse` it, `drop` it, or count it as
+                the `letter` "", the empty text, which comes last.
+
+        Raises:
+            PriorError: a value is missing, and that is refused; values have no order; or `missing` is not one
+                of the three.
+
+        Examples:
+            >>> Prior.from_samples(["b", "a", "b", "b"]).probabilities
+            array([0.25, 0.75])
+            >>> Prior.from_samples(["b", None, "b", "b"], missing="letter").labels
+            ('b', '')
+        """
+        check_missing(missing, PriorError)
+        given = column(values, "the samples", PriorError, missing=True)
+        absent = [place for place, value in enumerate(given) if is_missing(value)]
+        if absent and missing == "refuse":
+            raise PriorError(
+                f"the value at position {absent[0]} is missing: give missing='drop' to leave such values "
+                f"out, or 'letter' to make of them a letter of their own, {MISSING_LETTER!r}"
+            )
+        try:
+            present = given if not absent else [value for value in given if not is_missing(value)]
+            table = Counter(present)
+            letters: list[Any] = sorted(table)
+        except TypeError:
+            raise PriorError(
+                "the samples are no letters, or mix kinds that have no order, such as text and numbers: "
+                "convert them to one kind, or count them and use Prior.from_counts"
+            ) from None
+        counts: dict[Label, int] = {letter: table[letter] for letter in letters}
+        if absent and missing == "letter":
+            counts[MISSING_LETTER] = counts.pop(MISSING_LETTER, 0) + len(absent)
+        return cls.from_counts(counts)
+
+    @classmethod
+    def from_weights(cls, weights: Sequence[int], labels: Iterable[Label] | None = None) -> Prior:
+        """The distribution proportional to whole numbers of any size, exactly; they are no sample.
+
+        Raises:
+            PriorError: a weight is zero, negative or not a whole number.
+
+        Examples:
+            >>> Prior.from_weights([3, 1]).probabilities, Prior.from_weights([3, 1]).samples
+            (array([0.75, 0.25]), None)
+        """
+        names, integers = counted(weights, labels)
+        return cls._from_integers(integers, names, samples=None)
+
+    @classmethod
+    def from_fields(
+        cls,
+        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        probabilities: Annotated[FloatArray, Shape("letters")],
+        counts: Annotated[tuple[int, ...], Shape("letters")] | None = None,
+        samples: int | None = None,
+    ) -> Prior:
+        """As a file has it, in which counts give the probabilities and the sample, where they are one.
+
+        Raises:
+            PriorError: they are no prior, or counts, probabilities and samples are not of one law.
+        """
+        if counts is None:
+            return cls(probabilities, labels, samples)
+        found = (cls.from_weights if samples is None else cls.from_counts)(counts, labels)
+        if samples != found.samples or not np.array_equal(found.probabilities, probabilities):
+            raise PriorError("the counts are not those of the probabilities and the sample")
+        return found
+
+    @classmethod
+    def _from_integers(cls, counts: tuple[int, ...], labels: tuple[Label, ...], samples: int | None) -> Prior:
+        for label, count in zip(labels, counts, strict=True):
+            if count == 0:
+                raise PriorError(
+                    f"the letter {label!r} has count 0, it was not seen: leave it out or add a pseudo-count, "
+                    "but then the counts are no sample and no promise over the sample holds "
+                    "(`confidence_box` takes counts of 0)"
+                )
+        total = sum(counts)
+        probabilities = np.array([count / total for count in counts])
+        _check_letters(labels, probabilities)
+        return cls._made(probabilities, labels, samples, counts)
+
+    @classmethod
+    def _made(
+        cls,
+        probabilities: FloatArray,
+        labels: tuple[Label, ...],
+        samples: int | None,
+        counts: tuple[int, ...] | None,
+    ) -> Prior:
+        """Make a prior from parts that are checked already."""
+        probabilities.setflags(write=False)
+        prior = cls.__new__(cls)
+        prior._set(probabilities, labels, samples, counts)
+        return prior
+
+    @property
+    def size(self) -> int:
+        """N, the number of letters."""
+        return len(self.probabilities)
+
+    @property
+    def pmf(self) -> FloatArray:
+        """(N,) the probabilities over their sum, which rounding may leave off one by up to 1e-9.
+
+        This is the distribution that every measure, bound and exact check speaks of.
+        """
+        return self.probabilities / math.fsum(self.probabilities)
+
+    @property
+    def max_leakage(self) -> float:
+        """-log(min p) in nats: no mechanism has a larger PML under this prior.
+
+        Examples:
+            >>> round(Prior([0.5, 0.25, 0.25]).max_leakage, 12) == round(math.log(4), 12)
+            True
+        """
+        return -math.log(float(self.pmf.min()))
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The prior as plain data: labels, probabilities, and the counts and samples behind them, or None.
+
+        Examples:
+            >>> Prior.from_counts({"low": 3, "high": 1}).record["counts"]
+            [3, 1]
+        """
+        return {
+            "labels": list(self.labels),
+            "probabilities": self.probabilities.tolist(),
+            "counts": None if self.counts is None else list(self.counts),
+            "samples": self.samples,
+        }
+
+    @property
+    def context(self) -> Context:
+        """In which records about its letters are written and read: where they have this prior they say so."""
+        return Context(given={"prior": self, "labels": self.labels})
+
+    def __repr__(self) -> str:
+        """The size, the labels and the sample: the numbers are in `probabilities`."""
+        sample = "" if self.samples is None else f", from {self.samples} observations"
+        return f"<Prior on {self.size} letters {few(self.labels)}{sample}>"
+
+    def _repr_html_(self) -> str:
+        """The probabilities as a notebook shows them."""
+        sample = "" if self.samples is None else f", from {self.samples:,} observations"
+        return table_html(f"Prior on {self.size} letters{sample}", ["letter", "probability"], self._rows(6))
+
+    def to_frame(self) -> Any:
+        """The probabilities as a pandas data frame with one column, letters down.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        index = pandas().Index(list(self.labels), tupleize_cols=False, name="letter")
+        return pandas().DataFrame({"probability": self.probabilities}, index=index)
+
+    def to_latex(self, digits: int = 4) -> str:
+        r"""The probabilities as a LaTeX table, for the package booktabs.
+
+        Examples:
+            >>> print(Prior([0.75, 0.25], ["a", "b"]).to_latex().splitlines()[4])
+            a & 0.75 \\
+        """
+        return table_latex(["letter", "probability"], self._rows(digits))
+
+    def _rows(self, digits: int) -> list[list[str]]:
+        pairs = zip(self.labels, self.probabilities, strict=True)
+        return [[str(label), number(probability, digits)] for label, probability in pairs]
+
+    def plot(self) -> Figure:
+        """The probabilities as bars.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        return bars(self.probabilities, self.labels, "probability")
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """N positive integers whose ratios are exactly those of the prior.
+
+        Counts are their own weights; floats are dyadic rationals, put over one denominator.
+
+        Examples:
+            >>> Prior([0.5, 0.25, 0.25]).weights
+            (2, 1, 1)
+        """
+        if self.counts is not None:
+            return self.counts
+        return common_integers(self.probabilities)[0]
+
+    def reordered(self, labels: Iterable[Label]) -> Prior:
+        """The same prior with its letters in the order of `labels`.
+
+        Examples:
+            >>> Prior([0.75, 0.25], labels=["a", "b"]).reordered(["b", "a"]).probabilities
+            array([0.25, 0.75])
+        """
+        names = labels_of(labels, self.size, "the new order", PriorError)
+        if isinstance(names, Positions) and not isinstance(self.labels, Positions):
+            raise PriorError(
+                f"the new order has no labels, and the prior has {few(self.labels)}: give all of them"
+            )
+        order = places_of(names, self.labels, "the new order", PriorError)
+        counts = None if self.counts is None else tuple(self.counts[i] for i in order)
+        return Prior._made(self.probabilities[order], subset_of(self.labels, order), self.samples, counts)
+
+
+PriorLike: TypeAlias = Prior | Numbers
+
+
+def as_prior(prior: PriorLike) -> Prior:
+    """Return a Prior as it is, and probabilities as a Prior: without labels where they have none."""
+    return prior if isinstance(prior, Prior) else Prior(prior)
+
+
+def _with_labels(data: Any, labels: Iterable[Label] | None, what: str) -> tuple[Iterable[Label] | None, Any]:
+    """The labels and the numbers of what may carry labels itself."""
+    found = vector(data, what, PriorError)
+    own = found.axes[0]
+    if own is not None and labels is not None:
+        raise PriorError("the numbers carry their labels already: leave out `labels`")
+    return labels if own is None else own, found.values
+
+
+def counted(
+    counts: Numbers, labels: Iterable[Label] | None = None
+) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+    """The labels and the whole numbers of a table of counts, which may be 0; `Positions` for a bare list."""
+    labels, numbers = _with_labels(counts, labels, "the counts")
+    values = list(numbers)
+    if not values:
+        raise PriorError("there are no counts: a prior needs at least one letter")
+    names = labels_of(labels, len(values), "the prior's labels", PriorError)
+    return names, tuple(
+        _count(value, f"the count of the letter {label!r}")
+        for label, value in zip(names, values, strict=True)
+    )
+
+
+def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None:
+    for label, value in zip(labels, probabilities, strict=True):
+        if value < SMALLEST:
+            raise PriorError(
+                f"the letter {label!r} has probability {value}: every letter needs a positive "
+                f"probability (of at least {SMALLEST}); leave out letters that cannot occur"
+            )
+
+
+def _count(value: Any, what: str) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, int | float | np.integer | np.floating):
+        raise PriorError(f"{what} must be a whole number, not {value!r}")
+    if not isinstance(value, int) and not math.isfinite(value):
+        raise PriorError(f"{what} must be a whole number, not {value}")
+    if value != int(value) or value < 0:
+        raise PriorError(f"{what} must be a whole number of at least 0, not {value}")
+    return int(value)

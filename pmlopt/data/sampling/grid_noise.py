@@ -1,0 +1,144 @@
+"""Discrete Laplace and Gaussian noise, drawn exactly: whole numbers and coins of probability e^-x.
+
+Noise in floating point has holes and steps that depend on what it is added to, and its low digits can tell
+the data apart where its density does not. Whole multiples of a step have none: their laws, and the laws of
+data on the same grid with noise, are what they are said to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.data.sampling.random_bits import RandomBits, exponential_coins
+
+FINENESS = 48
+"""The step is at most the scale over 2^48: tails on the grid are those of the density but for that."""
+
+_LARGEST = 2**56
+"""Numerators and denominators up to this are drawn as 64-bit integers, larger ones as Python's."""
+
+_SMALLEST_EXPONENT = -1074
+"""Of the step as a power of two: floats end at 2^-1074."""
+
+
+def grid_step(scale: float) -> float:
+    """The step of the grid for noise of a scale: the largest power of two up to `scale 2^-48`, at most 1.
+
+    Whole numbers are on the grid.
+
+    Examples:
+        >>> grid_step(3.0) == 2.0**-47, grid_step(1e30)
+        (True, 1.0)
+    """
+    exponent = math.frexp(scale)[1] - 1 - FINENESS
+    return 2.0 ** max(_SMALLEST_EXPONENT, min(0, exponent))
+
+
+def laplace_noise(scale: float, step: float, size: int, bits: RandomBits) -> FloatArray:
+    """(size,) multiples y of the step with probability `(1 - q) / (1 + q) q^(|y| / step)`, `q =
+    e^(-step/scale)`.
+
+    Source: [canonne2020discrete, Algorithm 2].
+
+    Examples:
+        >>> from pmlopt.data.sampling.random_bits import random_bits
+        >>> laplace_noise(2.0, 1.0, 4, random_bits(1)) % 1
+        array([0., 0., 0., 0.])
+    """
+    ratio = Fraction(scale) / Fraction(step)
+    return _times(_whole_laplace(ratio.numerator, ratio.denominator, size, bits), step)
+
+
+def gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) -> FloatArray:
+    """(size,) multiples y of the step with probability proportional to `exp(-y^2 / (2 sigma^2))`.
+
+    Discrete Laplace noise of the next whole scale above sigma, each kept with probability
+    `exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2))`.
+
+    Source: [canonne2020discrete, Algorithm 3].
+    """
+    ratio = Fraction(sigma) / Fraction(step)
+    square, scale = ratio * ratio, math.floor(ratio) + 1
+    near, shift = float(ratio), float(square / scale)
+
+    def tries(count: int) -> Any:
+        tried = _whole_laplace(scale, 1, count, bits)
+        sizes = np.abs(tried)
+        apart = (sizes.astype(np.float64) - shift) / near
+        exact = lambda place: (int(sizes[place]) - square / scale) ** 2 / (2 * square)  # noqa: E731
+        return tried[exponential_coins(apart * apart / 2, exact, bits)]
+
+    return _times(_kept(size, tries), step)
+
+
+def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
+    """(size,) discrete Laplace noise of the scale top / bottom on the whole numbers."""
+
+    def tries(count: int) -> Any:
+        sizes = _geometric(top, count, bits)
+        sizes = (sizes if bottom < _LARGEST else sizes.astype(object)) // bottom
+        negative = bits.words(count) >> np.uint64(63) == 1
+        kept = ~(negative & (sizes == 0))  # zero has one sign
+        return np.where(negative, -sizes, sizes)[kept]
+
+    found: IntArray | NDArray[np.object_] = _kept(size, tries)
+    return found
+
+
+def _geometric(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
+    """(size,) whole numbers k >= 0 with probability proportional to `e^(-k / top)`."""
+    remainders: Any = _remainders(top, size, bits)
+    quotients: Any = _quotients(size, bits)
+    if top * (int(quotients.max(initial=0)) + 1) >= 2**63:
+        remainders, quotients = remainders.astype(object), quotients.astype(object)
+    found: IntArray | NDArray[np.object_] = remainders + top * quotients
+    return found
+
+
+def _remainders(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
+    """(size,) whole numbers r from 0 to top - 1 with probability proportional to `e^(-r / top)`."""
+
+    def tries(count: int) -> Any:
+        if top < _LARGEST:
+            tried: Any = bits.all_below(np.full(count, top, dtype=np.uint64)).view(np.int64)
+        else:
+            tried = np.array([bits.below(top) for _ in range(count)], dtype=object)
+        exponents = (tried / top).astype(np.float64)
+        exact = lambda place: Fraction(int(tried[place]), top)  # noqa: E731
+        return tried[exponential_coins(exponents, exact, bits)]
+
+    found: IntArray | NDArray[np.object_] = _kept(size, tries)
+    return found
+
+
+def _kept(size: int, tries: Callable[[int], Any]) -> Any:
+    """(size,) what rejection keeps: `tries(k)` makes k tries and returns those that it keeps."""
+    found: list[Any] = []
+    left = size
+    while left:
+        found.append(tries(left))
+        left -= len(found[-1])
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+
+def _quotients(size: int, bits: RandomBits) -> IntArray:
+    """(size,) how many coins of probability e^-1 are heads in a row."""
+    quotients = np.zeros(size, dtype=np.int64)
+    tossed = np.arange(size)
+    while tossed.size:
+        heads: BoolArray = exponential_coins(np.ones(tossed.size), lambda place: Fraction(1), bits)
+        tossed = tossed[heads]
+        quotients[tossed] += 1
+    return quotients
+
+
+def _times(whole: IntArray | NDArray[np.object_], step: float) -> FloatArray:
+    """Whole numbers times the step, a power of two, each rounded to a float once."""
+    return np.asarray(whole.astype(np.float64) * step)

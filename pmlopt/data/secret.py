@@ -1,0 +1,317 @@
+"""A secret that the data tells of: the joint law of the secret and the data."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmlopt.core import files
+from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, few, labels_of, whole_numbers
+from pmlopt.core.frames import listed
+from pmlopt.core.labels import NUMBER_HEADERS, labels_from_text
+from pmlopt.core.records import Given, Range, Record, Shape
+from pmlopt.data.prior import Prior
+from pmlopt.data.tables.labelled import Numbers, column, table
+from pmlopt.errors import FileFormatError, PriorError
+
+LONGEST_COUNT = 300
+"""Digits of a count in a file; floats end at 308."""
+
+
+class Secret(Record):
+    """A secret S with the joint law of (S, X), where the data X is what is released.
+
+    Args:
+        joint: (S, N) probabilities that sum to one (within 1e-9), a row for each value of the secret; or
+            (L, S, N), a law for each of L adversaries, of whom any may be there.
+        labels: N labels of the letters of X.
+        values: the labels of the values of S.
+        name: of the secret, for what is said about it.
+
+    Raises:
+        PriorError: an entry is negative or not finite, a law does not sum to one, a value of the secret or a
+            letter has probability zero in one of them, or the labels do not fit.
+
+    Examples:
+        >>> disease = Secret([[0.1, 0.3], [0.5, 0.1]], labels=["young", "old"], values=["ill", "well"])
+        >>> disease.prior.probabilities.round(12), disease.conditionals.round(12).tolist()
+        (array([0.6, 0.4]), [[0.25, 0.75], [0.833333333333, 0.166666666667]])
+    """
+
+    def __init__(
+        self,
+        joint: ArrayLike,
+        labels: Iterable[Label] | None = None,
+        values: Iterable[Label] | None = None,
+        name: str = "the secret",
+    ) -> None:
+        laws = _laws(joint)
+        totals = laws.sum(axis=(1, 2))
+        off = int(np.abs(totals - 1).argmax())
+        if abs(totals[off] - 1) > SUM_TOLERANCE:
+            raise PriorError(
+                f"the joint law {off} sums to {totals[off]:.12g}, not to 1: divide it by its sum, or give "
+                "whole counts (Secret.from_counts)"
+            )
+        self._set([whole_numbers(law)[0] for law in laws], labels, values, name, False)
+
+    def _set(
+        self,
+        weights: list[Any],
+        labels: Iterable[Label] | None,
+        values: Iterable[Label] | None,
+        name: str,
+        counted: bool,
+    ) -> None:
+        rows, letters = weights[0].shape
+        self.weights, self.counted = weights, counted
+        self.labels = labels_of(labels, letters, "the letters of the joint law", PriorError)
+        self.values = labels_of(values, rows, "the values of the secret", PriorError)
+        self.name = name
+        for law in weights:
+            for axis, names, what in ((1, self.values, "the value"), (0, self.labels, "the letter")):
+                sums = law.sum(axis=axis)
+                if (sums == 0).any():
+                    empty = names[int((sums == 0).argmax())]
+                    raise PriorError(f"{what} {empty!r} never occurs in the joint law: leave it out")
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Numbers,
+        labels: Iterable[Label] | None = None,
+        values: Iterable[Label] | None = None,
+        name: str = "the secret",
+    ) -> Secret:
+        """The empirical joint law of a table of counts, exact in exact arithmetic.
+
+        Args:
+            counts: a mapping from (value of the secret, letter) to count, or from value to letter to count;
+                or an (S, N) table of counts, of which a pandas frame keeps its index and its columns as
+                labels, and one of Polars or Arrow its first column and the names of the others. Of two
+                columns of a data file, `pmlopt.data.tables.cross_counts` makes one.
+            labels: N labels, where the table has none.
+            values: S labels, the same.
+            name: of the secret.
+
+        Raises:
+            PriorError: a count is negative or not a whole number, or a row or a column of the table is empty.
+
+        Examples:
+            >>> counts = {("ill", "old"): 3, ("ill", "young"): 1, ("well", "young"): 4}
+            >>> Secret.from_counts(counts).prior.counts
+            (3, 5)
+        """
+        found = table(counts, "the joint counts", PriorError, absent=0)
+        rows, columns = found.axes
+        if (values is not None and rows is not None) or (labels is not None and columns is not None):
+            raise PriorError("the table names its rows or columns already: leave out `labels` and `values`")
+        values, labels = (values if rows is None else rows), (labels if columns is None else columns)
+        cells = listed(found.values)
+        law = _laws(cells)[0]
+        if (law != np.floor(law)).any():
+            raise PriorError("the joint counts must be whole numbers: give probabilities to Secret(...)")
+        made = cls.__new__(cls)
+        whole = np.array([[int(count) for count in row] for row in cells], dtype=object)
+        made._set([whole], labels, values, name, True)
+        return made
+
+    @classmethod
+    def from_samples(
+        cls, values: Iterable[Label], letters: Iterable[Label], name: str = "the secret"
+    ) -> Secret:
+        """The empirical joint law of pairs: the value of the secret and the letter of each person.
+
+        Examples:
+            >>> Secret.from_samples(["ill", "well", "well"], ["old", "old", "young"]).values
+            ('ill', 'well')
+        """
+        people = zip(
+            column(values, "the values of the secret", PriorError),
+            column(letters, "the letters", PriorError),
+            strict=True,
+        )
+        return cls.from_counts(Counter(people), name=name)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Secret:
+        r"""The joint law of a CSV file with a header, in one of three forms.
+
+        - two columns, the value of the secret and the letter of each person;
+        - three columns, the two and how often they occur together, or with which probability;
+        - a crosstab: the letters in the header, and a row for each value of the secret.
+
+        Whole numbers are counts, others probabilities. The secret has the name of the first column. A table
+        of three columns is a crosstab of two letters where its corner is empty.
+
+        Raises:
+            FileFormatError: the file is not there, or not of such a form.
+            PriorError: the numbers are no joint law.
+
+        Examples:
+            >>> import pathlib, tempfile
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> path = pathlib.Path(folder.name) / "table.csv"
+            >>> _ = path.write_text(",young,old\nill,1,3\nwell,4,2\n")
+            >>> Secret.load(path).prior.counts
+            (5, 5)
+            >>> folder.cleanup()
+        """
+        head, *body = files.read_rows(path)
+        if len(head) < 2:
+            raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
+        name = head[0].strip() or "the secret"
+        first = labels_from_text([row[0] for row in body])
+        if len(head) == 2 and head[1].strip().lower() in NUMBER_HEADERS:
+            raise FileFormatError(
+                f"{path}: holds labels and numbers, as a prior does: a joint law has two columns of labels"
+            )
+        if len(head) == 2:
+            return cls.from_samples(first, labels_from_text([row[1] for row in body]), name)
+        if len(head) == 3 and head[0].strip():
+            return cls._of_pairs(path, name, head, first, body)
+        letters = labels_from_text(head[1:])
+        return cls._of_table(path, name, [row[1:] for row in body], letters, first)
+
+    @classmethod
+    def _of_pairs(
+        cls,
+        path: str | os.PathLike[str],
+        name: str,
+        head: Sequence[str],
+        first: Sequence[Label],
+        body: Sequence[Sequence[str]],
+    ) -> Secret:
+        """The joint law of pairs with their numbers."""
+        known = head[2].strip().lower() in NUMBER_HEADERS
+        if not known and len(set(first)) == len(first) and all(files.is_number(row[1]) for row in body):
+            raise FileFormatError(
+                f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "
+                "empty for the one, and head the last column `count` or `probability` for the other"
+            )
+        second = labels_from_text([row[1] for row in body])
+        rows = {value: place for place, value in enumerate(dict.fromkeys(first))}
+        columns = {letter: place for place, letter in enumerate(dict.fromkeys(second))}
+        cells = [[""] * len(columns) for _ in rows]
+        for value, letter, (*_, cell) in zip(first, second, body, strict=True):
+            if cells[rows[value]][columns[letter]]:
+                raise FileFormatError(f"{path}: the pair {(value, letter)!r} has two rows: add them up")
+            cells[rows[value]][columns[letter]] = cell
+        filled = [[cell or "0" for cell in row] for row in cells]
+        return cls._of_table(path, name, filled, tuple(columns), tuple(rows))
+
+    @classmethod
+    def _of_table(
+        cls,
+        path: str | os.PathLike[str],
+        name: str,
+        cells: Sequence[Sequence[str]],
+        labels: Sequence[Label],
+        values: Sequence[Label],
+    ) -> Secret:
+        """The joint law of (S, N) cells of text."""
+        whole = all(
+            cell.strip().isascii() and cell.strip().isdigit() and len(cell) < LONGEST_COUNT
+            for row in cells
+            for cell in row
+        )
+        try:
+            if whole:
+                return cls.from_counts([[int(cell) for cell in row] for row in cells], labels, values, name)
+            numbers = [[files.number_of(cell, str(path)) for cell in row] for row in cells]
+            return cls(numbers, labels, values, name)
+        except PriorError as error:
+            raise PriorError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_fields(
+        cls,
+        name: str,
+        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        values: Annotated[tuple[Label, ...], Shape("values")],
+        weights: tuple[Annotated[NDArray[np.object_], Shape("values", "letters"), Range(0)], ...],
+        counted: bool = False,
+    ) -> Secret:
+        """As a file has it: by whole numbers proportional to each joint law, which may be counts of a sample.
+
+        Raises:
+            PriorError: there is no law, or a value or a letter never occurs.
+        """
+        if not weights or not weights[0].size or (counted and len(weights) != 1):
+            raise PriorError(f"there are {len(weights)} joint laws: give one or more, of a sample one")
+        made = cls.__new__(cls)
+        made._set(list(weights), labels, values, name, counted)
+        return made
+
+    def reordered(self, labels: Iterable[Label]) -> Secret:
+        """The same secret with the letters of X in the order of `labels`.
+
+        Raises:
+            PriorError: they are not the letters of the joint law.
+
+        Examples:
+            >>> Secret([[0.1, 0.3], [0.5, 0.1]], ["young", "old"]).reordered(["old", "young"]).joint.tolist()
+            [[[0.3, 0.1], [0.1, 0.5]]]
+        """
+        names = tuple(labels)
+        places = {label: place for place, label in enumerate(self.labels)}
+        if len(names) != len(places) or set(names) != set(places):
+            raise PriorError(f"the letters {few(names)} are not those of the joint law, {few(self.labels)}")
+        order = [places[label] for label in names]
+        values = None if isinstance(self.values, Positions) else self.values
+        made = type(self).__new__(type(self))
+        made._set([law[:, order] for law in self.weights], names, values, self.name, self.counted)
+        return made
+
+    @cached_property
+    def joint(self) -> FloatArray:
+        """(L, S, N) the joint laws."""
+        return np.array([_shares(law) for law in self.weights])
+
+    @cached_property
+    def prior(self) -> Prior:
+        """The law of X, under the first joint law; of counts with its sample size."""
+        if self.counted:
+            return Prior.from_counts(self.weights[0].sum(axis=0).tolist(), self.labels)
+        return Prior(_shares(self.weights[0].sum(axis=0)[None])[0], self.labels)
+
+    @property
+    def law(self) -> FloatArray:
+        """(S,) the law of the secret, under the first joint law."""
+        return np.asarray(self.joint[0].sum(axis=1))
+
+    @property
+    def conditionals(self) -> FloatArray:
+        """(S, N) the law of X given each value of the secret, under the first joint law."""
+        return np.asarray(self.joint[0] / self.joint[0].sum(axis=1, keepdims=True))
+
+    def __repr__(self) -> str:
+        laws = "" if len(self.weights) == 1 else f", {len(self.weights)} joint laws"
+        return f"Secret(<{self.name}: {few(self.values)}>, {len(self.labels)} letters{laws})"
+
+
+def _laws(joint: ArrayLike) -> FloatArray:
+    """(L, S, N) non-negative and finite."""
+    try:
+        laws = np.array(joint, dtype=float)
+    except (TypeError, ValueError) as cause:
+        raise PriorError(f"the joint law must be numbers in a table: {cause}") from None
+    laws = laws[None] if laws.ndim == 2 else laws
+    if laws.ndim != 3 or laws.size == 0:
+        raise PriorError(f"the joint law has the shape {np.shape(joint)}: give (S, N), or (L, S, N)")
+    if not np.isfinite(laws).all() or (laws < 0).any():
+        raise PriorError("the joint law has an entry that is negative or not finite")
+    return laws
+
+
+def _shares(law: Any) -> FloatArray:
+    """Whole numbers over their sum."""
+    total = law.sum()
+    return np.array([[float(count) / float(total) if total < 2**1000 else count / total for count in row]
+                     for row in law])  # fmt: skip

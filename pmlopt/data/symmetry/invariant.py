@@ -1,0 +1,298 @@
+"""Listed letters with a group that is given by generators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import IntArray, Label, Positions, few, labels_of
+from pmlopt.core.records import Shape
+from pmlopt.data.mechanism import letters_at
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior
+from pmlopt.errors import MechanismError, PriorError, UtilityError
+
+LARGEST_PAIRS = 2**24
+"""Pairs of letters and outputs whose orbits are listed."""
+
+Permutation = Sequence[int] | Mapping[Label, Label]
+Generator = Permutation | tuple[Permutation, Permutation]
+
+
+class Invariant(SymmetricPrior):
+    """A prior with the group of permutations that some generators make.
+
+    The orbits of letters and of pairs are found by following the generators: the group itself, whose order
+    may be huge, is never listed.
+
+    Args:
+        prior: N letters.
+        generators: permutations of the letters, each as the N positions to which letters go or as a mapping
+            of labels (letters that it leaves out stay); where the outputs are no letters, pairs of a
+            permutation of the letters and one of the outputs.
+        outputs: M labels of the outputs; left out, they are the letters, and move like these.
+
+    Raises:
+        PriorError: a generator is no permutation, or it moves a letter to one of another probability.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, PML, design, solve
+        >>> mirrored = Invariant([0.1, 0.4, 0.4, 0.1], [[3, 2, 1, 0]])
+        >>> mirrored.pairs().orbits.letters, mirrored.pairs().orbits.count
+        ((2, 2), 8)
+        >>> Invariant([0.1, 0.4, 0.4, 0.1], [[1, 2, 3, 0]])
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.PriorError: generator 0 takes the letter 0 of probability 0.1 to 1 of probability 0.4:
+        the prior is not invariant
+    """
+
+    def __init__(
+        self, prior: PriorLike, generators: Iterable[Generator], outputs: Iterable[Label] | None = None
+    ) -> None:
+        known = as_prior(prior)
+        for what, given in (("generators", generators), ("outputs", () if outputs is None else outputs)):
+            if not isinstance(given, Iterable):
+                raise PriorError(f"the {what} are {given!r:.60}: give a list of them")
+        named = None if outputs is None else tuple(outputs)
+        sides = known.labels if named is None else labels_of(named, len(named), "outputs", PriorError)
+        moves = [_moves(one, place, known.labels, None if named is None else sides)
+                 for place, one in enumerate(generators)]  # fmt: skip
+        for place, (letters, _) in enumerate(moves):
+            _check_invariant(known, letters, place)
+        for name, value in (("base", known), ("moves", tuple(moves)), ("output_labels", sides)):
+            object.__setattr__(self, name, value)
+
+    kind: ClassVar[str] = "invariant"
+    base: Prior
+    moves: tuple[tuple[IntArray, IntArray], ...]
+    output_labels: tuple[Label, ...]
+
+    @classmethod
+    def from_fields(  # type: ignore[override]
+        cls,
+        base: Prior,
+        moves: tuple[
+            tuple[Annotated[IntArray, Shape("letters")], Annotated[IntArray, Shape("outputs")]], ...
+        ],
+        output_labels: Annotated[tuple[Label, ...], Shape("outputs")],
+    ) -> Invariant:
+        """As a file has it: by where each generator takes the letters, and the outputs."""
+        return cls(base, moves, output_labels)  # type: ignore[arg-type]
+
+    @property
+    def size(self) -> int:
+        return self.base.size
+
+    def pairs(self, shape: Any = None) -> ListedPairs:
+        """The pairs of letters and outputs; `shape` is None or (N, M).
+
+        Raises:
+            UtilityError: it is another one.
+        """
+        if shape not in (None, (self.size, len(self.output_labels))):
+            raise UtilityError(
+                f"the utility is on {shape} letters and outputs: the group acts on "
+                f"{(self.size, len(self.output_labels))}"
+            )
+        return ListedPairs(self)
+
+    def _listed(self) -> Prior:
+        return self.base
+
+    def __repr__(self) -> str:
+        return f"Invariant(<{self.size} letters>, <{len(self.moves)} generators>)"
+
+
+class ListedPairs(PairSpace):
+    """The pairs of listed letters and outputs: both are (k,) arrays of positions."""
+
+    kind: ClassVar[str] = "invariant"
+    prior: Invariant
+
+    def __init__(self, prior: Invariant) -> None:
+        self.prior = prior
+        n, m = prior.size, len(prior.output_labels)
+        if n * m > LARGEST_PAIRS:
+            raise PriorError(f"{prior!r} has {n * m} pairs: orbits are listed of up to {LARGEST_PAIRS}")
+        letter = _orbits(n, [move[0] for move in prior.moves])
+        output = _orbits(m, [move[1] for move in prior.moves])
+        pairs = _orbits(n * m, [(x[:, None] * m + y).ravel() for x, y in prior.moves])
+        first = np.unique(pairs, return_index=True)[1]
+        order = np.lexsort((letter[first // m], output[first % m]))
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        self.table: IntArray = rank[pairs].reshape(n, m)
+        """(N, M) the orbit of each pair."""
+        self.first = first[order]
+        self.letter, self.output = letter, output
+        self.letter_first = np.unique(letter, return_index=True)[1]
+        self.output_first = np.unique(output, return_index=True)[1]
+        weights = prior.base.weights
+        cell = self.table[:, self.output_first]  # (N, K) the cells of one output of each orbit
+        counts = np.bincount(cell.ravel(), minlength=len(order))
+        self.orbits = PairOrbits(
+            letters=tuple(np.bincount(letter).tolist()),
+            weights=tuple(weights[x] for x in self.letter_first.tolist()),
+            outputs=tuple(np.bincount(output).tolist()),
+            letter=letter[self.first // m],
+            output=output[self.first % m],
+            counts=tuple(counts.tolist()),
+        )
+
+    @property
+    def letter_names(self) -> Sequence[Label]:
+        """The first letter of each orbit."""
+        return [self.prior.base.labels[x] for x in self.letter_first.tolist()]
+
+    @property
+    def output_names(self) -> Sequence[Label]:
+        """The first output of each orbit."""
+        return [self.prior.output_labels[y] for y in self.output_first.tolist()]
+
+    @property
+    def names(self) -> Sequence[Label]:
+        """The first pair of each orbit."""
+        xs, ys = self.representatives()
+        return list(zip(self.decode(xs, letters=True), self.decode(ys), strict=True))
+
+    def encode(self, values: Any, outputs: bool = False) -> IntArray:
+        labels = self.prior.output_labels if outputs else self.prior.base.labels
+        found = np.asarray(values) if isinstance(labels, Positions) else None
+        if found is not None and found.ndim == 1 and found.dtype.kind in "iu":
+            if not ((found >= 0) & (found < len(labels))).all():
+                raise MechanismError(f"a value is none of the letters {few(labels)}")
+            return found.astype(np.int64)
+        return letters_at(labels, values.tolist() if isinstance(values, np.ndarray) else values)
+
+    def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
+        labels = self.prior.base.labels if letters else self.prior.output_labels
+        return [labels[place] for place in outputs.tolist()]
+
+    def letter_orbits(self, letters: IntArray) -> IntArray:
+        return self.letter[letters]
+
+    def pair_orbits(self, letters: IntArray, outputs: IntArray) -> IntArray:
+        return self.table[letters, outputs]
+
+    def draw(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
+        ordered, starts = self._by_orbit
+        several = np.array(self.orbits.multiplicities, dtype=np.uint64)[places]
+        which = starts[places] + bits.all_below(several).astype(np.int64)
+        return np.asarray(ordered[letters, which])
+
+    @cached_property
+    def _by_orbit(self) -> tuple[IntArray, IntArray]:
+        """(N, M) the outputs of each letter by the orbits of their pairs; (C,) where orbits start in a row.
+
+        Letters of one orbit have equally many outputs in each orbit of pairs.
+        """
+        starts = np.zeros(self.orbits.count, dtype=np.int64)
+        several = np.array(self.orbits.multiplicities)
+        for orbit in range(len(self.orbits.letters)):
+            own = np.flatnonzero(self.orbits.letter == orbit)
+            starts[own] = np.cumsum(several[own]) - several[own]
+        return np.argsort(self.table, axis=1, kind="stable"), starts
+
+    def representatives(self) -> tuple[IntArray, IntArray]:
+        return np.divmod(self.first, len(self.prior.output_labels))
+
+    def images(self, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        xs, ys = self.representatives()
+        for x, y in self.prior.moves:
+            moved = rng.random(len(xs)) < 0.5
+            xs, ys = np.where(moved, x[xs], xs), np.where(moved, y[ys], ys)
+        return xs, ys
+
+    def listed(self, outputs: bool = False) -> IntArray:
+        return np.arange(len(self.prior.output_labels) if outputs else self.prior.size)
+
+    @cached_property
+    def classes(self) -> Sequence[IntArray]:
+        starts = np.array(self.orbits.starts)
+        return [self.table[:, y] - starts[place] for place, y in enumerate(self.output_first.tolist())]
+
+
+def rotation(size: int, by: int = 1) -> list[int]:
+    """The shift of N letters in a circle by some places, as a generator.
+
+    Examples:
+        >>> rotation(4), rotation(4, 2)
+        ([1, 2, 3, 0], [2, 3, 0, 1])
+    """
+    return [(place + by) % size for place in range(size)]
+
+
+def reflection(size: int) -> list[int]:
+    """The reflection of N letters in a row, the last becoming the first, as a generator.
+
+    Examples:
+        >>> reflection(3)
+        [2, 1, 0]
+    """
+    return list(range(size))[::-1]
+
+
+def _moves(
+    generator: Any, place: int, letters: tuple[Label, ...], outputs: tuple[Label, ...] | None
+) -> tuple[IntArray, IntArray]:
+    """Where a generator takes each letter and each output."""
+    if outputs is None:
+        moved = _permutation(generator, letters, f"generator {place}")
+        return moved, moved
+    if not isinstance(generator, tuple) or len(generator) != 2:
+        raise PriorError(
+            f"generator {place} is {generator!r:.60}: where outputs are given, it is a pair of a permutation "
+            "of the letters and one of the outputs"
+        )
+    return (
+        _permutation(generator[0], letters, f"generator {place}"),
+        _permutation(generator[1], outputs, f"generator {place} on the outputs"),
+    )
+
+
+def _permutation(given: Any, labels: tuple[Label, ...], what: str) -> IntArray:
+    if isinstance(given, Mapping):
+        where = {label: place for place, label in enumerate(labels)}
+        strange = [label for pair in given.items() for label in pair if label not in where]
+        if strange:
+            raise PriorError(f"{what} moves {strange[0]!r}, which is none of {few(labels)}")
+        given = [where[given.get(label, label)] for label in labels]
+    try:
+        moved = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        moved = np.empty(0)
+    if moved.dtype.kind not in "iu" or not np.array_equal(np.sort(moved, axis=None), np.arange(len(labels))):
+        raise PriorError(f"{what} is no permutation of {len(labels)} letters: give each position once")
+    return moved.astype(np.int64)
+
+
+def _check_invariant(prior: Prior, moved: IntArray, place: int) -> None:
+    weights = prior.weights
+    for x, y in enumerate(moved.tolist()):
+        if weights[x] != weights[y]:
+            raise PriorError(
+                f"generator {place} takes the letter {prior.labels[x]!r} of probability "
+                f"{prior.probabilities[x]:.6g} to {prior.labels[y]!r} of probability "
+                f"{prior.probabilities[y]:.6g}: the prior is not invariant"
+            )
+
+
+def _orbits(size: int, moves: Sequence[IntArray]) -> IntArray:
+    """(size,) numbers of the orbits under some permutations, in the order of their first members."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    if not moves:
+        return np.arange(size)
+    rows, columns = np.tile(np.arange(size), len(moves)), np.concatenate(moves)
+    graph = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), (size, size))
+    found = connected_components(graph, directed=False)[1]
+    first, inverse = np.unique(found, return_index=True)[1], np.unique(found, return_inverse=True)[1]
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]

@@ -1,0 +1,361 @@
+"""Mechanisms that are constant on orbits of pairs, in whole numbers, without a matrix."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label, label_array
+from pmlopt.core.display import table_html
+from pmlopt.core.files import VERSION, ending_of, is_standard, json_bytes, read_bytes, write_whole
+from pmlopt.core.records import ROOM, Context, parse_json, plain, read
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.sampling.random_bits import RandomBits, Seed, random_bits
+from pmlopt.data.symmetry.prior import PairSpace, length_of, taken
+from pmlopt.data.symmetry.types import TypePairs
+from pmlopt.errors import FileFormatError, MechanismError
+
+FORMAT = "pmlopt-orbit-mechanism"
+KEYS = ("format", "version", "space", "total", "masses", "metadata")
+
+LARGEST_MATRIX = 2**24
+"""Entries of a matrix that is written out, 128 MiB."""
+
+BATCH = 100_000
+"""Outputs that are drawn at once: a few dozen megabytes for tables of 24 records."""
+
+
+class OrbitMechanism(Mechanism):
+    """A mechanism with one probability for each orbit of pairs, in whole numbers.
+
+    Given a letter, the output is in its orbit c of pairs with probability `masses[c] / total`, and each of
+    the `multiplicities[c]` outputs with which the letter is in that orbit is as likely: the entry of the
+    matrix is `masses[c] / (total multiplicities[c])`, a rational number. Where the letters can be listed (up
+    to 2^16, and up to 2^24 pairs) it is a `Mechanism` for everything else, too.
+
+    Args:
+        space: the pairs, from `prior.pairs()`.
+        masses: a whole number for each orbit of pairs.
+        total: the sum of the masses of each orbit of letters.
+
+    Raises:
+        MechanismError: a mass is negative, or a sum is another one.
+
+    Examples:
+        >>> from pmlopt.data.symmetry import Circle
+        >>> half = OrbitMechanism(Circle(4).pairs(), [2, 2, 0], 4)  # stay, or a step to either side
+        >>> half.matrix[0], half.probability(0, 1)
+        (array([0.5 , 0.25, 0.  , 0.25]), Fraction(1, 4))
+    """
+
+    def __init__(self, space: PairSpace, masses: Sequence[int], total: int) -> None:
+        object.__setattr__(self, "space", space)
+        object.__setattr__(self, "masses", tuple(int(mass) for mass in masses))
+        object.__setattr__(self, "total", int(total))
+        if len(self.masses) != space.orbits.count:
+            raise MechanismError(
+                f"there are {len(self.masses)} masses for {space.orbits.count} orbits of pairs"
+            )
+        if not self.rows_are_exact:
+            raise MechanismError(
+                f"the masses are negative, or do not sum to {total}, above 0, over an orbit of letters: no "
+                "mechanism"
+            )
+
+    space: PairSpace
+    masses: tuple[int, ...]
+    total: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OrbitMechanism) and self.record == other.record
+
+    def __hash__(self) -> int:
+        return hash((self.masses, self.total))
+
+    @property
+    def rows_are_exact(self) -> bool:
+        """Whether masses are at least 0 and sum to the total, above 0, over each orbit of letters."""
+        sums = [0] * len(self.space.orbits.letters)
+        for mass, letter in zip(self.masses, self.space.orbits.letter.tolist(), strict=True):
+            sums[letter] += mass
+        return self.total > 0 and min(self.masses) >= 0 and all(found == self.total for found in sums)
+
+    def entry(self, place: int) -> Fraction:
+        """The probability of each output in an orbit of pairs, exact."""
+        return Fraction(self.masses[place], self.space.orbits.multiplicities[place] * self.total)
+
+    def probability(self, letter: Label, output: Label) -> Fraction:
+        """The probability of an output given a letter, exact.
+
+        Raises:
+            MechanismError: one of them is none.
+        """
+        x, y = self._encoded(letter), self._encoded(output, outputs=True)
+        return self.entry(int(self.space.pair_orbits(x, y)[0]))
+
+    def _encoded(self, label: Label, outputs: bool = False) -> Any:
+        return self.space.encode([label], outputs)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """(C,) the masses over their total, as floats."""
+        return np.array([mass / self.total for mass in self.masses])
+
+    @cached_property
+    def lifts(self) -> FloatArray:
+        """(C,) the entries of the matrix times the number of outputs in their orbits.
+
+        A column of these has the mean of the orbit's probability, whatever the size of the alphabet.
+        """
+        orbits = self.space.orbits
+        sizes = zip(self.masses, orbits.counts, orbits.letter.tolist(), strict=True)
+        return np.array([k * orbits.letters[x] / (n * self.total) for k, n, x in sizes])
+
+    def sample_array(self, letters: Any, seed: Seed = None) -> Any:
+        """One random output for each letter: first its orbit, then one of the orbit's outputs uniformly.
+
+        The orbit has exactly its probability, and the outputs in it are exactly as likely.
+
+        Args:
+            letters: (k, n) for tables of n records, (k,) for a circle or listed letters, a tuple of such
+                arrays for a product; positions, or labels where the prior has them.
+            seed: for a result that can be repeated, a seed or a numpy Generator; None draws from the
+                operating system, as a release must.
+
+        Returns:
+            The outputs in the same form, as positions.
+
+        Raises:
+            MechanismError: a letter is none.
+        """
+        bits = random_bits(seed)
+        known = self.space.encode(letters)
+        parts = [
+            self.space.draw(some, self._places(self.space.letter_orbits(some), bits), bits)
+            for some in _batches(known, length_of(known))
+        ]
+        return _joined(parts)
+
+    def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
+        """One random output for each value, as labels; see `sample_array` for many at once."""
+        letters = list(values)
+        if not letters:
+            return label_array([])
+        bits = random_bits(seed)
+        known = self.space.encode(letters)
+        drawn = self.space.draw(known, self._places(self.space.letter_orbits(known), bits), bits)
+        return label_array(self.space.decode(drawn))
+
+    def sample_counts(self, counts: Any, seed: Seed = None) -> IntArray:
+        """(k, B) the occurrences of letters in random outputs, for tables of which only those are known.
+
+        Args:
+            counts: (k, A) whole numbers that sum to the number of records.
+            seed: as for `sample_array`.
+
+        Raises:
+            MechanismError: the letters are no tables of records, or the counts are of none.
+        """
+        space = self.space
+        if not isinstance(space, TypePairs):
+            raise MechanismError(f"{space.prior!r} has no counts: sample letters")
+        found = np.asarray(counts)
+        shape = space.letter_types.shape[1]
+        if found.ndim != 2 or found.shape[1] != shape or found.dtype.kind not in "iu":
+            raise MechanismError(
+                f"the counts have the shape {found.shape}: give {shape} whole numbers for each"
+            )
+        if (found < 0).any() or (found.sum(axis=1) != space.prior.records).any():
+            raise MechanismError(f"the counts do not sum to {space.prior.records} records")
+        places = self._places(space.type_orbits(found), random_bits(seed))
+        return np.asarray(space.output_types[space.orbits.output[places]])
+
+    def _places(self, orbits: IntArray, bits: RandomBits) -> IntArray:
+        """(k,) random orbits of pairs for letters of given orbits, each with exactly its probability.
+
+        Words of 64 bits are compared with the sums of the masses; where a word is on a sum itself, more bits
+        decide.
+        """
+        words = bits.words(len(orbits))
+        places = np.empty(len(orbits), dtype=np.int64)
+        for orbit in np.unique(orbits).tolist():
+            own, thresholds = self._of_letters[orbit]
+            here = np.flatnonzero(orbits == orbit)
+            drawn = np.searchsorted(thresholds, words[here], side="right")
+            for k in np.flatnonzero(np.isin(words[here], thresholds)).tolist():
+                drawn[k] = self._decided(own, int(words[here[k]]), bits)
+            places[here] = own[drawn]
+        return places
+
+    def _decided(self, own: IntArray, word: int, bits: RandomBits) -> int:
+        """Which of the orbits of pairs a word belongs to, its digits beyond 64 drawn as far as needed."""
+        position, end = word * self.total + bits.below(self.total), 0
+        for place, orbit in enumerate(own.tolist()):
+            end += self.masses[orbit] << 64
+            if position < end:
+                return place
+        raise AssertionError("the masses sum to the total")
+
+    @cached_property
+    def _of_letters(self) -> list[tuple[IntArray, NDArray[np.uint64]]]:
+        """The orbits of pairs of each orbit of letters, and the sums of their masses in 64 binary digits."""
+        found = []
+        for x in range(len(self.space.orbits.letters)):
+            own = np.flatnonzero(self.space.orbits.letter == x)
+            ends = [end for end in accumulate(self.masses[k] for k in own.tolist()) if end < self.total]
+            found.append((own, np.array([(end << 64) // self.total for end in ends], dtype=np.uint64)))
+        return found
+
+    @property
+    def inputs(self) -> tuple[Label, ...]:
+        """The labels of the letters, where they are few enough to list them."""
+        self.space.prior.check_listable()
+        return self.space.prior.labels
+
+    @cached_property
+    def outputs(self) -> tuple[Label, ...]:
+        """The labels of the outputs, where they are few enough to list them."""
+        self._check_listable()
+        return tuple(self.space.decode(self.space.listed(outputs=True)))
+
+    @cached_property
+    def matrix(self) -> FloatArray:
+        """(N, M) the matrix, rounded to floats, where it has at most 2^24 entries.
+
+        Raises:
+            MechanismError: it has more.
+        """
+        self._check_listable()
+        entries = np.array([float(self.entry(place)) for place in range(len(self.masses))])
+        matrix = entries[self.space.listed_orbits()]
+        matrix.setflags(write=False)
+        return matrix
+
+    def listable(self, most: int) -> bool:
+        """Whether there are no more letters, and no more outputs, than a number."""
+        return max(sum(self.space.orbits.letters), sum(self.space.orbits.outputs)) <= most
+
+    def listed(self) -> Mechanism:
+        """The same as a plain `Mechanism`, rounded to floats.
+
+        Raises:
+            MechanismError: the matrix has more than 2^24 entries.
+        """
+        return Mechanism(self.matrix, self.inputs, self.outputs)
+
+    def _check_listable(self) -> None:
+        orbits = self.space.orbits
+        if (entries := sum(orbits.letters) * sum(orbits.outputs)) > LARGEST_MATRIX:
+            raise MechanismError(
+                f"the matrix has {entries:.3g} entries: it is listed up to {LARGEST_MATRIX}. `probability`, "
+                "`sample_array` and `save` need no list"
+            )
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {
+            "space": plain(self.space),
+            "total": str(self.total),
+            "masses": [str(mass) for mass in self.masses],
+        }
+
+    def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+        """Write the mechanism by orbits to a JSON file, whole or not at all.
+
+        The masses are decimal digits in quotes: they are longer than what most readers take for a number.
+
+        Raises:
+            FileFormatError: the ending is another one, or the file cannot be written.
+        """
+        ending_of(path, (".json",))
+        content = {"format": FORMAT, "version": VERSION, **self.record, "metadata": dict(metadata or {})}
+        write_whole(path, json_bytes(content))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> OrbitMechanism:
+        """Read a mechanism by orbits from a JSON file.
+
+        Raises:
+            FileFormatError: the file is not there, cut short, or holds none.
+        """
+        return saved_by_orbits(path)[0]
+
+    def __repr__(self) -> str:
+        return f"<OrbitMechanism on {self.space.prior!r}, {len(self.masses)} orbits of pairs>"
+
+    def _repr_html_(self) -> str:
+        """The orbits of pairs as a notebook shows them, the most probable for their letters first."""
+        orbits = self.space.orbits
+        order = np.argsort(-self.shares, kind="stable").tolist()
+        names = self.space.names
+        rows = [[str(names[k]), str(orbits.multiplicities[k]), f"{self.shares[k]:.4g}"] for k in order]
+        head = ["orbit of pairs", "outputs for each letter", "probability of the orbit"]
+        return table_html(repr(self).strip("<>"), head, rows)
+
+
+def by_orbits(record: Mapping[str, Any]) -> OrbitMechanism:
+    """The mechanism of its `record`."""
+    total, *masses = map(_digits, (record["total"], *record["masses"]))
+    # an orbit of pairs has four of a circle's letters and outputs at most
+    room = Context(room=max(ROOM, 4 * len(masses)))
+    space: PairSpace = read(PairSpace, record["space"], "space", room)
+    return OrbitMechanism(space, masses, total)
+
+
+def _digits(text: Any) -> int:
+    """The whole number of its decimal digits."""
+    if not (isinstance(text, str) and text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r:.40} stands where decimal digits in quotes belong")
+    return int(text)
+
+
+def is_by_orbits(data: Any) -> bool:
+    """Whether the plain data of a file says that it holds a mechanism by orbits."""
+    return isinstance(data, dict) and data.get("format") == FORMAT
+
+
+def holds_orbits(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is JSON and says that it holds a mechanism by orbits."""
+    if is_standard(path) or ending_of(path) != ".json":
+        return False
+    content = read_bytes(path)
+    if f'"{FORMAT}"'.encode() not in content:  # most files are others, and may be long
+        return False
+    try:
+        return is_by_orbits(json.loads(content))
+    except (ValueError, RecursionError):
+        return False
+
+
+def saved_by_orbits(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
+    """The mechanism of a file, and what stands beside it."""
+    data = parse_json(read_bytes(path), str(path))
+    if not is_by_orbits(data) or data.get("version") != VERSION:
+        raise FileFormatError(
+            f'{path}: is no mechanism by orbits: "format" must be {FORMAT!r} and "version" {VERSION}'
+        )
+    if set(data) != set(KEYS) or not isinstance(data["metadata"], dict):
+        raise FileFormatError(f"{path}: it has the keys {sorted(data)}, and must have {', '.join(KEYS)}")
+    try:
+        return by_orbits(data), data["metadata"]
+    except (KeyError, TypeError, ValueError) as cause:
+        raise FileFormatError(f"{path}: {cause}") from None
+
+
+def _batches(letters: Any, count: int) -> Iterator[Any]:
+    for first in range(0, count, BATCH):
+        yield taken(letters, slice(first, first + BATCH))
+
+
+def _joined(parts: list[Any]) -> Any:
+    if isinstance(parts[0], list):
+        return tuple(_joined(list(several)) for several in zip(*parts, strict=True))
+    return np.concatenate(parts)

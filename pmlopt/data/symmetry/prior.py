@@ -1,0 +1,334 @@
+"""Priors that a group of permutations leaves as they are, whose letters need not be listed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.core.records import Context, Record
+from pmlopt.data.prior import SMALLEST, Prior
+from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.errors import PriorError
+
+MOST_ORBITS = 2_000_000
+"""Orbits of pairs that are listed: half a gigabyte of whole numbers."""
+
+
+def check_orbits(prior: object, count: int) -> None:
+    """Raise a PriorError where there are too many orbits of pairs to list them."""
+    if count > MOST_ORBITS:
+        raise PriorError(
+            f"{prior!r:.80} has more than {MOST_ORBITS} orbits of pairs, and no more are listed: take fewer "
+            "letters, outputs or records"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How the letters look from one output: in cells, the orbits under the permutations that fix the output.
+
+    A column that is constant on orbits of pairs is constant on the cells of its output, and its mean is that
+    of the values under the masses of the cells.
+
+    Attributes:
+        prior: on the cells, exact.
+        letters: (C,) the orbit of letters that each cell is part of.
+        counts: how many letters are in each cell.
+        orbits: how many letters are in each orbit of letters.
+        classes: (N,) the cell of each letter where the letters are listed; else None.
+        listed: the prior on these letters; else None.
+        whole: the symmetric prior that the cells are of.
+    """
+
+    prior: Prior
+    letters: IntArray
+    counts: tuple[int, ...]
+    orbits: tuple[int, ...]
+    classes: IntArray | None
+    listed: Prior | None
+    whole: Prior
+
+    @property
+    def size(self) -> int:
+        """C, the number of cells."""
+        return len(self.counts)
+
+    @property
+    def letters_in_all(self) -> int:
+        """N, the number of letters."""
+        return sum(self.orbits)
+
+
+@dataclass(frozen=True, eq=False)
+class PairOrbits:
+    """The orbits of pairs (x, y) under a group that acts on letters and outputs.
+
+    The group leaves the prior as it is. Each orbit of pairs belongs to one orbit of letters and one of
+    outputs; they stand in the order of their outputs.
+
+    Attributes:
+        letters: how many letters are in each of the L orbits of letters.
+        weights: whole numbers, for each of these: the probability of one of its letters, up to one factor.
+        outputs: how many outputs are in each of the K orbits of outputs.
+        letter: (C,) the orbit of letters of each orbit of pairs.
+        output: (C,) its orbit of outputs, ascending.
+        counts: for each orbit of pairs, with how many letters one and the same output is in it.
+
+    Raises:
+        PriorError: a letter has a probability below 1e-300.
+    """
+
+    letters: tuple[int, ...]
+    weights: tuple[int, ...]
+    outputs: tuple[int, ...]
+    letter: IntArray
+    output: IntArray
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.weights and min(self.weights) / self.total < SMALLEST:
+            raise PriorError(
+                f"the least likely letter has a probability below {SMALLEST}: take fewer records, or a law "
+                "without rare letters"
+            )
+
+    @property
+    def count(self) -> int:
+        """C, the number of orbits of pairs: the variables of a design."""
+        return len(self.counts)
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of the weights of all letters."""
+        return sum(n * w for n, w in zip(self.letters, self.weights, strict=True))
+
+    @cached_property
+    def masses(self) -> FloatArray:
+        """(L,) the probability of each orbit of letters."""
+        return np.array([n * w / self.total for n, w in zip(self.letters, self.weights, strict=True)])
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """(C,) the share of the letters of its orbit that one output meets in an orbit of pairs."""
+        return np.array([n / self.letters[x] for n, x in zip(self.counts, self.letter.tolist(), strict=True)])
+
+    @cached_property
+    def multiplicities(self) -> tuple[int, ...]:
+        """For each orbit of pairs, with how many outputs one and the same letter is in it."""
+        places = zip(self.counts, self.letter.tolist(), self.output.tolist(), strict=True)
+        return tuple(n * self.outputs[y] // self.letters[x] for n, x, y in places)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Where the orbits of pairs of each orbit of outputs start, and where the last ones end."""
+        ends = np.searchsorted(self.output, np.arange(len(self.outputs) + 1))
+        return tuple(int(end) for end in ends)
+
+    def of_output(self, place: int) -> slice:
+        """The orbits of pairs that belong to an orbit of outputs."""
+        return slice(self.starts[place], self.starts[place + 1])
+
+    def prior(self, place: int) -> Prior:
+        """The prior on the cells of an output, in exact weights."""
+        part = self.of_output(place)
+        letters = self.letter[part].tolist()
+        return Prior.from_weights(
+            [n * self.weights[x] for n, x in zip(self.counts[part], letters, strict=True)]
+        )
+
+    @property
+    def consistent(self) -> bool:
+        """Whether each output meets each letter in exactly one orbit of pairs, and the other way round."""
+        met = [0] * (len(self.outputs) * len(self.letters))
+        for n, x, y in zip(self.counts, self.letter.tolist(), self.output.tolist(), strict=True):
+            met[y * len(self.letters) + x] += n
+        whole = all(met[k] == self.letters[k % len(self.letters)] for k in range(len(met)))
+        returned = zip(self.counts, self.multiplicities, self.letter, self.output, strict=True)
+        return whole and all(n * self.outputs[y] == m * self.letters[x] for n, m, x, y in returned)
+
+
+LARGEST_LISTED = 2**16
+"""Letters that are listed where somebody asks for them one by one."""
+
+
+def length_of(side: Any) -> int:
+    """How many letters or outputs there are, in the form of a space."""
+    return length_of(side[0]) if isinstance(side, list) else len(side)
+
+
+def taken(side: Any, places: Any) -> Any:
+    """Some of the letters or outputs, in the form of a space."""
+    return [taken(part, places) for part in side] if isinstance(side, list) else side[places]
+
+
+class PairSpace(Record, ABC):
+    """The pairs of a letter and an output with the group that acts on them: what a mechanism by orbits is on.
+
+    Letters and outputs are handed about many at a time, in a form of the space's own (an array of positions,
+    or one row for each record), which `encode` makes from labels and `decode` turns back.
+
+    Attributes:
+        prior: the prior.
+        orbits: the orbits of pairs, with their sizes.
+    """
+
+    prior: SymmetricPrior
+    orbits: PairOrbits
+
+    @property
+    @abstractmethod
+    def letter_names(self) -> Sequence[Label]:
+        """Names of the orbits of letters."""
+
+    @property
+    @abstractmethod
+    def output_names(self) -> Sequence[Label]:
+        """Names of the orbits of outputs."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[Label]:
+        """Names of the orbits of pairs."""
+
+    @abstractmethod
+    def encode(self, values: Any, outputs: bool = False) -> Any:
+        """Letters (or outputs) that are given by their labels, in the form of the space.
+
+        Raises:
+            MechanismError: one is no letter.
+        """
+
+    @abstractmethod
+    def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
+        """The labels of outputs (or letters)."""
+
+    @abstractmethod
+    def letter_orbits(self, letters: Any) -> IntArray:
+        """(k,) the orbits of letters that k letters are in."""
+
+    @abstractmethod
+    def pair_orbits(self, letters: Any, outputs: Any) -> IntArray:
+        """(k,) the orbits of pairs that k pairs are in."""
+
+    @abstractmethod
+    def draw(self, letters: Any, places: IntArray, bits: RandomBits) -> Any:
+        """For each letter an output, uniform among those with which it is in a given orbit of pairs."""
+
+    @abstractmethod
+    def representatives(self) -> tuple[Any, Any]:
+        """A letter and an output in each orbit of pairs."""
+
+    @abstractmethod
+    def images(self, rng: np.random.Generator) -> tuple[Any, Any]:
+        """What random members of the group make of the representatives."""
+
+    @abstractmethod
+    def listed(self, outputs: bool = False) -> Any:
+        """All letters (or all outputs), where they are few."""
+
+    def listed_orbits(self) -> IntArray:
+        """(N, M) the orbit of each pair, where letters and outputs are few."""
+        xs, ys = self.listed(), self.listed(outputs=True)
+        n, m = length_of(xs), length_of(ys)
+        pairs = np.arange(n * m)
+        return self.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m)).reshape(n, m)
+
+    @cached_property
+    def classes(self) -> Sequence[IntArray] | None:
+        """For each orbit of outputs the cell of each letter, where letters are listed anyway; else None."""
+        return None
+
+    def cells(self, place: int) -> Cells:
+        """The cells of an output of the orbit at a place."""
+        part = self.orbits.of_output(place)
+        return Cells(
+            self.orbits.prior(place),
+            self.orbits.letter[part],
+            self.orbits.counts[part],
+            self.orbits.letters,
+            None if self.classes is None else self.classes[place],
+            None if self.classes is None else self.prior.listed(),
+            self.prior,
+        )
+
+
+class SymmetricPrior(Prior, ABC):
+    """A prior with a group of permutations of its letters that leaves it as it is.
+
+    `design` takes it like any other, and uses one variable for each orbit of pairs. Where there are at most
+    2^16 letters they can be listed, and it is a prior on these for everything else, too.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """N, the number of letters: it may have hundreds of digits."""
+
+    @abstractmethod
+    def pairs(self, shape: Any = None) -> PairSpace:
+        """The pairs of a letter and an output.
+
+        Args:
+            shape: what a utility says of letters and outputs; None where outputs are letters.
+        """
+
+    @abstractmethod
+    def _listed(self) -> Prior:
+        """The same prior, letter by letter."""
+
+    def listed(self) -> Prior:
+        """The same prior, letter by letter.
+
+        Raises:
+            PriorError: there are more than 2^16 letters.
+        """
+        return self._list
+
+    def check_listable(self) -> None:
+        """Raise a PriorError where there are too many letters to list them."""
+        if self.size > LARGEST_LISTED:
+            raise PriorError(
+                f"{self!r} has {self.size:.3g} letters: they are listed up to {LARGEST_LISTED}. Designs, "
+                "levels and samples by orbit need no list"
+            )
+
+    @cached_property
+    def _list(self) -> Prior:
+        self.check_listable()
+        return self._listed()
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """(N,) the probabilities, where the letters are few enough to list them."""
+        return self._list.probabilities
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """N labels, where the letters are few enough to list them."""
+        return self._list.labels
+
+    @property
+    def counts(self) -> tuple[int, ...] | None:
+        """The exact weights, where the letters are few enough to list them."""
+        return self._list.counts
+
+    @property
+    def samples(self) -> int | None:
+        """None: it is not estimated as a whole."""
+        return None
+
+    @property
+    def context(self) -> Context:
+        return Context(given={"prior": self})
+
+    def reordered(self, labels: Iterable[Label]) -> Prior:
+        return self._list.reordered(labels)
+
+    @abstractmethod
+    def __repr__(self) -> str: ...

@@ -1,0 +1,289 @@
+"""Independent records with one law: the alphabet of all tables of n records, up to their order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, whole
+from pmlopt.core.records import COUNT, Range
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior, check_orbits
+from pmlopt.errors import MechanismError, PriorError, UtilityError
+
+MOST_RECORDS = 10_000
+"""Records of a table: the factorials up to their number take 100 MB of whole numbers."""
+
+Rows = NDArray[np.integer[Any]]
+
+
+class Types(SymmetricPrior):
+    """n independent records over A letters with one law, and the permutations of the records.
+
+    The secret is the whole table (x_1, ..., x_n), one of A^n; `P(x) = law(x_1) ... law(x_n)`. Two pairs of
+    tables x and y are in one orbit iff each pair of letters (a, b) stands in as many places of one as of the
+    other: there are C(n + A B - 1, A B - 1) orbits, with B letters in each place of an output.
+
+    Args:
+        law: (A,) of one record.
+        records: n.
+
+    Raises:
+        PriorError: the law is none, or n is not a whole number of at least 1.
+
+    Examples:
+        >>> from pmlopt import CoordinateLoss, PML, design, solve
+        >>> bits = Types([0.7, 0.3], 24)
+        >>> bits.size, bits.pairs().orbits.count
+        (16777216, 2925)
+        >>> result = solve(design(bits, PML(1.0), CoordinateLoss([[0, 1], [1, 0]])))
+        >>> round(result.value, 8), result.certificate.verify()
+        (6.62350068, True)
+    """
+
+    def __init__(self, law: PriorLike, records: int) -> None:
+        object.__setattr__(self, "law", as_prior(law))
+        object.__setattr__(self, "records", whole(records, "the number of records", PriorError))
+
+    kind: ClassVar[str] = "types"
+    law: Prior
+    records: Annotated[int, Range(1), COUNT]
+
+    @property
+    def size(self) -> int:
+        return int(self.law.size**self.records)
+
+    def pairs(self, shape: Any = None) -> TypePairs:
+        """The pairs of tables; `shape` is (A, B), B being the letters in each place of an output.
+
+        Raises:
+            UtilityError: A is another number than that of the law's letters.
+            PriorError: there are too many orbits to list them.
+        """
+        inputs, outputs = (self.law.size, self.law.size) if shape is None else shape
+        if inputs != self.law.size:
+            raise UtilityError(f"the utility is on {inputs} letters, and a record has {self.law.size}")
+        return TypePairs(self, outputs)
+
+    def _listed(self) -> Prior:
+        tables = all_tables(self.law.size, self.records)
+        weights = np.array(self.law.weights, dtype=object)[tables].prod(axis=1)
+        return Prior.from_weights(weights.tolist(), _labels(self.law.labels, tables))
+
+    def __repr__(self) -> str:
+        return f"Types(<{self.law.size} letters>, {self.records})"
+
+
+class TypePairs(PairSpace):
+    """The pairs of two tables of n records: letters and outputs are (k, n) arrays of positions."""
+
+    kind: ClassVar[str] = "types"
+    prior: Types
+    outputs: Annotated[int, Range(1), COUNT]
+
+    def __init__(self, prior: Types, outputs: int) -> None:
+        self.prior = prior
+        self.outputs = whole(outputs, "the number of letters in each place of an output", PriorError)
+        self.sides = (prior.law.size, outputs)
+        if prior.records > MOST_RECORDS:
+            raise PriorError(f"{prior!r}: tables have up to {MOST_RECORDS} records: take fewer")
+        cells = prior.law.size * outputs
+        # C(n + k, min(n, k)), or a bound from below that is too large by far
+        check_orbits(prior, math.comb(prior.records + cells - 1, min(prior.records, cells - 1, 25)))
+        self.places = (
+            prior.law.labels,
+            prior.law.labels if outputs == prior.law.size else Positions(outputs),
+        )
+        tables = compositions(prior.records, cells).reshape(-1, *self.sides)
+        self.output_types, output = np.unique(tables.sum(axis=1), axis=0, return_inverse=True)
+        self.letter_types, letter = np.unique(tables.sum(axis=2), axis=0, return_inverse=True)
+        order = np.lexsort((letter.ravel(), output.ravel()))
+        self.tables = tables[order]
+        """(C, A, B) how often each pair of letters stands in a place, for each orbit of pairs."""
+        factorials = np.array([math.factorial(k) for k in range(prior.records + 1)], dtype=object)
+        ways = factorials[self.tables.sum(axis=1)].prod(axis=1) // factorials[self.tables].prod(axis=(1, 2))
+        weights = np.array(prior.law.weights, dtype=object) ** self.letter_types.astype(object)
+        self.orbits = PairOrbits(
+            letters=_orderings(self.letter_types, factorials),
+            weights=tuple(weights.prod(axis=1).tolist()),
+            outputs=_orderings(self.output_types, factorials),
+            letter=letter.ravel()[order],
+            output=output.ravel()[order],
+            counts=tuple(ways.tolist()),
+        )
+
+    @property
+    def letter_names(self) -> Sequence[Label]:
+        return [tuple(row) for row in self.letter_types.tolist()]
+
+    @property
+    def output_names(self) -> Sequence[Label]:
+        return [tuple(row) for row in self.output_types.tolist()]
+
+    @property
+    def names(self) -> Sequence[Label]:
+        """How often each letter of a record is released as each, as nested tuples."""
+        return [tuple(map(tuple, table)) for table in self.tables.tolist()]
+
+    def encode(self, values: Any, outputs: bool = False) -> Rows:
+        labels = self.places[outputs]
+        found = values if isinstance(values, np.ndarray) else _table(values)
+        n = self.prior.records
+        if found.ndim != 2 or found.shape[1] != n:
+            raise MechanismError(
+                f"the values have the shape {found.shape}: give one row of {n} records for each"
+            )
+        if isinstance(labels, Positions):
+            known = found.dtype.kind in "iub" and bool(((found >= 0) & (found < len(labels))).all())
+            if not known:
+                raise MechanismError(f"a record is none of the letters {few(labels)}")
+            return found.astype(np.int16)
+        where = {label: place for place, label in enumerate(labels)}
+        # tuples and mixed kinds are found one by one, arrays of one kind by their distinct cells
+        cells = found.ravel()
+        kinds, places = (
+            (cells, slice(None)) if cells.dtype == object else np.unique(cells, return_inverse=True)
+        )
+        strange = [kind for kind in kinds.tolist() if kind not in where]
+        if strange:
+            raise MechanismError(f"the record {strange[0]!r} is none of the letters {few(labels)}")
+        found_at = np.array([where[kind] for kind in kinds.tolist()], dtype=np.int16)
+        return np.asarray(found_at[places].reshape(found.shape))
+
+    def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
+        return _labels(self.places[not letters], outputs)
+
+    def letter_orbits(self, letters: Rows) -> IntArray:
+        return self.type_orbits(_occurrences(letters, self.sides[0]))
+
+    def pair_orbits(self, letters: Rows, outputs: Rows) -> IntArray:
+        codes = letters.astype(np.int64) * self.sides[1] + outputs
+        found = _occurrences(codes, self.sides[0] * self.sides[1])
+        return _places(found, self.tables.reshape(len(self.tables), -1))
+
+    def draw(self, letters: Rows, places: IntArray, bits: RandomBits) -> Rows:
+        # the records in a random order within each letter take the outputs of the table in theirs
+        order = shuffled_within(letters, self.sides[0], bits)
+        drawn = np.empty_like(letters)
+        np.put_along_axis(drawn, order, self._sequences[1][places], axis=1)
+        return drawn
+
+    def type_orbits(self, counts: IntArray) -> IntArray:
+        """(k,) the orbits of tables of which it is known how often each letter stands in them."""
+        return _places(counts, self.letter_types)
+
+    def representatives(self) -> tuple[Rows, Rows]:
+        return self._sequences
+
+    @cached_property
+    def _sequences(self) -> tuple[Rows, Rows]:
+        """Two arrays (C, n), the places of a pair in the order of the pairs of letters."""
+        flat = self.tables.reshape(len(self.tables), -1)
+        codes = np.repeat(np.tile(np.arange(flat.shape[1]), len(flat)), flat.ravel())
+        letters, outputs = np.divmod(codes.reshape(len(flat), -1), self.sides[1])
+        return letters.astype(np.int16), outputs.astype(np.int16)
+
+    def images(self, rng: np.random.Generator) -> tuple[Rows, Rows]:
+        letters, outputs = self._sequences
+        order = np.argsort(rng.random(letters.shape), axis=1)
+        return np.take_along_axis(letters, order, axis=1), np.take_along_axis(outputs, order, axis=1)
+
+    def listed(self, outputs: bool = False) -> Rows:
+        return all_tables(self.sides[outputs], self.prior.records)
+
+    def coordinate_sums(self, values: FloatArray) -> FloatArray:
+        """(C,) the sums over the records of (A, B) values, for each orbit of pairs."""
+        return np.asarray(self.tables.reshape(len(self.tables), -1) @ values.ravel())
+
+
+def compositions(total: int, parts: int) -> IntArray:
+    """(K, parts) all ways to write a number as a sum of so many whole numbers of at least 0, in their order.
+
+    Examples:
+        >>> compositions(2, 2).tolist()
+        [[0, 2], [1, 1], [2, 0]]
+    """
+    found = np.zeros((1, 0), dtype=np.int64)
+    for left in range(parts - 1, 0, -1):
+        room = total - found.sum(axis=1)
+        first = np.concatenate([np.arange(most + 1) for most in room.tolist()])
+        found = np.column_stack([np.repeat(found, room + 1, axis=0), first])
+        assert left > 0
+    return np.column_stack([found, total - found.sum(axis=1)])
+
+
+def all_tables(letters: int, records: int) -> Rows:
+    """(letters ** records, records) all tables of records, the last record changing fastest."""
+    codes = np.arange(letters**records)
+    powers = letters ** np.arange(records - 1, -1, -1)
+    return (codes[:, None] // powers % letters).astype(np.int16)
+
+
+def _labels(letters: Sequence[Label], tables: Any) -> list[Label]:
+    """Tables of positions as tuples of labels."""
+    if isinstance(letters, Positions):
+        return [tuple(row) for row in tables.tolist()]
+    return [tuple(letters[place] for place in row) for row in tables.tolist()]
+
+
+def _orderings(types: IntArray, factorials: Any) -> tuple[int, ...]:
+    """The number of tables of each type: n! over the factorials of the occurrences."""
+    return tuple((factorials[int(types[0].sum())] // factorials[types].prod(axis=1)).tolist())
+
+
+def _occurrences(rows: Rows, letters: int) -> IntArray:
+    """(k, letters) how often each letter stands in each row."""
+    return np.stack([np.count_nonzero(rows == letter, axis=1) for letter in range(letters)], axis=1)
+
+
+def _places(found: IntArray, listed: IntArray) -> IntArray:
+    """(k,) where each row stands in a list of different rows, all of whole numbers with the same sum."""
+    base, width = int(listed[0].sum()) + 1, listed.shape[1]
+    if base ** (width - 1) >= 2**63:
+        different, inverse = np.unique(found, axis=0, return_inverse=True)
+        where = {tuple(row): place for place, row in enumerate(listed.tolist())}
+        known = np.array([where[tuple(row)] for row in different.tolist()], dtype=np.int64)
+        return np.asarray(known[inverse.ravel()])
+    powers = base ** np.arange(width - 1, dtype=np.int64)  # the last number follows from the sum
+    keys = listed[:, :-1] @ powers
+    order = np.argsort(keys)
+    return np.asarray(order[np.searchsorted(keys[order], found[:, :-1] @ powers)])
+
+
+def shuffled_within(letters: Rows, size: int, bits: RandomBits) -> IntArray:
+    """(k, n) an order of each row by its letters, in which records of one letter are shuffled uniformly.
+
+    The records are sorted by random keys; a row with two equal keys is drawn again, so that each order of the
+    records of a letter is exactly as likely.
+    """
+    shift = np.uint64(max(1, (size - 1).bit_length()))
+    order = np.empty(letters.shape, dtype=np.int64)
+    open_rows = np.arange(len(letters))
+    while open_rows.size:
+        here = letters[open_rows].astype(np.uint64)
+        keys = here << (np.uint64(64) - shift) | bits.words(here.size).reshape(here.shape) >> shift
+        order[open_rows] = np.argsort(keys, axis=1)
+        ordered = np.take_along_axis(keys, order[open_rows], axis=1)
+        open_rows = open_rows[(ordered[:, 1:] == ordered[:, :-1]).any(axis=1)]
+    return order
+
+
+def _table(values: Any) -> NDArray[Any]:
+    """Rows of records as a table of labels: tuples stay labels, and numbers beside text stay numbers."""
+    rows = [list(row) if isinstance(row, tuple | list | np.ndarray) else [row] for row in values]
+    lengths = {len(row) for row in rows}
+    if len(lengths) > 1:
+        raise MechanismError(
+            f"rows have {' and '.join(map(str, sorted(lengths)))} records: give as many for each"
+        )
+    table = np.empty((len(rows), max(lengths, default=0)), dtype=object)
+    for place, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            table[place, column] = cell
+    return np.array(table.tolist()) if all(isinstance(c, int | np.integer) for c in table.ravel()) else table

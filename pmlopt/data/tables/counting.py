@@ -1,0 +1,184 @@
+"""How often values occur in a column, and pairs of them in two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, IntArray, Label
+from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
+from pmlopt.core.labels import labels_from_text
+from pmlopt.data.tables.reading import Batch, Table, column_place, open_table
+from pmlopt.data.tables.streams import CsvForm
+from pmlopt.errors import InputError
+
+
+def column_counts(
+    data: Any, column: str, missing: Missing = "refuse", form: CsvForm | None = None
+) -> dict[Label, int]:
+    r"""How often each value occurs in a column: letters in ascending order, for `Prior.from_counts`.
+
+    Cells of a CSV file are numbers where all of them are, as Python writes them, and else text.
+
+    Args:
+        data: the path of a CSV, Parquet or Arrow file; a data frame; or a mapping from names to columns.
+        column: its name.
+        missing: what to do with a missing cell (an empty one of a CSV file, null, or NaN): `refuse` it,
+            `drop` the row, or count it as the `letter` "", the empty text.
+        form: delimiter and encoding of a CSV file, where they shall not be found.
+
+    Raises:
+        InputError: there is no such column, it holds a missing cell that is refused, columns have different
+            numbers of rows, or there is no such way with missing cells.
+
+    Examples:
+        >>> column_counts({"level": ["b", "a", "b", None]}, "level", missing="drop")
+        {'a': 1, 'b': 2}
+    """
+    with open_table(data, form) as table:
+        found = tally(table, [column], missing)
+    return {label: count for (label,), count in found.items()}
+
+
+def cross_counts(
+    data: Any, rows: str, columns: str, missing: Missing = "refuse", form: CsvForm | None = None
+) -> dict[tuple[Label, Label], int]:
+    """How often each pair of values occurs in two columns, for `Secret.from_counts`.
+
+    Args:
+        data: as for `column_counts`.
+        rows: the name of the one column, such as that of a secret.
+        columns: the name of the other.
+        missing: as for `column_counts`, for either cell.
+        form: the same.
+
+    Examples:
+        >>> table = {"ill": ["no", "yes", "no"], "age": [30, 70, 30]}
+        >>> cross_counts(table, "ill", "age")
+        {('no', 30): 2, ('yes', 70): 1}
+    """
+    with open_table(data, form) as table:
+        found = tally(table, [rows, columns], missing)
+    return {(one, other): count for (one, other), count in found.items()}
+
+
+def tally(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:
+    """How often each tuple of values occurs in some columns, in ascending order."""
+    check_missing(missing)
+    places = [column_place(table.names, column, table.where) for column in columns]
+    counts: dict[tuple[Any, ...], int] = {}
+    for batch in table.batches():
+        count_in(counts, batch, places, missing, table)
+    if not counts:
+        raise InputError(f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}")
+    kinds = [_labels([key[k] for key in counts], table) for k in range(len(places))]
+    try:
+        letters = [_ascending(kind) for kind in kinds]
+    except TypeError:
+        raise InputError(
+            f"{table.where}: a column mixes kinds that have no order, such as text and numbers: convert it "
+            "to one kind"
+        ) from None
+    ranks = [{text: rank for rank, text in enumerate(ordered)} for ordered in letters]
+    ordered = sorted(counts, key=lambda key: [rank[part] for rank, part in zip(ranks, key, strict=True)])
+    return {tuple(kind[part] for kind, part in zip(kinds, key, strict=True)): counts[key] for key in ordered}
+
+
+def count_in(
+    counts: dict[tuple[Any, ...], int],
+    batch: Batch,
+    places: Sequence[int],
+    missing: Missing,
+    table: Table,
+) -> None:
+    """Add to counts how often each tuple of values occurs in some columns of a batch."""
+    values, codes, keep = filled(batch, places, missing, table)
+    chosen = codes if keep is None else codes[keep]
+    numbers = np.bincount(chosen, minlength=len(values))
+    for value, number in zip(values, numbers.tolist(), strict=True):
+        if number:
+            counts[value] = counts.get(value, 0) + number
+
+
+def filled(
+    batch: Batch, places: Sequence[int], missing: Missing, table: Table
+) -> tuple[list[tuple[Any, ...]], IntArray, BoolArray | None]:
+    """The distinct tuples of values in some columns, the place of each row's, and the rows to keep.
+
+    A missing cell has become the letter for it, or its row is not kept.
+
+    Raises:
+        InputError: a missing cell is refused.
+    """
+    values, codes = tuples_of(batch, places)
+    absent = np.array([None in value for value in values], dtype=bool)
+    if not absent.any():
+        return values, codes, None
+    lacking = absent[codes]
+    if missing == "refuse":
+        row = int(lacking.argmax())
+        column = table.names[places[values[codes[row]].index(None)]]
+        raise InputError(
+            f"{table.where}: row {batch.first + row}: the cell of {column!r} is missing: say --missing "
+            f"drop to leave such rows out, or letter to make of it a letter of its own, {MISSING_LETTER!r}"
+        )
+    if missing == "drop":
+        return values, codes, ~lacking
+    return [with_letter(value) for value in values], codes, None
+
+
+def pairs_in(batch: Batch, places: Sequence[int], letters: IntArray) -> dict[tuple[Label, Label], int]:
+    """How often each tuple of values in some columns of a batch occurs beside each letter.
+
+    Args:
+        batch: some rows.
+        places: of the columns; a missing cell is the letter for it.
+        letters: (size,) whole numbers from 0 on, or -1 for a row that is not counted.
+    """
+    values, codes = tuples_of(batch, places)
+    filled_in = [with_letter(value) for value in values]
+    width = int(letters.max(initial=0)) + 1
+    pairs, numbers = np.unique((codes * width + letters)[letters >= 0], return_counts=True)
+    counts: dict[tuple[Label, Label], int] = {}
+    for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
+        key = filled_in[pair // width], pair % width
+        counts[key] = counts.get(key, 0) + number  # the letter may be a value too
+    return counts
+
+
+def with_letter(value: Iterable[Any]) -> tuple[Any, ...]:
+    """A tuple of values with the letter for a missing cell in the place of None."""
+    return tuple(MISSING_LETTER if part is None else part for part in value)
+
+
+def tuples_of(batch: Batch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]], IntArray]:
+    """The distinct tuples of values in some columns, None for a missing cell, and the place of each row's."""
+    values, codes = batch.encoded(places[0])
+    tuples = [(value,) for value in values]
+    for place in places[1:]:
+        others, other_codes = batch.encoded(place)
+        pairs, codes = np.unique(codes * len(others) + other_codes, return_inverse=True)
+        tuples = [(*tuples[pair // len(others)], others[pair % len(others)]) for pair in pairs.tolist()]
+    return tuples, codes
+
+
+def _labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
+    """The label of each value: of text from a CSV file, a number where all others are numbers."""
+    distinct = list(dict.fromkeys(values))
+    if table.typed:
+        return {value: value for value in distinct}
+    texts = [value for value in distinct if value != MISSING_LETTER]
+    return {MISSING_LETTER: MISSING_LETTER, **dict(zip(texts, labels_from_text(texts), strict=True))}
+
+
+def _ascending(labels: Mapping[Any, Label]) -> list[Any]:
+    """The values in the order of their labels."""
+    return sorted(labels, key=lambda value: _rank(labels[value]))
+
+
+def _rank(label: Label) -> tuple[bool, Any]:
+    """Where a label stands: in ascending order, the letter for a missing cell last."""
+    missing = isinstance(label, str) and label == MISSING_LETTER
+    return missing, "" if missing else label

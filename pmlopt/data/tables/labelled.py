@@ -1,0 +1,368 @@
+"""The one door for numbers with labels: mappings, series, frames and arrays become labelled arrays.
+
+Whatever holds a vector or a table of numbers is read here, and put into the order of the letters or outputs
+that it is for: by label wherever it names anything, by position only where it names nothing and its shape
+fits. Which labels are the same says `pmlopt.core.labels`.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core import files
+from pmlopt.core.arrays import Label, Positions, few, labels_of
+from pmlopt.core.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
+from pmlopt.core.labels import NUMBER_HEADERS, places_of
+from pmlopt.errors import FileFormatError, InputError
+
+Axes = tuple[tuple[Label, ...] | None, ...]
+Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
+"""What holds numbers, with labels or without: frames and series of other libraries too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Numbers along one axis or two, with the labels of each; None along an axis that nobody named.
+
+    Attributes:
+        values: a list or an array of numbers, of two axes a list of rows or an array.
+        axes: the labels along each.
+        what: it is, for messages.
+        text: whether labels are cells of a text file, which are the labels that read like them.
+    """
+
+    values: Any
+    axes: Axes
+    what: str
+    text: bool = False
+
+    def along(
+        self, axis: int, known: Sequence[Label], error: type[InputError], absent: float | None = None
+    ) -> Labelled:
+        """The same in the order of some known labels along an axis.
+
+        Args:
+            axis: 0 or 1.
+            known: the labels, in the order that is wanted.
+            error: what is raised.
+            absent: what stands for a known label that is not there; None refuses that.
+
+        Raises:
+            InputError: of the class `error`: a label is not known or stands twice, or one is missing; or
+                there are no labels, and more or fewer entries than known labels.
+        """
+        found, size = self.axes[axis], _size(self.values, axis)
+        if found is None:
+            side = "entries" if len(self.axes) == 1 else ("rows", "columns")[axis]
+            if size != len(known):
+                raise error(f"{self.what} have {size} {side} for {few(known)}: give one for each")
+            if any(names is not None for names in self.axes) and not isinstance(known, Positions):
+                raise error(f"the {side} of {self.what} have no names: name them too, by {few(known)}")
+            return self
+        places = places_of(found, known, self.what, error, text=self.text)
+        order = np.full(len(known), -1)
+        order[places] = range(len(places))
+        lacking = [label for label, place in zip(known, order, strict=True) if place < 0]
+        if len(set(places)) < len(places):  # cells such as 1 and 1.0
+            raise error(f"{self.what}: two of {few(found)} are one label: add their entries up")
+        if lacking and absent is None:
+            raise error(f"{self.what} have no entry for {lacking[0]!r}: give one for each of {few(known)}")
+        axes = tuple(tuple(known) if k == axis else names for k, names in enumerate(self.axes))
+        return Labelled(_taken(self.values, axis, order, absent), axes, self.what, self.text)
+
+
+def _size(values: Any, axis: int) -> int:
+    return len(values) if axis == 0 else len(values[0])
+
+
+def _taken(values: Any, axis: int, order: Any, absent: float | None) -> Any:
+    """The entries at some places along an axis, and for the place -1 what is said for it."""
+    if isinstance(values, np.ndarray) and (order >= 0).all():
+        return values.take(order, axis=axis)
+    if axis == 1:
+        return [_taken(list(row), 0, order, absent) for row in values]
+    width = np.shape(values[:1])[1:]
+    blank = [absent] * width[0] if width else absent
+    return [values[place] if place >= 0 else blank for place in order.tolist()]
+
+
+def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
+    """One number for each label: a mapping, a series by its index, a frame, or the path of a file of them.
+
+    A frame has its labels in its index and then one column, or in its first column and then two; or in as
+    many as there are before a last one that is named `count` or `probability`, and a label is their tuple.
+
+    Raises:
+        InputError: of the class `error`: it is no such thing, a label is missing, or stands twice.
+
+    Examples:
+        >>> found = vector({"b": 1, "a": 3}, "the counts", InputError)
+        >>> found.axes, found.along(0, ("a", "b"), InputError).values
+        ((('b', 'a'),), [3, 1])
+    """
+    if isinstance(data, Labelled):
+        return data
+    if isinstance(data, os.PathLike):
+        return _of_file(data, vector, files.read_letters, error)
+    if isinstance(data, Mapping):
+        return Labelled(list(data.values()), (_named(data, what, error),), what)
+    found = opened(data)
+    if found is None:
+        return Labelled(_entries(data, what, error), (None,), what)
+    names = row_names(found)
+    if is_frame(found):
+        columns = _columns(found)
+        if names is None and len(columns) > 1:
+            if len(columns) > 2 and str(found.columns[-1]).lower() not in NUMBER_HEADERS:
+                columns = []
+            names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
+        elif len(columns) != 1:
+            columns = []
+        if not columns:
+            raise error(
+                f"{what} are a table with the columns {list(found.columns)}: give a table of two, the label "
+                "and its number, a mapping, or a pandas Series with its index"
+            )
+        numbers = columns[-1]
+    else:
+        numbers = listed(found)
+    return Labelled(numbers, (None if names is None else _named(names, what, error),), what)
+
+
+def table(data: Any, what: str, error: type[InputError], absent: float | None = None) -> Labelled:
+    """A number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a file.
+
+    The rows of a frame are named by its index, or, where it has none, by its first column.
+
+    Args:
+        data: the table; a list of rows or an array has no labels.
+        what: it is.
+        error: what is raised.
+        absent: what stands for a pair that a mapping does not have; None refuses that.
+
+    Raises:
+        InputError: of the class `error`: it is no table, rows have different lengths, a label is missing or
+            stands twice, or only one side has names.
+
+    Examples:
+        >>> counts = {"a": {"u": 1, "v": 2}, "b": {"v": 3}}
+        >>> table(counts, "the counts", InputError, absent=0).values
+        [[1, 2], [0, 3]]
+        >>> import pandas
+        >>> frame = pandas.DataFrame([[1, 0], [0, 1]], index=["x", "y"], columns=[1, 2])
+        >>> table(frame, "the counts", InputError).axes
+        (('x', 'y'), (1, 2))
+    """
+    if isinstance(data, os.PathLike):
+        return _of_file(data, table, files.read_table, error)
+    if isinstance(data, Mapping):
+        return _of_mapping(data, what, error, absent)
+    found = opened(data)
+    if found is None:
+        return Labelled(_rows(data, what, error), (None, None), what)
+    if not is_frame(found):
+        raise error(f"{what} are one column: give a table with two sides")
+    names, columns = row_names(found), column_names(found)
+    if names is None and columns is not None:
+        names, columns, found = _by_first_column(found, columns, what, error)
+    return Labelled(_cells(found), (_optional(names, what, error), _optional(columns, what, error)), what)
+
+
+def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> Labelled:
+    """What a file holds: the labels of Parquet and of JSON have types, and those of CSV are text."""
+    ending, what = Path(path).suffix.lower(), str(path)
+    if ending in (".parquet", ".pq"):
+        import narwhals
+
+        try:
+            return cast(
+                "Labelled", door(narwhals.read_parquet(path, backend="pyarrow").to_native(), what, error)
+            )
+        except OSError as cause:
+            raise FileFormatError(f"{path}: cannot be read: {files.reason_of(cause)}") from None
+    *axes, values = read(path)
+    named = tuple(
+        None if isinstance(side, Positions) else labels_of(side, None, what, error) for side in axes
+    )
+    return Labelled(values, named, what, text=ending == ".csv")
+
+
+def _by_first_column(
+    found: Any, columns: list[Any], what: str, error: type[InputError]
+) -> tuple[list[Any], list[Any], Any]:
+    """The names of the rows in the first column, which pandas must not take for numbers that nobody named."""
+    if len(columns) < 2:
+        raise error(
+            f"{what} have the one column {columns[0]!r}: give names of the rows and columns of numbers"
+        )
+    first = found[:, 0]
+    if first.dtype.is_numeric() and hasattr(found.to_native(), "index"):
+        raise error(
+            f"{what} have named columns, {few(columns)}, and rows without names: make the column of names "
+            f"the index, such as .set_index({columns[0]!r})"
+        )
+    return listed(first), columns[1:], found[:, 1:]
+
+
+def _cells(found: Any) -> Any:
+    """The cells of a frame: as an array where all columns are of one type of numbers, else row by row."""
+    kinds = set(found.schema.dtypes())
+    if len(kinds) == 1 and next(iter(kinds)).is_numeric():
+        return np.asarray(found.to_numpy())
+    return [list(row) for row in zip(*_columns(found), strict=True)]
+
+
+def _of_mapping(
+    data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
+) -> Labelled:
+    """A table of nested mappings, or of a mapping from pairs."""
+    rows = dict.fromkeys(data)
+    inner = [None if _is_number(value) else vector(value, what, error) for value in data.values()]
+    if any(row is None for row in inner):
+        return _of_pairs(data, what, error, absent)
+    lines = [row for row in inner if row is not None]
+    sides = [row.axes[0] for row in lines]
+    if all(side is None for side in sides):
+        return Labelled(
+            _rows([row.values for row in lines], what, error), (_named(rows, what, error), None), what
+        )
+    if any(side is None for side in sides):
+        raise error(f"{what} name the columns of some rows and not of others: name them in each")
+    columns = labels_of(dict.fromkeys(label for side in sides for label in side or ()), None, what, error)
+    values = [row.along(0, columns, error, absent).values for row in lines]
+    return Labelled(values, (_named(rows, what, error), columns), what)
+
+
+def _of_pairs(data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None) -> Labelled:
+    for pair in data:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise error(f"{what} have the key {pair!r}: give pairs of labels, or a mapping for each row")
+    rows, columns = (
+        labels_of(dict.fromkeys(pair[side] for pair in data), None, what, error) for side in (0, 1)
+    )
+    if absent is None and len(data) < len(rows) * len(columns):
+        pair = next((row, column) for row in rows for column in columns if (row, column) not in data)
+        raise error(f"{what} have no entry for the pair {pair!r}")
+    values = [[data.get((row, column), absent) for column in columns] for row in rows]
+    return Labelled(values, (rows, columns), what)
+
+
+def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
+    """Rows of numbers of which only the columns may have labels; a single row of a vector.
+
+    Examples:
+        >>> combinations({"b": 1, "a": 0}, "the workload", InputError).along(1, ("a", "b"), InputError).values
+        [[0, 1]]
+    """
+    found = opened(data)
+    if found is not None and is_frame(found):
+        return Labelled(_cells(found), (None, _optional(column_names(found), what, error)), what)
+    if isinstance(data, Mapping):
+        single = all(map(_is_number, data.values()))
+    else:
+        data = data if found is not None else _entries(data, what, error)
+        single = found is not None or np.ndim(data[0] if len(data) else 0) == 0
+    if single:
+        row = vector(data, what, error)
+        return Labelled([row.values], (None, row.axes[0]), what)
+    rows = table(data, what, error)
+    return Labelled(rows.values, (None, rows.axes[1]), what)
+
+
+def column(data: Any, what: str, error: type[InputError], *, missing: bool = False) -> list[Any]:
+    """The observations in a column, one for each person; of a frame of several columns their tuples.
+
+    Args:
+        data: a list, an array, a series or a frame.
+        what: it is.
+        error: what is raised.
+        missing: whether an observation may be missing.
+
+    Raises:
+        InputError: of the class `error`: it is no column, or an observation is missing that may not be.
+
+    Examples:
+        >>> import pandas
+        >>> column(pandas.DataFrame({"smokes": ["no", "yes"]}), "the column", InputError)
+        ['no', 'yes']
+    """
+    if isinstance(data, Mapping):
+        raise error(f"{what} are a mapping: give one observation for each person")
+    found = opened(data)
+    if found is not None and is_frame(found):
+        columns = _columns(found)
+        values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    else:
+        values = listed(_entries(data, what, error))
+    if missing:
+        return values
+    for place, value in enumerate(values):
+        if any(map(is_missing, value)) if isinstance(value, tuple) else is_missing(value):
+            raise error(f"{what} have a missing value at position {place}: leave it out")
+    return values
+
+
+def _columns(found: Any) -> list[list[Any]]:
+    """The columns of a frame."""
+    return [listed(found[:, place]) for place in range(found.shape[1])]
+
+
+def _entries(data: Any, what: str, error: type[InputError], ndim: int = 1) -> Any:
+    """What a list or another ordered iterable holds; an array as it is."""
+    if hasattr(data, "__array__") and np.ndim(data) and opened(data) is None:
+        return np.asarray(data)
+    if isinstance(data, str | bytes | set | frozenset) or not isinstance(data, Iterable):
+        raise error(
+            f"{what} are {reprlib.repr(data)}, of shape (), and must have {ndim} dimension(s): give a list, "
+            "an array, a series, a frame, or a mapping from labels"
+        )
+    return listed(data)
+
+
+def _rows(data: Any, what: str, error: type[InputError]) -> Any:
+    """A matrix as it is, or rows of one length."""
+    given = _entries(data, what, error, 2)
+    if any(isinstance(row, Mapping) or are_named(row) for row in given):
+        raise error(f"{what} are a list of rows with names: give a mapping from the label of each row to it")
+    rows = (
+        given
+        if isinstance(given, np.ndarray)
+        else [listed(row) if isinstance(row, Iterable) else row for row in given]
+    )
+    try:
+        shape = np.shape(rows)
+    except ValueError:
+        raise error(
+            f"{what} must be numbers in a regular 2-dimensional array: rows have different lengths"
+        ) from None
+    if len(shape) != 2 or 0 in shape:
+        raise error(f"{what} must have 2 dimension(s) and at least one entry, not shape {shape}")
+    return rows
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, str) or not isinstance(value, Iterable)
+
+
+def _optional(labels: Iterable[Any] | None, what: str, error: type[InputError]) -> tuple[Label, ...] | None:
+    return None if labels is None else _named(labels, what, error)
+
+
+def _named(labels: Iterable[Any], what: str, error: type[InputError]) -> tuple[Label, ...]:
+    """Labels that data came with, where None and NaN stand for missing cells and are no letters."""
+    found = list(labels)
+    for place, label in enumerate(found):
+        if is_missing(label):
+            raise error(
+                f"{what}: the label at position {place} is {label!r}, a missing cell: leave it out, or make "
+                "it a letter, such as the empty text ''"
+            )
+    return labels_of(found, None, what, error)

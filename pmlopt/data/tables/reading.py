@@ -1,0 +1,385 @@
+"""Tables through Arrow: CSV, Parquet and Arrow files in batches of rows, and frames in memory."""
+
+from __future__ import annotations
+
+import io
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.frames import is_frame, is_missing, listed, opened
+from pmlopt.core.whole_files import is_standard, reason_of, standard_input
+from pmlopt.data.tables.streams import HEAD, CsvForm, DataStream, QuoteCheck, text_rows, with_seeking
+from pmlopt.errors import FileFormatError, InputError
+
+_PARQUET, _ARROW = b"PAR1", b"ARROW1"
+"""What files of these formats begin with."""
+
+_BLOCK = 2**21
+"""Bytes of CSV that are parsed at a time."""
+
+_CELLS = 2**21
+"""Cells of a batch of Parquet, so that wide tables have shorter batches."""
+
+_LONGEST_BATCH = 2**18
+
+
+def column_place(names: Sequence[str], column: str, where: object) -> int:
+    """The place of the one column of that name.
+
+    Raises:
+        InputError: there is none, or more than one.
+
+    Examples:
+        >>> column_place(["id", "level"], "level", "people.csv")
+        1
+    """
+    found = [place for place, name in enumerate(names) if name == column]
+    if len(found) != 1:
+        raise InputError(f"{where}: has {len(found)} columns named {column!r}; it has {list(names)}")
+    return found[0]
+
+
+class Batch:
+    """Some rows of a table, as arrays of Arrow.
+
+    Attributes:
+        size: the number of rows.
+        first: the number of the first one, as messages count them.
+    """
+
+    def __init__(self, columns: Sequence[Any], size: int, first: int, text: bool) -> None:
+        self.columns, self.size, self.first = columns, size, first
+        self._text = text
+
+    def encoded(self, place: int) -> tuple[list[Any], IntArray]:
+        """The distinct values of a column, None for a missing cell, and (size,) the place of each row's."""
+        import pyarrow
+
+        column = self.columns[place]
+        try:
+            if pyarrow.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            coded = column.dictionary_encode(null_encoding="encode")
+        except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
+            raise InputError(f"a column of {column.type} is no column of letters") from None
+        if isinstance(coded, pyarrow.ChunkedArray):
+            coded = coded.combine_chunks()
+        values = coded.dictionary.to_pylist()
+        codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if self._text:
+            return [value or None for value in values], codes
+        return [None if is_missing(value) else value for value in values], codes
+
+    def column(self, place: int, keep: BoolArray | None = None) -> Any:
+        """The array of a column, of the rows to keep."""
+        import pyarrow
+
+        column = self.columns[place]
+        return column if keep is None else column.filter(pyarrow.array(keep))
+
+
+class Table(ABC):
+    """A table that is read once, in batches.
+
+    Attributes:
+        names: of the columns.
+        where: the file, for messages.
+        typed: whether cells have types, or are text from a CSV file.
+        form: of the CSV file, or None.
+        rows: how many there are, where that is known before they are read.
+        types: the types of the columns in Arrow.
+    """
+
+    names: list[str]
+    where: object
+    typed: bool = True
+    form: CsvForm | None = None
+    rows: int | None = None
+    types: Sequence[Any]
+
+    @abstractmethod
+    def batches(self) -> Iterator[Batch]:
+        """The batches of rows, in their order."""
+
+    def close(self) -> None:
+        """Close the file, if there is one."""
+        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def done(self) -> float | None:
+        """The share that has been read so far; None where that is not known."""
+        return None
+
+
+def open_table(data: Any, form: CsvForm | None = None) -> Table:
+    """The table of a data file, or of a frame.
+
+    Args:
+        data: the path of a file, `-` for standard input, a frame of pandas, Polars or Arrow, or a mapping
+            from names to columns.
+        form: of a CSV file.
+
+    Raises:
+        FileFormatError: the file is not there, or is no table.
+        InputError: it is no frame, a column is none, or two have one name.
+    """
+    if not isinstance(data, str | os.PathLike):
+        return FrameTable(data)
+    try:
+        stream = standard_input() if is_standard(data) else Path(data).open("rb")  # noqa: SIM115 -- the table's
+        source = DataStream(stream)
+    except (OSError, ValueError, TypeError) as cause:
+        raise FileFormatError(f"{data}: cannot be read: {reason_of(cause)}") from None
+    try:
+        if source.head.startswith(_PARQUET):
+            return ParquetTable(data, with_seeking(source))
+        if source.head.startswith(_ARROW):
+            return IpcTable(data, with_seeking(source))
+        found = (form or CsvForm()).found(source.head, data, whole=len(source.head) < HEAD)
+        return CsvTable(data, source, found)
+    except BaseException:
+        source.close()
+        raise
+
+
+class FrameTable(Table):
+    """Columns in memory."""
+
+    where = "the table"
+
+    def __init__(self, data: Any) -> None:
+        frame = opened(data)
+        if isinstance(data, Mapping):
+            columns = {name: _listed_column(column, name) for name, column in data.items()}
+        elif frame is not None and is_frame(frame):
+            columns = {name: frame[name].to_arrow for name in frame.columns}
+        else:
+            raise InputError(
+                f"{type(data).__name__!r} is no table: give the path of a file, a frame of pandas, Polars or "
+                "Arrow, or a mapping from names to columns"
+            )
+        self.names, self._columns = list(columns), columns
+        sizes = {name: len(column) for name, column in columns.items() if isinstance(column, list)}
+        if len(set(sizes.values())) > 1:
+            raise InputError(
+                f"the columns have different numbers of rows, {sizes}: give each as many cells, None where "
+                "one is missing"
+            )
+        self._size = next(iter(sizes.values()), 0) if frame is None else len(frame)
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows in one batch."""
+        if not self._size:
+            raise no_rows(self.where)
+        yield Batch(_Converted(self._columns), self._size, 0, text=False)
+
+
+class _Converted(Sequence[Any]):
+    """Columns as arrays of Arrow, made where one is asked for: a frame may have many others."""
+
+    def __init__(self, columns: Mapping[Any, Any]) -> None:
+        self._columns = list(columns.items())
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, place: Any) -> Any:
+        import pyarrow
+
+        name, column = self._columns[place]
+        try:
+            return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError) as cause:
+            raise InputError(
+                f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
+                f"numbers ({cause})"
+            ) from None
+
+
+def _listed_column(column: Any, name: object) -> list[Any]:
+    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+        raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")
+    return listed(column)
+
+
+class CsvTable(Table):
+    """A CSV file, parsed by Arrow, every cell as text."""
+
+    typed = False
+
+    def __init__(self, path: str | os.PathLike[str], source: DataStream, form: CsvForm) -> None:
+        import pyarrow
+
+        self.where, self.form = path, form
+        self._source = source
+        self._reading: Any = None
+        self._quotes, self._judged = QuoteCheck(form.delimiter or ","), False
+        self.names = next(text_rows(io.BytesIO(source.head), form, path), [])
+        if not self.names:
+            raise no_rows(path, 0)
+        self.types = [pyarrow.string()] * len(self.names)
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches of rows."""
+        import pyarrow
+
+        first = 1  # the header is read as a row
+        try:
+            self._reading = self._reader()
+            for batch in self._reading:
+                self._check_quotes()
+                columns = batch.columns if first > 1 else [column.slice(1) for column in batch.columns]
+                size = batch.num_rows if first > 1 else batch.num_rows - 1
+                first = max(first, 2)
+                if size:
+                    yield Batch(columns, size, first, text=True)
+                first += size
+        except (pyarrow.ArrowInvalid, UnicodeError) as cause:
+            self._explain(cause)
+        self._check_quotes()
+        if first <= 2:
+            raise no_rows(self.where)
+
+    def _check_quotes(self) -> None:
+        """Let the plain reader judge a file whose quotes are unusual, before any of its rows are used."""
+        if not self._quotes.unusual or self._judged:
+            return
+        self._judged = True
+        if not Path(self.where).is_file():  # type: ignore[arg-type]
+            raise FileFormatError(
+                f"{self.where}: a quote stands inside a cell without its double, or a quoted cell does not "
+                "end: write the data to a file, from which such cells are read row by row"
+            )
+        self._read_plainly()
+
+    def _read_plainly(self) -> None:
+        """Raise what the plain reader says of the file, which counts rows."""
+        assert self.form is not None
+        with DataStream(Path(self.where).open("rb")) as stream:  # type: ignore[arg-type]
+            for _ in text_rows(stream, self.form, self.where):
+                pass
+
+    def _reader(self) -> Any:
+        import pyarrow.csv
+
+        assert self.form is not None
+        self._source.skip_blank_lines()
+        self._source.watch = self._quotes.feed
+        encoding = "utf8" if self.form.encoding in ("utf-8", "utf-8-sig") else self.form.encoding
+        return pyarrow.csv.open_csv(
+            pyarrow.PythonFile(self._source, mode="r"),
+            pyarrow.csv.ReadOptions(block_size=_BLOCK, autogenerate_column_names=True, encoding=encoding),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.form.delimiter, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+            ),
+            pyarrow.csv.ConvertOptions(
+                column_types={f"f{place}": kind for place, kind in enumerate(self.types)},
+                strings_can_be_null=False,
+            ),
+        )
+
+    def _explain(self, cause: Exception) -> None:
+        """Raise what the plain reader says of the file, which counts rows; else the cause."""
+        assert self.form is not None
+        if Path(self.where).is_file():  # type: ignore[arg-type]
+            self._read_plainly()
+        if isinstance(cause, UnicodeError) or "UTF8" in str(cause):
+            raise FileFormatError(self.form.not_text(self.where, self.form.encoding or "utf-8")) from None
+        raise FileFormatError(
+            f"{self.where}: is not a whole CSV file: {str(cause).splitlines()[0]}"
+        ) from None
+
+    def close(self) -> None:
+        """Close the file, after what reads ahead in it."""
+        if self._reading is not None:
+            self._reading.close()
+        self._source.close()
+
+    def done(self) -> float | None:
+        """The share of the file that was read."""
+        return self._source.done()
+
+
+class _TypedTable(Table):
+    """A file whose columns have types."""
+
+    def __init__(self, path: object, source: DataStream, schema: Any, rows: int | None) -> None:
+        self.where, self.rows = path, rows
+        self._source = source
+        self._read = 0
+        self.names, self.types = list(schema.names), list(schema.types)
+
+    def _record_batches(self) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches of rows."""
+        import pyarrow
+
+        self._read = 0
+        try:
+            for batch in self._record_batches():
+                if batch.num_rows:
+                    yield Batch(batch.columns, batch.num_rows, self._read + 1, text=False)
+                self._read += batch.num_rows
+        except (pyarrow.ArrowInvalid, OSError) as cause:
+            raise FileFormatError(f"{self.where}: cannot be read: {reason_of(cause)}") from None
+        if not self._read:
+            raise no_rows(self.where)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+
+    def done(self) -> float | None:
+        """The share of the rows that was read."""
+        return self._read / self.rows if self.rows else None
+
+
+class ParquetTable(_TypedTable):
+    """A Parquet file."""
+
+    def __init__(self, path: object, stream: DataStream) -> None:
+        import pyarrow.parquet
+
+        try:
+            self._file = pyarrow.parquet.ParquetFile(pyarrow.PythonFile(stream, mode="r"))
+        except (pyarrow.ArrowInvalid, OSError) as cause:
+            raise FileFormatError(f"{path}: is not a whole Parquet file: {reason_of(cause)}") from None
+        super().__init__(path, stream, self._file.schema_arrow, self._file.metadata.num_rows)
+
+    def _record_batches(self) -> Iterator[Any]:
+        rows = max(1, min(_LONGEST_BATCH, _CELLS // max(1, len(self.names))))
+        return iter(self._file.iter_batches(batch_size=rows))
+
+
+class IpcTable(_TypedTable):
+    """An Arrow IPC file, which Feather is too."""
+
+    def __init__(self, path: object, stream: DataStream) -> None:
+        import pyarrow.ipc
+
+        try:
+            self._file = pyarrow.ipc.open_file(pyarrow.PythonFile(stream, mode="r"))
+        except (pyarrow.ArrowInvalid, OSError) as cause:
+            raise FileFormatError(f"{path}: is not a whole Arrow file: {reason_of(cause)}") from None
+        super().__init__(path, stream, self._file.schema, None)
+
+    def _record_batches(self) -> Iterator[Any]:
+        return (self._file.get_batch(place) for place in range(self._file.num_record_batches))
+
+
+def no_rows(where: object, rows: int = 1) -> FileFormatError:
+    """What to say of a table without rows, of as many with the header."""
+    return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")

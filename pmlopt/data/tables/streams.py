@@ -1,0 +1,282 @@
+"""The bytes of a data file before they are read: streams, quotes, and how a CSV file is written."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.whole_files import reason_of
+from pmlopt.errors import FileFormatError, InputError
+
+_QUOTE = ord('"')
+
+
+class QuoteCheck:
+    """Whether every quote so far opens a cell, closes one, or is doubled inside one.
+
+    Args:
+        delimiter: between cells.
+
+    Attributes:
+        unusual: whether one does not.
+    """
+
+    def __init__(self, delimiter: str) -> None:
+        self._ends = np.zeros(256, dtype=bool)
+        self._ends[[_QUOTE, ord(delimiter), ord("\n"), ord("\r")]] = True
+        self._inside = False
+        self._before = ord("\n")
+        self._closed_last = False
+        self.unusual = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Look at the next bytes; none at the end of the file."""
+        if not chunk:
+            self.unusual |= self._inside
+            return
+        data = np.frombuffer(chunk, dtype=np.uint8)
+        if self._closed_last:
+            self.unusual |= not self._ends[data[0]]
+        places = np.flatnonzero(data == _QUOTE)
+        opens = (np.arange(len(places)) + self._inside) % 2 == 0
+        self._closed_last = bool(len(places)) and bool(places[-1] == len(data) - 1) and not opens[-1]
+        self.unusual |= not (
+            self._good_before(data, places[opens]) and self._good_after(data, places[~opens])
+        )
+        self._inside ^= bool(len(places) % 2)
+        self._before = int(data[-1])
+
+    def _good_before(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
+        """Whether a cell begins at each opening quote, or the quote before it is its double."""
+        first = places[:1] == 0
+        before = data[places - 1]
+        before[:1][first] = self._before
+        return bool(self._ends[before].all())
+
+    def _good_after(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
+        """Whether a cell ends behind each closing quote, or its double follows."""
+        return bool(self._ends[data[places[places + 1 < len(data)] + 1]].all())
+
+
+_CANDIDATES = ",;\t|"
+_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+HEAD = 2**20
+"""Bytes of a file from which its form is found."""
+
+
+@dataclass(frozen=True)
+class CsvForm:
+    r"""What stands between the cells of a CSV file, and its encoding; None where it shall be found.
+
+    The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
+    first megabyte the same number of cells, two or more; a comma where none does. The encoding is UTF-8, or
+    what a mark at the file's start says (UTF-16, UTF-32). Others have to be said: no file tells them apart.
+
+    Args:
+        delimiter: one character, or `tab`.
+        encoding: as Python names it, such as `cp1252`.
+
+    Raises:
+        InputError: the delimiter is not one character, or the encoding is not known.
+
+    Examples:
+        >>> CsvForm().found(b"id;income\n1;2,5\n2;3,0\n", "people.csv")
+        CsvForm(delimiter=';', encoding='utf-8')
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter in ("tab", "\\t"):
+            object.__setattr__(self, "delimiter", "\t")
+        if self.delimiter is not None and (
+            len(self.delimiter) != 1 or self.delimiter in '"\r\n' or not self.delimiter.isascii()
+        ):
+            raise InputError(f"the delimiter is {self.delimiter!r}: give one character such as ';', or tab")
+        try:
+            "a".encode(self.encoding or "utf-8")  # refuses codecs of no text, too
+        except (LookupError, ValueError):
+            raise InputError(
+                f"the encoding {self.encoding!r} is not known: give one such as cp1252"
+            ) from None
+
+    def found(self, head: bytes, where: object, *, whole: bool = True) -> CsvForm:
+        """The form with what was not said found in the first bytes of a file.
+
+        Args:
+            head: the first bytes.
+            where: the file, for what is said about it.
+            whole: whether these are all bytes of the file.
+
+        Raises:
+            FileFormatError: the bytes are not of the encoding, or two delimiters would do.
+        """
+        marks = (name for mark, name in _MARKS if head.startswith(mark))
+        encoding = self.encoding or next(marks, "utf-8")
+        decoder = codecs.getincrementaldecoder(encoding)()
+        try:
+            text = decoder.decode(head, final=whole)
+        except UnicodeError:
+            raise FileFormatError(self.not_text(where, encoding)) from None
+        form = replace(self, encoding=encoding)
+        return form if self.delimiter else replace(form, delimiter=_delimiter(text, where, whole=whole))
+
+    def not_text(self, where: object, encoding: str) -> str:
+        """What to say of a file that is not of its encoding."""
+        name = "UTF-8" if encoding in ("utf-8", "utf-8-sig") else encoding
+        return f"{where}: is not text in {name}, so not a CSV file of it: say its --encoding, such as cp1252"
+
+    def rows(self, text: io.TextIOBase, where: object) -> Iterator[list[str]]:
+        """The rows of a file, all of the header's length.
+
+        Blank lines are no rows, but in a file of one column, where they are missing cells.
+
+        Raises:
+            FileFormatError: a row is longer or shorter, or a quoted cell does not end.
+        """
+        reader = csv.reader(text, delimiter=self.delimiter or ",", strict=True)
+        length = None
+        number = 0
+        try:
+            for row in reader:
+                if not row:
+                    if length != 1:
+                        continue
+                    row = [""]  # as some programs write a missing cell
+                number += 1
+                length = length or len(row)
+                if len(row) != length:
+                    raise FileFormatError(
+                        f"{where}: row {number} has {len(row)} cells and the header {length}: "
+                        "the file may be cut short"
+                    )
+                yield row
+        except UnicodeError:
+            raise FileFormatError(self.not_text(where, self.encoding or "utf-8")) from None
+        except csv.Error as cause:
+            raise FileFormatError(f"{where}: is not a whole CSV file: row {number + 1}: {cause}") from None
+
+
+def _delimiter(text: str, where: object, *, whole: bool) -> str:
+    """The one delimiter by which all rows have as many cells as the header."""
+    fitting = [candidate for candidate in _CANDIDATES if _fits(text, candidate, whole=whole)]
+    if len(fitting) > 1:
+        names = " and ".join(_NAMES[candidate] for candidate in fitting)
+        raise FileFormatError(f"{where}: may have {names} between its cells: say which by --delimiter")
+    return fitting[0] if fitting else ","
+
+
+def _fits(text: str, delimiter: str, *, whole: bool) -> bool:
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    except csv.Error:
+        return False
+    rows = rows if whole else rows[:-1]  # the last one may be cut
+    return bool(rows) and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
+
+
+class DataStream(io.RawIOBase):
+    """A binary stream whose first bytes have been looked at, as if they had not.
+
+    Attributes:
+        head: its first megabyte.
+        size: of the whole file, None where that is not known.
+        watch: is called with what is read, nothing at the end.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.head = stream.read(HEAD)
+        self._ahead = self.head
+        self._read = 0
+        self.watch: Callable[[bytes], None] | None = None
+        try:
+            self.size = os.fstat(stream.fileno()).st_size or None
+        except (OSError, ValueError):
+            self.size = None
+
+    def skip_blank_lines(self) -> None:
+        """Leave out what stands above a header."""
+        self._ahead = self._ahead.lstrip(b"\r\n")
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether one can go back in it."""
+        return self.size is not None and self._stream.seekable()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what is left of the head, then the rest."""
+        view = memoryview(buffer).cast("B")
+        chunk = self._ahead[: len(view)] or self._more(len(view))
+        self._ahead = self._ahead[len(view) :]
+        view[: len(chunk)] = chunk
+        self._read += len(chunk)
+        if self.watch is not None:
+            self.watch(chunk)
+        return len(chunk)
+
+    def _more(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size) or b""
+        except OSError as cause:
+            name = getattr(self._stream, "name", "the data")
+            raise FileFormatError(f"{name}: cannot be read: {reason_of(cause)}") from None
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place in the file."""
+        if whence == os.SEEK_CUR:
+            offset, whence = offset + self.tell(), os.SEEK_SET
+        self._ahead = b""
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The place in the file."""
+        return self._stream.tell() - len(self._ahead)
+
+    def close(self) -> None:
+        """Close the file, but for standard input."""
+        if not self.closed and (sys.stdin is None or self._stream is not sys.stdin.buffer):
+            self._stream.close()
+        super().close()
+
+    def done(self) -> float | None:
+        """The share of the file that was read."""
+        return None if self.size is None else min(1.0, self._read / self.size)
+
+
+def with_seeking(source: DataStream) -> DataStream:
+    """The stream, or a copy of it on disk, without a name, where one cannot go back in it."""
+    if source.seekable():
+        return source
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 -- the stream closes it
+    shutil.copyfileobj(cast("BinaryIO", source), copy)
+    copy.seek(0)
+    return DataStream(cast("BinaryIO", copy))
+
+
+def text_rows(source: Any, form: CsvForm, where: object) -> Iterator[list[str]]:
+    """The rows of a CSV file in plain Python, the header first."""
+    buffered = io.BufferedReader(source, 2**16) if isinstance(source, io.RawIOBase) else source
+    return form.rows(io.TextIOWrapper(buffered, encoding=form.encoding, newline=""), where)

@@ -1,0 +1,223 @@
+"""Sinks: what the columns of a table's batches are written to, as CSV or Parquet, through Arrow."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pmlopt.core.arrays import IntArray, Label
+from pmlopt.core.whole_files import is_standard, reason_of, whole_file
+from pmlopt.data.tables.reading import Table
+from pmlopt.errors import FileFormatError, InputError
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """A column to write.
+
+    Attributes:
+        name: of the column.
+        place: in the table that is read, where it is one of its columns.
+        labels: those that may occur, where it is a new one.
+    """
+
+    name: str
+    place: int | None = None
+    labels: Sequence[Label] = ()
+
+
+@contextmanager
+def open_sink(
+    path: str | os.PathLike[str], columns: Sequence[OutputColumn], like: Table
+) -> Iterator[CsvSink | ParquetSink]:
+    """A sink for a file that is there whole when the block ends, and else is not there.
+
+    Args:
+        path: `.parquet` or `.pq` for Parquet, others for CSV in UTF-8, with the delimiter of a CSV file that
+            is read; `-` for CSV to standard output.
+        columns: what it has.
+        like: the table that is read.
+
+    Raises:
+        FileFormatError: the file cannot be written there.
+        InputError: a column cannot be written in that format.
+    """
+    parquet = Path(path).suffix.lower() in PARQUET_ENDINGS
+    try:
+        with whole_file(path) as stream:
+            sink = (ParquetSink if parquet else CsvSink)(stream, columns, like)
+            try:
+                yield sink
+            except BaseException:
+                sink.abandon()
+                raise
+            sink.close()
+    except OSError as cause:
+        if is_standard(path) and isinstance(cause, BrokenPipeError):
+            raise  # whoever was reading has left
+        raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+
+
+def labelled(column: OutputColumn, codes: IntArray, *, typed: bool) -> Any:
+    """A new column by the places of its labels: of one type where they have one and `typed`, else texts."""
+    import pyarrow
+
+    kind = label_type(column.labels) if typed else pyarrow.string()
+    plain = column.labels if kind != pyarrow.string() else list(map(str, column.labels))
+    return _text_array(plain, kind).take(pyarrow.array(codes))
+
+
+def _text_array(values: Sequence[Any], kind: Any) -> Any:
+    import pyarrow
+
+    try:
+        return pyarrow.array(values, type=kind)
+    except UnicodeEncodeError as cause:
+        raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
+
+
+def label_type(labels: Sequence[Label]) -> Any:
+    """The Arrow type of labels: whole numbers, numbers, truth values, or text for all others."""
+    import pyarrow
+
+    kinds: set[Any] = {type(label) for label in labels}
+    if kinds == {int} and all(-(2**63) <= int(str(label)) < 2**63 for label in labels):
+        return pyarrow.int64()
+    types = {float: pyarrow.float64(), bool: pyarrow.bool_()}
+    return types.get(kinds.pop(), pyarrow.string()) if len(kinds) == 1 else pyarrow.string()
+
+
+class CsvSink:
+    """CSV in UTF-8, the cells that need it in quotes, with the delimiter of a CSV file that is read.
+
+    Attributes:
+        typed: whether new columns keep the type of their labels, or are text, each label as `str` writes it.
+    """
+
+    typed = False
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
+        import pyarrow.csv
+
+        self._stream, self._columns = stream, columns
+        self._delimiter = (like.form.delimiter if like.form else None) or ","
+        self._special = f'["\r\n{re.escape(self._delimiter)}]'
+        self._schema = pyarrow.schema([(f"f{place}", pyarrow.string()) for place in range(len(columns))])
+        self._options = pyarrow.csv.WriteOptions(
+            include_header=False, delimiter=self._delimiter, quoting_style="none"
+        )
+        for column in columns:
+            check_text(column, "CSV")
+        self.write([_text_array([str(column.name)], pyarrow.string()) for column in columns])
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Write the columns of a batch: at once where no cell needs quotes."""
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.csv
+
+        texts = [self._text(column, about) for column, about in zip(columns, self._columns, strict=True)]
+        if len(texts) > 1:  # a blank line would be no row
+            buffer = pyarrow.BufferOutputStream()
+            try:
+                batch = pyarrow.RecordBatch.from_arrays(texts, schema=self._schema)
+                pyarrow.csv.write_csv(batch, buffer, self._options)
+                self._stream.write(buffer.getvalue())
+                return
+            except pyarrow.ArrowInvalid:  # a cell needs quotes
+                pass
+        quoted = [self._quoted(text, alone=len(texts) == 1) for text in texts]
+        end = pyarrow.scalar("\n")
+        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], "", end)
+        between = pyarrow.scalar(self._delimiter)
+        lines = pyarrow.compute.binary_join_element_wise(*quoted, between) if len(quoted) > 1 else quoted[0]
+        self._stream.write("".join(lines.to_pylist()).encode())
+
+    def _text(self, column: Any, about: OutputColumn) -> Any:
+        """The cells as text, an empty one where there is none."""
+        import pyarrow
+
+        if column.type != pyarrow.string():
+            try:
+                if pyarrow.types.is_dictionary(column.type):
+                    column = column.cast(column.type.value_type)
+                column = column.cast(pyarrow.string())
+            except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
+                raise cannot_write(about.name, column.type) from None
+        return column.fill_null("") if column.null_count else column
+
+    def _quoted(self, text: Any, *, alone: bool) -> Any:
+        """The cells, those that need it in quotes."""
+        import pyarrow
+        from pyarrow import compute
+
+        pattern = f"{self._special}|^$" if alone else self._special
+        needed = compute.match_substring_regex(text, pattern)
+        if not compute.any(needed).as_py():
+            return text
+        quote = pyarrow.scalar('"')
+        inside = compute.replace_substring(text, '"', '""')
+        return compute.if_else(needed, compute.binary_join_element_wise(quote, inside, quote, ""), text)
+
+    def close(self) -> None:
+        """Nothing ends a CSV file."""
+
+    def abandon(self) -> None:
+        """Nothing is kept back."""
+
+
+class ParquetSink:
+    """Parquet, a row group for each batch; the metadata of the file that is read stay behind."""
+
+    typed = True
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
+        import pyarrow.parquet
+
+        fields = []
+        for column in columns:
+            if column.place is None:
+                kind = label_type(column.labels)
+                if kind == pyarrow.string():
+                    check_text(column, "a column of mixed kinds")
+                fields.append(pyarrow.field(column.name, kind))
+            else:
+                fields.append(pyarrow.field(column.name, like.types[column.place]))
+        self._schema = pyarrow.schema(fields)
+        self._writer = pyarrow.parquet.ParquetWriter(stream, self._schema)
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Write the columns of a batch."""
+        import pyarrow
+
+        self._writer.write_batch(pyarrow.RecordBatch.from_arrays(list(columns), schema=self._schema))
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
+        self._writer.is_open = False
+
+
+def check_text(column: OutputColumn, what: str) -> None:
+    """Complain of new labels that two of which would read the same."""
+    different = {(type(label), label) for label in column.labels}  # parts of tuples stand several times
+    if len({str(label) for _, label in different}) < len(different):
+        raise InputError(
+            f"the outputs of {column.name!r} have two that read alike, and {what} has text: give "
+            "them other labels"
+        )
+
+
+def cannot_write(name: str, kind: object) -> FileFormatError:
+    """What to say of a column that has no text."""
+    return FileFormatError(f"the column {name!r} of {kind} cannot be written as CSV: leave it out by --drop")

@@ -1,0 +1,20 @@
+"""The problem library: problem files read, checked against their schema, and turned into programs.
+
+A problem file is TOML and holds one claim: a design problem, where it comes from, and what is known
+of its optimum. Unknown keys are errors, and names are looked up in tables, never evaluated.
+"""
+
+from pmlopt.library.instances import BASES, RELATIONS, Expected, Instance, find, library, load, load_all
+from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
+
+__all__ = [
+    "BASES",
+    "CLOSED_FORMS",
+    "RELATIONS",
+    "Expected",
+    "Instance",
+    "find",
+    "library",
+    "load",
+    "load_all",
+]

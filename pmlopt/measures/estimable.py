@@ -1,0 +1,113 @@
+"""What can be estimated from the output of a mechanism: its rank, and the combinations in its range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, few
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
+from pmlopt.errors import MechanismError
+
+RANK_TOLERANCE = 1e-11
+"""Singular values up to this share of the largest are put down to rounding of the entries."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimable:
+    """The combinations `w f` of the frequencies f of the inputs that the law of the output determines.
+
+    The law of the output is `q = f P`, so w f is determined iff w is a combination of the columns of P.
+
+    Attributes:
+        mechanism: (N, M).
+        rank: of the matrix; N where every combination can be estimated.
+        basis: (rank, N) combinations from which all others follow, in reduced row echelon form.
+        letters: the inputs whose own frequency can be estimated.
+        never: the outputs that never occur.
+    """
+
+    mechanism: Mechanism
+    rank: int
+    basis: FloatArray
+    letters: tuple[Label, ...]
+    never: tuple[Label, ...]
+
+    def __str__(self) -> str:
+        """One line: the rank, the letters whose frequency can be estimated, the outputs that never occur."""
+        size = len(self.mechanism.inputs)
+        told = f"all {size} frequencies" if self.rank == size else f"rank {self.rank} of {size}"
+        if self.rank < size:
+            told += f", the frequency of {few(self.letters)}" if self.letters else ", of no single letter"
+        return told + (f"; {few(self.never)} never occur" if self.never else "")
+
+    @cached_property
+    def range(self) -> FloatArray:
+        """(N, rank) an orthonormal basis of the columns of the mechanism."""
+        return np.asarray(np.linalg.svd(self.mechanism.matrix)[0][:, : self.rank])
+
+    def includes(self, combinations: FloatArray) -> np.ndarray:
+        """(K,) whether each row of a (K, N) matrix can be estimated."""
+        rest = combinations - combinations @ self.range @ self.range.T
+        size = np.linalg.norm(combinations, axis=1)
+        return np.asarray(np.linalg.norm(rest, axis=1) <= 1e-9 * size)
+
+    def check(self, combinations: FloatArray) -> None:
+        """Raise a MechanismError that says what can be estimated, where one of the rows of W cannot."""
+        if self.rank == len(self.mechanism.inputs):
+            return
+        missing = np.flatnonzero(~self.includes(combinations))
+        if not len(missing):
+            return
+        never = f" (the outputs {few(self.never)} never occur)" if self.never else ""
+        alone = f"of single letters only {few(self.letters)}" if self.letters else "of no single letter"
+        raise MechanismError(
+            f"the mechanism has rank {self.rank} for {len(self.mechanism.inputs)} letters{never}: row "
+            f"{missing[0]} of the workload cannot be estimated from its output, and the frequency "
+            f"{alone}; what can be is `estimable(mechanism).basis`, as a workload"
+        )
+
+
+def estimable(mechanism: MechanismLike) -> Estimable:
+    """What the output of a mechanism tells of the frequencies of its inputs, however many people there are.
+
+    Args:
+        mechanism: (N, M).
+
+    Examples:
+        >>> found = estimable([[0.8, 0.2, 0.0], [0.8, 0.2, 0.0], [0.1, 0.9, 0.0]])
+        >>> found.rank, found.basis.tolist(), found.letters, found.never
+        (2, [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], (2,), (2,))
+        >>> print(found)
+        rank 2 of 3, the frequency of (2,); (2,) never occur
+    """
+    m = as_mechanism(mechanism)
+    left, sizes, _ = np.linalg.svd(m.matrix)
+    rank = int((sizes > RANK_TOLERANCE * sizes[0]).sum())
+    inside = np.linalg.norm(left[:, rank:], axis=1) <= 1e-9
+    return Estimable(
+        mechanism=m,
+        rank=rank,
+        basis=_echelon(left[:, :rank].T.copy()),
+        letters=tuple(label for label, kept in zip(m.inputs, inside, strict=True) if kept),
+        never=tuple(label for label, occurs in zip(m.outputs, m.support, strict=True) if not occurs),
+    )
+
+
+def _echelon(rows: FloatArray) -> FloatArray:
+    """The reduced row echelon form of independent rows, by pivots of the largest entry in a column."""
+    done = 0
+    for column in range(rows.shape[1]):
+        if done == len(rows):
+            break
+        pivot = done + int(np.abs(rows[done:, column]).argmax())
+        if abs(rows[pivot, column]) <= 1e-9:
+            continue
+        rows[[done, pivot]] = rows[[pivot, done]]
+        rows[done] /= rows[done, column]
+        others = np.arange(len(rows)) != done
+        rows[others] -= np.outer(rows[others, column], rows[done])
+        done += 1
+    return np.asarray(np.round(rows, 12) + 0.0)

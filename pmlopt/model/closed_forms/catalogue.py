@@ -1,0 +1,165 @@
+"""The table of closed forms: how each is built from a problem, and where it may be the optimal mechanism.
+
+Problem files name a form and have it built (`CLOSED_FORMS`); solvers ask which forms are candidates for the
+optimum under a requirement (`forms`) and prove or discard each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.errors import InstanceError
+from pmlopt.model.closed_forms.extremal import (
+    binary,
+    constant,
+    deterministic,
+    high_privacy,
+    k_singular,
+    robust_binary,
+    uniform,
+)
+from pmlopt.model.closed_forms.local_privacy import exponential, geometric, ldp_for_pml, randomized_response
+from pmlopt.model.privacy import LDP, PML, MaximalLeakage, MetricPrivacy, Requirement
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
+from pmlopt.model.uncertainty import ChoquetSet, PriorSet
+
+FORMULA_ROUNDING = 1e-12
+"""How far, in nats, the rounding of a formula may put a level above its limit."""
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A mechanism known by formula.
+
+    Attributes:
+        build: from a prior, a requirement and the (N, M) gains of the problem to the mechanism.
+        candidate: whether it may be optimal under the requirement on this prior for utilities of any kind;
+            never, for forms that depend on the gains or are another form at some levels.
+    """
+
+    build: Callable[[Prior, Requirement, FloatArray], Mechanism]
+    candidate: Callable[[Prior, Requirement], bool] = lambda prior, privacy: False
+
+    def __call__(self, prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:
+        """The mechanism on this prior, at the level of the requirement."""
+        return self.build(prior, privacy, gains)
+
+
+def forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str, Mechanism]]:
+    """The N x N closed forms that meet the requirement on this prior and may be optimal, by name."""
+    no_gains = np.zeros((prior.size, 1))
+    for name, form in CLOSED_FORMS.items():
+        if form.candidate(prior, privacy):
+            yield name, form(prior, privacy, no_gains)
+
+
+def meets(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+    """Whether a form is within the limits up to `FORMULA_ROUNDING`; what is returned is repaired anyway."""
+    levels = privacy.levels(prior, Mechanism(matrix))
+    return all(levels[name] <= limit + FORMULA_ROUNDING for name, limit in privacy.limits.items())
+
+
+def _epsilon(privacy: Requirement) -> float:
+    return max(privacy.limits.values())
+
+
+def _set_of(prior: Prior, privacy: Requirement) -> PriorSet | None:
+    """The set of priors that PML is asked over; None where there is none, or it is the prior alone."""
+    return privacy.priors(prior) if isinstance(privacy, PML) else None
+
+
+def _known_prior(prior: Prior, privacy: Requirement) -> bool:
+    return isinstance(privacy, PML) and _set_of(prior, privacy) is None
+
+
+def _over_all_priors(prior: Prior, privacy: Requirement) -> bool:
+    priors = _set_of(prior, privacy)
+    return isinstance(priors, ChoquetSet) and priors.vacuous
+
+
+def _in_first_region(prior: Prior, privacy: Requirement) -> bool:
+    limit = -math.log1p(-float(prior.pmf.min())) if prior.size > 1 else -math.inf
+    return _known_prior(prior, privacy) and _epsilon(privacy) <= limit
+
+
+def _uniform_prior(prior: Prior, privacy: Requirement) -> bool:
+    bounded = _known_prior(prior, privacy) or isinstance(privacy, MaximalLeakage)
+    return bounded and prior.size > 1 and float(np.ptp(prior.pmf)) == 0
+
+
+def _interval(prior: Prior, privacy: Requirement) -> tuple[float, float] | None:
+    """The least and largest probability of the first of two letters over the set; None where it has none."""
+    priors = _set_of(prior, privacy)
+    if priors is None or prior.size != 2:
+        return None
+    lowest, rest = priors.least_mean(np.eye(2)).tolist()
+    highest = max(lowest, 1 - rest)
+    possible = lowest < 1 and highest > 0  # else one letter is impossible but for rounding
+    return (lowest, highest) if possible else None
+
+
+def _robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
+    interval = _interval(prior, privacy)
+    if interval is None:
+        raise InstanceError(
+            "the closed form robust_binary is for 2 letters and PML over a set of priors, not for "
+            f"{prior.size} letters under {privacy!r}"
+        )
+    return robust_binary(*interval, _epsilon(privacy))
+
+
+def _unit(prior: Prior, privacy: Requirement) -> float:
+    """The distance of neighbours where the metric is that of equal steps on a line; else 0."""
+    if not isinstance(privacy, MetricPrivacy) or prior.size < 2:
+        return 0.0
+    ways, places = privacy.for_prior(prior).ways, np.arange(prior.size)
+    step = float(ways[0, 1])
+    if not max(1.0, privacy.epsilon) * step * prior.size < math.inf:
+        return 0.0
+    line = step * np.abs(places[:, None] - places)
+    return step if np.allclose(ways, line, rtol=1e-12, atol=0.0) else 0.0
+
+
+def _ldp_level(prior: Prior, privacy: Requirement) -> float:
+    """The largest LDP level that guarantees the requirement [song2026worstcase, Proposition 1], in nats."""
+    level = _epsilon(privacy)
+    if isinstance(privacy, PML) and not _over_all_priors(prior, privacy):
+        level = ldp_for_pml(prior, level)
+    return min(level, LARGEST_EXPONENT)
+
+
+CLOSED_FORMS: Mapping[str, ClosedForm] = {
+    "binary": ClosedForm(
+        lambda prior, privacy, gains: binary(prior, _epsilon(privacy)),
+        lambda prior, privacy: prior.size == 2 and _known_prior(prior, privacy),
+    ),
+    "high_privacy": ClosedForm(
+        lambda prior, privacy, gains: high_privacy(prior, _epsilon(privacy)), _in_first_region
+    ),
+    "robust_binary": ClosedForm(_robust_binary, lambda prior, privacy: _interval(prior, privacy) is not None),
+    "uniform": ClosedForm(
+        lambda prior, privacy, gains: uniform(prior.size, _epsilon(privacy)), _uniform_prior
+    ),
+    "k_singular": ClosedForm(
+        lambda prior, privacy, gains: k_singular(prior.size, round(prior.size * math.exp(-_epsilon(privacy))))
+    ),
+    "randomized_response": ClosedForm(
+        lambda prior, privacy, gains: randomized_response(prior.size, _ldp_level(prior, privacy)),
+        lambda prior, privacy: isinstance(privacy, LDP) or _over_all_priors(prior, privacy),
+    ),
+    "geometric": ClosedForm(
+        lambda prior, privacy, gains: geometric(prior.size, _epsilon(privacy) * _unit(prior, privacy)),
+        lambda prior, privacy: _unit(prior, privacy) > 0,
+    ),
+    "exponential": ClosedForm(lambda prior, privacy, gains: exponential(gains, _ldp_level(prior, privacy))),
+    "constant": ClosedForm(lambda prior, privacy, gains: constant(prior, gains)),
+    "deterministic": ClosedForm(lambda prior, privacy, gains: deterministic(prior, gains)),
+}
+"""The closed forms by the name that a problem file gives them; solvers try candidates in this order."""

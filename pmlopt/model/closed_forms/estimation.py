@@ -1,0 +1,118 @@
+"""Mechanisms and least errors for the estimation of frequencies, for the uniform prior."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+
+from pmlopt.core.arrays import nonnegative, whole
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.errors import PrivacyError
+
+MOST_SUBSETS = 200_000
+"""Outputs up to which subset selection is written as a matrix."""
+
+
+def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
+    """Subset selection: the outputs are the sets of d letters, those with the input e^eps times as likely.
+
+    Within epsilon-LDP. d = 1 is randomized response.
+
+    Args:
+        size: N, the number of letters.
+        chosen: d, from 1 to N - 1.
+        epsilon: in nats.
+
+    Raises:
+        PrivacyError: d is not from 1 to N - 1, epsilon is negative, or there are too many sets.
+
+    Source: [ye2018optimal, Section III].
+
+    Examples:
+        >>> subset_selection(3, 2, math.log(2)).matrix
+        array([[0.4, 0.4, 0.2],
+               [0.4, 0.2, 0.4],
+               [0.2, 0.4, 0.4]])
+    """
+    n, d = _letters(size), whole(chosen, "the size of the sets", PrivacyError)
+    down = math.exp(-nonnegative(epsilon, "epsilon", PrivacyError))
+    if d >= n:
+        raise PrivacyError(f"sets of {d} of {n} letters tell nothing: give a size from 1 to {n - 1}")
+    if math.comb(n, d) > MOST_SUBSETS:
+        raise PrivacyError(
+            f"there are {math.comb(n, d):,} sets of {d} of {n} letters: at most {MOST_SUBSETS:,}"
+        )
+    sets = list(combinations(range(n), d))
+    inside = np.array([[x in chosen_set for chosen_set in sets] for x in range(n)])
+    matrix = np.where(inside, 1.0, down)
+    return Mechanism(matrix / matrix.sum(axis=1, keepdims=True), outputs=sets)
+
+
+def least_ldp_estimation_error(size: int, epsilon: float) -> float:
+    """The least error of estimated frequencies within epsilon-LDP at the uniform prior.
+
+    `(N-1)^2 / (N (e^eps - 1)^2) min_d (d e^eps + N - d)^2 / (d (N - d))`, n times the summed variance of the
+    efficient estimator, reached by subset selection.
+
+    Args:
+        size: N, at least 2.
+        epsilon: in nats, positive.
+
+    Raises:
+        PrivacyError: an argument is outside its range.
+
+    Source: [ye2018optimal, Section III].
+
+    Examples:
+        >>> round(least_ldp_estimation_error(6, 1.0), 4)
+        15.7086
+    """
+    n, level = _letters(size), _positive(epsilon)
+    up = math.exp(level)
+    sets = (((d * up + n - d) ** 2) / (d * (n - d)) for d in range(1, n))
+    return (n - 1) ** 2 / (n * math.expm1(level) ** 2) * min(sets)
+
+
+def least_pml_estimation_error(size: int, epsilon: float) -> float:
+    """The least error of estimated frequencies within epsilon-PML at the uniform prior.
+
+    `(N-1)^2 / (s e^(2 eps) + r^2 - N)` with s = floor(N e^-eps) and r = N - s e^eps, n times the summed
+    variance of the efficient estimator: an extreme column has s letters at e^eps and one at r, which is as
+    long as a column can be, and all such columns used alike make the best design. From eps = log N on the
+    secret itself is released.
+
+    Args:
+        size: N, at least 2.
+        epsilon: in nats, positive.
+
+    Raises:
+        PrivacyError: an argument is outside its range.
+
+    Source: the trace of J is at most the largest squared length of a column, its eigenvalue of the constant
+    is N, and `tr J^-1` is least where the others are equal.
+
+    Examples:
+        >>> round(least_pml_estimation_error(6, 1.0), 5), round(least_pml_estimation_error(6, 2.0), 5)
+        (2.74859, 0.83333)
+    """
+    n, level = _letters(size), min(_positive(epsilon), math.log(_letters(size)))
+    up = math.exp(level)
+    full = math.floor(n / up * (1 + 1e-14))
+    rest = max(0.0, n - full * up)
+    return (n - 1) ** 2 / (full * up**2 + rest**2 - n)
+
+
+def _letters(size: int) -> int:
+    n = whole(size, "the size of the alphabet", PrivacyError)
+    if n < 2:
+        raise PrivacyError("one letter has the frequency one: give two letters or more")
+    return n
+
+
+def _positive(epsilon: float) -> float:
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    if level == 0:
+        raise PrivacyError("epsilon is 0: nothing can be estimated; give a positive one")
+    return level

@@ -1,0 +1,229 @@
+"""Extremal mechanisms for PML: optimal for every sub-convex utility where they apply.
+
+Each column of these matrices, divided by its mean, takes the value e^eps wherever it can, one value
+between, and zero elsewhere. Source of all: [grosse2024extremal, Theorems 2 to 4].
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import float_array, nonnegative, real, whole
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.errors import PrivacyError, UtilityError
+
+
+def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
+    """The constant mechanism that always releases the output of largest expected gain.
+
+    It leaks nothing, and is optimal at epsilon = 0.
+
+    Args:
+        prior: N letters.
+        gains: (N, M) gain of releasing y when the secret is x. The first of equals is taken.
+
+    Examples:
+        >>> constant([0.6, 0.4], [[1.0, 0.0], [0.0, 1.0]]).matrix
+        array([[1., 0.],
+               [1., 0.]])
+    """
+    p = as_prior(prior)
+    table = _gains(gains, p.size)
+    matrix = np.zeros(table.shape)
+    matrix[:, int(np.argmax(p.probabilities @ table))] = 1.0
+    return Mechanism(matrix, p.labels)
+
+
+def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
+    """The deterministic mechanism that releases each letter's output of largest gain.
+
+    Optimal where every mechanism satisfies the requirement; under PML that is from epsilon = -log(min p) on
+    [grosse2025empirical, Section II-A].
+
+    Examples:
+        >>> deterministic([0.6, 0.4], [[1.0, 0.0], [0.0, 1.0]]).matrix
+        array([[1., 0.],
+               [0., 1.]])
+    """
+    p = as_prior(prior)
+    table = _gains(gains, p.size)
+    matrix = np.zeros(table.shape)
+    matrix[np.arange(p.size), np.argmax(table, axis=1)] = 1.0
+    return Mechanism(matrix, p.labels)
+
+
+def _gains(gains: ArrayLike, size: int) -> np.ndarray:
+    table = float_array(gains, 2, "the gains", UtilityError)
+    if len(table) != size:
+        raise UtilityError(f"the gains have {len(table)} rows for {size} letters")
+    return table
+
+
+def binary(prior: PriorLike, epsilon: float) -> Mechanism:
+    """The extremal mechanism on two letters, at any epsilon.
+
+    With p1 >= p2 and t = e^eps: `[[t p2, 1 - t p2], [1 - t p1, t p1]]` while t p1 < 1, then
+    `[[t p1 + t p2 - 1, 1 - t p2], [0, t p1]] / (t p1)` while t p2 < 1, and the identity after that.
+
+    Raises:
+        PrivacyError: the prior does not have two letters, or epsilon is negative.
+
+    Source: [grosse2024extremal, Theorem 2], both regions.
+
+    Examples:
+        >>> binary([0.6, 0.4], math.log(1.25)).matrix.round(12)
+        array([[0.5 , 0.5 ],
+               [0.25, 0.75]])
+        >>> binary([0.6, 0.4], math.log(2)).matrix.round(12)
+        array([[0.83333333, 0.16666667],
+               [0.        , 1.        ]])
+    """
+    p = as_prior(prior)
+    if p.size != 2:
+        raise PrivacyError(f"the binary mechanism needs a prior on 2 letters, not {p.size}")
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    if level >= p.max_leakage:
+        return Mechanism(np.eye(2), p.labels, p.labels)
+    likely = int(np.argmax(p.pmf))
+    larger, smaller = p.pmf[likely], p.pmf[1 - likely]
+    ratio = math.exp(level)
+    # 1 - t p1 = p2 - p1 (t - 1), which loses no digits; rounding may leave the other one below 0
+    rest_of_larger = smaller - larger * math.expm1(level)
+    rest_of_smaller = max(0.0, larger - smaller * math.expm1(level))
+    if rest_of_larger > 0:
+        rows = [[ratio * smaller, rest_of_smaller], [rest_of_larger, ratio * larger]]
+    else:
+        second = rest_of_smaller / (ratio * larger)
+        rows = [[1 - second, second], [0.0, 1.0]]
+    matrix = np.array(rows)
+    return Mechanism(matrix if likely == 0 else matrix[::-1, ::-1], p.labels, p.labels)
+
+
+def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
+    """The extremal mechanism in the first privacy region, on any number of letters.
+
+    `P[i,j] = e^eps p[j]` off the diagonal and `1 - e^eps (1 - p[i])` on it, for
+    eps <= -log(1 - min p).
+
+    Raises:
+        PrivacyError: epsilon is negative or past the first privacy region.
+
+    Source: [grosse2024extremal, Theorem 3].
+
+    Examples:
+        >>> high_privacy([0.4, 0.2, 0.2, 0.2], math.log(9 / 8)).matrix.round(12)[0]
+        array([0.325, 0.225, 0.225, 0.225])
+    """
+    p = as_prior(prior)
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    limit = -math.log1p(-float(p.pmf.min())) if p.size > 1 else 0.0
+    if level > limit and not math.isclose(level, limit, rel_tol=1e-14):
+        raise PrivacyError(
+            f"the high-privacy mechanism needs epsilon <= -log(1 - min p) = {limit:.12g}, not {epsilon}"
+        )
+    # 1 - t (1 - p) = p - (1 - p) (t - 1), which is 0 at the limit but for rounding
+    diagonal = np.maximum(0.0, p.pmf - (1 - p.pmf) * math.expm1(level))
+    matrix = np.tile(math.exp(level) * p.pmf, (p.size, 1))
+    np.fill_diagonal(matrix, diagonal)
+    return Mechanism(matrix, p.labels, p.labels)
+
+
+def uniform(size: int, epsilon: float) -> Mechanism:
+    """The extremal mechanism for the uniform prior on `size` letters, at any epsilon.
+
+    A circulant over `size`: with t = e^eps (at most `size`) and s = floor(size / t), each row has s
+    entries t/size, one (size - s t)/size and zeros.
+
+    Source: [grosse2024extremal, Theorem 4], continued to every epsilon by the knapsack form of a column.
+
+    Examples:
+        >>> uniform(4, math.log(4 / 3)).matrix.round(12)[0] * 3
+        array([1., 1., 1., 0.])
+    """
+    n = whole(size, "the size of the alphabet", PrivacyError)
+    level = min(nonnegative(epsilon, "epsilon", PrivacyError), math.log(n))
+    ratio = math.exp(level)
+    full = math.floor(n / ratio)
+    row = np.zeros(n)
+    row[:full] = ratio / n
+    if full < n:
+        row[full] = (n - full * ratio) / n
+    shift = (np.arange(n)[None, :] - np.arange(n)[:, None]) % n
+    return Mechanism(row[shift])
+
+
+def k_singular(size: int, k: int) -> Mechanism:
+    """The k-singular circulant: k entries 1/k in each row and column, zeros elsewhere.
+
+    Optimal for the uniform prior at epsilon = log(size / k).
+
+    Source: [grosse2024extremal, Theorem 4]; [grosse2025empirical, Example 2].
+
+    Examples:
+        >>> k_singular(3, 2).matrix
+        array([[0.5, 0.5, 0. ],
+               [0. , 0.5, 0.5],
+               [0.5, 0. , 0.5]])
+    """
+    n = whole(size, "the size of the alphabet", PrivacyError)
+    ones = whole(k, "k", PrivacyError)
+    if ones > n:
+        raise PrivacyError(f"k must be at most the size {n}, not {k}")
+    shift = (np.arange(n)[None, :] - np.arange(n)[:, None]) % n
+    return Mechanism((shift < ones) / ones)
+
+
+def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
+    """The optimal mechanism on two letters for every prior whose first probability is in [lowest, highest].
+
+    With t = e^eps and d = 1 + t (highest - lowest): `[[t (1 - lowest), 1 - t (1 - highest)],
+    [1 - t lowest, t highest]] / d` while no entry is negative, then one zero, and the identity after that:
+    from -log of the least probability of a letter on, and never where that is 0.
+    For an l1 ball around (p1, 1 - p1): lowest and highest are p1 - radius/2 and p1 + radius/2.
+
+    Args:
+        lowest: at least 0 and below 1.
+        highest: at least `lowest`, above 0 and at most 1.
+        epsilon: in nats.
+
+    Raises:
+        PrivacyError: the interval is none, or epsilon is negative.
+
+    Source: [grosse2025empirical, Theorem 5] (in the text; its Appendix C has the signs of beta wrong), and
+    its footnote 6 carried out.
+
+    Examples:
+        >>> robust_binary(0.0, 1.0, math.log(3)).matrix  # Warner's randomized response
+        array([[0.75, 0.25],
+               [0.25, 0.75]])
+        >>> robust_binary(0.6, 0.6, math.log(2)).matrix.round(12)  # the prior is known: `binary`
+        array([[0.83333333, 0.16666667],
+               [0.        , 1.        ]])
+    """
+    low, high = (real(end, "an end of the interval", PrivacyError) for end in (lowest, highest))
+    if not 0 <= low <= high <= 1 or low == 1 or high == 0:
+        raise PrivacyError(
+            f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"
+        )
+    level = min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0)
+    ratio, down = math.exp(level), math.exp(-level)
+    # off the diagonal, times d
+    first, second = _rest(ratio, high, 1 - high), _rest(ratio, 1 - low, low)
+    scale = 1 + ratio * (high - low)
+    if min(first, second) >= 0:
+        rows = [[ratio * (1 - low), first], [second, ratio * high]]
+        return Mechanism(np.array(rows) / scale)
+    if second < 0:  # P[1,0] = 0; the second column bounds P[0,1] from below
+        moved = max(0.0, (down - (1 - high)) / high)
+        return Mechanism([[1 - moved, moved], [0.0, 1.0]])
+    moved = max(0.0, (down - low) / (1 - low))
+    return Mechanism([[1.0, 0.0], [moved, 1 - moved]])
+
+
+def _rest(ratio: float, part: float, other: float) -> float:
+    """`1 - ratio other`, where the part and the other make one: by the smaller, whose digits count."""
+    return 1 - ratio * other if other <= part else ratio * part - (ratio - 1)

@@ -1,0 +1,127 @@
+"""Per-record leakage and least distortion of a noisy parity, for every bound on the adversary's entropy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, nonnegative, real, whole
+from pmlopt.errors import MechanismError, PrivacyError, QueryError
+
+
+def parity_leakage(records: int, error: float, entropy: float) -> float:
+    """Largest per-record leakage L(b) of a parity released through a symmetric channel, in nats.
+
+    With h the binary entropy and p the error probability it is the capacity `log 2 - h(p)` for
+    `b <= (n - 1) log 2`, and `log 2 - h(e * p)` above that, with `e * p = e (1 - p) + p (1 - e)` and e in
+    [0, 1/2] the root of `h(e) = b - (n - 1) log 2`. For n = 1 it is the capacity for every b.
+
+    `H(T | X_i) >= b - (n - 1) log 2` for the parity T, and by Mrs Gerber's lemma `H(Y | X_i) >= h(e * p)`;
+    the prior of `parity_prior` attains it.
+
+    Args:
+        records: n.
+        error: p, in [0, 1].
+        entropy: b, in [0, n log 2] nats.
+
+    Raises:
+        QueryError, MechanismError, PrivacyError: n, p or b is not such a number.
+
+    Source: [wu2026entropy, eq. (44)] for b = 0; [wyner1973theorem] (Mrs Gerber's lemma); the rest is
+    pmlopt's, with its proof in docs/records.md.
+
+    Examples:
+        >>> round(parity_leakage(4, math.exp(-0.5) / 2, 2.0), 7), round(parity_leakage(4, 0.3032653, 2.5), 6)
+        (0.0795415, 0.038701)
+        >>> parity_leakage(4, 0.1, 4 * math.log(2))
+        0.0
+    """
+    n, flip, least = _checked(records, error, entropy)
+    # log 2 - h(x) by the distance d of x from 1/2: no digits cancel
+    return _capacity((1 - 2 * _noise(n, least)) * (1 - 2 * flip))
+
+
+def parity_distortion(records: int, leakage: float, entropy: float) -> float:
+    """Least distortion D(L, b) of a released parity: the least error probability that leaks at most L nats.
+
+    The root of `parity_leakage(n, D, b) = L` in [0, 1/2]; a symmetric channel is optimal for uniform data.
+
+    Args:
+        records: n.
+        leakage: L, at least 0 nats.
+        entropy: b, in [0, n log 2] nats.
+
+    Raises:
+        QueryError, PrivacyError: n, L or b is not such a number.
+
+    Source: [wu2026entropy, Definition 2.3]; the closed form is pmlopt's, with its proof in
+    docs/distortion.md.
+
+    Examples:
+        >>> round(parity_distortion(3, parity_leakage(3, 0.2, 1.5), 1.5), 9)
+        0.2
+    """
+    n, _, least = _checked(records, 0.0, entropy)
+    most = nonnegative(leakage, "the leakage L", PrivacyError)
+    bias = 1 - 2 * _noise(n, least)
+    if _capacity(bias) <= most:
+        return 0.0
+    return (1 - _bias(most) / bias) / 2
+
+
+def parity_prior(records: int, entropy: float) -> FloatArray:
+    """(2, 2) joint law of (X_i, parity) under a worst prior of entropy b: they differ with probability e.
+
+    Args:
+        records: n.
+        entropy: b, in [0, n log 2] nats.
+
+    Examples:
+        >>> parity_prior(4, 2.0).tolist()
+        [[0.5, 0.0], [0.0, 0.5]]
+    """
+    n, _, least = _checked(records, 0.0, entropy)
+    noise = _noise(n, least)
+    return np.array([[1 - noise, noise], [noise, 1 - noise]]) / 2
+
+
+def _checked(records: int, error: float, entropy: float) -> tuple[int, float, float]:
+    n = whole(records, "the number of records", QueryError)
+    flip = real(error, "the error probability", MechanismError)
+    if not 0 <= flip <= 1:
+        raise MechanismError(f"the error probability is {flip:g}: give one in [0, 1]")
+    least, most = real(entropy, "the entropy b", PrivacyError), n * math.log(2)
+    if not 0 <= least <= most * (1 + 1e-12):
+        raise PrivacyError(f"the entropy b is {least!r}: give one in [0, n log 2] = [0, {most!r}] nats")
+    return n, flip, least
+
+
+def _noise(records: int, entropy: float) -> float:
+    """Probability e <= 1/2 of binary entropy `b - (n - 1) log 2` of the worst prior; 0 for one record."""
+    wanted = entropy - (records - 1) * math.log(2)
+    if wanted <= 0 or records == 1:
+        return 0.0
+    return (1 - _bias(math.log(2) - wanted)) / 2
+
+
+def _bias(missing: float) -> float:
+    """Distance d in [0, 1] at which `log 2 - h((1 - d) / 2)` equals `missing` nats; 0 where that is none."""
+    if missing <= 0:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _capacity(middle) >= missing else (middle, high)
+    return high
+
+
+def _capacity(bias: float) -> float:
+    """Capacity `log 2 - h((1 - d) / 2)` of a symmetric channel, in nats, by d = |bias| without cancellation.
+
+    It is `((1 + d) log(1 + d) + (1 - d) log(1 - d)) / 2`.
+    """
+    d = min(1.0, abs(bias))
+    if d == 1:
+        return math.log(2)
+    return ((1 + d) * math.log1p(d) + (1 - d) * math.log1p(-d)) / 2

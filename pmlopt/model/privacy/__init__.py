@@ -1,0 +1,31 @@
+"""Privacy requirements, each in two forms: a number on a given mechanism, constraints on a variable."""
+
+from pmlopt.model.privacy.approximate_pml import ApproximatePML
+from pmlopt.model.privacy.by_name import requirement_named
+from pmlopt.model.privacy.gain_leakage import GainLeakage
+from pmlopt.model.privacy.ldp import LDP
+from pmlopt.model.privacy.lip import LIP
+from pmlopt.model.privacy.maximal_leakage import MaximalLeakage
+from pmlopt.model.privacy.metric_privacy import MetricPrivacy
+from pmlopt.model.privacy.parameters import parametric_constraints
+from pmlopt.model.privacy.pml import PML
+from pmlopt.model.privacy.ratio_bound import RatioBound
+from pmlopt.model.privacy.requirement import Conjunction, Declared, Requirement
+from pmlopt.model.privacy.secret_leakage import Pufferfish
+
+__all__ = [
+    "LDP",
+    "LIP",
+    "PML",
+    "ApproximatePML",
+    "Conjunction",
+    "Declared",
+    "GainLeakage",
+    "MaximalLeakage",
+    "MetricPrivacy",
+    "Pufferfish",
+    "RatioBound",
+    "Requirement",
+    "parametric_constraints",
+    "requirement_named",
+]

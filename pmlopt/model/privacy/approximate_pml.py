@@ -1,0 +1,191 @@
+"""Approximate PML as a requirement: PML up to a slack that survives post-processing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, nonnegative, probability
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.errors import PrivacyError
+from pmlopt.measures import approximate_pml_level
+from pmlopt.model.privacy.requirement import (
+    LARGEST_EXPONENT,
+    MARGIN,
+    Declared,
+    Requirement,
+    Witness,
+    below,
+    shaped,
+)
+from pmlopt.model.uncertainty.columns import Family
+from pmlopt.solvers.structured.block import Block, slack_block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True)
+class ApproximatePML(Requirement):
+    """(epsilon, delta)-approximate PML: `P(E | x) <= e^epsilon P(E) + delta` for every letter x and event E.
+
+    That is `psi_2(epsilon) = max_x sum_y max(0, P[x,y] - e^epsilon q[y]) <= delta`. Post-processing keeps it.
+    It is no bound on the probability of a leakage above epsilon: for that see `envelope`.
+
+    Args:
+        epsilon: in nats.
+        delta: the slack, in (0, 1).
+
+    Raises:
+        PrivacyError: epsilon is negative, NaN or infinite, or delta is not in (0, 1).
+
+    Source: [saeidian2026envelopes, Section III], psi_2, and [saeidian2026envelopes, Theorem 1 (ii)].
+
+    Examples:
+        >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+        >>> ApproximatePML(math.log(3), 0.051).holds([0.25] * 4, halves)
+        True
+        >>> ApproximatePML(math.log(3), 0.049).holds([0.25] * 4, halves)
+        False
+    """
+
+    epsilon: float
+    delta: float
+    name: ClassVar[str] = "approximate-pml"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+        object.__setattr__(self, "delta", probability(self.delta))
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"approximate_pml": self.epsilon}
+
+    @property
+    def scope(self) -> str:
+        return f"with slack {self.delta:g}"
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
+
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        import cvxpy as cp
+
+        over = cp.Variable(mechanism.shape, nonneg=True, name="excess")
+        factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
+        return Declared(
+            {
+                "excess": factor * mechanism - factor * over <= np.ones((prior.size, 1)) @ law,
+                "approximate_pml": cp.sum(over, axis=1) <= self.delta * (1 - MARGIN),
+            },
+            {"excess": over},
+        )
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        law = prior.pmf @ matrix
+        factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
+        return {"excess": np.maximum(matrix - law / factor, 0.0)}
+
+    def block(self, prior: Prior) -> Block | None:
+        factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
+        return slack_block(prior.pmf, factor, self.delta * (1 - MARGIN))
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        total, row = weights.sum(), matrix[0].sum()
+        # P[x,y] <= q[y] / p[x] always: past max_leakage nothing is above
+        if self.epsilon > LARGEST_EXPONENT or power(self.epsilon) * weights.min() >= total:
+            return 0 * matrix.max(axis=0)
+        over = matrix * total - power(self.epsilon) * (weights @ matrix)
+        numerator, denominator = self.delta.as_integer_ratio()
+        return (over * (over > 0)).sum(axis=1).max() * denominator - numerator * total * row
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        # with prices m >= 0 of the slack columns are apart again; any prices prove a bound
+        return _priced(prior, gains, self, _prices(prior, gains, self))
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """The prices of the slack: (N,)."""
+        return {"prices": _prices(prior, gains, self)}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        prices = np.maximum(shaped(witness, "prices", (prior.size,)), 0.0)
+        return _priced(prior, gains, self, prices)
+
+    def columns(self, prior: Prior) -> tuple[Family, ...]:
+        raise PrivacyError(
+            "approximate PML bounds all columns of a mechanism together, and sub-convex utilities need a "
+            "bound on each: use PML, LDP or LIP"
+        )
+
+
+def _priced(prior: Prior, gains: FloatArray, privacy: ApproximatePML, prices: FloatArray) -> float:
+    """Upper bound on the gains from multipliers m >= 0 of the slack constraints.
+
+    `delta sum m + max_y max sum_x p g lam - m (lam - e^eps)^+` over columns lam of mean one.
+
+    The largest of one column takes letters by descending gain up to e^eps each, or without a limit at the
+    price `g[x] - m[x] / p[x]`. It is the least of `c + e^eps <p, (g - c)^+>` over c from the best price on.
+    """
+    p, up = prior.pmf, math.exp(min(privacy.epsilon, prior.max_leakage))
+    order = np.argsort(-gains, axis=0, kind="stable")
+    filled = np.cumsum(p[order], axis=0)
+    last = np.minimum((filled * up < 1).sum(axis=0), len(p) - 1)
+    edge = np.take_along_axis(gains, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
+    best = (gains - (prices / p)[:, None]).max(axis=0)
+    cost = np.maximum(edge, best)
+    worth = cost + up * (p @ np.maximum(gains - cost, 0.0))
+    return privacy.delta * float(prices.sum()) + float(worth.max())
+
+
+_MAX_ITERATIONS = 100
+"""Iterations after which the search of prices ends; ten to thirty are usual."""
+
+
+def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
+    """(N,) the multipliers m >= 0 of the slack constraints with the least bound by `_priced`.
+
+    A column y is worth at most tau iff `g[x,y] - m[x] / p[x] <= c_y(tau)` for all letters x, where c_y(tau)
+    is the largest c with `c + e^eps <p, (g - c)^+> <= tau`. So the least m is `p[x] max_y (g[x,y] -
+    c_y(tau))^+`, and the bound is convex in tau alone: cutting planes on an interval, the next tau being
+    where the lines at its ends cross.
+    """
+    p, up = prior.pmf, math.exp(min(privacy.epsilon, prior.max_leakage))
+    order = np.argsort(-gains, axis=0, kind="stable")
+    values, weights = np.take_along_axis(gains, order, axis=0), p[order]
+    mass = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights, axis=0)])
+    worth = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights * values, axis=0)])
+    rising = mass[:-1] * up < 1
+    levels = np.where(rising, values * (1 - up * mass[:-1]) + up * worth[:-1], -np.inf)
+    lowest = np.where(rising, levels, np.inf).min(axis=0)
+    columns = np.arange(gains.shape[1])
+
+    def at(tau: float) -> tuple[FloatArray, float, float]:
+        """The multipliers at tau, the bound, and its slope."""
+        above = np.minimum((levels > tau).sum(axis=0), rising.sum(axis=0) - 1)
+        rate = 1 / (1 - up * mass[above, columns])
+        over = gains - rate * (tau - up * worth[above, columns])
+        best = over.argmax(axis=1)
+        largest = over[np.arange(len(p)), best]
+        paid = np.where(largest > 0, p, 0.0)
+        bound = tau + privacy.delta * float(paid @ largest)
+        return paid * largest, bound, 1 - privacy.delta * float(paid @ rate[best])
+
+    low, high = float(lowest.max()), float(gains.max())
+    (m_low, f_low, d_low), (m_high, f_high, d_high) = at(low), at(high)
+    for _ in range(_MAX_ITERATIONS):
+        if d_low >= 0 or d_high <= 0:
+            break
+        tau = (f_low - f_high + d_high * high - d_low * low) / (d_high - d_low)
+        if not low < tau < high:
+            break
+        found, value, slope = at(tau)
+        if slope < 0:
+            low, m_low, f_low, d_low = tau, found, value, slope
+        else:
+            high, m_high, f_high, d_high = tau, found, value, slope
+    return m_low if f_low < f_high else m_high

@@ -1,0 +1,263 @@
+"""Metric privacy: letters that are near to one another must be hard to tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, few, float_array, nonnegative
+from pmlopt.core.records import INFINITE, Shape
+from pmlopt.data.prior import Prior
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.ratio_bound import RatioRequirement
+from pmlopt.model.privacy.ratios import Ratios, letter_ratios
+
+Distance = str | ArrayLike | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
+
+
+def absolute_difference(x: Any, y: Any) -> float:
+    """The distance |x - y| of labels that are numbers.
+
+    Raises:
+        PrivacyError: they have no difference.
+    """
+    try:
+        return float(abs(x - y))
+    except TypeError:
+        raise PrivacyError(
+            f"the labels {x!r} and {y!r} have no difference: give labels that are numbers, the distance "
+            "hamming, or a matrix"
+        ) from None
+
+
+def discrete_distance(x: Any, y: Any) -> float:
+    """One for different labels, with which metric privacy is local DP."""
+    return float(x != y)
+
+
+DISTANCES: Mapping[str, Callable[[Any, Any], float]] = {
+    "absolute": absolute_difference,
+    "hamming": discrete_distance,
+}
+"""The distances by name."""
+
+_IMPLIED = 2.0**-44
+"""Share of its own distance by which the way over other letters may be longer for a pair to be left out of
+the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
+
+_LEFT_OUT = 2.0**-40
+"""The same over all pairs that were left out, one over another: the margin of constraints on a variable."""
+
+
+class MetricPrivacy(RatioRequirement):
+    """epsilon-d-privacy: `P[x,y] <= e^(epsilon d(x, x')) P[x',y]` for all letters x, x' and outcomes y.
+
+    With distances in a plane it is geo-indistinguishability; with all distances one, local DP; with distances
+    on some pairs alone, Blowfish: the others are protected along the ways between them. Pairs that a way
+    over other letters implies are left out of the program, and of nothing else: levels and checks are of
+    all pairs with a finite distance, as it was given.
+
+    Args:
+        epsilon: in nats for a distance of one.
+        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels, or
+            its name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs of
+            labels.
+
+    Raises:
+        PrivacyError: epsilon is negative; a distance is negative, NaN or not symmetric, or zero for two
+            letters (merge them); or the name of a distance is not known.
+
+    Where the triangle inequality fails, what is required along the shortest way is required of its ends.
+
+    Source: [chatzikokolakis2013broadening, Definition 2]; for graphs, [he2014blowfish].
+
+    Examples:
+        >>> import math
+        >>> line = MetricPrivacy(math.log(2), lambda x, y: abs(x - y))
+        >>> released = [[0.5, 0.3, 0.2], [0.25, 0.5, 0.25], [0.2, 0.3, 0.5]]
+        >>> round(math.exp(line.level([0.25, 0.5, 0.25], released)), 12)
+        2.0
+    """
+
+    name: ClassVar[str] = "metric"
+
+    def __init__(self, epsilon: float, distance: Distance) -> None:
+        self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
+        self.distance: Distance = distance
+        if isinstance(distance, str):
+            self.distance = _named(distance)
+        elif not callable(distance) and not isinstance(distance, Mapping):
+            self.distance = _checked(distance)
+
+    @classmethod
+    def from_fields(
+        cls, epsilon: float, distance: Annotated[FloatArray, Shape("letters", "letters"), INFINITE]
+    ) -> MetricPrivacy:
+        """As a file has it: by the distances of the letters."""
+        return cls(epsilon, distance)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"metric": self.epsilon}
+
+    def for_prior(self, prior: Prior) -> MetricPrivacy:
+        """The same with the (N, N) distances of the prior's letters.
+
+        Raises:
+            PrivacyError: the distances are of other letters.
+        """
+        n, distance = prior.size, self.distance
+        if isinstance(distance, np.ndarray):
+            if len(distance) != n:
+                raise PrivacyError(f"the distances are on {len(distance)} letters, and the prior on {n}")
+            return self
+        if isinstance(distance, Mapping):
+            return MetricPrivacy(self.epsilon, _of_graph(distance, prior.labels))
+        assert callable(distance)
+        return MetricPrivacy(self.epsilon, [[distance(x, y) for y in prior.labels] for x in prior.labels])
+
+    def check(self, prior: Prior) -> None:
+        self.for_prior(prior)
+
+    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+        if not len(log_ratios):
+            return {"metric": 0.0}
+        with np.errstate(over="ignore"):  # a level past all floats is infinite
+            per_unit = log_ratios.max(axis=1) / np.tile(self._lengths[tuple(self._required.T)], 2)
+        return {"metric": max(0.0, float(per_unit.max()))}
+
+    def ratios(self, weights: Any) -> Ratios:
+        return self._letter_ratios(weights, self._kept)
+
+    def required(self, weights: Any) -> Ratios:
+        return self._letter_ratios(weights, self._required)
+
+    def some_columns(self, prior: Prior) -> FloatArray:
+        """(N, N) a column for each letter, which falls with the distance from it as fast as it may."""
+        own = self.for_prior(prior)
+        with np.errstate(over="ignore", invalid="ignore"):  # 0 nats for a distance without end ask nothing
+            exponents = np.where(np.isfinite(own.ways), own.epsilon * own.ways, np.inf)
+        columns = np.exp(-exponents)
+        return np.asarray(columns / (prior.pmf @ columns))
+
+    def _letter_ratios(self, weights: Any, pairs: IntArray) -> Ratios:
+        with np.errstate(over="ignore"):  # past all floats, and then past LARGEST_RATIO_EXPONENT
+            exponents = self.epsilon * self._lengths[pairs[:, 0], pairs[:, 1]]
+        both = np.vstack([pairs, pairs[:, ::-1]])
+        return letter_ratios(weights, both, np.tile(np.nextafter(exponents, 0.0), 2))
+
+    @property
+    def _lengths(self) -> FloatArray:
+        """(N, N) the distances as they were given, once they are those of letters."""
+        if not isinstance(self.distance, np.ndarray):
+            raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
+        return self.distance
+
+    @cached_property
+    def ways(self) -> FloatArray:
+        """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
+        return _shortest_ways(self._lengths)
+
+    @cached_property
+    def _required(self) -> IntArray:
+        """(K, 2) the pairs of letters x > x' with a finite distance."""
+        return np.argwhere(np.tril(np.isfinite(self._lengths), -1))
+
+    @cached_property
+    def _kept(self) -> IntArray:
+        """(K, 2) those that enter the program: the others follow from them."""
+        x, y = self._required.T
+        return np.asarray(self._required[_not_implied(self._lengths, self.ways)[x, y]])
+
+    def __repr__(self) -> str:
+        return f"MetricPrivacy(epsilon={self.epsilon})"
+
+
+def _named(name: str) -> Callable[[Any, Any], float]:
+    if name not in DISTANCES:
+        raise PrivacyError(
+            f"the distance {name!r} is not known: give one of {', '.join(DISTANCES)}, a function of two "
+            "labels, a matrix, or the lengths of edges"
+        )
+    return DISTANCES[name]
+
+
+def _checked(distance: Any) -> FloatArray:
+    """(N, N) distances that can be meant."""
+    try:
+        far = np.isposinf(np.asarray(distance, dtype=float))
+    except (TypeError, ValueError, OverflowError):
+        far = np.zeros(1, dtype=bool)  # what is wrong is said below
+    finite = float_array(
+        np.where(far, 0.0, distance) if far.any() else distance, 2, "the distances", PrivacyError
+    )
+    n = len(finite)
+    if finite.shape != (n, n):
+        raise PrivacyError(f"the distances have the shape {finite.shape}: give an (N, N) matrix")
+    known = np.where(far, np.inf, finite)
+    if (known < 0).any():
+        raise PrivacyError(f"a distance is negative, {known.min():g}")
+    if (known != known.T).any():
+        x, y = np.argwhere(known != known.T)[0]
+        raise PrivacyError(
+            f"the distance from letter {x} to letter {y} is {known[x, y]:g}, and back {known[y, x]:g}: "
+            "give the same both ways"
+        )
+    if np.diag(known).any():
+        raise PrivacyError(f"a letter has the distance {np.diag(known).max():g} from itself: give 0")
+    same = (known == 0) & ~np.eye(n, dtype=bool)
+    if same.any():
+        x, y = np.argwhere(same)[0]
+        raise PrivacyError(f"the letters {x} and {y} have the distance 0: merge them")
+    known.setflags(write=False)
+    return known
+
+
+def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]) -> FloatArray:
+    """(N, N) the lengths of the edges, infinite elsewhere."""
+    places = {label: place for place, label in enumerate(labels)}
+    distance = np.full((len(labels), len(labels)), np.inf)
+    np.fill_diagonal(distance, 0.0)
+    for (x, y), length in lengths.items():
+        if x not in places or y not in places:
+            raise PrivacyError(f"the edge ({x!r}, {y!r}) is not between letters of the prior {few(labels)}")
+        if (back := lengths.get((y, x), length)) != length:
+            raise PrivacyError(
+                f"the edge ({x!r}, {y!r}) has the length {length:g}, and back {back:g}: give it once, or the "
+                "same both ways"
+            )
+        distance[places[x], places[y]] = distance[places[y], places[x]] = length
+    return distance
+
+
+def _shortest_ways(lengths: FloatArray) -> FloatArray:
+    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
+    ways = lengths.copy()
+    with np.errstate(over="ignore"):
+        for middle in range(len(ways)):
+            np.minimum(ways, ways[:, [middle]] + ways[[middle]], out=ways)
+    return ways
+
+
+def _not_implied(distance: FloatArray, ways: FloatArray) -> BoolArray:
+    """(N, N) which pairs have a distance that no way over other letters, of shorter edges alone, has too.
+
+    That the edges are shorter than the distance itself keeps two pairs from implying one another.
+    """
+    n = len(distance)
+    implied = np.zeros((n, n), dtype=bool)
+    with np.errstate(over="ignore"):
+        near = np.where(np.isfinite(distance), distance * (1 + _IMPLIED), 0.0)
+        for middle in range(n):
+            first, last = ways[:, [middle]], ways[[middle]]
+            shorter = np.maximum(first, last) < distance
+            shorter[middle] = shorter[:, middle] = False
+            implied |= shorter & (first + last <= near)
+        kept = np.isfinite(distance) & ~implied
+        along = _shortest_ways(np.where(kept, distance, np.inf))
+        follows = along <= np.where(implied, distance * (1 + _LEFT_OUT), np.inf)
+    return kept | ~follows

@@ -1,0 +1,259 @@
+"""Requirements that bound ratios of combinations of a column's entries, by a list of pairs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, IntArray, float_array, nonnegative, whole_numbers
+from pmlopt.core.records import Shape
+from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.symmetry.prior import Cells
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.ratios import Ratios, block_of, ratios_of
+from pmlopt.model.privacy.requirement import (
+    Declared,
+    Requirement,
+    Witness,
+    below,
+    pairs_witness,
+    proved_by_pairs,
+)
+from pmlopt.solvers.structured.block import Block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+class RatioRequirement(Requirement):
+    """A requirement that is a list of ratio bounds `<num_k, v> <= e^(eps_k) <den_k, v>` on each column v."""
+
+    @property
+    def has_ratios(self) -> bool:
+        return True
+
+    @abstractmethod
+    def ratios(self, weights: Any) -> Ratios:
+        """The pairs, for a prior proportional to (N,) weights: floats, or whole numbers as objects."""
+
+    def required(self, weights: Any) -> Ratios:
+        return self.ratios(weights)
+
+    @abstractmethod
+    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+        """The levels from the (K, 1) largest logarithms of the ratios, under the same names as `limits`."""
+
+    def at(self, epsilon: float) -> RatioRequirement:
+        """The same at another epsilon, where it has one for all pairs."""
+        other: Any = copy(self)
+        other.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
+        return other  # type: ignore[no-any-return]
+
+    def for_prior(self, prior: Prior) -> RatioRequirement:
+        return self
+
+    def on_cells(self, cells: Cells) -> RatioRequirement:
+        return RatiosOnCells(self, cells)
+
+    def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        p, m = paired(prior, mechanism)
+        self.check(p)
+        own = self.for_prior(p)
+        ratios = own.required(p.pmf)
+        return own.measured(ratios.largest_log_ratios(m.matrix[:, m.support]), ratios)
+
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        self.check(prior)
+        return Declared(*self.ratios(prior.pmf).declare(mechanism, below))
+
+    def block(self, prior: Prior) -> Block | None:
+        self.check(prior)
+        return block_of(self.ratios(prior.pmf), prior.pmf, below)
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        ratios = self.ratios(prior.pmf)
+        return {"products": ratios.products(matrix)} if len(ratios.rows) else {}
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        return self.required(weights).excess(matrix, power)
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        return self.ratios(prior.pmf).support(prior.pmf, gains)
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Weights of the pairs: (K, M)."""
+        return pairs_witness(self.ratios(prior.pmf), prior, gains)
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        return proved_by_pairs(self.ratios(prior.pmf), prior, gains, witness)
+
+    def columns(self, prior: Prior) -> Ratios:
+        self.check(prior)
+        return self.ratios(prior.pmf)
+
+
+class RatiosOnCells(RatioRequirement):
+    """A list of ratio bounds on columns that are constant on the cells of their output.
+
+    Args:
+        whole: on the letters one by one.
+        cells: of one output; the letters must be listed.
+
+    Raises:
+        PrivacyError: the letters are not listed, or a permutation of the group takes a pair to none.
+    """
+
+    def __init__(self, whole: RatioRequirement, cells: Cells) -> None:
+        if cells.classes is None or cells.listed is None:
+            raise PrivacyError(
+                f"{whole!r} is a list of bounds on letters one by one: give the prior as Invariant(...), "
+                "which lists its letters"
+            )
+        self.whole, self.cells = whole.for_prior(cells.listed), cells
+        self.whole.check(cells.listed)
+        self.classes: IntArray = cells.classes
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return self.whole.limits
+
+    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+        return self.whole.measured(log_ratios, ratios)
+
+    def ratios(self, weights: Any) -> Ratios:
+        return self._on_values(self.whole.ratios, weights)
+
+    def required(self, weights: Any) -> Ratios:
+        return self._on_values(self.whole.required, weights)
+
+    def _on_values(self, pairs: Callable[[Any], Ratios], weights: Any) -> Ratios:
+        """The pairs of the letters one by one as pairs of the values on the cells."""
+        assert self.cells.listed is not None
+        exact = weights.dtype == object
+        own = pairs(np.array(self.cells.listed.weights, dtype=object) if exact else self.cells.listed.pmf)
+        rows = np.zeros((self.cells.size, len(own.rows)), dtype=weights.dtype)
+        np.add.at(rows, self.classes, own.rows.T)
+        n, c = own.size, self.cells.size
+        above, below = (
+            np.where(side < n, self.classes[np.minimum(side, n - 1)], side - n + c)
+            for side in (own.above, own.below)
+        )
+        return Ratios(c, rows.T, own.scales, above, below, own.exponents)
+
+    def __repr__(self) -> str:
+        return repr(self.whole)
+
+
+def check_ratios_invariant(whole: RatioRequirement, prior: Prior, moves: Sequence[IntArray]) -> None:
+    """Raise a PrivacyError where a permutation of the letters takes a ratio bound to none of the list.
+
+    Args:
+        whole: the bounds on each column.
+        prior: N letters, which the permutations leave as they are.
+        moves: permutations, each the (N,) positions to which letters go.
+    """
+    ratios = whole.for_prior(prior).required(np.array(prior.weights, dtype=object))
+    n = ratios.size
+    units = np.eye(n, dtype=int).astype(object)
+    sides = np.vstack([units, ratios.rows]), [1] * n + ratios.scales.tolist()
+
+    def pairs(order: IntArray) -> list[Any]:
+        rows = [(tuple(row), scale) for row, scale in zip(sides[0][:, order].tolist(), sides[1], strict=True)]
+        ends = zip(ratios.above.tolist(), ratios.below.tolist(), ratios.exponents.tolist(), strict=True)
+        return [(rows[above], rows[below], exponent) for above, below, exponent in ends]
+
+    known = set(pairs(np.arange(n)))
+    for place, move in enumerate(moves):
+        strange = [pair for pair, moved in enumerate(pairs(move)) if moved not in known]
+        if strange:
+            raise PrivacyError(
+                f"{whole!r} is not invariant: generator {place} takes its bound {strange[0]} to none of the "
+                "list"
+            )
+
+
+class RatioBound(RatioRequirement):
+    """Pairs of non-negative weights on the letters: `<num_k, v> <= e^epsilon <den_k, v>` for each column v.
+
+    PML, local DP, metric privacy, Pufferfish and pointwise g-leakage are of this kind.
+
+    Args:
+        numerators: (K, N) non-negative.
+        denominators: (K, N) non-negative.
+        epsilon: in nats, one number, or one for each pair.
+
+    Raises:
+        PrivacyError: an entry is negative or not finite, the shapes differ, or a mechanism that releases
+            nothing does not meet a pair: `sum num_k > e^epsilon_k sum den_k`.
+
+    Examples:
+        >>> import math
+        >>> either = RatioBound([[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]], math.log(1.5))  # PML, even prior
+        >>> either.holds([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        True
+        >>> round(math.exp(either.level([0.5, 0.5], [[0.8, 0.2], [0.2, 0.8]])), 12)
+        1.6
+    """
+
+    name: ClassVar[str] = "ratio-bound"
+    numerators: Annotated[FloatArray, Shape("pairs", "letters")]
+    denominators: Annotated[FloatArray, Shape("pairs", "letters")]
+    epsilon: float | Annotated[FloatArray, Shape("pairs")]
+
+    def __init__(self, numerators: ArrayLike, denominators: ArrayLike, epsilon: float | ArrayLike) -> None:
+        self.numerators = float_array(numerators, 2, "the numerators", PrivacyError)
+        self.denominators = float_array(denominators, 2, "the denominators", PrivacyError)
+        if self.numerators.shape != self.denominators.shape:
+            raise PrivacyError(
+                f"the numerators have the shape {self.numerators.shape}, and the denominators "
+                f"{self.denominators.shape}: give a row of each for every pair"
+            )
+        if min(self.numerators.min(), self.denominators.min()) < 0:
+            raise PrivacyError("the numerators and denominators must not be negative")
+        count = len(self.numerators)
+        self.equal = np.ndim(epsilon) == 0
+        values = np.full(count, epsilon) if self.equal else float_array(epsilon, 1, "epsilon", PrivacyError)
+        if len(values) != count:
+            raise PrivacyError(f"epsilon has {len(values)} entries for {count} pairs: give one for each")
+        self.each = np.array([nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()])
+        self.epsilon = float(self.each[0]) if self.equal else self.each
+        self.ratios(np.ones(self.size))  # complains of pairs that cannot be met
+
+    @property
+    def size(self) -> int:
+        """N, the number of letters."""
+        return int(self.numerators.shape[1])
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"log_ratio": float(self.each[0])} if self.equal else {"above_epsilon": 0.0}
+
+    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
+        if self.equal:
+            return {"log_ratio": float(log_ratios.max())}
+        return {"above_epsilon": float((log_ratios - self.each[:, None]).max())}
+
+    def check(self, prior: Prior) -> None:
+        if prior.size != self.size:
+            raise PrivacyError(f"the pairs are on {self.size} letters, and the prior on {prior.size}")
+
+    def ratios(self, weights: Any) -> Ratios:
+        both: Any = np.vstack([self.numerators, self.denominators])
+        unit: float = 1.0
+        if weights.dtype == object:
+            both, unit = whole_numbers(both)
+        sides = [(row, unit) for row in both]
+        half = len(self.numerators)
+        return ratios_of(sides[:half], sides[half:], self.each.tolist())
+
+    def __repr__(self) -> str:
+        return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"

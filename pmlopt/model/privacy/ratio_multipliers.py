@@ -1,0 +1,89 @@
+"""Multipliers of ratio bounds for the best columns: linear programs that differ in their costs alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray
+
+_SINGULAR = 1e-300
+"""Minors below this are zero: the equations of a basis depend on one another."""
+
+_FEASIBILITY_TOLERANCE = 1e-12
+"""Violation of a bound by an extreme column, as a share of its terms, that is put down to rounding."""
+
+
+def basic_columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:
+    """(N, K') the columns of bases that are non-negative and within every pair.
+
+    Args:
+        pairs: (K, N) numerators less e^eps times denominators.
+        sizes: (K, N) their sums, to measure violations by.
+        rows: (R, t) the pairs that hold with equality.
+        letters: (L, t + 1) the letters outside of which the column is zero; each with each of the rows.
+    """
+    tight = rows.shape[1]
+    minors = np.ones((len(rows), len(letters), tight + 1))
+    if tight:
+        systems = pairs[rows][:, :, letters].transpose(0, 2, 1, 3)  # (R, L, t, t + 1)
+        for left in range(tight + 1):
+            others = [place for place in range(tight + 1) if place != left]
+            minors[:, :, left] = (-1) ** left * np.linalg.det(systems[..., others])
+    minors = minors.reshape(-1, tight + 1)
+    largest = np.abs(minors).max(axis=1, keepdims=True)
+    sign = np.where(minors.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entries = sign * minors / largest
+    able = (largest[:, 0] > _SINGULAR) & (entries >= -_FEASIBILITY_TOLERANCE).all(axis=1)
+    columns = np.zeros((pairs.shape[1], int(able.sum())))
+    places = np.tile(letters, (len(rows), 1))[able]
+    np.put_along_axis(columns, places.T, np.maximum(entries[able].T, 0.0), axis=0)
+    met = (pairs @ columns <= _FEASIBILITY_TOLERANCE * (sizes @ columns)).all(axis=0)
+    return np.asarray(columns[:, met])
+
+
+def subsets(size: int, count: int) -> IntArray:
+    """(K, count) the subsets of this many of `size` things."""
+    number = math.comb(size, count)
+    flat = np.fromiter(chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count)
+    return flat.reshape(number, count)
+
+
+def chunks(items: IntArray, most: int) -> Iterator[IntArray]:
+    """The items, so many at a time."""
+    for first in range(0, len(items), most):
+        yield items[first : first + most]
+
+
+def multipliers(lifts: Any, gains: FloatArray) -> FloatArray:
+    """(K, M) multipliers for each column of gains: `max <g, u>`, `lifts u <= 0`, `<1, u> = 1`, `u >= 0`.
+
+    u is the column times the prior. HiGHS starts each from the basis of the one before.
+    """
+    from scipy import sparse
+
+    from pmlopt.solvers import highs
+
+    k, n = lifts.shape
+    system = sparse.vstack([lifts, np.ones((1, n))], format="csc")
+    model = highs.columnwise(
+        np.zeros(n),
+        (0.0, np.inf),
+        (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
+        (system.indptr, system.indices, system.data),
+    )
+    solver = highs.loaded(model, highs.RESTARTED)
+    every = np.arange(n, dtype=np.int32)
+    weights = np.zeros((k, gains.shape[1]))
+    for y, column in enumerate(gains.T):
+        solver.changeColsCost(n, every, -column)
+        solver.run()
+        duals = np.array(solver.getSolution().row_dual)
+        if len(duals) == k + 1 and np.isfinite(duals).all():
+            weights[:, y] = np.maximum(-duals[:k], 0.0)
+    return weights

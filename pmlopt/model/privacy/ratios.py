@@ -1,0 +1,435 @@
+"""Ratio bounds on one column: pairs of combinations of its entries, one at most a multiple of the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.errors import PrivacyError
+from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
+from pmlopt.model.privacy.ratio_multipliers import basic_columns, chunks, multipliers, subsets
+from pmlopt.solvers.structured.block import Block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+LARGEST_RATIO_EXPONENT = 700.0
+"""The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""
+
+_CHUNK = 20_000
+"""Systems of equations that are solved at once when extreme columns are listed."""
+
+_MOST_BASES = 1_000_000
+"""Bases that are tried to list extreme columns: half a minute for six letters."""
+
+_MOST_ENTRIES = 4_000_000
+"""Values of pairs on columns that are held at once: 32 MB of floats."""
+
+_BY_FAR = 2.0**-46
+"""A bound that holds by this share in floats holds: three roundings are less than a tenth of it."""
+
+_FULL_DIGITS = 1e-290
+"""Floats above this have all their digits."""
+
+_NOTHING = 1e-14
+"""A pair whose sides differ by no more than this share of them bounds nothing in floats."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """The columns v >= 0 with `<num_k, v> <= e^(exponent_k) <den_k, v>` for each of K pairs.
+
+    Each side of a pair is an entry of the column, or one of its products with a few rows, which the pairs
+    share. The numbers are floats, or whole numbers in object arrays: then everything here is exact.
+
+    Attributes:
+        size: N.
+        rows: (R, N) non-negative, each over its scale.
+        scales: (R,) positive.
+        above: (K,) which side is the numerator: x < N is the entry x, N + r the product with row r.
+        below: (K,) the same of the denominator.
+        exponents: (K,) in nats, at least 0.
+
+    Source: [kifer2014pufferfish] for pairs of conditional laws, [saeidian2023pointwise] for letters beside
+    their mean.
+    """
+
+    size: int
+    rows: Any
+    scales: Any
+    above: IntArray
+    below: IntArray
+    exponents: FloatArray
+
+    @property
+    def count(self) -> int:
+        """The number of bases that `extreme` looks at, for K pairs on N letters."""
+        k, n = len(self.exponents), self.size
+        return sum(math.comb(n, t + 1) * math.comb(k, t) for t in range(min(k, n - 1) + 1))
+
+    def sides(self, matrix: Any) -> Any:
+        """(N + R, M) what pairs are made of: the entries of each column and its products, unscaled."""
+        return np.vstack([matrix, self.rows @ matrix])
+
+    def log_ratios(self, matrix: FloatArray) -> FloatArray:
+        """(K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
+        single = self._single
+        found = np.empty((len(self.exponents), matrix.shape[1]))
+        found[single] = log_entry_ratios(matrix[self.above[single]], matrix[self.below[single]])
+        if not single.all():
+            above, below = (side[~single] for side in self.differences)
+            found[~single] = log_product_ratios(above, below, matrix)
+        return found
+
+    def largest_log_ratios(self, matrix: FloatArray) -> FloatArray:
+        """(K, 1) the largest of `log_ratios` over the columns, a few pairs at a time."""
+        found = [part.log_ratios(matrix).max(axis=1, keepdims=True) for part in self._parts(matrix)]
+        return np.vstack([np.zeros((0, 1)), *found])
+
+    def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold.
+
+        In floats the unit is what a constant column leaves: in a pair of 50 nats that is e^48 times as much
+        as in one of 2, and the share of a constant that mends one would be taken for that of the other.
+        """
+        if not len(self.exponents):
+            return 0 * matrix.max(axis=0)
+        found = None
+        for part in self._parts(matrix):
+            own = (part._exact_excess if matrix.dtype == object else part._float_excess)(matrix, power)
+            found = own if found is None else np.maximum(found, own)
+        return found
+
+    def _float_excess(self, matrix: FloatArray, power: Callable[[float], Any]) -> FloatArray:
+        over = self._violations(matrix, power)
+        room = -self._violations(np.ones((self.size, 1)), power)
+        return np.asarray((over / np.where(room > 0, room, 1.0)).max(axis=0))
+
+    def _exact_excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """The same in exact arithmetic; pairs of letters that hold by far count as if they held just so."""
+        if not self._single.all():
+            return self._violations(matrix, power).max(axis=0)
+        factors = {exponent: power(exponent) for exponent in set(self.exponents.tolist())}
+        upper = [factors[exponent] for exponent in self.exponents.tolist()]
+        near = np.asarray(matrix / (matrix.max() or 1)).astype(float)  # each rounded to the nearest
+        up, down = near[self.above], near[self.below]
+        clear = up * (1 + _BY_FAR) <= np.array([float(f) for f in upper])[:, None] * down
+        clear &= (down > _FULL_DIGITS) & ((up > _FULL_DIGITS) | (matrix[self.above] == 0))
+        found = 0 * matrix.max(axis=0)
+        for k, y in np.argwhere(~clear).tolist():
+            factor = Fraction(upper[k])
+            over = factor.denominator * matrix[self.above[k], y] - factor.numerator * matrix[self.below[k], y]
+            found[y] = max(found[y], over)
+        return found
+
+    def _violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """(K, M) the numerators less e^exponent times the denominators, each pair times a positive number."""
+        # left to itself numpy puts whole numbers from 2^63 to 2^64 beside smaller ones into floats
+        kind = object if matrix.dtype == object else float
+        sides = self.sides(matrix)
+        scales = np.append(np.ones(self.size, dtype=kind), np.asarray(self.scales).astype(kind))
+        factors = [power(exponent) for exponent in self.exponents.tolist()]
+        upper = np.array([f.numerator if isinstance(f, Fraction) else f for f in factors], dtype=kind)
+        lower = np.array([f.denominator if isinstance(f, Fraction) else 1 for f in factors], dtype=kind)
+        above = sides[self.above] * (scales[self.below] * lower)[:, None]
+        return above - sides[self.below] * (scales[self.above] * upper)[:, None]
+
+    @cached_property
+    def _single(self) -> BoolArray:
+        """(K,) the pairs of which both sides are letters."""
+        return np.maximum(self.above, self.below) < self.size
+
+    def _parts(self, matrix: Any) -> Iterator[Ratios]:
+        """The same pairs, so many at a time that their values on a matrix take little memory."""
+        count = len(self.exponents)
+        step = max(1, _MOST_ENTRIES // max(1, matrix.shape[1]))
+        if count <= step:
+            yield self
+            return
+        for first in range(0, count, step):
+            few = slice(first, first + step)
+            yield replace(self, above=self.above[few], below=self.below[few], exponents=self.exponents[few])
+
+    @cached_property
+    def differences(self) -> tuple[Any, Any]:
+        """(K, N) the numerators and the denominators, sparse."""
+        from scipy import sparse
+
+        every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._floats)], format="csr")
+        return every[self.above], every[self.below]
+
+    @cached_property
+    def excesses(self) -> tuple[Any, Any]:
+        """(K, N) the numerators less e^exponent times the denominators, and plus that, sparse."""
+        from scipy import sparse
+
+        above, below = self.differences
+        factors = sparse.diags_array(np.exp(self.exponents))
+        return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
+
+    @property
+    def room(self) -> float:
+        """By how much, in nats, a constant column is within every pair; inf where there is none."""
+        above, below = (side.sum(axis=1) for side in self.differences)
+        with np.errstate(divide="ignore"):
+            return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
+
+    def declare(
+        self, mechanism: cp.Variable, factor: Callable[[float], float]
+    ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
+        """The pairs on a cvxpy variable: constraints, and the variable of the products, if there are any.
+
+        Args:
+            mechanism: (N, M).
+            factor: from e^-exponent to the factor of the numerator.
+        """
+        import cvxpy as cp
+        from scipy import sparse
+
+        constraints: dict[str, cp.Constraint] = {}
+        variables: dict[str, cp.Variable] = {}
+        sides: cp.Expression = mechanism
+        if len(self._floats):
+            products = cp.Variable((len(self._floats), mechanism.shape[1]), nonneg=True, name="products")
+            constraints["products"] = self._floats @ mechanism == products
+            variables["products"] = products
+            sides = cp.vstack([mechanism, products])
+        k, every = len(self.exponents), self.size + len(self._floats)
+        keep = np.array([factor(math.exp(-exponent)) for exponent in self.exponents.tolist()])
+        places = np.arange(k)
+        system = sparse.csr_array((keep, (places, self.above)), (k, every)) - sparse.csr_array(
+            (np.ones(k), (places, self.below)), (k, every)
+        )
+        return {**constraints, "pairs": system @ sides <= 0}, variables
+
+    def products(self, matrix: FloatArray) -> FloatArray:
+        """(R, M) the products of the rows, over their scales."""
+        return np.asarray(self._floats @ matrix)
+
+    def support(self, p: FloatArray, gains: FloatArray) -> float:
+        """An upper bound on `<p g, v>` over the columns with `<p, v> = 1`, and over columns g; sharp.
+
+        From any w >= 0: `max_x [g[x] + sum_k w[k] (e^eps_k den_k[x] - num_k[x]) / p[x]]`.
+        """
+        return self.bounded(p, gains, self.weights(p, gains))
+
+    def weights(self, p: FloatArray, gains: FloatArray) -> FloatArray:
+        """(K, M) weights w of the pairs for `bounded`: multipliers of a linear program for each column g."""
+        from scipy import sparse
+
+        found = np.zeros((len(self.exponents), gains.shape[1]))
+        if not len(self.exponents):
+            return found
+        pairs, sizes = self.excesses
+        unit = abs(pairs).max(axis=1).toarray().ravel()
+        told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()  # else the two sides are the same
+        scaled = sparse.diags_array(1 / unit[told])
+        lifts = (scaled @ pairs[told] @ sparse.diags_array(1 / p)).tocsc()
+        scale = float(np.abs(gains).max()) or 1.0
+        found[told] = scale * multipliers(lifts, gains / scale) / unit[told][:, None]
+        return found
+
+    def bounded(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
+        """What any (K, M) weights prove that no column collects, with what rounding may have taken off."""
+        if not len(self.exponents):
+            return float(gains.max())
+        pairs, sizes = self.excesses
+        used = np.maximum(weights, 0.0)
+        bounds = gains - (pairs.T @ used) / p[:, None]
+        # of an exponent in nats as many units are lost as it has, in e to its power
+        terms = np.abs(gains) + (sizes.T @ (used * (1 + self.exponents)[:, None])) / p[:, None]
+        return float((bounds + rounding_of(len(self.exponents), 1.0) * terms).max())
+
+    def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
+        """(N, K) all extreme columns of mean one under p; None where there are too many bases to try.
+
+        A basis is a set of t pairs that hold with equality and of t + 1 letters outside of which the column
+        is zero. Up to a factor its entries are the minors of the t by t + 1 system with alternating signs.
+        """
+        if self.count > min(limit, _MOST_BASES):
+            return None
+        pairs, sizes = (part.toarray() for part in self.excesses)
+        found = [np.ones((self.size, 1))]
+        for tight in range(min(len(pairs), self.size - 1) + 1):
+            letters = subsets(self.size, tight + 1)
+            for rows in chunks(subsets(len(pairs), tight), max(1, _CHUNK // len(letters))):
+                found += [basic_columns(pairs, sizes, rows, some) for some in chunks(letters, _CHUNK)]
+        columns = np.hstack(found)
+        columns = columns / (p @ columns)
+        _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
+        return np.asarray(columns[:, np.sort(first)])
+
+    @cached_property
+    def _floats(self) -> FloatArray:
+        """(R, N) the rows over their scales, as floats."""
+        return np.array(
+            [[float(Fraction(int(v), int(d))) if self._exact else v / d for v in row]
+             for row, d in zip(self.rows, self.scales, strict=True)], dtype=float,
+        ).reshape(-1, self.size)  # fmt: skip
+
+    @property
+    def _exact(self) -> bool:
+        return bool(np.asarray(self.rows).dtype == object)
+
+
+def ratios_of(
+    numerators: Sequence[tuple[Any, Any]], denominators: Sequence[tuple[Any, Any]], exponents: Sequence[float]
+) -> Ratios:
+    """The ratio bounds of K pairs of rows, each with its scale; equal rows are shared, letters recognised.
+
+    Args:
+        numerators: K pairs (row, scale): (N,) non-negative numbers, to be divided by the scale.
+        denominators: the same.
+        exponents: (K,).
+
+    Raises:
+        PrivacyError: a pair is broken by a column of ones, which releases nothing: no mechanism meets it.
+    """
+    size = len(numerators[0][0])
+    places: dict[Any, int] = {}
+    rows: list[Any] = []
+    scales: list[Any] = []
+
+    def place(row: Any, scale: Any) -> int:
+        support = np.flatnonzero(row)
+        if len(support) == 1 and row[support[0]] == scale:
+            return int(support[0])
+        key = (*row.tolist(), scale)
+        if key not in places:
+            places[key] = size + len(rows)
+            rows.append(row)
+            scales.append(scale)
+        return places[key]
+
+    above = np.array([place(*side) for side in numerators], dtype=int)
+    below = np.array([place(*side) for side in denominators], dtype=int)
+    for pair, ((up, d), (down, e), exponent) in enumerate(
+        zip(numerators, denominators, exponents, strict=True)
+    ):
+        most = min(exponent, LARGEST_RATIO_EXPONENT)
+        if float(up.sum() / d) > math.exp(most) * float(down.sum() / e) * (1 + 1e-9):
+            raise PrivacyError(
+                f"pair {pair} asks for {float(up.sum() / d):.6g} <= e^{most:.6g} "
+                f"{float(down.sum() / e):.6g} of a mechanism that releases nothing: no mechanism meets it"
+            )
+    kind = object if np.asarray(numerators[0][0]).dtype == object else float
+    return Ratios(
+        size=size,
+        rows=np.array(rows, dtype=kind).reshape(-1, size),
+        scales=np.array(scales, dtype=kind),
+        above=above,
+        below=below,
+        exponents=np.minimum(np.array(exponents, dtype=float), LARGEST_RATIO_EXPONENT),
+    )
+
+
+def together(lists: Sequence[Ratios]) -> Ratios:
+    """All pairs of several lists on the same letters."""
+    size, start = lists[0].size, 0
+    above, below = [], []
+    for one in lists:
+        above.append(np.where(one.above < size, one.above, one.above + start))
+        below.append(np.where(one.below < size, one.below, one.below + start))
+        start += len(one.rows)
+    return Ratios(
+        size=size,
+        rows=np.vstack([one.rows for one in lists]),
+        scales=np.concatenate([one.scales for one in lists]),
+        above=np.concatenate(above),
+        below=np.concatenate(below),
+        exponents=np.concatenate([one.exponents for one in lists]),
+    )
+
+
+def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> Ratios:
+    """Each entry beside the mean of the column: `v[x] <= e^(exponent_x) <p, v>`, or the other way round.
+
+    Args:
+        weights: (N,) proportional to p.
+        exponents: (N,) or one number.
+        reverse: whether the mean is the numerator.
+    """
+    n = len(weights)
+    letters, mean = np.arange(n), np.full(n, n)
+    return Ratios(
+        size=n,
+        rows=np.array([weights]),
+        scales=np.array([weights.sum()], dtype=weights.dtype),
+        above=mean if reverse else letters,
+        below=letters if reverse else mean,
+        exponents=np.minimum(np.broadcast_to(exponents, n), LARGEST_RATIO_EXPONENT),
+    )
+
+
+def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratios:
+    """Pairs of letters: `v[x] <= e^exponent v[x']`.
+
+    Args:
+        weights: (N,) of the kind of numbers that is wanted.
+        pairs: (K, 2) the letters x and x'.
+        exponents: (K,) or one number.
+    """
+    n = len(weights)
+    return Ratios(
+        size=n,
+        rows=np.zeros((0, n), dtype=weights.dtype),
+        scales=np.zeros(0, dtype=weights.dtype),
+        above=pairs[:, 0],
+        below=pairs[:, 1],
+        exponents=np.minimum(np.broadcast_to(exponents, len(pairs)), LARGEST_RATIO_EXPONENT),
+    )
+
+
+LEAST_ROOM = 1e-9
+"""Nats by which a constant must be within every pair: with less there is hardly an inside to move in."""
+
+MOST_ROWS = 16
+"""Rows of a column: their number squared is the work for each of its entries."""
+
+
+def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[float], float]) -> Block | None:
+    """The pairs as a row each, `<den_k - e^(-eps_k) num_k, v> >= 0`, in a column that has one scalar u.
+
+    The scalar is at most the mean, and `v <= e^eps u` with the largest exponent of the letters where each is
+    bounded by the mean, as under PML; else with twice 1 / min p, which every column satisfies.
+
+    Args:
+        ratios: the pairs.
+        p: (N,) the prior.
+        factor: from e^-exponent to the factor of the numerator.
+
+    Returns:
+        None where the rows would not be few, or nothing lies strictly inside.
+    """
+    keeps = np.array([factor(math.exp(-exponent)) for exponent in ratios.exponents.tolist()])
+    capped = _by_the_mean(ratios, p)
+    cap = float(keeps[capped].min()) if len(capped) else float(p.min()) / 2
+    rows = np.ones(len(keeps), dtype=bool)
+    rows[capped[keeps[capped] == cap]] = False
+    if rows.sum() > min(MOST_ROWS, ratios.size) or not ratios.room > LEAST_ROOM:
+        return None
+    above, below = (side[rows].toarray() for side in ratios.differences)
+    pairs = below - keeps[rows, None] * above
+    return Block(
+        lower=np.zeros(1),
+        upper=np.ones(1),
+        inside=np.array([cap**-0.5]),
+        weights=np.vstack([pairs, p]),
+        mean=np.append(np.zeros(len(pairs)), cap)[:, None],
+        loose=True,
+    )
+
+
+def _by_the_mean(ratios: Ratios, p: FloatArray) -> IntArray:
+    """The pairs of a letter and the mean, if every letter is in one; else none."""
+    rows = ratios.products(np.eye(ratios.size))
+    means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
+    found = np.flatnonzero((ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means))
+    return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]

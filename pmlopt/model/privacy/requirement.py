@@ -1,0 +1,386 @@
+"""The interface of privacy requirements: levels, constraints on a variable, and what a proof needs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.records import Record
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.symmetry.prior import Cells
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.ratios import Ratios, block_of, together
+from pmlopt.model.uncertainty.columns import Cone, Family
+from pmlopt.solvers.structured.block import Block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+Witness: TypeAlias = Mapping[str, FloatArray]
+"""Arrays by name, from which a bound follows; see `Requirement.witness`."""
+
+
+def shaped(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
+    """An array of a witness, finite and of the shape it must have.
+
+    Raises:
+        PrivacyError: it is missing, or something else.
+    """
+    found = witness.get(name)
+    if found is not None and np.size(found) == 0 and 0 in shape:  # lists in files have lost the other numbers
+        return np.zeros(shape)
+    if found is None or np.shape(found) != shape or not np.isfinite(found).all():
+        raise PrivacyError(f"the proof of the bound needs the finite numbers {name!r} in the shape {shape}")
+    return np.asarray(found, dtype=np.float64)
+
+
+def pairs_witness(ratios: Ratios, prior: Prior, gains: FloatArray) -> Witness:
+    """The (K, M) weights of the pairs that prove the support function of a list of ratio bounds."""
+    return {"weights": ratios.weights(prior.pmf, gains)}
+
+
+def proved_by_pairs(ratios: Ratios, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+    """What such weights prove; see `Requirement.proved`."""
+    weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
+    return ratios.bounded(prior.pmf, gains, weights)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A requirement as cvxpy constraints: the constraints by name, and the variables they brought."""
+
+    constraints: Mapping[str, cp.Constraint]
+    variables: Mapping[str, cp.Variable] = field(default_factory=dict)
+
+
+class Requirement(Record, ABC):
+    """A convex bound on the leakage of a mechanism, satisfied by every constant mechanism.
+
+    The number and the constraint are twins: `holds` is true iff the matrix satisfies `declare`.
+    Beside them stand the two things a proof needs: `excess`, the bound in arithmetic of any kind,
+    and `relaxation`, the support function that turns multipliers into a bound on the utility.
+    """
+
+    name: ClassVar[str]
+
+    def for_prior(self, prior: Prior) -> Requirement:
+        """The requirement on the letters of a prior, where it is on labels; else itself."""
+        return self
+
+    @property
+    @abstractmethod
+    def limits(self) -> dict[str, float]:
+        """The claimed bounds by name, in nats."""
+
+    @property
+    def sharp(self) -> bool:
+        """Whether `relaxation` is the support function itself, so that the gap of a design can close."""
+        return True
+
+    @property
+    def scope(self) -> str:
+        """The priors or the slack of the bound in words; empty where it is for the given prior."""
+        return ""
+
+    @abstractmethod
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        """The levels of a mechanism in nats, under the same names as `limits`."""
+
+    @abstractmethod
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        """The requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+
+    def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
+        """The requirement on a matrix of cvxpy variables in a problem of your own.
+
+        That entries are at least 0 and rows sum to one is yours to say. The law of the output is a variable
+        that comes with them, so that the constraints stay sparse; `certify` repairs what a solver returns.
+
+        Args:
+            prior: N letters.
+            mechanism: (N, M), affine in your variables.
+
+        Raises:
+            PrivacyError: the matrix has another number of rows, or is not affine.
+
+        Examples:
+            >>> import cvxpy as cp
+            >>> from pmlopt import PML
+            >>> P = cp.Variable((2, 2), nonneg=True)
+            >>> rules = [cp.sum(P, axis=1) == 1, *PML(0.2).constraints([0.5, 0.5], P)]
+            >>> round(float(cp.Problem(cp.Maximize(cp.trace(P) / 2), rules).solve(solver="HIGHS")), 6)
+            0.610701
+        """
+        import cvxpy as cp
+
+        known = as_prior(prior)
+        if mechanism.ndim != 2 or mechanism.shape[0] != known.size or not mechanism.is_affine():
+            raise PrivacyError(
+                f"the mechanism is {mechanism!r:.80} of shape {mechanism.shape}: give an affine expression "
+                f"with a row for each of {known.size} letters"
+            )
+        law = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="output_law")
+        declared = self.for_prior(known).declare(known, mechanism, law)
+        return [known.pmf[None, :] @ mechanism == law, *declared.constraints.values()]
+
+    @abstractmethod
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        """The values that the variables brought by `declare` take at a given matrix."""
+
+    def on_cells(self, cells: Cells) -> Requirement:
+        """The bound on a column that is constant on the cells of its output, as one on their values.
+
+        Args:
+            cells: of one output of a symmetric prior.
+
+        Raises:
+            PrivacyError: it is on several columns at once, or not the same for all letters of an orbit.
+        """
+        raise PrivacyError(
+            f"{self!r} is not a bound on each column that is the same under a group: designs on symmetric "
+            "priors take PML (over all priors, least masses, boxes and l1 balls, or with budgets), LDP, LIP "
+            "and, on listed letters, ratio bounds"
+        )
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether the bound is a list of ratio bounds, so that `ratios` gives it."""
+        return False
+
+    def ratios(self, weights: Any) -> Ratios | None:
+        """The bound as a list of ratio bounds on each column; None where it is none.
+
+        Args:
+            weights: (N,) proportional to the prior: floats, or whole numbers as objects.
+        """
+        return None
+
+    def required(self, weights: Any) -> Ratios | None:
+        """All ratio bounds that are asked, of which `ratios` may leave out those that follow from others.
+
+        Levels and checks are of these.
+        """
+        return self.ratios(weights)
+
+    def __and__(self, other: Requirement) -> Requirement:
+        """Both requirements at once; see `Conjunction`."""
+        return Conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
+
+    def block(self, prior: Prior) -> Block | None:
+        """What it asks of one column as a `Block`; None where it has no such form, or no interior."""
+        return None
+
+    @abstractmethod
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        """Violations of the bound: numbers that are all at most 0 iff the requirement holds.
+
+        Homogeneous in `weights` (the prior up to a factor) and in `matrix` (rows up to one common
+        sum), and written in operations that numpy floats, Python integers and Fractions share, so
+        that one formula serves floating-point and exact arithmetic.
+
+        Args:
+            weights: (N,) proportional to the prior.
+            matrix: (N, M) with equal row sums.
+            power: x >= 0 -> e^x, or a lower bound of it.
+        """
+
+    @abstractmethod
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        """The support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within it.
+
+        The rows need not sum to one, only the law q does (under maximal leakage, not even that). A
+        rounding-level error is allowed for by the caller.
+        """
+
+    def some_columns(self, prior: Prior) -> FloatArray:
+        """(N, K) some columns of mean one that the bound allows: a lower bound on `relaxation` at no cost."""
+        return np.ones((prior.size, 1))
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Numbers that prove `relaxation` without a search, by name; none where a formula does."""
+        return {}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        """What a witness proves that no matrix within the bound collects; any numbers prove something.
+
+        Args:
+            prior: of the design.
+            gains: (N, M) as in `relaxation`.
+            witness: as `witness` gives it.
+
+        Raises:
+            PrivacyError: its arrays are missing or have other shapes.
+        """
+        return self.relaxation(prior, gains)
+
+    @abstractmethod
+    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
+        """The extreme columns of mean one that the bound allows, as families or as those of a cone.
+
+        Designs with a sub-convex utility are made of them.
+
+        Raises:
+            PrivacyError: the bound is not on each column by itself.
+        """
+
+    def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        """The largest of `levels`, in nats."""
+        return max(self.levels(prior, mechanism).values())
+
+    def holds(self, prior: PriorLike, mechanism: MechanismLike) -> bool:
+        """Whether each level is within its limit, in floating-point arithmetic without tolerance."""
+        levels = self.levels(prior, mechanism)
+        return all(levels[name] <= limit for name, limit in self.limits.items())
+
+
+class Conjunction(Requirement):
+    """Requirements that all hold: `one & other`.
+
+    Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
+    sub-convex utilities. Others are declared beside one another; the bound is then the least of theirs, which
+    may leave a gap.
+
+    Args:
+        parts: requirements, of which no two have a limit of the same name.
+
+    Raises:
+        PrivacyError: two limits have the same name.
+
+    Examples:
+        >>> import math
+        >>> from pmlopt import LDP, PML
+        >>> both = PML(math.log(1.25)) & LDP(math.log(2))
+        >>> both.limits["pml"] == math.log(1.25), both.holds([0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]])
+        (True, True)
+    """
+
+    name: ClassVar[str] = "all-of"
+    parts: tuple[Requirement, ...]
+
+    def __init__(self, *parts: Requirement) -> None:
+        flat = [part.parts if isinstance(part, Conjunction) else (part,) for part in parts]
+        self.parts = tuple(part for several in flat for part in several)
+        names = [name for part in self.parts for name in part.limits]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise PrivacyError(f"two requirements have a limit named {twice[0]!r}: keep the stricter one")
+
+    def for_prior(self, prior: Prior) -> Conjunction:
+        return Conjunction(*(part.for_prior(prior) for part in self.parts))
+
+    def on_cells(self, cells: Cells) -> Conjunction:
+        return Conjunction(*(part.on_cells(cells) for part in self.parts))
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {name: limit for part in self.parts for name, limit in part.limits.items()}
+
+    @property
+    def sharp(self) -> bool:
+        return self.has_ratios
+
+    @property
+    def has_ratios(self) -> bool:
+        return all(part.has_ratios for part in self.parts)
+
+    @property
+    def scope(self) -> str:
+        return "; ".join(part.scope for part in self.parts if part.scope)
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        return {name: level for part in self.parts for name, level in part.levels(prior, mechanism).items()}
+
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        declared = [part.declare(prior, mechanism, law) for part in self.parts]
+        return Declared(
+            {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.constraints.items()},
+            {f"{k}_{name}": item for k, one in enumerate(declared) for name, item in one.variables.items()},
+        )
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {
+            f"{k}_{name}": value
+            for k, part in enumerate(self.parts)
+            for name, value in part.auxiliary(prior, matrix).items()
+        }
+
+    def block(self, prior: Prior) -> Block | None:
+        ratios = self.ratios(prior.pmf)
+        return None if ratios is None else block_of(ratios, prior.pmf, below)
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        over = [part.excess(weights, matrix, power) for part in self.parts]
+        largest = over[0]
+        for one in over[1:]:
+            largest = np.maximum(largest, one)
+        return largest
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        ratios = self.ratios(prior.pmf)
+        if ratios is not None:
+            return ratios.support(prior.pmf, gains)
+        return min(part.relaxation(prior, gains) for part in self.parts)
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Weights of the pairs; where not all parts are pairs, the part that proves most and its witness."""
+        ratios = self.ratios(prior.pmf)
+        if ratios is not None:
+            return pairs_witness(ratios, prior, gains)
+        place = int(np.argmin([part.relaxation(prior, gains) for part in self.parts]))
+        return {"part": np.array(float(place)), **self.parts[place].witness(prior, gains)}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        ratios = self.ratios(prior.pmf)
+        if ratios is not None:
+            return proved_by_pairs(ratios, prior, gains, witness)
+        place = float(shaped(witness, "part", ()))
+        if place not in range(len(self.parts)):
+            raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")
+        return self.parts[int(place)].proved(prior, gains, witness)
+
+    def columns(self, prior: Prior) -> Ratios:
+        ratios = self.ratios(prior.pmf)
+        if ratios is None:
+            raise PrivacyError(
+                "designs with a sub-convex utility under several requirements need each of them to be a "
+                f"ratio bound (PML, LIP, metric privacy, ...), and among {self.parts} is one that is not"
+            )
+        return ratios
+
+    def ratios(self, weights: Any) -> Ratios | None:
+        if not self.has_ratios:
+            return None
+        return together([one for part in self.parts if (one := part.ratios(weights)) is not None])
+
+    def required(self, weights: Any) -> Ratios | None:
+        if not self.has_ratios:
+            return None
+        return together([one for part in self.parts if (one := part.required(weights)) is not None])
+
+    def __repr__(self) -> str:
+        return " & ".join(map(repr, self.parts))
+
+
+LARGEST_EXPONENT = 700.0
+"""The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""
+
+MARGIN = 2.0**-40
+"""Share by which constraints on a variable are stricter than the claim: 9e-13, far above the rounding of a
+matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
+
+
+def below(factor: float) -> float:
+    """A factor e^-eps <= 1 for constraints on a variable, stricter by 2^-40 where there is room.
+
+    A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the
+    margin its tight entries would need a repair, which fills the zeros. The share is far
+    below any solver's tolerance, and so is what it costs the utility.
+    """
+    return min(1.0, factor * (1 + MARGIN))

@@ -1,0 +1,351 @@
+"""The channel from the records of a query to a mechanism's output, by classes of datasets with equal rows."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, float_array, real
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
+from pmlopt.errors import MechanismError, PrivacyError, QueryError, UtilityError
+from pmlopt.model.queries.kinds import Explicit
+from pmlopt.model.queries.query import Query, check_listable, check_query, numbers_of
+from pmlopt.model.queries.symmetry import law_of, orbits
+
+
+@dataclass(frozen=True, eq=False)
+class RecordChannel:
+    """The channel from a query's records to the output: all that the leakage of the records depends on.
+
+    Y depends on the dataset through the row q(.|x) alone, and a class is a set of datasets with the same row.
+    Given the law J of (X_i, T), T the class, the entropy of the dataset is largest when it is uniform inside
+    each cell, so that J and the counts `log_counts` stand for the whole prior:
+    [wu2026entropy, Definition 2.1] in |X_i| T variables instead of |X|. The proof is in docs/records.md.
+
+    Attributes:
+        query: whose records they are; with one value for each class where the mechanism is q(y|x).
+        mechanism: as it was given.
+        rows: (T, M) the distinct rows, each over its sum.
+        classes: (number of values of `query`,) the class of each; -1 for a value that no dataset has.
+        names: (T,) what each class is called: the values of the query behind it.
+    """
+
+    query: Query
+    mechanism: Mechanism
+    rows: FloatArray
+    classes: IntArray
+    names: tuple[tuple[Label, ...], ...]
+
+    def log_counts(self, record: int) -> FloatArray:
+        """(k_i, T) the logarithms of the numbers of datasets with `x_i = a` and class t; -inf for none."""
+        counts = self.query.log_counts(record)
+        merged = np.full((len(counts), len(self.rows)), -np.inf)
+        known = np.flatnonzero(self.classes >= 0)
+        for letter, row in enumerate(counts):
+            np.logaddexp.at(merged[letter], self.classes[known], row[known])
+        return merged
+
+    def table(self) -> IntArray:
+        """(k_1, ..., k_n) the class of every dataset; a QueryError where there are too many."""
+        return np.asarray(self.classes[self.query.table()])
+
+
+def record_channel(query: Query, mechanism: MechanismLike, law: ArrayLike | None = None) -> RecordChannel:
+    """The channel from a query's records to the output of a mechanism on the same datasets.
+
+    Args:
+        query: f.
+        mechanism: (T, M) q(y|f(x)), a row for each of the query's values in their order; or (|X|, M) q(y|x),
+            a row for each dataset in lexicographic order, the last record's letter running fastest; or
+            (K, M), a row for each class of `queries.orbits(query, law)`, as a designed mechanism has. Rows
+            without names that fit several of these are taken for the first.
+        law: the true law of the dataset that the classes belong to; uniform where left out.
+
+    Raises:
+        MechanismError: the rows fit none, or their labels are others.
+        QueryError: the query is none, or q(y|x) is given for more than 2^20 datasets.
+
+    Examples:
+        >>> from pmlopt.model.queries import ModularSum, Quadratic
+        >>> record_channel(ModularSum(2, 2), [[0.9, 0.1], [0.1, 0.9]]).names
+        ((0,), (1,))
+        >>> record_channel(ModularSum(2, 2), [[1, 0], [0, 1], [0, 1], [0, 1]]).rows.tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        >>> record_channel(Quadratic(3), [[1, 0], [1, 0], [0, 1], [0, 1]]).names  # a row for each weight
+        ((0, 1), (2, 3))
+    """
+    check_query(query)
+    known = as_mechanism(mechanism)
+    if not _named(known, query.values) and not _by_datasets(query, known):
+        classes = _classes(query, known, law)
+        if classes is not None:
+            return _channel(classes, known, known.matrix)
+    if _by_dataset(query, known):
+        rows, places = _distinct(known.matrix)
+        return _channel(Explicit(places.reshape(query.alphabets)), known, rows)
+    _match(known, query.values, "the query's values")
+    return _channel(query, known, known.matrix)
+
+
+def _named(mechanism: Mechanism, names: tuple[Label, ...]) -> bool:
+    """Whether the rows are as many as some names, and have these names or none."""
+    unnamed = isinstance(mechanism.inputs, Positions)
+    return len(mechanism.inputs) == len(names) and (unnamed or mechanism.inputs == names)
+
+
+def _by_datasets(query: Query, mechanism: Mechanism) -> bool:
+    """Whether the rows are as many as the datasets, and have their names or none."""
+    if abs(len(mechanism.inputs) - np.exp(min(query.log_size, 50.0))) >= 0.5:
+        return False
+    return isinstance(mechanism.inputs, Positions) or _named_by_dataset(query, mechanism)
+
+
+def _classes(query: Query, mechanism: Mechanism, law: ArrayLike | None) -> Query | None:
+    """The query of the classes that an optimal mechanism tells apart, where the rows are those."""
+    try:
+        found = orbits(query, law).query
+    except QueryError:  # there are too many datasets to look for classes
+        return None
+    return found if _named(mechanism, found.values) else None
+
+
+def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
+    """Whether the rows of the mechanism stand for datasets, not for values of the query."""
+    rows, values = len(mechanism.inputs), len(query.values)
+    size = np.exp(min(query.log_size, 50.0))
+    many = abs(rows - size) < 0.5
+    if rows == values and not (many and _named_by_dataset(query, mechanism)):
+        return False
+    if not many:
+        datasets = math.prod(query.alphabets) if query.log_size < 35 else f"e^{query.log_size:.6g}"
+        raise MechanismError(
+            f"the mechanism has {rows} rows; give one for each of the query's {values} values, one for each "
+            f"class of queries.orbits(query, law), or one for each of its {datasets} datasets"
+        )
+    check_listable(query)
+    _match(mechanism, tuple(product(*map(range, query.alphabets))), "the datasets, as tuples of letters,")
+    return True
+
+
+def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
+    """Raise a MechanismError unless the rows are unnamed, or named as expected and in that order."""
+    if mechanism.inputs == names or isinstance(mechanism.inputs, Positions):
+        return
+    how = "the same in another order: reorder the rows" if set(mechanism.inputs) == set(names) else "others"
+    raise MechanismError(
+        f"the mechanism's inputs {reprlib.repr(mechanism.inputs)} differ from {what} {reprlib.repr(names)}: "
+        f"they are {how}"
+    )
+
+
+def _named_by_dataset(query: Query, mechanism: Mechanism) -> bool:
+    return mechanism.inputs == tuple(product(*map(range, query.alphabets)))
+
+
+def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:
+    """The channel with equal rows merged, and rows of values that no dataset has left out."""
+    reached = np.flatnonzero(np.isfinite(query.log_counts(0)).any(axis=0))
+    rows, places = _distinct(matrix[reached] / matrix[reached].sum(axis=1, keepdims=True))
+    classes = np.full(len(query.values), -1)
+    classes[reached] = places
+    names = tuple(
+        tuple(query.values[value] for value in np.flatnonzero(classes == place)) for place in range(len(rows))
+    )
+    return RecordChannel(query, mechanism, rows, classes, names)
+
+
+def _distinct(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
+    """The distinct rows in order of appearance, and the index of each row among them."""
+    _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.argsort(order)
+    return matrix[first[order]], np.asarray(rank[places.ravel()])
+
+
+def expected_distortion(
+    query: Query, mechanism: MechanismLike, loss: ArrayLike | None = None, law: ArrayLike | None = None
+) -> float:
+    """Expected distortion of a query's answer, `E d(f(X), Y) = sum_{x,y} p_0(x) q(y|x) d(f(x), y)`.
+
+    Args:
+        query: f.
+        mechanism: (T, M) q(y|f(x)), a row for each value of the query; or a row for each class of
+            `queries.orbits(query, law)`, or for each dataset: see `record_channel`.
+        loss: (T, M) d(f, y); |y - f| over the query's values where left out.
+        law: (k_1, ..., k_n) the true law p_0 of the dataset; uniform where left out.
+
+    Raises:
+        UtilityError: the loss does not fit.
+        MechanismError, QueryError, PriorError: another argument does not.
+
+    Source: [wu2026entropy, eqs. (31) and (32)].
+
+    Examples:
+        >>> from pmlopt.model.queries import ModularSum, Quadratic, symmetric_channel
+        >>> parity = ModularSum(4, 2)
+        >>> round(expected_distortion(parity, symmetric_channel(parity, 0.3)), 9)
+        0.3
+        >>> expected_distortion(Quadratic(3), [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])  # by weights: f
+        0.0
+    """
+    table, _ = loss_table(query, loss)
+    channel = record_channel(query, mechanism, law)
+    matrix = channel.mechanism.matrix
+    classes = orbits(query, law)
+    values, masses = classes.values, classes.masses
+    if channel.query is query:
+        matrix = _fitting(matrix, table)[values]
+    elif len(matrix) != len(values):  # a row for each dataset
+        values, masses = query.table().ravel(), law_of(query, law).ravel()
+    return float(masses @ (_fitting(matrix, table) * table[values]).sum(axis=1))
+
+
+def _fitting(matrix: FloatArray, table: FloatArray) -> FloatArray:
+    """The mechanism; a UtilityError where it has not as many outputs as the distortion."""
+    if matrix.shape[1] != table.shape[1]:
+        raise UtilityError(
+            f"the mechanism has the shape {matrix.shape} and the distortion {table.shape}: give one entry of "
+            "the distortion for each value and output"
+        )
+    return matrix
+
+
+def loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[Label, ...]]:
+    """(T, M) the distortion d(f, y) of each value and output, and the labels of the outputs.
+
+    Raises:
+        UtilityError: the loss is no matrix with a row for each value of the query, or is negative.
+        QueryError: the query is none, or its values are not numbers and no loss is given.
+    """
+    check_query(query)
+    if loss is None:
+        numbers = numbers_of(query)
+        return np.abs(numbers[:, None] - numbers), query.values
+    table = float_array(loss, 2, "the distortion", UtilityError)
+    if len(table) != len(query.values):
+        raise UtilityError(
+            f"the distortion has {len(table)} rows: give one for each of the query's {len(query.values)} "
+            "values"
+        )
+    if table.min() < 0:
+        raise UtilityError(f"the distortion has the entry {table.min():.6g}: give a loss of at least 0")
+    square = table.shape[1] == len(query.values)
+    return table, query.values if square else tuple(range(table.shape[1]))
+
+
+def symmetric_channel(query: Query, error: float) -> Mechanism:
+    """The generalised binary symmetric channel: the true value with probability 1 - p, else another one.
+
+    `q(y|x) = 1 - p` for `y = f(x)` and `p / (m - 1)` for the other m - 1 values.
+
+    Args:
+        query: with m values.
+        error: p, in [0, 1]; 0 where there is one value only.
+
+    Raises:
+        MechanismError: p is not such a number.
+
+    Source: [wu2026entropy, eq. (33)].
+
+    Examples:
+        >>> from pmlopt.model.queries import ModularSum
+        >>> symmetric_channel(ModularSum(4, 3), 0.2).matrix.tolist()
+        [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    """
+    flip = real(error, "the error probability", MechanismError)
+    m = len(query.values)
+    if not 0 <= flip <= (1 if m > 1 else 0):
+        raise MechanismError(
+            f"the error probability is {flip:g} for {m} values: give one in [0, 1], and 0 for a single value"
+        )
+    matrix = np.full((m, m), flip / max(1, m - 1))
+    np.fill_diagonal(matrix, 1 - flip)
+    return Mechanism(matrix, query.values, query.values)
+
+
+def laplace(query: Query, epsilon: float) -> Mechanism:
+    """The Laplace mechanism of scale `sensitivity / epsilon`, rounded to the nearest value of the query.
+
+    Thresholds lie half way between neighbouring values; for parity it is 0.5, and the channel is
+    binary-symmetric with `p = exp(-epsilon / 2) / 2`.
+
+    Args:
+        query: its values are numbers.
+        epsilon: above 0; the answer is epsilon-DP.
+
+    Raises:
+        PrivacyError: epsilon is not a positive number.
+        QueryError: the values are not numbers.
+
+    Source: [wu2026entropy, eqs. (45) and (46)], for the parity. The paper takes 1 as the sensitivity of a sum
+    modulo m; for m > 2 one record can change that sum by more, and the query's true sensitivity is used.
+
+    Examples:
+        >>> from pmlopt.model.queries import ModularSum
+        >>> laplace(ModularSum(4, 2), 1.0).matrix.round(4).tolist()
+        [[0.6967, 0.3033], [0.3033, 0.6967]]
+    """
+    level = _level(epsilon)
+    numbers, widest = numbers_of(query), query.sensitivity
+    if widest == 0:
+        return Mechanism(np.eye(len(numbers)), query.values, query.values)
+    edges = np.concatenate([[-np.inf], (numbers[1:] + numbers[:-1]) / 2, [np.inf]])
+    with np.errstate(over="ignore"):
+        away = np.abs(edges - numbers[:, None]) / widest * level
+        width = np.diff(edges) / widest * level
+    # a tail of one side times its share up to the next threshold: no difference of numbers that are close
+    matrix = np.exp(-np.minimum(away[:, 1:], away[:, :-1])) / 2 * -np.expm1(-width)
+    np.fill_diagonal(matrix, -(np.expm1(-away[:, 1:]) + np.expm1(-away[:, :-1])).diagonal() / 2)
+    return Mechanism(matrix / matrix.sum(axis=1, keepdims=True), query.values, query.values)
+
+
+def exponential(query: Query, epsilon: float, score: Literal["match", "distance"] = "match") -> Mechanism:
+    """The exponential mechanism of a query with a score of matches or of distances.
+
+    `q(y|x)` is proportional to `exp(epsilon u(x, y) / (2 sensitivity of u))`.
+
+    Args:
+        query: any for "match"; with numbers as values for "distance".
+        epsilon: above 0; the answer is epsilon-DP.
+        score: u, "match" for 1 where y = f(x) and 0 elsewhere, of sensitivity 1; "distance" for -|y - f(x)|,
+            of the query's sensitivity.
+
+    Raises:
+        PrivacyError: epsilon is not a positive number, or the score is unknown.
+        QueryError: the score needs numbers.
+
+    Source: [wu2026entropy, eqs. (47) and (48)], which is "match"; [mcsherry2007mechanism].
+
+    Examples:
+        >>> from pmlopt.model.queries import ModularSum
+        >>> exponential(ModularSum(4, 2), 1.0).matrix.round(4).tolist()
+        [[0.6225, 0.3775], [0.3775, 0.6225]]
+    """
+    level = _level(epsilon)
+    if score == "match":
+        return _softmax(query, level / 2 * np.eye(len(query.values)))
+    if score != "distance":
+        raise PrivacyError(f"the score is {score!r}: write match or distance")
+    numbers, widest = numbers_of(query), query.sensitivity
+    if widest == 0:
+        return Mechanism(np.eye(len(numbers)), query.values, query.values)
+    with np.errstate(over="ignore"):
+        return _softmax(query, np.abs(numbers - numbers[:, None]) / widest * (-level / 2))
+
+
+def _level(epsilon: float) -> float:
+    level = real(epsilon, "epsilon", PrivacyError)
+    if level <= 0:
+        raise PrivacyError(f"epsilon is {level:g}: noise for it would be infinite; give a positive number")
+    return level
+
+
+def _softmax(query: Query, scores: FloatArray) -> Mechanism:
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return Mechanism(weights / weights.sum(axis=1, keepdims=True), query.values, query.values)

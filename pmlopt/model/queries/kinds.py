@@ -1,0 +1,528 @@
+"""Queries by formula or table: sums modulo m, functions of the weight, and tables of values."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise, product
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.errors import QueryError
+from pmlopt.model.queries.query import (
+    LARGEST_COUNTS,
+    LARGEST_TABLE,
+    Query,
+    alphabets_of,
+    checked_record,
+    in_order,
+    limited,
+    listed,
+    numbers_of,
+    record_count,
+    widest_step,
+)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Explicit(Query):
+    """A query given as the table of its values; records may have alphabets of any size.
+
+    Args:
+        function: (k_1, ..., k_n) the value f(x) at each x: numbers or other labels.
+
+    Raises:
+        QueryError: the table is ragged, empty or has more than 2^20 entries, or a value cannot be a label.
+
+    Examples:
+        >>> query = Explicit([[0, 1, 2], [1, 2, 3]])  # x_1 + x_2, of 2 and 3 letters
+        >>> query.alphabets, query.values
+        ((2, 3), (0, 1, 2, 3))
+        >>> np.exp(query.log_counts(1)).round(9).tolist()
+        [[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0]]
+    """
+
+    kind: ClassVar[str] = "explicit"
+    places: IntArray
+    labels: tuple[Label, ...]
+
+    @classmethod
+    def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> Explicit:
+        """As a file has it: by the places of its values in the list of them.
+
+        Raises:
+            QueryError: a place is none of the list, or the list is not that of the values in their order.
+        """
+        if places.ndim == 0 or places.size == 0 or not ((places >= 0) & (places < len(labels))).all():
+            raise QueryError(f"the places are none of the {len(labels)} values")
+        table = np.empty(places.shape, dtype=object)
+        for index, place in np.ndenumerate(places):
+            table[index] = labels[place]
+        found = cls(table)
+        if found.labels != tuple(labels) or not np.array_equal(found.places, places):
+            raise QueryError("the list is not that of the values in their order, each once")
+        return found
+
+    def __init__(self, function: ArrayLike) -> None:
+        try:
+            array = np.asarray(function)
+        except ValueError as cause:
+            raise QueryError(f"the table of the query is not a regular array: {cause}") from None
+        if array.dtype.kind in "US":  # numbers beside text stay numbers
+            array = np.asarray(function, dtype=object)
+        if array.ndim == 0 or array.size == 0 or array.size > LARGEST_TABLE:
+            raise QueryError(
+                f"the table of the query has shape {array.shape}: give one axis for each record, and from 1 "
+                f"to {LARGEST_TABLE:,} entries"
+            )
+        entries = array.ravel().tolist()
+        labels = in_order(entries)
+        place = {label: at for at, label in enumerate(labels)}
+        places = np.array([place[entry] for entry in entries], dtype=np.int64).reshape(array.shape)
+        places.setflags(write=False)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "labels", labels)
+
+    @property
+    def alphabets(self) -> tuple[int, ...]:
+        return self.places.shape
+
+    @property
+    def values(self) -> tuple[Label, ...]:
+        return self.labels
+
+    @cached_property
+    def kinds(self) -> tuple[int, ...]:
+        """One record of each kind; records are of a kind where their counts are equal."""
+        first: dict[tuple[int, bytes], int] = {}
+        for record, size in enumerate(self.alphabets):
+            first.setdefault((size, self._counts(record).tobytes()), record)
+        return tuple(first.values())
+
+    def log_counts(self, record: int) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.log(self._counts(checked_record(self, record)))
+
+    @property
+    def sensitivity(self) -> float:
+        numbers = numbers_of(self)[self.places]
+        return float(max(np.ptp(numbers, axis=axis).max() for axis in range(self.records)))
+
+    def table(self) -> IntArray:
+        return self.places
+
+    def _counts(self, record: int) -> IntArray:
+        """(k_i, T) the number of datasets with each letter of a record and each value."""
+        flat = np.moveaxis(self.places, record, 0).reshape(self.alphabets[record], -1)
+        return np.stack([np.bincount(row, minlength=len(self.labels)) for row in flat])
+
+
+@dataclass(frozen=True, init=False)
+class ModularSum(Query):
+    """The sum of n records modulo m, `f(x) = x_1 + ... + x_n mod m`; parity for m = 2 and binary records.
+
+    Counts are found by convolution, in logarithms: log2(n) of them, m^2 terms each.
+
+    Args:
+        records: n.
+        modulus: m; a plain sum is one with a modulus above its largest value.
+        letters: how many letters a record has, one number or n of them.
+
+    Raises:
+        QueryError: a number is not whole, below 1, or so large that the counts would fill the memory.
+
+    Source: [wu2026entropy, Section 4.1.1].
+
+    Examples:
+        >>> parity = ModularSum(4, 2)
+        >>> parity.values, np.exp(parity.log_counts(0)).round(9).tolist()
+        ((0, 1), [[4.0, 4.0], [4.0, 4.0]])
+        >>> np.exp(ModularSum(3, 3).log_counts(0)).round(9).tolist()  # weights 0 to 3, 3 counting as 0
+        [[1.0, 2.0, 1.0], [1.0, 1.0, 2.0]]
+    """
+
+    kind: ClassVar[str] = "modular-sum"
+    modulus: int
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def from_fields(cls, records: int, modulus: int, letters: int | tuple[int, ...]) -> ModularSum:
+        """As a file has it."""
+        return cls(records, modulus, letters)
+
+    @property
+    def letters(self) -> int | tuple[int, ...]:
+        """How many letters a record has: one number where it is the same for all."""
+        return self.sizes[0] if len(set(self.sizes)) == 1 else self.sizes
+
+    def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
+        object.__setattr__(self, "modulus", limited(modulus, "the modulus", "MOST_VALUES"))
+        object.__setattr__(self, "sizes", alphabets_of(records, letters))
+        if (entries := self.modulus * max(self.sizes)) > LARGEST_COUNTS:
+            raise QueryError(
+                f"{max(self.sizes):,} letters and the modulus {self.modulus:,} make {entries:,} counts: at "
+                f"most {LARGEST_COUNTS:,}; pmlopt.model.queries.query.LARGEST_COUNTS raises it"
+            )
+
+    @property
+    def alphabets(self) -> tuple[int, ...]:
+        return self.sizes
+
+    @property
+    def values(self) -> tuple[Label, ...]:
+        return tuple(range(self.modulus))
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        return tuple(self.sizes.index(size) for size in dict.fromkeys(self.sizes))
+
+    def log_counts(self, record: int) -> FloatArray:
+        size = self.sizes[checked_record(self, record)]
+        others = self._others(size)
+        return np.stack([np.roll(others, letter) for letter in range(size)])
+
+    def answers(self, record: int) -> IntArray:
+        size = self.sizes[checked_record(self, record)]
+        reached = np.flatnonzero(np.isfinite(self._others(size)))
+        return np.asarray((reached[:, None] + np.arange(size)) % self.modulus)
+
+    @property
+    def sensitivity(self) -> float:
+        widest = 0
+        for size in dict.fromkeys(self.sizes):
+            reached = np.flatnonzero(np.isfinite(self._others(size)))
+            sums = (reached[:, None] + np.arange(min(size, self.modulus))) % self.modulus
+            widest = max(widest, int(np.ptp(sums, axis=1).max()))
+        return float(widest)
+
+    def table(self) -> IntArray:
+        return np.asarray(listed(self).sum(axis=0) % self.modulus)
+
+    def _others(self, size: int) -> FloatArray:
+        """(m,) the logarithms of the counts of each sum of all records but one with this alphabet size."""
+        times = Counter(self.sizes)
+        times[size] -= 1
+        found = np.where(np.arange(self.modulus) == 0, 0.0, -np.inf)
+        for letters, repeats in sorted(times.items()):
+            one = np.bincount(np.arange(letters) % self.modulus, minlength=self.modulus)
+            found = _convolved(found, _power(_logarithm(one), repeats))
+        return found
+
+
+def _logarithm(counts: IntArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log(counts)
+
+
+def _power(one: FloatArray, times: int) -> FloatArray:
+    """The convolution power of logarithms of counts, by repeated squaring."""
+    found = np.where(np.arange(len(one)) == 0, 0.0, -np.inf)
+    while times:
+        if times % 2:
+            found = _convolved(found, one)
+        times //= 2
+        if times:
+            one = _convolved(one, one)
+    return found
+
+
+def _convolved(left: FloatArray, right: FloatArray) -> FloatArray:
+    """The cyclic convolution of two arrays of logarithms."""
+    size = len(left)
+    out = np.full(size, -np.inf)
+    for place in np.flatnonzero(np.isfinite(left)):
+        np.logaddexp(out, left[place] + np.roll(right, place), out=out)
+    return out
+
+
+MOST_CLASSES = 2**14
+"""Classes at most: a mechanism has a row for each, and a search costs more than its square."""
+
+
+@dataclass(frozen=True, eq=False)
+class ResidueTypes(Query):
+    """The classes of datasets that differ in no residue: letters of equal residue count as one.
+
+    Records whose letters come in multiples of m can be shifted against each other: of them the sum modulo m
+    is left. Of the others with k letters each, the class is how many have each residue, r_0 to r_{R-1} with
+    R = min(k, m); the counts are multinomial coefficients times powers of the number of letters of a residue.
+
+    Attributes:
+        sums: the sum modulo m that they are classes of.
+
+    Examples:
+        >>> types = ResidueTypes(ModularSum(2, 2, 3))  # letters 0, 1, 2: two of them even
+        >>> types.values, types.residues.tolist()
+        (('counts 2+0', 'counts 1+1', 'counts 0+2'), [0, 1, 0])
+        >>> np.exp(types.log_counts(0)).round(9).tolist()
+        [[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [2.0, 1.0, 0.0]]
+    """
+
+    kind: ClassVar[str] = "residue-types"
+    sums: ModularSum
+
+    @property
+    def alphabets(self) -> tuple[int, ...]:
+        return self.sums.alphabets
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        return self.sums.kinds
+
+    @property
+    def values(self) -> tuple[Label, ...]:
+        sums, start = bool(self._closed), 1 if self._closed else 0
+        return tuple(
+            (f"sum {row[0]}; " if sums else "") + "counts " + "+".join(map(str, row[start:]))
+            for row in self._types.tolist()
+        )
+
+    @property
+    def residues(self) -> IntArray:
+        """(K,) the sum modulo m of each class."""
+        return np.asarray(self._types @ self._weights % self.sums.modulus)
+
+    @property
+    def count(self) -> int:
+        """The number of classes, K, without listing them."""
+        parts = [math.comb(times + self._width(size) - 1, times) for size, times in self._open]
+        return math.prod(parts) * (self.sums.modulus if self._closed else 1)
+
+    def log_counts(self, record: int) -> FloatArray:
+        modulus, size = self.sums.modulus, self.alphabets[checked_record(self, record)]
+        found = np.empty((size, len(self._types)))
+        for letter in range(min(size, modulus)):
+            found[letter::modulus] = self._with_letter(size, letter)
+        return found
+
+    @property
+    def sensitivity(self) -> float:
+        return float(numbers_of(self)[0])  # which says that the classes are no numbers
+
+    def table(self) -> IntArray:
+        data = listed(self)
+        columns = []
+        if self._closed:
+            shifted = [i for i, size in enumerate(self.alphabets) if size in self._closed]
+            columns.append(data[shifted].sum(axis=0) % self.sums.modulus)
+        for size, _ in self._open:
+            alike = data[[i for i, other in enumerate(self.alphabets) if other == size]] % self.sums.modulus
+            columns += [(alike == residue).sum(axis=0) for residue in range(self._width(size))]
+        bases = (np.max(self._types, axis=0) + 1).tolist()
+        codes = np.ravel_multi_index(tuple(self._types.T), bases)
+        order = np.argsort(codes)
+        places = np.searchsorted(codes[order], np.ravel_multi_index(tuple(columns), bases).ravel())
+        return np.asarray(order[places].reshape(self.alphabets))
+
+    @cached_property
+    def _closed(self) -> dict[int, int]:
+        """How many records have each size that is a multiple of m."""
+        return {k: n for k, n in Counter(self.alphabets).items() if k % self.sums.modulus == 0}
+
+    @cached_property
+    def _open(self) -> list[tuple[int, int]]:
+        """The other sizes with how many records have them."""
+        return sorted((k, n) for k, n in Counter(self.alphabets).items() if k not in self._closed)
+
+    def _width(self, size: int) -> int:
+        """How many residues letters 0 to k - 1 have."""
+        return min(size, self.sums.modulus)
+
+    @cached_property
+    def _types(self) -> IntArray:
+        """(K, W) the classes: the sum of the records that can be shifted, and the counts of residues."""
+        sums = [[(value,) for value in range(self.sums.modulus)]] if self._closed else []
+        parts = [_compositions(times, self._width(size)) for size, times in self._open]
+        return np.array([sum(chosen, ()) for chosen in product(*sums, *parts)], dtype=np.int64)
+
+    @cached_property
+    def _weights(self) -> IntArray:
+        """(W,) what each column of the classes adds to the sum."""
+        lists = [range(self._width(size)) for size, _ in self._open]
+        return np.array([*([1] if self._closed else []), *(r for one in lists for r in one)], dtype=np.int64)
+
+    def _with_letter(self, size: int, letter: int) -> FloatArray:
+        """(K,) the logarithms of how many datasets of each class have a letter in a record of some size."""
+        from scipy.special import xlogy
+
+        modulus = self.sums.modulus
+        types, place = self._types, 0
+        found = np.zeros(len(types))
+        if self._closed:
+            place = 1
+            others = math.fsum(n * math.log(k) for k, n in self._closed.items())
+            if size in self._closed and sum(self._closed.values()) == 1:
+                found += np.where(types[:, 0] == letter, 0.0, -np.inf)
+            else:
+                found += others - math.log(modulus) - (math.log(size) if size in self._closed else 0.0)
+        for other, _ in self._open:
+            width = self._width(other)
+            rest = types[:, place : place + width].astype(float)
+            if other == size:
+                rest[:, letter] -= 1
+            letters = np.bincount(np.arange(other) % modulus, minlength=width)[:width]
+            found += _log_multinomials(rest) + xlogy(np.maximum(rest, 0.0), letters).sum(axis=1)
+            place += width
+        return found
+
+
+def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
+    """The ways to write a number as an ordered sum of numbers of at least 0, the first part falling."""
+    found = []
+    for bars in combinations(range(total + parts - 1), parts - 1):
+        ends = (-1, *bars, total + parts - 1)
+        found.append(tuple(after - before - 1 for before, after in pairwise(ends)))
+    return found[::-1]
+
+
+def _log_multinomials(counts: FloatArray) -> FloatArray:
+    """(K,) the logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
+    from scipy.special import gammaln
+
+    inside = np.maximum(counts, 0.0)
+    logs = gammaln(inside.sum(axis=1) + 1) - gammaln(inside + 1).sum(axis=1)
+    return np.where((counts >= 0).all(axis=1), logs, -np.inf)
+
+
+class OfWeight(Query):
+    """A query that is a function of the weight `w = x_1 + ... + x_n` of n binary records.
+
+    Its counts are sums of binomial coefficients.
+    """
+
+    count: int
+
+    @abstractmethod
+    def of_weights(self) -> Sequence[Label]:
+        """(n + 1,) the value of the query at each weight."""
+
+    def places(self) -> IntArray:
+        """(n + 1,) the index of each weight's value among `values`."""
+        return self._places[1]
+
+    @property
+    def alphabets(self) -> tuple[int, ...]:
+        return (2,) * self.count
+
+    @property
+    def values(self) -> tuple[Label, ...]:
+        return self._places[0]
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        return (0,)
+
+    def log_counts(self, record: int) -> FloatArray:
+        checked_record(self, record)
+        values, places = self._places
+        others = _log_binomials(self.records - 1)
+        counts = np.full((2, len(values)), -np.inf)
+        for letter in (0, 1):
+            np.logaddexp.at(counts[letter], places[letter : letter + self.records], others)
+        return counts
+
+    def answers(self, record: int) -> IntArray:
+        checked_record(self, record)
+        places = self._places[1]
+        return np.asarray(np.unique(np.stack([places[:-1], places[1:]], axis=1), axis=0))
+
+    @property
+    def sensitivity(self) -> float:
+        return widest_step(numbers_of(self)[self._places[1]].tolist())
+
+    def table(self) -> IntArray:
+        return np.asarray(self._places[1][listed(self).sum(axis=0)])
+
+    @cached_property
+    def _places(self) -> tuple[tuple[Label, ...], IntArray]:
+        """The distinct values, and the index of each weight's value among them."""
+        found = self.of_weights()
+        values = in_order(found)
+        place = {value: at for at, value in enumerate(values)}
+        return values, np.array([place[value] for value in found])
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Weight(OfWeight):
+    """The weight query on n binary records: the number of ones, or a function of it.
+
+    Args:
+        records: n.
+        function: from a weight, 0 to n, to the value of f; the weight itself where left out.
+
+    Raises:
+        QueryError: the number of records is not whole or below 1, or the function is none.
+
+    Examples:
+        >>> np.exp(Weight(3).log_counts(0)).round(9).tolist()
+        [[1.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 1.0]]
+        >>> Weight(3, lambda w: "many" if w > 1 else "few").values
+        ('few', 'many')
+    """
+
+    kind: ClassVar[str] = "weight"
+    count: int
+    function: Callable[[int], Label] | None
+
+    @classmethod
+    def from_fields(cls, outcomes: tuple[Label, ...]) -> Weight:
+        """As a file has it: by the value at each weight, 0 to n."""
+        return cls(len(outcomes) - 1, outcomes.__getitem__)
+
+    @property
+    def outcomes(self) -> tuple[Label, ...]:
+        """(n + 1,) the value at each weight."""
+        return tuple(self.of_weights())
+
+    def __init__(self, records: int, function: Callable[[int], Label] | None = None) -> None:
+        object.__setattr__(self, "count", record_count(records))
+        if not (function is None or callable(function)):
+            raise QueryError(f"the function of the weight is {function!r:.60}: give one that can be called")
+        object.__setattr__(self, "function", function)
+
+    def of_weights(self) -> Sequence[Label]:
+        weights = range(self.count + 1)
+        return weights if self.function is None else [self.function(weight) for weight in weights]
+
+
+@dataclass(frozen=True, init=False)
+class Quadratic(OfWeight):
+    """The quadratic query `f(x) = sum_{i<j} x_i x_j` over n binary records: w (w - 1) / 2 at the weight w.
+
+    Args:
+        records: n.
+
+    Raises:
+        QueryError: the number of records is not whole or below 1.
+
+    Source: [wu2026entropy, Section 4.1.1].
+
+    Examples:
+        >>> Quadratic(3).values, Quadratic(3).sensitivity
+        ((0, 1, 3), 2.0)
+    """
+
+    kind: ClassVar[str] = "quadratic"
+    count: int
+
+    def __init__(self, records: int) -> None:
+        object.__setattr__(self, "count", record_count(records))
+
+    def of_weights(self) -> Sequence[Label]:
+        return [weight * (weight - 1) // 2 for weight in range(self.count + 1)]
+
+
+def _log_binomials(n: int) -> FloatArray:
+    """(n + 1,) the logarithms of the binomial coefficients C(n, w), from exact integers."""
+    found, binomial = [0.0], 1
+    for weight in range(n // 2):
+        binomial = binomial * (n - weight) // (weight + 1)
+        found.append(math.log(binomial))
+    return np.array([*found, *reversed(found[: (n + 1) // 2])])

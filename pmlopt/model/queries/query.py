@@ -1,0 +1,214 @@
+"""Queries: functions of a dataset of n records, and the number of datasets behind each of their values."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label, whole
+from pmlopt.core.records import Record
+from pmlopt.errors import QueryError
+
+LARGEST_TABLE = 2**20
+"""The largest number of datasets that are listed one by one: a table of them takes 8 MB."""
+
+LARGEST_RECORD_COUNT = 10**7
+"""The largest number of records: their alphabets are a tuple with an entry for each."""
+MOST_LETTERS = 2**12
+"""The largest alphabet of a record: solvers take tables of twice its size squared, half a gigabyte."""
+MOST_VALUES = 10**5
+"""The largest modulus: counts have a column for each value, and convolving them takes its square in terms."""
+LARGEST_COUNTS = 2**26
+"""Entries of one table of counts, letters times values: half a gigabyte."""
+
+
+class Query(Record, ABC):
+    """A function f of a dataset x = (x_1, ..., x_n), record x_i from {0, ..., k_i - 1}.
+
+    What an adversary can learn depends on f through `log_counts` alone: how many datasets have `x_i = a` and
+    `f(x) = t`.
+    """
+
+    @property
+    @abstractmethod
+    def alphabets(self) -> tuple[int, ...]:
+        """(n,) the number of letters of each record, k_i."""
+
+    @property
+    @abstractmethod
+    def values(self) -> tuple[Label, ...]:
+        """(T,) the values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending order."""
+
+    @property
+    @abstractmethod
+    def kinds(self) -> tuple[int, ...]:
+        """Representatives of the kinds of records; records of a kind have the same `log_counts`."""
+
+    @abstractmethod
+    def log_counts(self, record: int) -> FloatArray:
+        """(k_i, T) the logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for none.
+
+        Args:
+            record: i, counted from 0.
+
+        Raises:
+            QueryError: there is no such record.
+        """
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """The sensitivity of f: the largest change of its value when one record changes.
+
+        Raises:
+            QueryError: the values are not numbers.
+        """
+
+    @abstractmethod
+    def table(self) -> IntArray:
+        """(k_1, ..., k_n) the index of f(x) in `values`, for every dataset.
+
+        Raises:
+            QueryError: there are more than 2^20 datasets.
+        """
+
+    def answers(self, record: int) -> IntArray:
+        """(K, k_i) the indices of f among `values` as one record runs through its letters, the others fixed.
+
+        A row for each of the different outcomes, over all that the others may be.
+
+        Args:
+            record: i, counted from 0.
+
+        Raises:
+            QueryError: there is no such record, or there are more than 2^20 datasets to list.
+        """
+        place = checked_record(self, record)
+        flat = np.moveaxis(self.table(), place, -1).reshape(-1, self.alphabets[place])
+        return np.asarray(np.unique(flat, axis=0))
+
+    @property
+    def records(self) -> int:
+        """The number of records, n."""
+        return len(self.alphabets)
+
+    @property
+    def log_size(self) -> float:
+        """Logarithm of the number of datasets, in nats: the entropy of a uniform dataset."""
+        return math.fsum(times * math.log(letters) for letters, times in Counter(self.alphabets).items())
+
+
+def check_query(query: Query) -> None:
+    """Raise a QueryError for an argument that is not a query."""
+    if not isinstance(query, Query):
+        raise QueryError(f"the query is {query!r:.60}: give one such as queries.ModularSum(4, 2)")
+
+
+def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
+    """The sizes of the records' alphabets, from one number for all or one for each record."""
+    n = record_count(records)
+    if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
+        sizes = tuple(limited(size, "an alphabet's size", "MOST_LETTERS") for size in letters)
+        if len(sizes) != n:
+            raise QueryError(f"{len(sizes)} alphabets for {n} records: give one size for each record")
+        return sizes
+    return (limited(letters, "the alphabets' size", "MOST_LETTERS"),) * n
+
+
+def limited(value: Any, what: str, limit: str) -> int:
+    """A whole number of at least 1 and at most one of the limits of this module, given by its name."""
+    number, most = whole(value, what, QueryError), globals()[limit]
+    if number > most:
+        raise QueryError(
+            f"{what} is {value!r}: at most {most:,}; pmlopt.model.queries.query.{limit} raises it"
+        )
+    return number
+
+
+def record_count(records: int) -> int:
+    """The number of records as an integer; a QueryError where it is not one from 1 to ten million."""
+    n = whole(records, "the number of records", QueryError)
+    if n > LARGEST_RECORD_COUNT:
+        raise QueryError(f"{n:,} records are too many: at most {LARGEST_RECORD_COUNT:,}")
+    return n
+
+
+def checked_record(query: Query, record: int) -> int:
+    """The index of a record, counted from 0, as an integer; a QueryError where there is no such record."""
+    if not isinstance(record, Integral) or record not in range(query.records):
+        raise QueryError(f"there is no record {record!r}: the query has the records 0 to {query.records - 1}")
+    return int(record)
+
+
+def check_listable(query: Query) -> None:
+    """Raise a QueryError for a query on more than 2^20 datasets, or of more than 32 records."""
+    if query.log_size > math.log(LARGEST_TABLE) + 1e-9 or query.records > 32:
+        raise QueryError(
+            f"e^{query.log_size:.6g} datasets of {query.records} records are too many to list (at most "
+            f"{LARGEST_TABLE:,} of 32): describe the mechanism by the values of the query, q(y|f(x))"
+        )
+
+
+def listed(query: Query) -> IntArray:
+    """(n, k_1, ..., k_n) all datasets: entry i holds the letter of record i in each of them.
+
+    Raises:
+        QueryError: there are more than 2^20, or more than 32 records.
+    """
+    check_listable(query)
+    return np.asarray(np.indices(query.alphabets), dtype=np.int64)
+
+
+def numbers_of(query: Query) -> FloatArray:
+    """(T,) the values of a query as floats, in strictly increasing order.
+
+    Raises:
+        QueryError: they are not, or as floats they are too large or no longer distinct.
+    """
+    values: list[Any] = list(query.values)
+    if not all(isinstance(value, Real) for value in values):
+        raise QueryError(f"the values {values[:5]} are not numbers: there is no distance between them")
+    try:
+        numbers = np.array(values, dtype=float)
+    except OverflowError:
+        numbers = np.array([np.inf])
+    if np.abs(numbers).max() > 1e307:  # sums and differences of two are floats too
+        raise QueryError(f"the values {reprlib.repr(values)} are not all finite: keep them below 1e307")
+    same = np.flatnonzero(np.diff(numbers) <= 0)
+    if len(same):
+        raise QueryError(
+            f"the values {values[same[0]]!r} and {values[same[0] + 1]!r} are the same float: noise cannot "
+            "hide their difference; subtract what they have in common"
+        )
+    return numbers
+
+
+def in_order(values: Iterable[Label]) -> tuple[Label, ...]:
+    """The distinct values: in ascending order where all are numbers, in order of appearance otherwise.
+
+    Raises:
+        QueryError: a value cannot be a label.
+    """
+    try:
+        distinct: list[Any] = list(dict.fromkeys(values))
+    except TypeError as cause:
+        raise QueryError(f"a value of the query cannot be a label: {cause}") from None
+    unlike = [label for label in distinct if label != label]
+    if unlike:
+        raise QueryError(f"the query has the value {unlike[0]!r}: give values that equal themselves")
+    if all(isinstance(value, Real) for value in distinct):
+        distinct.sort()
+    return tuple(distinct)
+
+
+def widest_step(numbers: Iterable[float]) -> float:
+    """The largest absolute difference of neighbours in a sequence of numbers."""
+    return max((abs(after - before) for before, after in pairwise(numbers)), default=0.0)

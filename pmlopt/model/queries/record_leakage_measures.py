@@ -1,0 +1,246 @@
+"""What an output tells of one record of a dataset, and the capacities of channels that bound it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.measures.leakage import mutual_information
+from pmlopt.model.queries.channel import record_channel
+from pmlopt.model.queries.query import Query
+
+ROUGH_ITERATIONS, FINE_ITERATIONS = 30, 3_000
+"""Of Blahut-Arimoto, on all channels, and on those of more than two inputs that may have the largest."""
+BISECTIONS = 60
+"""Of the input law of two inputs: as many as a float has digits, and some more."""
+CONVERGED = 1e-14
+"""Nats; nearer to the capacity an input law is left as it is."""
+NEAR = 1e-9
+"""Nats; channels this near to the largest capacity are kept, and one of them is chosen by other means."""
+
+
+@dataclass(frozen=True, eq=False)
+class LargestCapacity:
+    """The largest capacity of the channels that a set of tuples of rows makes.
+
+    Attributes:
+        lower, upper: in nats: reached by `prior` on each channel of `best`, and never exceeded.
+        best: (L,) the places of the tuples whose capacity is within `NEAR` of the largest.
+        priors: (L, A) the best law of the input of each.
+        laws: (R, M) laws of the output: for each tuple there is one from which the divergence of each of its
+            rows is at most `upper`, which is therefore above its capacity.
+    """
+
+    lower: float
+    upper: float
+    best: IntArray
+    priors: FloatArray
+    laws: FloatArray
+
+
+def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
+    """The largest capacity of the channels whose inputs have the rows `rows[t_0], ..., rows[t_(A-1)]`.
+
+    Blahut-Arimoto on all at once; `I(p) <= C <= max_a D(W_a || p W)` for every law p of the input drops those
+    that cannot be the largest. For two inputs the root of `D(W_0 || pW) - D(W_1 || pW)`, by bisection.
+
+    Args:
+        rows: (T, M) laws.
+        tuples: (K, A) which rows each channel has.
+
+    Source: [arimoto1972algorithm], [blahut1972computation].
+
+    Examples:
+        >>> rows = np.array([[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
+        >>> found = largest_capacity(rows, np.array([[0, 1], [0, 2], [1, 2]]))  # log 2 - h(0.1)
+        >>> round(found.lower, 9), round(found.upper, 9), found.best.tolist(), found.laws.round(6).tolist()
+        (0.368064207, 0.368064207, [1], [[0.5, 0.5]])
+    """
+    channels = rows[tuples]
+    priors = np.full(tuples.shape, 1 / tuples.shape[1])
+    left = np.arange(len(tuples))
+    for _ in range(ROUGH_ITERATIONS):
+        divergences, _ = _divergences(channels[left], priors[left])
+        left, divergences = _promising(left, priors, divergences)
+        if (divergences.max(axis=1) - (priors[left] * divergences).sum(axis=1)).max() <= CONVERGED:
+            break
+        priors[left] = _moved(priors[left], divergences)
+    else:
+        if tuples.shape[1] == 2:
+            priors[left] = _bisected(channels[left])
+    if tuples.shape[1] > 2:
+        for _ in range(FINE_ITERATIONS):
+            divergences, _ = _divergences(channels[left], priors[left])
+            informations = (priors[left] * divergences).sum(axis=1)
+            if divergences.max() - informations.max() <= NEAR / 10:
+                break
+            left, divergences = _promising(left, priors, divergences)
+            priors[left] = _moved(priors[left], divergences)
+    divergences, laws = _divergences(channels, priors)
+    informations = (priors * divergences).sum(axis=1)
+    size = rounding_of(rows.shape[1] + 2, 1 + float(np.abs(np.log(laws[laws > 0])).max(initial=0.0)))
+    upper = float(divergences.max(axis=1)[left].max()) + size
+    lower = float(informations[left].max())
+    best = left[informations[left] >= lower - NEAR]
+    order = np.concatenate([best[:1], left, np.arange(len(tuples))])
+    proof = _covering(rows, tuples, laws, order, upper - size / 2)
+    return LargestCapacity(max(0.0, lower - size), upper, best, priors[best], proof)
+
+
+def _divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(K, A) of each row from the law of the output, and (K, M) that law."""
+    laws = (priors[:, None, :] @ channels)[:, 0]
+    ratios = np.where(channels > 0, channels / np.maximum(laws, 1e-300)[:, None, :], 1.0)
+    return (channels * np.log(ratios)).sum(axis=2), laws
+
+
+def _promising(left: IntArray, priors: FloatArray, divergences: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The channels that may have the largest capacity, or nearly so."""
+    least = (priors[left] * divergences).sum(axis=1).max() - NEAR
+    kept = divergences.max(axis=1) >= least
+    return left[kept], divergences[kept]
+
+
+def _moved(priors: FloatArray, divergences: FloatArray) -> FloatArray:
+    """The step of Blahut and Arimoto."""
+    moved = priors * np.exp(divergences - divergences.max(axis=1, keepdims=True))
+    return np.asarray(np.maximum(moved / moved.sum(axis=1, keepdims=True), 1e-300))
+
+
+def _bisected(channels: FloatArray) -> FloatArray:
+    """(K, 2) the laws of the input at which both rows are equally far from the law of the output."""
+    low, high = np.zeros(len(channels)), np.ones(len(channels))
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        found, _ = _divergences(channels, np.stack([middle, 1 - middle], axis=1))
+        more = found[:, 0] > found[:, 1]
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    middle = (low + high) / 2
+    return np.stack([middle, 1 - middle], axis=1)
+
+
+def covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float) -> BoolArray:
+    """(K,) whether no row of a channel diverges from a law by more than a bound.
+
+    Examples:
+        >>> covered(np.eye(2), np.array([[0, 1]]), np.array([0.5, 0.5]), 0.7).tolist()  # log 2 = 0.693
+        [True]
+    """
+    beyond = (rows > 0) & (law <= 0)
+    ratios = np.where((rows > 0) & ~beyond, rows / np.where(law > 0, law, 1.0), 1.0)
+    near = ((rows * np.log(ratios)).sum(axis=1) <= bound) & ~beyond.any(axis=1)
+    return np.asarray(near[tuples].all(axis=1))
+
+
+def _covering(
+    rows: FloatArray, tuples: IntArray, laws: FloatArray, order: IntArray, bound: float
+) -> FloatArray:
+    """Laws that prove the bound for every tuple, those first in order preferred."""
+    missing, chosen = np.ones(len(tuples), dtype=bool), []
+    for place in order.tolist():
+        if missing[place]:
+            chosen.append(place)
+            missing &= ~covered(rows, tuples, laws[place], bound)
+            missing[place] = False
+    return laws[chosen]
+
+
+def record_information(joint: FloatArray, rows: FloatArray) -> float:
+    """The mutual information of a record and the output, I(X_i; Y), in nats.
+
+    (X_i, T) has the law J, and Y given T = t the row W[t].
+
+    Args:
+        joint: (A, T) J.
+        rows: (T, M) W.
+
+    Examples:
+        >>> import math
+        >>> round(math.exp(record_information(np.eye(2) / 2, np.eye(2))), 12)
+        2.0
+    """
+    letters = joint.sum(axis=1)
+    used = letters > 0
+    laws = joint[used] @ rows / letters[used, None]
+    return mutual_information(letters[used] / letters.sum(), laws / laws.sum(axis=1, keepdims=True))
+
+
+def dataset_entropy(joint: FloatArray, log_counts: FloatArray) -> float:
+    """The entropy H(X) = H(J) + sum_{a,t} J log c of a dataset uniform inside each cell (a, t), in nats.
+
+    It is the most that a dataset's entropy can be for this law of (X_i, T).
+
+    Args:
+        joint: (A, T) J, zero where a cell is empty.
+        log_counts: (A, T) log c; -inf for an empty cell.
+
+    Examples:
+        >>> import math
+        >>> round(math.exp(dataset_entropy(np.full((2, 2), 0.25), np.log([[4.0, 4.0], [4.0, 4.0]]))), 9)
+        16.0
+    """
+    used = joint > 0
+    return float(joint[used] @ (log_counts[used] - np.log(joint[used])))
+
+
+def uniform_alone(entropy: float, log_size: float) -> bool:
+    """Whether an entropy b leaves the uniform dataset alone: log |X|, up to what one float can say of it.
+
+    Examples:
+        >>> uniform_alone(np.log(16), np.log(16)), uniform_alone(np.log(16) - 1e-14, np.log(16))
+        (True, False)
+    """
+    return bool(log_size - entropy <= 4 * np.spacing(log_size))
+
+
+def negative_entropies(laws: FloatArray) -> FloatArray:
+    """The negative entropy sum_y v[y] log v[y] of each row v, (K,) in nats.
+
+    Examples:
+        >>> negative_entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(6).tolist()
+        [0.0, -0.693147]
+    """
+    return np.asarray((laws * np.log(np.where(laws > 0, laws, 1.0))).sum(axis=-1))
+
+
+def independent_leakage(query: Query, mechanism: MechanismLike) -> tuple[float, float]:
+    """The largest leakage of a record to an adversary who knows the records as independent, in nats.
+
+        max over records i, and over product priors of the dataset, of I(X_i; Y)
+
+    which is the largest capacity of a channel from one record, the others fixed. Given independent records
+    the channel from X_i is the mean of those over the other records, and I is convex in the channel: the most
+    is told where the others are known. It bounds what differential privacy, whose adversaries are these, lets
+    through on average, and is at most L(0) of `record_leakage`, whose priors may be dependent.
+
+    Args:
+        query: f.
+        mechanism: q(y|f(x)), a row for each value of the query, or q(y|x), a row for each dataset; see
+            `record_channel`.
+
+    Returns:
+        The leakage from below and above, in nats.
+
+    Raises:
+        MechanismError, QueryError: query and mechanism do not fit, or an explicit query has more than 2^20
+            datasets.
+
+    Source: [wu2026entropy, equation (1)], with the product distributions as the set of priors.
+
+    Examples:
+        >>> from pmlopt.model.queries import ModularSum, Weight, laplace, symmetric_channel
+        >>> lower, upper = independent_leakage(ModularSum(4, 2), symmetric_channel(ModularSum(4, 2), 0.1))
+        >>> round(lower, 6), round(upper, 6)  # log 2 - h(0.1): the others known, the parity is the record
+        (0.368064, 0.368064)
+        >>> round(independent_leakage(Weight(8), laplace(Weight(8), 1.0))[1], 6)  # and 0.663531 by dependence
+        0.081533
+    """
+    channel = record_channel(query, mechanism)
+    found = []
+    for record in channel.query.kinds:
+        tuples = channel.classes[channel.query.answers(record)]
+        found.append(largest_capacity(channel.rows, np.unique(tuples, axis=0)))
+    return max(each.lower for each in found), max(each.upper for each in found)

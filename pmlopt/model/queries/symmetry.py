@@ -1,0 +1,253 @@
+"""Classes of datasets on which an optimal mechanism may be constant: orbits of the symmetries of a query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, IntArray, float_array
+from pmlopt.errors import PriorError, QueryError
+from pmlopt.model.queries.kinds import MOST_CLASSES, Explicit, ModularSum, OfWeight, ResidueTypes, Weight
+from pmlopt.model.queries.query import LARGEST_TABLE, Query, check_listable, check_query
+
+FEW_LETTERS = 3
+"""Up to so many letters all relabellings are tried; of more, those that exchange two letters or shift all."""
+
+MOST_COMPARED = 2**27
+"""Entries that are compared in the search for relabellings of two records at a time, at most."""
+
+Map = Callable[[NDArray[Any]], NDArray[Any]]
+"""A map of datasets, as what it does to a table over them."""
+
+
+def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
+    """Maps of the datasets that leave a table and a law as they are; with them, so do all compositions.
+
+    Args:
+        table: (k_1, ..., k_n) the value at each dataset.
+        masses: (k_1, ..., k_n) the law, compared to 1e-12 of each entry.
+
+    Examples:
+        >>> parity = np.indices((2, 2)).sum(axis=0) % 2
+        >>> orbits_of(symmetries(parity, np.full((2, 2), 0.25)), (2, 2)).tolist()
+        [0, 1, 1, 0]
+    """
+
+    def kept(move: Map) -> bool:
+        moved = move(table)
+        return (
+            moved.shape == table.shape
+            and bool((moved == table).all())
+            and np.allclose(move(masses), masses, rtol=1e-12, atol=0)
+        )
+
+    single = [move for move in _single(table.shape) if kept(move)]
+    budget = MOST_COMPARED // table.size
+    both = (move for _, move in zip(range(budget), _double(table.shape), strict=False))
+    return [*single, *(move for move in both if kept(move))]
+
+
+def orbits_of(maps: Sequence[Map], shape: tuple[int, ...]) -> IntArray:
+    """(N,) the orbit of each dataset under some maps, numbered by the first dataset of each."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    places = np.arange(int(np.prod(shape))).reshape(shape)
+    size = places.size
+    label = np.arange(size)
+    for move in maps:
+        moved = move(places).ravel()
+        if (label[moved] == label).all():  # no news after the maps so far
+            continue
+        links = (np.tile(np.arange(size), 2), np.concatenate([label, moved]))
+        graph = sparse.coo_array((np.ones(2 * size, dtype=bool), links), shape=(size, size))
+        found = connected_components(graph, directed=False)[1]
+        first = np.full(int(found.max()) + 1, size)
+        np.minimum.at(first, found, np.arange(size))
+        label = first[found]
+    return np.asarray(np.unique(label, return_inverse=True)[1].ravel())
+
+
+def _single(shape: tuple[int, ...]) -> Iterator[Map]:
+    """The exchanges of two records, the relabellings of one, and those of all records alike."""
+    for first, second in combinations(range(len(shape)), 2):
+        if shape[first] == shape[second]:
+            yield _exchanged(first, second)
+    for record, size in enumerate(shape):
+        for order in _relabellings(size):
+            yield _relabelled([(record, order)])
+    for size in dict.fromkeys(shape):
+        alike = [record for record, other in enumerate(shape) if other == size]
+        if len(alike) > 2:
+            yield from (_relabelled([(r, order) for r in alike]) for order in _relabellings(size))
+
+
+def _double(shape: tuple[int, ...]) -> Iterator[Map]:
+    """The relabellings of two records at a time."""
+    for first, second in combinations(range(len(shape)), 2):
+        for one, other in product(_relabellings(shape[first]), _relabellings(shape[second])):
+            yield _relabelled([(first, one), (second, other)])
+
+
+def _relabellings(size: int) -> list[tuple[int, ...]]:
+    """Orders of the letters of a record other than their own."""
+    letters = tuple(range(size))
+    if size <= FEW_LETTERS:
+        return list(permutations(letters))[1:]
+    found = [letters[1:] + letters[:1], letters[-1:] + letters[:-1]]
+    for a, b in combinations(letters, 2):
+        order = list(letters)
+        order[a], order[b] = b, a
+        found.append(tuple(order))
+    return found
+
+
+def _exchanged(first: int, second: int) -> Map:
+    return lambda table: np.swapaxes(table, first, second)
+
+
+def _relabelled(orders: Sequence[tuple[int, tuple[int, ...]]]) -> Map:
+    def move(table: NDArray[Any]) -> NDArray[Any]:
+        for record, order in orders:
+            table = np.take(table, order, axis=record)
+        return table
+
+    return move
+
+
+@dataclass(frozen=True, eq=False)
+class Orbits:
+    """The classes of datasets on which a mechanism may be taken constant.
+
+    Permutations of records, and relabellings of their letters, that leave f and the true law as they are map
+    priors to priors of the same entropy. The largest leakage is convex in the mechanism: averaging over them
+    raises neither it nor the expected distortion.
+
+    Attributes:
+        query: with the classes as its values; `log_counts` are those of the classes.
+        values: (K,) the place of f among the values of the original query, for each class.
+        masses: (K,) the probability of each class under the true law.
+    """
+
+    query: Query
+    values: IntArray
+    masses: FloatArray
+
+
+def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
+    """The orbits of datasets under the symmetries of a query and of the true law of the dataset.
+
+    For a sum modulo m how many records have each residue, and of records whose letters come in multiples of m
+    their sum alone, which is the value itself for a parity; the weight for functions of the weight of binary
+    records, w and n - w as one where f is the same for them. For any other query, and with a law, the
+    datasets up to the permutations of two records and the relabellings of letters that the tables of f and of
+    the law do not tell apart: of one record, of two at a time, or of all alike. Where there is one class for
+    each value, the classes are the values in their order.
+
+    Args:
+        query: f.
+        law: (k_1, ..., k_n) or (|X|,) the true law p_0 of the dataset; uniform where left out.
+
+    Raises:
+        PriorError: the law is none, or does not fit the query.
+        QueryError: the query is none, or there are more than 2^20 datasets, and no structure helps.
+
+    Examples:
+        >>> from pmlopt.model.queries import Quadratic
+        >>> found = orbits(Quadratic(3))
+        >>> found.query.values, found.values.tolist(), found.masses.round(6).tolist()
+        ((0, 1, 2, 3), [0, 0, 1, 2], [0.125, 0.375, 0.375, 0.125])
+        >>> orbits(ModularSum(10, 2)).query.values
+        (0, 1)
+    """
+    check_query(query)
+    found = _known(query) if law is None else None
+    if found is None:
+        found = _listed(query, law)
+    if len(found.values) == len(query.values) == len(np.unique(found.values)):
+        masses = np.zeros(len(query.values))
+        masses[found.values] = found.masses
+        return Orbits(query, np.arange(len(masses)), masses)
+    return found
+
+
+def _known(query: Query) -> Orbits | None:
+    """The orbits for a uniform dataset where the structure of the query tells them."""
+    if isinstance(query, ModularSum):
+        if all(size % query.modulus == 0 for size in query.alphabets):
+            return _counted(query, np.arange(query.modulus))
+        if set(query.alphabets) == {2}:
+            weight = Weight(query.records)
+            return _counted(weight, np.arange(query.records + 1) % query.modulus)
+        types = ResidueTypes(query)
+        return _counted(types, types.residues) if types.count <= MOST_CLASSES else None
+    if isinstance(query, OfWeight):
+        places, n = query.places(), query.records
+        if n > 1 and (places == places[::-1]).all():  # all letters may be flipped at once
+            return _counted(Weight(n, _Folded(n)), places[: n // 2 + 1])
+        return _counted(Weight(n), places)
+    return None
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """The smaller of a weight and what it lacks of n."""
+
+    records: int
+
+    def __call__(self, weight: int) -> int:
+        return min(weight, self.records - weight)
+
+
+def _counted(query: Query, values: IntArray) -> Orbits:
+    """The orbits of a query by its counts, with their probabilities under a uniform dataset."""
+    counts = np.logaddexp.reduce(query.log_counts(0), axis=0)
+    return Orbits(query, values, np.exp(counts - query.log_size))
+
+
+def _listed(query: Query, law: ArrayLike | None) -> Orbits:
+    """The orbits under the symmetries that are found in the tables of the query and of the law."""
+    table = query.table()
+    masses = law_of(query, law)
+    classes = orbits_of(symmetries(table, masses), table.shape)
+    first = np.unique(classes, return_index=True)[1]
+    return Orbits(
+        Explicit(classes.reshape(table.shape)),
+        table.ravel()[first],
+        np.asarray(np.bincount(classes, weights=masses.ravel())),
+    )
+
+
+def law_of(query: Query, law: ArrayLike | None) -> FloatArray:
+    """(k_1, ..., k_n) the true law of the dataset, checked; uniform where none is given.
+
+    Raises:
+        PriorError: it is none, or does not fit the query.
+        QueryError: there are more than 2^20 datasets.
+    """
+    check_listable(query)
+    shape = query.alphabets
+    return np.full(shape, 1 / math.prod(shape)) if law is None else _law(law, shape)
+
+
+def _law(law: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    if math.prod(shape) > LARGEST_TABLE:
+        raise QueryError("a law of the dataset can be given for at most 2^20 datasets")
+    try:
+        flat = np.reshape(np.asarray(law), -1) if np.shape(law) == shape else law
+    except ValueError as cause:
+        raise PriorError(f"the true law is not a regular array: {cause}") from None
+    masses = float_array(flat, 1, "the true law", PriorError)
+    if len(masses) != math.prod(shape):
+        raise PriorError(f"the true law has {len(masses)} entries for {math.prod(shape)} datasets")
+    if masses.min() < 0 or abs(masses.sum() - 1) > SUM_TOLERANCE:
+        raise PriorError(
+            f"the true law has the least entry {masses.min():.6g} and the sum {masses.sum():.12g}: give a law"
+        )
+    return np.asarray(masses.reshape(shape) / masses.sum())

@@ -1,0 +1,468 @@
+"""Sets of priors with bounds on each letter's probability."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    common_integers,
+    float_array,
+    labels_of,
+    probability,
+    real,
+    whole,
+)
+from pmlopt.core.records import COUNT, Given, Range, Shape
+from pmlopt.data.symmetry.prior import Cells
+from pmlopt.data.tables.labelled import Numbers, vector
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
+from pmlopt.model.uncertainty.support_functions import Piece, best_thetas, gain_at, largest_gain, two_values
+from pmlopt.solvers.structured.block import Block, edge_block, mean_block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, eq=False)
+class LowerProbability:
+    """A lower probability nu of sets of letters, in floats or in integers.
+
+    `nu(A) = max(0, lower(A) - shift, total - upper(not A))`, and nu(all letters) = total.
+
+    Attributes:
+        lower: (N,).
+        shift: a number.
+        upper: (N,), or None where only nu(all letters) comes from it.
+        total: 1, or what integers stand for it.
+    """
+
+    lower: Any
+    shift: Any
+    upper: Any
+    total: Any
+
+    def of_first(self, order: Any) -> Any:
+        """(N, M) the lower probabilities of the first k letters of each order, for k = 1, ..., N."""
+        nu = np.maximum(np.cumsum(self.lower[order], axis=0) - self.shift, 0 * self.total)
+        if self.upper is not None:
+            after = np.cumsum(self.upper[order][::-1], axis=0)[::-1]
+            nu[:-1] = np.maximum(nu[:-1], self.total - after[1:])
+        nu[-1] = self.total
+        return nu
+
+    def of(self, sets: Any) -> FloatArray:
+        """(K,) the lower probabilities of (K, N) sets of letters."""
+        nu = np.maximum(sets @ self.lower - self.shift, 0.0)
+        if self.upper is not None:
+            nu = np.maximum(nu, self.total - ~sets @ self.upper)
+        return np.asarray(np.where(sets.all(axis=1), self.total, nu))
+
+
+class ChoquetSet(PriorSet):
+    """The set of priors `{Q: Q(A) >= nu(A) for all A}` of a 2-monotone lower probability nu.
+
+    With the letters in descending order of v, the worst prior gives the k-th the mass
+    `nu(first k) - nu(first k - 1)`, and w(v) is its mean: the adversary has the least possible mass on
+    the largest entries.
+
+    Source: [choquet1954capacities]; [huber1973minimax] (l1 balls); [decampos1994intervals] (boxes).
+    """
+
+    @cached_property
+    @abstractmethod
+    def floats(self) -> LowerProbability:
+        """The lower probability in floats, with a total near one."""
+
+    @cached_property
+    @abstractmethod
+    def integers(self) -> LowerProbability:
+        """The lower probability times a positive number, in Python integers without rounding."""
+
+    @property
+    def size(self) -> int:
+        return len(self.floats.lower)
+
+    @cached_property
+    def vacuous(self) -> bool:
+        """Whether the set is that of all priors: nu is 0 but on the set of all letters."""
+        return bool((self.floats.of(~np.eye(self.size, dtype=bool)) <= 0).all())
+
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        least, total = self.least_sum(matrix)
+        return np.asarray(least / total)
+
+    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        exact = matrix.dtype == object
+        nu = self.integers if exact else self.floats
+        order = np.argsort(-matrix, axis=0, kind="stable")
+        masses = np.diff(nu.of_first(order), axis=0, prepend=0 * nu.total)
+        return (masses * np.take_along_axis(matrix, order, axis=0)).sum(axis=0), nu.total
+
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        order = np.argsort(-column, kind="stable")
+        worst = np.empty(len(column))
+        worst[order] = np.diff(self.floats.of_first(order[:, None])[:, 0], prepend=0.0)
+        return np.asarray(worst / self.floats.total)
+
+    def nearby(self, law: FloatArray) -> Any:
+        # Q is in the set iff `sum_x max(lower - Q, 0) <= shift` and Q <= upper: these are nu, set by set
+        lower, shift, upper = self._rationals
+        q = np.array([Fraction(max(mass, 0.0)) for mass in law.tolist()], dtype=object)
+        missing = np.maximum(lower - q, 0)
+        if missing.sum() > shift:
+            q = q + (1 - shift / missing.sum()) * missing
+        q = np.minimum(q, upper)
+        for surplus in (np.maximum(q - lower, 0), None):  # what is above `lower` goes first
+            if q.sum() > 1:
+                surplus = q if surplus is None else surplus
+                q = q - min((q.sum() - 1) / (surplus.sum() or 1), 1) * surplus
+        if q.sum() < 1:
+            q = q + (1 - q.sum()) / (upper - q).sum() * (upper - q)
+        return q
+
+    @cached_property
+    def _rationals(self) -> tuple[Any, Fraction, Any]:
+        """The lower probability's `lower`, `shift` and `upper` over its total, as rationals."""
+        nu, n = self.integers, self.size
+        total = int(nu.total)
+        ends = [nu.lower, np.full(n, total, dtype=object) if nu.upper is None else nu.upper]
+        lower, upper = (np.array([Fraction(int(v), total) for v in end], dtype=object) for end in ends)
+        return lower, Fraction(int(nu.shift), total), upper
+
+    @property
+    def polytope(self) -> Polytope:
+        """`Q = lower - taken + given`: at most `shift` is taken in all, and Q stays within 0 and `upper`.
+
+        The first part of z is one; what is taken and given follows. A letter that has more than `shift` can
+        give all that is taken.
+        """
+        nu, n = self.floats, self.size
+        lower, shift, eye = nu.lower / nu.total, float(nu.shift / nu.total), np.eye(n)
+        taken = eye[lower > 0] if shift > 0 else eye[:0]
+        poor = np.flatnonzero(taken @ lower < shift)
+        k = len(taken)
+        one, balance = np.zeros((1, 1 + k + n)), np.ones((1, 1 + k + n))
+        one[0, 0], balance[0, 0], balance[0, 1 : 1 + k] = 1.0, lower.sum() - 1, -1.0
+        rows = [one, balance]
+        if k:
+            rows.append(np.hstack([[-shift], np.ones(k), np.zeros(n)])[None, :])
+            rows.append(np.hstack([-(taken @ lower)[poor, None], np.eye(k)[poor], np.zeros((len(poor), n))]))
+        if nu.upper is not None:
+            rows.append(np.hstack([lower[:, None] - nu.upper[:, None] / nu.total, np.zeros((n, k)), eye]))
+        system = np.vstack(rows)
+        place = np.arange(len(system))
+        parts = np.hstack([lower[:, None], -taken.T, eye])
+        return Polytope(parts, system, (place == 0).astype(np.float64), place < 2)
+
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        if self.vacuous:
+            return two_values(p, gains, keep)
+        return largest_gain(self.pieces, p, gains, keep)
+
+    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        if self.vacuous or keep >= 1:
+            return np.zeros((1, gains.shape[1]))
+        return best_thetas(self.pieces, p, gains, keep)
+
+    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        if self.vacuous:
+            return two_values(p, gains, keep)
+        return gain_at(self.pieces, p, gains, keep, theta)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The least total of `(a + theta Q)^+` over Q, as the largest of these pieces."""
+        nu, n = self.floats, self.size
+        lower, shift = nu.lower / nu.total, nu.shift / nu.total
+        pieces = [Piece(lower, float(lower.sum()) - shift)]
+        if shift > 0:
+            pieces.append(Piece(np.zeros(n), 0.0))
+        if nu.upper is None:
+            pieces.append(Piece(None, 1.0))
+        else:
+            upper = nu.upper / nu.total
+            pieces.append(Piece(upper, 1.0))
+        return tuple(pieces)
+
+    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        nu = self.floats
+        low, high = nu.of(inner) / nu.total, nu.of(inner | outer) / nu.total
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (keep - low) / (high - low)
+        return np.where(high >= keep, share, np.nan)
+
+
+_OUTWARDS = 4 * float(np.finfo(float).eps)
+"""The share by which bounds on cells are wider than those on letters, more than their products can err."""
+
+
+class Box(ChoquetSet):
+    """The priors Q with `lower[x] <= Q[x] <= upper[x]` for every letter x, such as confidence intervals.
+
+    The adversary starts from the lower bounds and spends the rest on the smallest entries of v first.
+
+    Args:
+        lower: (N,) in [0, 1], with a sum of at most one.
+        upper: (N,) in (0, 1], at least `lower`, with a sum of at least one.
+        delta: the probability that the true distribution is outside, where the bounds come from a
+            sample (see `confidence_box`).
+        labels: N labels of the letters; left out, they are known by position alone.
+
+    Raises:
+        PrivacyError: a bound is outside [0, 1], the bounds cross, no distribution is within them, delta
+            is outside (0, 1), or the labels do not fit.
+
+    Examples:
+        >>> box = Box([0.1, 0.2, 0.3], [0.5, 0.5, 0.6])
+        >>> box.least_mean(np.array([[0.0], [1.0], [2.0]])).round(12)
+        array([0.8])
+        >>> box.worst_prior(np.array([0.0, 1.0, 2.0])).round(12)
+        array([0.5, 0.2, 0.3])
+    """
+
+    kind: ClassVar[str] = "box"
+    lower: Annotated[FloatArray, Shape("letters")]
+    upper: Annotated[FloatArray, Shape("letters")]
+    labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")] | None = None
+
+    def __init__(
+        self,
+        lower: Numbers,
+        upper: Numbers,
+        delta: float | None = None,
+        labels: Iterable[Label] | None = None,
+    ) -> None:
+        low, high = (
+            vector(lower, "the lower bounds", PrivacyError),
+            vector(upper, "the upper bounds", PrivacyError),
+        )
+        if (low.axes[0] is None) != (high.axes[0] is None):
+            raise PrivacyError("only one side of the bounds names its letters: name them on both")
+        if low.axes[0] is not None:
+            if labels is not None:
+                raise PrivacyError("the bounds carry their labels already: leave out `labels`")
+            labels = low.axes[0]
+            high = high.along(0, low.axes[0], PrivacyError)
+        self.lower = float_array(low.values, 1, "the lower bounds", PrivacyError)
+        self.upper = float_array(high.values, 1, "the upper bounds", PrivacyError)
+        self.delta = None if delta is None else probability(delta)
+        _check_bounds(self.lower, self.upper)
+        if labels is not None:
+            self.labels = labels_of(labels, len(self.lower), "the labels of the bounds", PrivacyError)
+
+    def on_cells(self, cells: Cells) -> Box:
+        """The box on the cells; bounds are rounded outwards, so that it holds every prior of the set."""
+        if cells.classes is None or len(self.lower) != len(cells.classes):
+            raise PrivacyError(
+                f"{self!r} is on letters one by one: give the prior as Invariant(...) on as many letters, or "
+                "MinimumMass"
+            )
+        if cells.listed is not None:
+            self.check_letters(cells.listed.labels, "the prior of the design")
+        ends = []
+        for bounds, side in ((self.lower, "lower"), (self.upper, "upper")):
+            for orbit in range(len(cells.orbits)):
+                own = bounds[cells.letters[cells.classes] == orbit]
+                if (own != own[0]).any():
+                    raise PrivacyError(
+                        f"the {side} bounds are not invariant: letters of one orbit have {own.min():g} and "
+                        f"{own.max():g}"
+                    )
+            one = np.zeros(cells.size)
+            one[cells.classes] = bounds
+            ends.append(one * np.array(cells.counts, dtype=float))
+        return Box(ends[0] * (1 - _OUTWARDS), np.minimum(ends[1] * (1 + _OUTWARDS), 1.0), self.delta)
+
+    @property
+    def words(self) -> str:
+        return f"within bounds on each of the {self.size} probabilities"
+
+    @cached_property
+    def _bounded(self) -> bool:
+        """Whether an upper bound is implied by neither the lower bounds nor the sum of one."""
+        return bool((self.upper < 1 - (self.lower.sum() - self.lower) - MEMBER).any())
+
+    @cached_property
+    def floats(self) -> LowerProbability:
+        upper = self.upper if self._bounded else None
+        total = max(1.0, float(self.lower.sum()))  # above one by rounding only
+        return LowerProbability(
+            self.lower, 0.0, upper, total if upper is None else min(total, float(upper.sum()))
+        )
+
+    @cached_property
+    def integers(self) -> LowerProbability:
+        bounds, denominator = common_integers([*self.lower, *self.upper])
+        lower, upper = np.array(bounds, dtype=object).reshape(2, -1)
+        total = max(denominator, int(lower.sum()))
+        if not self._bounded:
+            return LowerProbability(lower, 0, None, total)
+        return LowerProbability(lower, 0, upper, min(total, int(upper.sum())))
+
+    def holds(self, p: FloatArray) -> bool:
+        return bool(((self.lower - MEMBER <= p) & (p <= self.upper + MEMBER)).all())
+
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        import cvxpy as cp
+
+        ones, shape, nu = np.ones((self.size, 1)), largest.shape, self.floats
+        lower, rest = nu.lower[None, :] / nu.total, max(0.0, 1 - float((nu.lower / nu.total).sum()))
+        edge = cp.Variable(shape, nonneg=True, name="edge")
+        if nu.upper is None:  # the rest goes to the least entry
+            return LeastMean(
+                lower @ mechanism + rest * edge, {"edge": ones @ edge <= mechanism}, {"edge": edge}
+            )
+        # by duality the rest goes to the entry at the edge, and to those below it what they can take
+        width = (nu.upper - nu.lower)[None, :] / nu.total
+        below = cp.Variable(mechanism.shape, nonneg=True, name="below_edge")
+        return LeastMean(
+            lower @ mechanism + rest * edge - width @ below,
+            {"edge": ones @ edge - mechanism <= below},
+            {"edge": edge, "below_edge": below},
+        )
+
+    def block(self, keep: float) -> Block | None:
+        nu = self.floats
+        lower = nu.lower / nu.total
+        if nu.upper is None:
+            return mean_block(lower, keep, max(0.0, 1 - float(lower.sum())))
+        return edge_block(lower, (nu.upper - nu.lower) / nu.total, keep)
+
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        nu = self.floats
+        if nu.upper is None:
+            return {"edge": matrix.min(axis=0, keepdims=True)}
+        order = np.argsort(matrix, axis=0, kind="stable")
+        filled = np.cumsum((nu.upper - nu.lower)[order], axis=0)
+        rest = nu.total - nu.lower.sum()
+        last = np.minimum((filled < rest).sum(axis=0, keepdims=True), self.size - 1)
+        edge = np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0)
+        return {"edge": edge, "below_edge": np.maximum(edge - matrix, 0.0)}
+
+    def __repr__(self) -> str:
+        return f"Box(<bounds on {self.size} letters>)"
+
+
+class MinimumMass(Box):
+    """The priors with at least a given mass on every letter; `w(v) = mass sum(v) + (1 - N mass) min v`.
+
+    Args:
+        size: N, the number of letters.
+        mass: in [0, 1/N]; 0 is `AllPriors`, and 1/N leaves the uniform prior alone.
+
+    Raises:
+        PrivacyError: the size is not a whole number, or the mass is negative or above 1/N.
+
+    Source: [saeidian2025histogram, Section III-A], the laws of a record with at least alpha in each bin.
+
+    Examples:
+        >>> MinimumMass(4, 0.1).least_mean(np.array([[0.0], [1.0], [1.0], [1.0]])).round(12)
+        array([0.3])
+    """
+
+    kind: ClassVar[str] = "minimum-mass"
+    mass: float
+
+    def __init__(self, size: Annotated[int, Range(1), COUNT], mass: float) -> None:
+        letters = whole(size, "the size of the alphabet", PrivacyError)
+        self.mass = real(mass, "the minimum mass", PrivacyError)
+        if self.mass < 0 or self.mass * letters > 1 + SUM_TOLERANCE:
+            raise PrivacyError(
+                f"the minimum mass is {self.mass:g}: give one in [0, 1/N] = [0, {1 / letters:g}]; with more, "
+                f"the set of priors on {letters} letters is empty"
+            )
+        self._letters = letters
+
+    @property
+    def size(self) -> int:
+        return self._letters
+
+    @cached_property
+    def lower(self) -> FloatArray:  # type: ignore[override]
+        """(N,) the mass, for each letter."""
+        return np.full(self.size, self.mass)
+
+    @cached_property
+    def upper(self) -> FloatArray:  # type: ignore[override]
+        """(N,) ones."""
+        return np.ones(self.size)
+
+    def on_cells(self, cells: Cells) -> Box:
+        """The box of the cells' least masses, rounded down."""
+        if self.size != cells.letters_in_all:
+            raise PrivacyError(f"{self!r} is on {self.size} letters, and the prior on {cells.letters_in_all}")
+        if self.mass == 0:
+            return AllPriors(cells.size)
+        least = np.array([self.mass * count for count in cells.counts])
+        return Box(least * (1 - _OUTWARDS), np.ones(cells.size))
+
+    @property
+    def words(self) -> str:
+        return f"with at least {self.mass:g} on every letter"
+
+    def __repr__(self) -> str:
+        return f"MinimumMass({self.size}, {self.mass:g})"
+
+
+class AllPriors(MinimumMass):
+    """The set of all priors on N letters, with the least mean `w(v) = min v`: PML over it is LDP.
+
+    Args:
+        size: N, the number of letters.
+
+    Raises:
+        PrivacyError: the size is not a whole number of at least 1.
+
+    Source: [grosse2025empirical, Remark 3].
+
+    Examples:
+        >>> AllPriors(2).least_mean(np.array([[0.25], [0.75]]))
+        array([0.25])
+    """
+
+    kind: ClassVar[str] = "all-priors"
+
+    def __init__(self, size: Annotated[int, Range(1), COUNT]) -> None:
+        super().__init__(size, 0.0)
+
+    @property
+    def words(self) -> str:
+        return f"on the {self.size} letters"
+
+    def __repr__(self) -> str:
+        return f"AllPriors({self.size})"
+
+
+def _check_bounds(lower: FloatArray, upper: FloatArray) -> None:
+    if len(lower) != len(upper):
+        raise PrivacyError(f"there are {len(lower)} lower and {len(upper)} upper bounds: give one of each")
+    for bounds, side in ((lower, "lower"), (upper, "upper")):
+        outside = np.flatnonzero((bounds < 0) | (bounds > 1))
+        if len(outside):
+            raise PrivacyError(
+                f"the {side} bound at position {outside[0]} is {bounds[outside[0]]:g}: give a probability"
+            )
+    crossed = np.flatnonzero(lower > upper)
+    if len(crossed):
+        x = crossed[0]
+        raise PrivacyError(f"the bounds cross at position {x}: {lower[x]:g} is above {upper[x]:g}")
+    if lower.sum() > 1 + SUM_TOLERANCE:
+        raise PrivacyError(
+            f"the lower bounds sum to {lower.sum():.12g}: with more than 1, the set of priors is empty"
+        )
+    if upper.sum() < 1 - SUM_TOLERANCE:
+        raise PrivacyError(
+            f"the upper bounds sum to {upper.sum():.12g}: with less than 1, the set of priors is empty"
+        )
+    check_possible(np.where(lower > 0, upper, np.minimum(upper, 1 - lower.sum())))

@@ -1,0 +1,227 @@
+"""The columns of mean one that a requirement allows: families, cones, and their extreme rays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import TypeAlias
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.model.uncertainty.boxes import ChoquetSet
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.vertices import Vertices
+
+TIE = 1e-13
+"""Mass by which the letter between the two values may be off one of them and count as at it, by rounding."""
+
+NEGLIGIBLE_LEVEL = 230.0
+"""Level in nats from which on e^-level, 1e-100, counts as zero beside one."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """The columns with bounds on each entry, `low <= lam <= high` and `<p, lam> = 1`.
+
+    An extreme column solves a fractional knapsack: it is high on a set S, between at one letter f at most,
+    and low elsewhere. The columns of PML have low = 0 and high = e^eps, those of LIP low = e^-lower.
+
+    Source: [grosse2024extremal, Lemma 1], the polytope of PML.
+
+    Examples:
+        >>> Box(0.0, 2.0).capacity
+        0.5
+    """
+
+    low: float
+    high: float
+
+    @property
+    def capacity(self) -> float:
+        """The mass under p that a column can have at `high`."""
+        return (1 - self.low) / (self.high - self.low) if self.high > 1 > self.low else 1.0
+
+    @property
+    def constant(self) -> bool:
+        """Whether the constant column is the only one."""
+        return self.high <= 1 or self.low >= 1
+
+    def fill(self, mass: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The values (low, step, extra) of columns of mean one: lam is low, plus step on S, plus extra at f.
+
+        Args:
+            mass: (K,) the masses p(S).
+            between: (K,) the masses p(f), 0 where there is no f; the column is then scaled.
+        """
+        low, step = np.full(mass.shape, self.low), np.full(mass.shape, self.high - self.low)
+        rest = 1 - self.low - step * mass
+        has = between > 0
+        extra = np.where(has, rest / np.where(has, between, 1.0), 0.0)
+        full = ~has & (mass > 0)
+        return low, np.where(full, (1 - self.low) / np.where(full, mass, 1.0), step), extra
+
+    def stricter(self, share: float) -> Box:
+        """The family with both bounds stricter by a share, as far as the constant column allows."""
+        return Box(min(1.0, self.low * (1 + share)), max(1.0, self.high * (1 - share)))
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """The columns with a bound on the ratio of entries: `m <= lam <= base + slope m`, `<p, lam> = 1`.
+
+    An extreme column takes two values, the upper one on a set S. The columns of LDP have base = 0 and
+    slope = e^eps. Those of the l1 ball [grosse2025empirical, Proposition 2] that are nowhere zero have
+    `base = e^eps / (1 + beta e^eps / 2)` and `slope = base beta / 2`.
+
+    Source: [kairouz2016extremal, Theorem 2] (staircase mechanisms).
+    """
+
+    base: float
+    slope: float
+
+    @property
+    def capacity(self) -> float:
+        """The mass under p below which S must stay, so that m is positive."""
+        return 1 / self.base if self.base > 1 else 1.0
+
+    @property
+    def constant(self) -> bool:
+        """Whether the constant column is the only one."""
+        return self.base + self.slope <= 1
+
+    def lower(self, mass: FloatArray) -> FloatArray:
+        """(K,) the lower value m of the extreme columns, from the masses p(S)."""
+        return (1 - self.base * mass) / (1 - mass + self.slope * mass)
+
+    def fill(self, mass: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The values (m, the step up from it, 0) of columns of mean one; see `Box.fill`."""
+        low = self.lower(mass)
+        return low, self.base + (self.slope - 1) * low, np.zeros(mass.shape)
+
+    def stricter(self, share: float) -> Staircase:
+        """The family with the upper bound stricter by a share, as far as the constant column allows."""
+        if self.constant:
+            return self
+        shrunk = max(1 / (self.base + self.slope), 1 - share)
+        return Staircase(self.base * shrunk, self.slope * shrunk)
+
+
+Family: TypeAlias = Box | Staircase
+
+
+_FEASIBILITY_TOLERANCE = 1e-12
+"""Violation of a bound by a vertex with entries in [0, 1] that is put down to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cone:
+    """The cone of columns `v >= 0` with `keep max v <= w(v)`, w being the least mean over a set of priors.
+
+    Over a lower probability nu an extreme column has a set where it is largest, a larger one outside of
+    which it is zero, and one value between, since on the columns in one order w is linear and leaves one row:
+    nu(inner) < keep <= nu(inner and outer). Where only lower bounds bind, nu adds up on all sets but the
+    full one, and the value between is that of one letter, or of all others. Over K vertices it has at most K
+    letters between.
+
+    Attributes:
+        priors: the set.
+        keep: e^-epsilon, in (0, 1].
+
+    Examples:
+        >>> from pmlopt import AllPriors
+        >>> Cone(AllPriors(2), 0.5).extreme(np.array([0.5, 0.5]), 100).round(12).T.tolist()
+        [[1.0, 1.0], [1.333333333333, 0.666666666667], [0.666666666667, 1.333333333333]]
+    """
+
+    priors: PriorSet
+    keep: float
+
+    @cached_property
+    def count(self) -> int:
+        """The number of candidates that `extreme` looks at, of which some are not columns or not extreme."""
+        n = self.priors.size
+        if isinstance(self.priors, Vertices):
+            k = len(self.priors.laws)
+            return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
+        return int(2**n + n * 2 ** (n - 1)) if self._additive else int(3**n)
+
+    @property
+    def _additive(self) -> bool:
+        priors = self.priors
+        return isinstance(priors, ChoquetSet) and priors.floats.upper is None and priors.floats.shift == 0
+
+    def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
+        """(N, K) all extreme columns of mean one under p, and possibly others; None above the limit."""
+        if self.count > limit:
+            return None
+        if isinstance(self.priors, Vertices):
+            found = _corners(self.priors.laws, self.keep)
+        elif self._additive:
+            found = self._one_between()
+        else:
+            digits = np.arange(self.count)[:, None] // 3 ** np.arange(self.priors.size) % 3
+            found = self.nested(digits == 2, digits == 1)
+        mantissas, exponents = np.frexp(found / found.max(axis=0))
+        _, first = np.unique(np.ldexp(np.round(mantissas, 15), exponents), axis=1, return_index=True)
+        kept = found[:, np.sort(first)]  # all but repeats, to 15 digits of each entry
+        return np.asarray(kept / (p @ kept))
+
+    def _one_between(self) -> FloatArray:
+        """(N, K) the columns that are 1 on a set, and between at all other letters or at one, 0 elsewhere."""
+        n = self.priors.size
+        sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
+        single = np.eye(n, dtype=bool)
+        parts = [self.nested(sets, ~sets)]
+        for letter in range(n):
+            inner = sets[~sets[:, letter]]
+            parts.append(self.nested(inner, np.broadcast_to(single[letter], inner.shape)))
+        return np.hstack(parts)
+
+    def nested(self, inner: BoolArray, outer: BoolArray) -> FloatArray:
+        """(N, K') the columns that are 1 on `inner`, as small as allowed on `outer`, and 0 elsewhere.
+
+        Args:
+            inner: (K, N).
+            outer: (K, N), disjoint from the inner sets; where even 1 on both does not suffice, there is
+                no column, and where 1 on the inner set suffices, `outer` is left out.
+        """
+        share = self.priors.between(inner, outer, self.keep)
+        able = np.flatnonzero(~np.isnan(share) & (inner | outer).any(axis=1))
+        return np.asarray((inner[able] + np.clip(share[able], 0.0, 1.0)[:, None] * outer[able]).T)
+
+
+def _corners(laws: FloatArray, keep: float) -> FloatArray:
+    """(N, K) the vertices of `0 <= v <= 1, laws v >= keep`, with as many letters between as tight rows."""
+    count, n = laws.shape
+    found = []
+    for free in range(min(n, count) + 1):
+        ones = np.arange(2 ** (n - free))[:, None] >> np.arange(n - free) & 1
+        for letters in combinations(range(n), free):
+            rest = np.setdiff1d(np.arange(n), letters)
+            have = ones @ laws[:, rest].T
+            for tight in combinations(range(count), free):
+                between = _solved(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
+                met = have + between @ laws[:, letters].T >= keep - _FEASIBILITY_TOLERANCE
+                inside = (between >= -_FEASIBILITY_TOLERANCE) & (between <= 1 + _FEASIBILITY_TOLERANCE)
+                able = met.all(axis=1) & inside.all(axis=1)
+                columns = np.zeros((n, int(able.sum())))
+                columns[rest], columns[list(letters)] = ones[able].T, np.clip(between[able], 0.0, 1.0).T
+                found.append(columns)
+    columns = np.hstack(found)
+    return columns[:, columns.max(axis=0) > 0]
+
+
+def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
+    """(K, M) the solutions of K linear equations, with unknowns scaled to one unit; NaN where singular."""
+    units, none = square.max(axis=0, initial=0.0), np.full(right.shape, np.nan)
+    if not units.all():
+        return none
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.linalg.solve(square / units, right) / units[:, None]
+    except np.linalg.LinAlgError:
+        return none
+    return np.where(np.isfinite(found), found, none)

@@ -1,0 +1,344 @@
+"""How far the true distribution may be from a sample's: sets of priors that hold it with confidence."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, probability, real, subset_sums, whole
+from pmlopt.data.prior import Prior, PriorLike, as_prior, counted
+from pmlopt.errors import PriorError, PrivacyError
+from pmlopt.model.uncertainty.boxes import Box
+from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
+from pmlopt.model.uncertainty.prior_set import PriorSet
+
+OUTWARD = 1e-9
+"""By this share an end of an interval is moved outward, for rounding of the incomplete beta function."""
+
+HALVINGS = 64
+"""Halvings of the interval of an end: more than a float has digits."""
+
+
+def binomial_intervals(
+    successes: FloatArray, failures: FloatArray, tail: float
+) -> tuple[FloatArray, FloatArray]:
+    """The ends of Clopper-Pearson intervals, each wrong with probability `tail` at most.
+
+    They are rounded outward, and looked for by the binomial's tails: SciPy's inverse of them can be far off
+    in large samples.
+
+    Args:
+        successes: (K,) how often each event was seen.
+        failures: (K,) how often it was not; together at least one trial.
+        tail: the probability with which each end may be wrong, in (0, 1).
+
+    Source: [clopper1934confidence].
+
+    Examples:
+        >>> lower, upper = binomial_intervals(np.array([5.0]), np.array([5.0]), 0.025)
+        >>> lower.round(4), upper.round(4)
+        (array([0.1871]), array([0.8129]))
+    """
+    from scipy.special import betainc, betaincc
+
+    k, rest = successes, failures
+    draws = k + rest
+    shares, start = k / draws, np.maximum(k, 0.5) / draws
+    lower = _moved(shares, np.full(len(k), -750.0), lambda end: betainc(k, rest + 1, end) <= tail)
+    upper = _moved(start, 1 - np.log(start), lambda end: betaincc(k + 1, rest, end) <= tail)
+    return lower * (1 - OUTWARD), np.minimum(upper * (1 + OUTWARD), 1.0)
+
+
+def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]) -> FloatArray:
+    """The nearest ends that are right, (K,) and at most 1, by bisection of their logarithms.
+
+    Args:
+        start: (K,) where the ends are too near.
+        furthest: (K,) what to add to the logarithms of the starts for ends that are right for sure.
+        right: whether each end is.
+    """
+    near, far = np.zeros(len(start)), furthest
+    for _ in range(HALVINGS):
+        middle = (near + far) / 2
+        enough = right(np.minimum(start * np.exp(middle), 1.0))
+        near, far = np.where(enough, near, middle), np.where(enough, middle, far)
+    return np.minimum(start * np.exp(far), 1.0)
+
+
+MAX_LETTERS_BALANCE = 20
+"""Letters up to which `balance` looks at every event: there are 2^20 of them then."""
+
+
+def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
+    """The l1 distance that the empirical distribution exceeds with probability at most delta.
+
+    `2 sqrt((log(2^N - 2) - log delta) / (m phi(kappa)))`, at most 2, with
+    `phi(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every distribution:
+    `sqrt(2/m (log(2^N - 2) - log delta))`.
+
+    Args:
+        samples: m, independent draws.
+        size: N, the number of letters.
+        delta: in (0, 1).
+        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+
+    Returns:
+        A radius in [0, 2]; 0 for one letter, which has one distribution only.
+
+    Raises:
+        PrivacyError: samples or size is not a whole number of at least 1, delta is outside (0, 1), or kappa
+            outside (0, 1/2].
+
+    Source: [grosse2025empirical, Theorem 2 and eq. (7)] (whose root belongs over the logarithm too);
+    Weissman et al., Inequalities for the L1 deviation of the empirical distribution, HPL-2003-97.
+
+    Examples:
+        >>> round(weissman_radius(1000, 2, 0.01) ** 2, 12) == round(2 / 1000 * math.log(200), 12)
+        True
+    """
+    draws = whole(samples, "the number of samples", PrivacyError)
+    letters = whole(size, "the size of the alphabet", PrivacyError)
+    terms = log_events(letters) - math.log(probability(delta))
+    return min(2.0, 2 * math.sqrt(max(0.0, terms) / draws / phi(kappa)))
+
+
+def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5) -> int:
+    """The number of samples from which on `weissman_radius` is at most a radius.
+
+    `4 (log(2^N - 2) - log delta) / (phi(kappa) radius^2)`, rounded up.
+
+    Args:
+        radius: in (0, 2].
+        size: N, the number of letters.
+        delta: in (0, 1).
+        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+
+    Raises:
+        PrivacyError: an argument is outside its range, or no float number of samples is enough.
+
+    Source: [grosse2025empirical, Theorem 2 and eq. (7)], solved for m.
+
+    Examples:
+        >>> weissman_samples(0.1, 20, 1e-5)
+        5076
+        >>> weissman_radius(5075, 20, 1e-5) > 0.1 >= weissman_radius(5076, 20, 1e-5)
+        True
+    """
+    wanted = _positive_radius(radius)
+    letters = whole(size, "the size of the alphabet", PrivacyError)
+    terms = max(0.0, log_events(letters) - math.log(probability(delta)))
+    needed = 4 * terms / phi(kappa) / wanted / wanted
+    if not needed < 1e308:
+        raise PrivacyError(f"the radius is {wanted:g}: no sample is large enough: give a larger one")
+    samples = max(1, math.ceil(needed) - 1)
+    while weissman_radius(samples, letters, delta, kappa) > wanted:
+        samples += max(1, samples >> 50)  # rounding is a few units in the last place
+    return samples
+
+
+def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
+    """The probability over the sample that the empirical distribution is further off than a radius.
+
+    At most `(2^N - 2) exp(-m phi(kappa) radius^2 / 4)`, and at most one. For more than one letter it is at
+    least the smallest normal float, 2.2e-308.
+
+    Args:
+        radius: in (0, 2].
+        samples: m, independent draws.
+        size: N, the number of letters.
+        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+
+    Raises:
+        PrivacyError: an argument is outside its range.
+
+    Source: [grosse2025empirical, Theorem 2].
+
+    Examples:
+        >>> round(weissman_delta(weissman_radius(1000, 5, 0.01), 1000, 5), 12)
+        0.01
+    """
+    wanted = _positive_radius(radius)
+    draws = whole(samples, "the number of samples", PrivacyError)
+    letters = whole(size, "the size of the alphabet", PrivacyError)
+    exponent = phi(kappa) / 4 * (draws * wanted * wanted)
+    if letters == 1:
+        return 0.0
+    return max(sys.float_info.min, math.exp(min(0.0, log_events(letters) - exponent)))
+
+
+def _positive_radius(radius: float) -> float:
+    size = real(radius, "the radius", PrivacyError)
+    if not 0 < size <= 2:
+        raise PrivacyError(f"the radius is {size:g}: give one in (0, 2]")
+    return size
+
+
+def phi(kappa: float) -> float:
+    """The exponent `log((1 - k) / k) / (1 - 2 k)` of a deviation, which decreases on (0, 1/2] to 2.
+
+    Raises:
+        PrivacyError: kappa is outside (0, 1/2].
+
+    Source: [grosse2025empirical, Section II-B].
+
+    Examples:
+        >>> phi(0.5), round(phi(0.25), 12) == round(2 * math.log(3), 12)
+        (2.0, True)
+    """
+    k = real(kappa, "kappa", PrivacyError)
+    if not 0 < k <= 0.5:
+        raise PrivacyError(f"kappa is {k:g}: give one in (0, 1/2]")
+    gap = 1 - 2 * k
+    if k < 0.1:
+        return (math.log1p(-k) - math.log(k)) / gap
+    # log((1 - k) / k) = 2 artanh(1 - 2 k)
+    return 2 * math.atanh(gap) / gap if gap > 1e-8 else 2.0
+
+
+def balance(prior: PriorLike) -> float:
+    """kappa, `max_A min(p(A), 1 - p(A))` over the events A: how evenly a distribution can be halved.
+
+    Exact up to 20 letters, and for any number where one letter has half the mass or more; else the upper
+    bound 1/2, which is safe in `weissman_radius`. One letter cannot be halved: 0.
+
+    Args:
+        prior: N letters.
+
+    Source: [grosse2025empirical, Section II-B].
+
+    Examples:
+        >>> balance([0.5, 0.3, 0.2]), round(balance([0.6, 0.3, 0.1]), 12)
+        (0.5, 0.4)
+    """
+    p = as_prior(prior).pmf
+    largest = int(p.argmax())
+    if p[largest] >= 0.5:
+        return float(np.delete(p, largest).sum())
+    if len(p) > MAX_LETTERS_BALANCE:
+        return 0.5
+    masses = subset_sums(p)
+    return min(0.5, float(np.minimum(masses, masses.max() - masses).max()))
+
+
+def confidence_ball(
+    counts: Prior | Mapping[Label, int] | Sequence[int], delta: float, kappa: float = 0.5
+) -> L1Ball:
+    """The l1 ball around an empirical distribution that holds the true one except with probability delta.
+
+    Args:
+        counts: of a sample on letters that were fixed before it, without pseudo-counts: a prior with a sample
+            size, a mapping from label to count, or N counts. Letters that were not seen have the count 0; the
+            prior of the design can then be any on the same letters.
+        delta: in (0, 1), over the sample.
+        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+
+    Raises:
+        PriorError: the prior has no sample size, a count is negative or not a whole number, or all are 0.
+        PrivacyError: delta is outside (0, 1), or kappa outside (0, 1/2].
+
+    Source: [grosse2025empirical, eq. (7)] (`weissman_radius`).
+
+    Examples:
+        >>> ball = confidence_ball(Prior.from_counts({"a": 700, "b": 300}), 0.01)
+        >>> ball.radius == weissman_radius(1000, 2, 0.01), ball.delta
+        (True, 0.01)
+        >>> confidence_ball({"a": 700, "b": 300, "unseen": 0}, 0.01).center.counts
+        (700, 300, 0)
+    """
+    if isinstance(counts, Prior):
+        return L1Ball(counts, weissman_radius(_sample_size(counts), counts.size, delta, kappa), delta)
+    labels, seen = _counts_of(counts)
+    center = Prior.from_counts(seen, labels) if all(seen) else Center.of_counts(seen, labels)
+    return L1Ball(center, weissman_radius(sum(seen), len(seen), delta, kappa), delta)
+
+
+def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: float) -> Box:
+    """Clopper-Pearson intervals that hold every letter's true probability at once, except with delta.
+
+    For two letters it is the one exact interval at delta; for N > 2 each has delta / N (Bonferroni). A letter
+    that was not seen has the lower bound 0; the prior of the design can then be any on the same letters.
+
+    Args:
+        counts: of a sample on letters that were fixed before it, without pseudo-counts: a mapping from label
+            to count, N counts (0 for letters that were not seen), or a prior made from counts.
+        delta: in (0, 1), over the sample.
+
+    Raises:
+        PriorError: the prior was not made from counts, a count is negative or not a whole number, all are
+            0, or they are too large for floats.
+        PrivacyError: delta is outside (0, 1).
+
+    Source: Clopper and Pearson, Biometrika 26 (1934).
+
+    Examples:
+        >>> confidence_box(Prior.from_counts([5, 5]), 0.05).lower.round(4)
+        array([0.1871, 0.1871])
+        >>> confidence_box({"seen": 10, "unseen": 0}, 0.05).upper.round(4)
+        array([1.    , 0.3085])
+    """
+    labels, seen = _counts_of(counts)
+    share, size = probability(delta), len(seen)
+    if size == 1:
+        return Box([1.0], [1.0], share, labels)
+    lower, upper = _intervals(seen, share / 2 if size == 2 else share / (2 * size))
+    return Box(lower, upper, share, labels)
+
+
+def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
+    """The ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most."""
+    draws = sum(counts)
+    try:
+        float(draws)
+        k, rest = np.array([[count, draws - count] for count in counts], dtype=float).T
+    except OverflowError:
+        raise PriorError("the counts are too large for floats: give whole numbers below 1e308") from None
+    return binomial_intervals(k, rest, tail)
+
+
+REGIONS: Mapping[str, Callable[[Prior | Mapping[Label, int], float], PriorSet]] = {
+    "l1-ball": confidence_ball,
+    "clopper-pearson": confidence_box,
+}
+"""The sets that hold the true distribution with confidence, by name."""
+
+
+def log_events(size: int) -> float:
+    """The logarithm log(2^N - 2) of the number of events between none and all; -inf for one letter.
+
+    Examples:
+        >>> log_events(2) == math.log(2), round(log_events(2000) / math.log(2), 9)
+        (True, 2000.0)
+    """
+    if size == 1:
+        return -math.inf
+    return size * math.log(2) + math.log1p(-(2.0 ** (1 - size)))
+
+
+def _counts_of(
+    counts: Prior | Mapping[Label, int] | Sequence[int],
+) -> tuple[tuple[Label, ...], tuple[int, ...]]:
+    """The labels and counts of a sample, which are not all 0."""
+    if isinstance(counts, Prior):
+        _sample_size(counts)
+        if counts.counts is None:
+            raise PriorError(
+                "the prior has a sample size and no counts: make it by Prior.from_counts or "
+                "Prior.from_samples"
+            )
+        return counts.labels, counts.counts
+    labels, seen = counted(counts)
+    if not any(seen):
+        raise PriorError("the counts are all 0: without a sample nothing is known, take AllPriors")
+    return labels, seen
+
+
+def _sample_size(prior: Prior) -> int:
+    if not isinstance(prior, Prior) or prior.samples is None:
+        raise PriorError(
+            "the prior has no sample size, so nothing is known of its error: make it by Prior.from_counts or "
+            "Prior.from_samples, or say Prior(..., samples=m)"
+        )
+    return prior.samples

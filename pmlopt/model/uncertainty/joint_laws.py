@@ -1,0 +1,233 @@
+"""Sets of joint laws of a secret and the data: the law of the secret, and of the data given each value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, probability, real
+from pmlopt.core.records import Record
+from pmlopt.data.secret import Secret
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.confidence import weissman_radius
+from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
+from pmlopt.model.uncertainty.prior_set import PriorSet
+
+
+class JointLaws(Record):
+    """The joint laws `Q(s, x) = w(s) mu_s(x)` with w in a set of laws of S, and each mu_s in one of its own.
+
+    The sets are free of one another. What a column v tells of the value s is then most where mu_s gives it
+    the largest mean, and the laws of X given other values the least ones:
+
+        sup_Q Q(s, .) v / (w(s) Q_X v) = M_s / min_w [ w(s) M_s + sum_(t != s) w(t) m_t ],
+
+    M_s the largest mean of v over the laws given s, and m_t the least one given t. That is exact, for the
+    ratio grows with the mean given s, and falls with the others.
+
+    Args:
+        law: the set of laws of the secret, on its S values.
+        conditionals: S sets of laws of the data, on the same N letters.
+        delta: the probability over the sample that the true joint law is outside; None where there is none.
+
+    Attributes:
+        around: the secret that `ball` and `confidence` made the set around, as far as that is known.
+
+    Raises:
+        PrivacyError: the numbers of sets, values and letters do not fit.
+
+    Examples:
+        >>> law = L1Ball([0.5, 0.5], 0.0)
+        >>> laws = JointLaws(law, [L1Ball([0.5, 0.5], 0.2), L1Ball([0.5, 0.5], 0.2)])
+        >>> laws.ratios(np.array([[1.0], [0.0]])).round(12).tolist()  # 0.6 over (0.6 + 0.4) / 2
+        [[1.2], [1.2]]
+    """
+
+    kind: ClassVar[str] = "joint-laws"
+    law: PriorSet
+    conditionals: tuple[PriorSet, ...]
+    delta: float | None
+
+    def __init__(self, law: PriorSet, conditionals: Sequence[PriorSet], delta: float | None = None) -> None:
+        self.law, self.conditionals = law, tuple(conditionals)
+        self.delta = None if delta is None else probability(delta)
+        self.around: Secret | None = None
+        if law.size != len(self.conditionals):
+            raise PrivacyError(
+                f"the secret has {law.size} values, and there are {len(self.conditionals)} sets of laws of "
+                "the data: give one for each value"
+            )
+        sizes = {one.size for one in self.conditionals}
+        if len(sizes) != 1:
+            raise PrivacyError(
+                f"the sets of laws of the data are on {sorted(sizes)} letters: give one number"
+            )
+
+    @classmethod
+    def ball(cls, secret: Secret, radius: float) -> JointLaws:
+        """Every joint law within an l1 distance of that of a secret, and some more.
+
+        Moving a mass of radius / 2 moves the law of S by at most `radius`, and the law of X given s by at
+        most `radius / P(s)`: the overlap of Q(s, .) and P(s, .) is at least the larger of their masses less
+        radius / 2. These balls hold the ball of joint laws. Within that itself the worst probability of s
+        can lie between the vertices, so that it has no linear counterpart.
+
+        Args:
+            secret: with one joint law.
+            radius: in (0, 2].
+
+        Examples:
+            >>> near = JointLaws.ball(Secret.from_counts([[30, 10], [50, 10]]), 0.1)
+            >>> near.law.radius, [round(one.radius, 12) for one in near.conditionals]
+            (0.1, [0.25, 0.166666666667])
+        """
+        size = real(radius, "the radius", PrivacyError)
+        if not 0 < size <= 2:
+            raise PrivacyError(f"the radius is {size:g}: give one in (0, 2]; without one leave `over` out")
+        masses = _one_law(secret).sum(axis=1)
+        share = [size * float(masses.sum() / mass) for mass in masses]
+        radii = [min(2.0, math.nextafter(radius, 2.0)) for radius in share]
+        return cls._of_radii(secret, size, radii, None)
+
+    @classmethod
+    def confidence(cls, secret: Secret, delta: float) -> JointLaws:
+        """The joint laws that hold the true one except with probability delta over a sample of pairs.
+
+        Each of the S + 1 laws has an equal part of delta and the l1 ball of its own sample: that of S all n
+        pairs, that of X given s the n_s pairs with s, which are independent draws once the secrets are known.
+
+        Args:
+            secret: made from counts of a sample, on values and letters that were fixed before it.
+            delta: in (0, 1).
+
+        Raises:
+            PrivacyError: the secret was not made from counts, or delta is outside (0, 1).
+
+        Source: `weissman_radius` [grosse2025empirical, Theorem 2], and the union bound.
+
+        Examples:
+            >>> sample = Secret.from_counts([[300, 100], [500, 100]])
+            >>> JointLaws.confidence(sample, 0.03).law.radius == weissman_radius(1000, 2, 0.01)
+            True
+        """
+        if not secret.counted:
+            raise PrivacyError(
+                "the secret was not made from counts, so nothing is known of its error: make it by "
+                "Secret.from_counts or Secret.from_samples"
+            )
+        masses = [int(mass) for mass in _one_law(secret).sum(axis=1)]
+        part = probability(delta) / (len(masses) + 1)
+        letters = len(secret.labels)
+        return cls._of_radii(
+            secret,
+            weissman_radius(sum(masses), len(masses), part),
+            [weissman_radius(mass, letters, part) for mass in masses],
+            delta,
+        )
+
+    @classmethod
+    def _of_radii(cls, secret: Secret, own: float, given: Sequence[float], delta: float | None) -> JointLaws:
+        joint = _one_law(secret)
+        law = L1Ball(Center.of_counts(tuple(joint.sum(axis=1).tolist()), tuple(secret.values)), own)
+        balls = [
+            L1Ball(Center.of_counts(tuple(row.tolist()), tuple(secret.labels)), radius)
+            for row, radius in zip(joint, given, strict=True)
+        ]
+        made = cls(law, balls, delta)
+        made.around = secret
+        return made
+
+    def check_secret(self, secret: Secret) -> None:
+        """Raise a PrivacyError where the set is around another secret, or does not hold its joint law."""
+        if self.around not in (None, secret):
+            raise PrivacyError(
+                f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: "
+                "make both from one secret"
+            )
+        given = zip(self.conditionals, secret.conditionals, strict=True)
+        if not self.law.holds(secret.law) or not all(laws.holds(row) for laws, row in given):
+            raise PrivacyError(
+                "the joint law of `about` is none of those of `over`, so that what is promised for them is "
+                "not for it: make both from one secret"
+            )
+
+    @property
+    def words(self) -> str:
+        """Which joint laws these are, in words that follow "for every joint law"."""
+        given = {one.words for one in self.conditionals}
+        each = given.pop() if len(given) == 1 else "in a set of its own"
+        return (
+            f"of which the law of the secret is {self.law.words}, and each law of the data given one of its "
+            f"{self.law.size} values {each}"
+        )
+
+    @property
+    def scope(self) -> str:
+        """For which joint laws a bound over this set holds, in words."""
+        if self.delta is None:
+            return f"for every joint law {self.words}"
+        return (
+            f"for the true joint law, except with probability {self.delta:g} over the sample (for every "
+            f"joint law {self.words})"
+        )
+
+    def means(self, matrix: Any) -> tuple[Any, Any, Any]:
+        """The extreme means of each column given each value, times one number, and that number.
+
+        Args:
+            matrix: (N, M) floats, or an object array of Python integers.
+
+        Returns:
+            The least means (S, M), the largest means (S, M), and the number; all in the kind of the matrix.
+        """
+        top = matrix.max(axis=0)
+        lows = [one.least_sum(matrix) for one in self.conditionals]
+        highs = [one.least_sum(top - matrix) for one in self.conditionals]
+        unit = math.lcm(*(int(u) for _, u in lows)) if matrix.dtype == object else 1.0
+        factors = [unit // u if matrix.dtype == object else unit / u for _, u in lows]
+        least = np.array([low * f for (low, _), f in zip(lows, factors, strict=True)])
+        most = np.array([top * unit - high * f for (high, _), f in zip(highs, factors, strict=True)])
+        return least, most, unit
+
+    def outcome_sums(self, least: Any, most: Any) -> tuple[Any, Any]:
+        """The least probability of each outcome for each value s, whose own mean is the largest one.
+
+        Returns:
+            (S, M) times a positive number, and that number.
+        """
+        found = []
+        for s in range(len(least)):
+            means = least.copy()
+            means[s] = most[s]
+            sums, unit = self.law.least_sum(means)
+            found.append(sums)
+        return np.array(found), unit
+
+    def ratios(self, matrix: FloatArray) -> FloatArray:
+        """(S, M) the largest `Q(y | s) / Q(y)` over the set; 0 where the outcome never occurs."""
+        least, most, _ = self.means(matrix)
+        sums, unit = self.outcome_sums(least, most)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(most > 0, most * unit / sums, 0.0))
+
+    def worst(self, column: FloatArray, value: int) -> tuple[FloatArray, FloatArray]:
+        """The law of X given a value, and the law of X, (N,) each, at which a column tells most of it."""
+        rows = np.array([one.worst_prior(column) for one in self.conditionals])
+        rows[value] = self.conditionals[value].worst_prior(column.max() - column)
+        return rows[value], self.law.worst_prior(rows @ column) @ rows
+
+    def __repr__(self) -> str:
+        return f"JointLaws(<{self.law.size} values, {self.conditionals[0].size} letters>)"
+
+
+def _one_law(secret: Secret) -> Any:
+    """(S, N) the whole numbers of the only joint law."""
+    if len(secret.weights) != 1:
+        raise PrivacyError(
+            f"the secret has {len(secret.weights)} joint laws: a set is around one, and several hold without "
+            "`over`"
+        )
+    return secret.weights[0]

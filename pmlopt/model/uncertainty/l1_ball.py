@@ -1,0 +1,280 @@
+"""The set of all priors within an l1 distance of a centre, which may leave letters out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    Positions,
+    common_integers,
+    float_array,
+    labels_of,
+    probability,
+    real,
+)
+from pmlopt.core.records import Given, Range, Record, Shape
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.symmetry.prior import Cells, SymmetricPrior
+from pmlopt.data.tables.labelled import vector
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.boxes import ChoquetSet, LowerProbability
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, check_possible
+from pmlopt.model.uncertainty.support_functions import top_mean
+from pmlopt.solvers.structured.block import Block, mean_block, ratio_block, threshold_block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True, eq=False)
+class Center(Record):
+    """A centre in which some letters have probability 0, such as letters that a sample did not show.
+
+    It is no `Prior`, which a design needs; it has the attributes of one that a ball uses.
+
+    Attributes:
+        probabilities: (N,) non-negative numbers that sum to one (within 1e-9).
+        labels: N of them.
+        counts: the counts they come from, or None.
+    """
+
+    kind: ClassVar[str] = "center"
+    probabilities: Annotated[FloatArray, Shape("letters"), Range(0, 1)]
+    labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")]
+    counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None
+
+    @classmethod
+    def from_fields(
+        cls,
+        probabilities: Annotated[FloatArray, Shape("letters"), Range(0, 1)],
+        labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
+        counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None,
+    ) -> Center:
+        """As a file has it, of which counts give the probabilities.
+
+        Raises:
+            PrivacyError: they are no distribution, or another one than the counts.
+        """
+        names = labels_of(labels, len(probabilities), "the centre's labels", PrivacyError)
+        if counts is not None and not sum(counts):
+            raise PrivacyError("the counts of the centre are all 0")
+        if abs(math.fsum(probabilities) - 1) > SUM_TOLERANCE:
+            raise PrivacyError(
+                f"the probabilities of the centre sum to {math.fsum(probabilities):.12g}, not 1"
+            )
+        made = cls(probabilities, names) if counts is None else cls.of_counts(counts, names)
+        if not np.array_equal(made.probabilities, probabilities):
+            raise PrivacyError("the probabilities of the centre are not its counts over their sum")
+        return made
+
+    @classmethod
+    def of_counts(cls, counts: tuple[int, ...], labels: tuple[Label, ...]) -> Center:
+        """The empirical distribution of counts, of which some are 0."""
+        total = sum(counts)
+        return cls(np.array([count / total for count in counts]), labels, counts)
+
+    @classmethod
+    def of(cls, values: PriorLike | Center) -> Prior | Center:
+        """A centre from an array: a prior where no entry is 0."""
+        if isinstance(values, Prior | Center):
+            return values
+        found = vector(values, "the centre", PrivacyError)
+        array = float_array(found.values, 1, "the centre", PrivacyError)
+        if not (array == 0).any() or (array < 0).any() or abs(math.fsum(array) - 1) > SUM_TOLERANCE:
+            return as_prior(values)  # or its complaint
+        return cls(array, labels_of(found.axes[0], len(array), "the centre's labels", PrivacyError))
+
+    @property
+    def size(self) -> int:
+        """N, the number of letters."""
+        return len(self.probabilities)
+
+    @property
+    def pmf(self) -> FloatArray:
+        """(N,) the probabilities over their sum."""
+        return self.probabilities / math.fsum(self.probabilities)
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """N integers whose ratios are exactly those of the probabilities."""
+        return self.counts if self.counts is not None else common_integers(self.probabilities)[0]
+
+
+class L1Ball(ChoquetSet):
+    """The priors Q with `sum_x |Q[x] - p[x]| <= radius`, exact for every radius.
+
+    The adversary takes a mass of radius / 2 from the largest entries of v and gives it to the smallest:
+    `w(v) = <p, v> - radius/2 (CVaR(v) - min v)`, CVaR being the mean of v over its largest mass of that size.
+    Below 2 min p that is `<p, v> - radius/2 (max v - min v)` [grosse2025empirical, Proposition 2]; from there
+    on letters are emptied, and at 2 the ball holds all priors.
+
+    Args:
+        center: the prior p, such as an empirical distribution; letters of probability 0 are allowed where the
+            radius is positive. The prior of a design is another one then.
+        radius: in [0, 2].
+        delta: the probability that the true distribution is outside, where the radius comes from a
+            sample (see `confidence_ball`).
+
+    Raises:
+        PrivacyError: the radius is negative, NaN or above 2, delta is outside (0, 1), or a letter has
+            probability 0 in the whole ball.
+        PriorError: the centre is no distribution.
+
+    Source: [grosse2025empirical, eq. (5) and Proposition 2]; CVaR: Rockafellar and Uryasev, J. Risk 2 (2000).
+
+    Examples:
+        >>> L1Ball([0.5, 0.5], 0.2).least_mean(np.array([[1.0], [0.0]])).round(12)
+        array([0.4])
+        >>> L1Ball([0.5, 0.3, 0.2], 1.0).worst_prior(np.array([0.0, 1.0, 2.0])).round(12)
+        array([1., 0., 0.])
+        >>> L1Ball([0.5, 0.5, 0.0], 0.2).worst_prior(np.array([2.0, 1.0, 0.0])).round(12)  # an unseen letter
+        array([0.4, 0.5, 0.1])
+    """
+
+    kind: ClassVar[str] = "l1-ball"
+    center: Annotated[Prior | Center, Given("prior")]
+    radius: Annotated[float, Range(0, 2)]
+
+    def __init__(self, center: PriorLike | Center, radius: float, delta: float | None = None) -> None:
+        self.center = Center.of(center)
+        structured = isinstance(self.center, SymmetricPrior)
+        self.labels = None if structured else self.center.labels
+        self.radius = real(radius, "the radius", PrivacyError)
+        self.delta = None if delta is None else probability(delta)
+        if not 0 <= self.radius <= 2:
+            raise PrivacyError(
+                f"the radius is {self.radius:g}: give one in [0, 2]; no two distributions are further apart "
+                "than 2"
+            )
+        if not structured:  # whose letters all have a mass
+            check_possible(self.center.probabilities + self.radius)
+
+    def on_cells(self, cells: Cells) -> L1Ball:
+        """The ball around the cells' masses: its priors are what those of the ball are on the cells."""
+        center = self.center
+        if isinstance(center, SymmetricPrior):
+            if not isinstance(cells.whole, SymmetricPrior) or center != cells.whole:
+                raise PrivacyError(f"the centre is {center!r}, and the prior of the design {cells.whole!r}")
+            return L1Ball(cells.prior, self.radius, self.delta)
+        if cells.classes is None or center.size != len(cells.classes):
+            raise PrivacyError(
+                f"{self!r} has no symmetric centre: give the prior of the design, {cells.whole!r}"
+            )
+        if cells.listed is not None:
+            self.check_letters(cells.listed.labels, "the prior of the design")
+        masses, weights = [0] * cells.size, center.weights
+        firsts: dict[int, int] = {}
+        for weight, cell in zip(weights, cells.classes.tolist(), strict=True):
+            if firsts.setdefault(int(cells.letters[cell]), weight) != weight:
+                raise PrivacyError("the centre is not invariant: letters of one orbit have different masses")
+            masses[cell] += weight
+        return L1Ball(Center.of_counts(tuple(masses), Positions(cells.size)), self.radius, self.delta)
+
+    @property
+    def half(self) -> float:
+        """The mass that can move, radius / 2."""
+        return self.radius / 2
+
+    @property
+    def empties(self) -> bool:
+        """Whether the adversary can take all of a letter's mass: the form without CVaR no longer applies."""
+        return self.half >= float(self.center.pmf.min())
+
+    def families(self, keep: float) -> tuple[Family, ...]:
+        """Extreme columns of mean one under the centre with `keep max v <= w(v)`: all below 2 min p.
+
+        From there on there are those with a `Plateau` too.
+        """
+        high = 1 / (keep + self.half)
+        found: list[Family] = [Box(0.0, high)] if high > 1 else []
+        found.append(Staircase(high, high * self.half))
+        if self.empties:
+            found.append(Staircase(0.0, 1 / keep))
+        return tuple(found)
+
+    @property
+    def words(self) -> str:
+        return f"within l1 distance {self.radius:g} of the centre"
+
+    @cached_property
+    def floats(self) -> LowerProbability:
+        return LowerProbability(self.center.pmf, self.half, None, 1.0)
+
+    @cached_property
+    def integers(self) -> LowerProbability:
+        half = Fraction(self.radius) / 2
+        weights = np.array(self.center.weights, dtype=object)
+        total = int(weights.sum())
+        return LowerProbability(
+            weights * half.denominator, total * half.numerator, None, total * half.denominator
+        )
+
+    def holds(self, p: FloatArray) -> bool:
+        return bool(np.abs(p - self.center.pmf).sum() <= self.radius + MEMBER)
+
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        import cvxpy as cp
+
+        shape, p, half = largest.shape, self.center.pmf[None, :], self.half
+        if half == 0:
+            return LeastMean(p @ mechanism)
+        ones = np.ones((self.size, 1))
+        least = cp.Variable(shape, nonneg=True, name="column_minimum")
+        floor = {"column_minimum": ones @ least <= mechanism}
+        if not self.empties:
+            return LeastMean(p @ mechanism - half * (largest - least), floor, {"column_minimum": least})
+        # the mean without the top mass: what lies above a threshold is cut off
+        threshold = cp.Variable(shape, nonneg=True, name="threshold")
+        cut = cp.Variable(mechanism.shape, nonneg=True, name="below_threshold")
+        return LeastMean(
+            p @ cut - half * (threshold - least),
+            {**floor, "below_column": cut <= mechanism, "below_threshold": cut <= ones @ threshold},
+            {"column_minimum": least, "threshold": threshold, "below_threshold": cut},
+        )
+
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        if self.empties or keep >= 1 or not np.array_equal(p, self.center.pmf):
+            return super().relaxation(p, gains, keep)
+        # extreme columns: 0 and a peak, or two values, high on the k letters of largest gain
+        high = keep + self.half
+        order = np.argsort(-gains, axis=0, kind="stable")
+        mass = np.cumsum(p[order], axis=0)
+        worth = np.cumsum(p[order] * np.take_along_axis(gains, order, axis=0), axis=0)
+        mass = np.minimum(mass, high)
+        low = (high - mass) / (high - keep * mass)
+        columns = low * worth[-1] + (1 - keep * low) / high * worth
+        best = float(np.where(mass < high, columns, -np.inf).max())
+        return max(best, float((p @ gains).max()), float(top_mean(p, gains, min(high, 1.0)).max()))
+
+    def block(self, keep: float) -> Block | None:
+        if self.vacuous:
+            return ratio_block(keep)
+        if self.empties and self.half > 0:
+            return threshold_block(self.center.pmf, self.half, keep)
+        return mean_block(self.center.pmf, keep, self.half, self.half)
+
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        if self.half == 0:
+            return {}
+        least = {"column_minimum": matrix.min(axis=0, keepdims=True)}
+        if not self.empties:
+            return least
+        order = np.argsort(-matrix, axis=0, kind="stable")
+        filled = np.cumsum(self.center.pmf[order], axis=0)
+        last = np.minimum((filled < self.half).sum(axis=0, keepdims=True), self.size - 1)
+        threshold = np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0)
+        return {**least, "threshold": threshold, "below_threshold": np.minimum(matrix, threshold)}
+
+    def __repr__(self) -> str:
+        """The size and radius, without the whole centre."""
+        return f"L1Ball(<prior on {self.size} letters>, {self.radius:g})"

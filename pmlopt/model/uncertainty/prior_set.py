@@ -1,0 +1,240 @@
+"""The interface of sets of priors: the least mean of a column, and its twin for a cvxpy variable."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.records import Record
+from pmlopt.data.mechanism import match_labels
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.symmetry.prior import Cells
+from pmlopt.errors import PrivacyError
+from pmlopt.solvers.structured.block import Block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+def check_possible(most: FloatArray) -> None:
+    """Raise a PrivacyError for a letter that has probability zero under every prior of a set.
+
+    Args:
+        most: (N,) the largest probabilities.
+    """
+    if (most <= 0).any():
+        raise PrivacyError(
+            f"the letter at position {int((most <= 0).argmax())} has probability 0 under every prior of the "
+            "set: leave it out"
+        )
+
+
+MEMBER = 1e-12
+"""Membership tolerance: the distance from a set, in l1 or in a bound on a probability, that is put down to
+rounding."""
+
+
+@dataclass(frozen=True)
+class LeastMean:
+    """The least mean of each column of a cvxpy variable, as the largest value of an expression.
+
+    Attributes:
+        value: (1, M) affine; under `constraints` its largest value is the least mean.
+        constraints: by name.
+        variables: what the constraints brought, by name.
+    """
+
+    value: cp.Expression
+    constraints: Mapping[str, cp.Constraint] = field(default_factory=dict)
+    variables: Mapping[str, cp.Variable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """A set of priors as the image of a polyhedron: `Q = parts z` over z >= 0 with `rows z <= right`.
+
+    Attributes:
+        parts: (N, Z).
+        rows: (R, Z).
+        right: (R,).
+        equal: (R,) the rows that are equations.
+    """
+
+    parts: FloatArray
+    rows: FloatArray
+    right: FloatArray
+    equal: BoolArray
+
+
+class PriorSet(Record, ABC):
+    """A closed convex set of priors Q on N letters, by its least mean `w(v) = min_Q <Q, v>`.
+
+    A mechanism satisfies epsilon-PML for every prior of the set iff `max_x v[x] <= e^epsilon w(v)` for
+    each of its columns v: the set enters in no other way.
+
+    Attributes:
+        delta: where the set was made from a sample, the probability over the sample that the true
+            distribution is outside; else None.
+        labels: the labels of its letters; None where it knows them by position alone.
+
+    Source: [grosse2025empirical, eq. (1) and Definition 5].
+    """
+
+    kind: ClassVar[str]
+    """The name of this kind of set in files."""
+
+    delta: float | None = None
+    labels: tuple[Label, ...] | None = None
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """N, the number of letters."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """Which priors these are, in words that follow "for every prior"."""
+
+    @property
+    def scope(self) -> str:
+        """For which priors a bound over this set holds, in words."""
+        if self.delta is None:
+            return f"for every prior {self.words}"
+        return (
+            f"for the true distribution, except with probability {self.delta:g} over the sample "
+            f"(for every prior {self.words})"
+        )
+
+    def on_cells(self, cells: Cells) -> PriorSet:
+        """What the priors of the set are on the cells of an output, from whose values alone least means come.
+
+        Args:
+            cells: of one output of a symmetric prior.
+
+        Raises:
+            PrivacyError: the set has no such form, is on other letters, or not invariant.
+        """
+        raise PrivacyError(
+            f"{self!r} has no form by orbits: take all priors, least masses, a box or an l1 ball around the "
+            "prior"
+        )
+
+    def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
+        """Raise a PrivacyError for letters that are not those of the set, or are in another order.
+
+        Args:
+            letters: labels.
+            owner: what they are of, such as "the mechanism".
+        """
+        if len(letters) != self.size:
+            raise PrivacyError(f"{self!r} is on {self.size} letters, and {owner} on {len(letters)}")
+        if self.labels is not None:
+            match_labels(self.labels, letters, "the letters of the set", f"those of {owner}", PrivacyError)
+
+    @abstractmethod
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        """(M,) the least mean of each column of an (N, M) matrix over the set."""
+
+    @abstractmethod
+    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        """The least means times a positive number, and that number; integers for a matrix of integers.
+
+        Args:
+            matrix: (N, M) floats, or an object array of Python integers.
+        """
+
+    @abstractmethod
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        """(N,) a prior of the set at which the mean of the (N,) column is least; it may have zeros."""
+
+    def contains(self, prior: PriorLike) -> bool:
+        """Whether a prior is in the set, up to rounding (1e-12).
+
+        Raises:
+            PrivacyError: the prior is on other letters than the set.
+        """
+        p = as_prior(prior)
+        self.check_letters(p.labels, "the prior")
+        return self.holds(p.pmf)
+
+    @abstractmethod
+    def holds(self, p: FloatArray) -> bool:
+        """Whether the (N,) probabilities are in the set, up to rounding (`MEMBER`)."""
+
+    @abstractmethod
+    def nearby(self, law: FloatArray) -> Any:
+        """(N,) rationals: a prior of the set, for certain, that is near a law where the law is near the set.
+
+        Args:
+            law: (N,) finite; negative entries count as zero, and it need not sum to one.
+        """
+
+    @property
+    @abstractmethod
+    def polytope(self) -> Polytope:
+        """The set by linear rows, in floats."""
+
+    @abstractmethod
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        """The twin of `least_mean` for a cvxpy variable, in sparse form.
+
+        Args:
+            mechanism: (N, M), non-negative.
+            largest: (1, M), at least every entry of its column.
+        """
+
+    def block(self, keep: float) -> Block | None:
+        """The columns v >= 0 with `keep max v <= w(v)` as a `Block`; None without such a form or an inside.
+
+        Args:
+            keep: e^-epsilon, in (0, 1].
+        """
+        return None
+
+    @abstractmethod
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        """The values that the variables brought by `declare` take at a given matrix."""
+
+    @abstractmethod
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        """Support function of the bound: max `<p g, v>` over columns v >= 0 within it and over columns g.
+
+        The columns have `<p, v> = 1` and `keep max v <= w(v)`.
+
+        Args:
+            p: (N,) the prior of the design.
+            gains: (N, M) the columns g.
+            keep: e^-epsilon, in (0, 1].
+        """
+
+    theta_rows: int = 1
+    """How many numbers `thetas` has for each column."""
+
+    @abstractmethod
+    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        """(T, M) multipliers of `keep max v <= w(v)` for each column g, from which `relaxation` follows."""
+
+    @abstractmethod
+    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        """What (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
+
+        It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta keep` is at most 0 for all
+        columns g, with room for rounding.
+        """
+
+    @abstractmethod
+    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        """(K,) the least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep <= w`.
+
+        Args:
+            inner: (K, N) sets of letters, none with w(inner) > keep.
+            outer: (K, N) sets, disjoint from the inner ones.
+            keep: e^-epsilon.
+
+        Returns:
+            NaN where even b = 1 does not suffice.
+        """

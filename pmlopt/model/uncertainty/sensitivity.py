@@ -1,0 +1,350 @@
+"""Bounds of the literature on how leakage grows with the distance to a prior, each beside its exact value.
+
+Where a mechanism is in hand, `leakage_capacity` and `leakage_sensitivity` are exact and never larger.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, nonnegative, real, rounding_of
+from pmlopt.data.mechanism import MechanismLike, as_mechanism, match_labels, paired
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.errors import PrivacyError
+from pmlopt.measures import leakage_level, pointwise_leakage
+from pmlopt.measures.leakage import log_quotient
+from pmlopt.model.uncertainty.prior_set import PriorSet
+
+
+class WorstCase(float):
+    """A number in nats that knows where it is attained.
+
+    Attributes:
+        prior: (N,) a prior of the set with the largest leakage; it may have zeros.
+        output: the index of the output with the largest leakage under it.
+    """
+
+    prior: FloatArray
+    output: int
+
+    def __new__(cls, value: float, prior: FloatArray, output: int) -> WorstCase:
+        """The value, with its witnesses."""
+        number = super().__new__(cls, value)
+        number.prior, number.output = prior, output
+        return number
+
+
+def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray:
+    """The largest leakage of each output over a set of priors, (M,) `log(max_x P[x,y] / w(P[:,y]))` in nats.
+
+    -inf for outputs that never occur.
+
+    Raises:
+        PrivacyError: `priors` is no set of priors, or one on other letters.
+
+    Examples:
+        >>> from pmlopt import AllPriors
+        >>> np.exp(pointwise_capacity(AllPriors(2), [[0.75, 0.25], [0.25, 0.75]])).round(12)
+        array([3., 3.])
+    """
+    m = as_mechanism(mechanism)
+    if not isinstance(priors, PriorSet):
+        raise PrivacyError(f"{priors!r} is no set of priors: give one such as L1Ball(prior, 0.1)")
+    priors.check_letters(m.inputs, "the mechanism")
+    columns = m.matrix[:, m.support]
+    scaled = columns / columns.max(axis=0)
+    levels = np.full(len(m.outputs), -np.inf)
+    # what the least mean is short of the maximum, from numbers that lose no digits near 0
+    levels[m.support] = log_quotient(
+        np.maximum(priors.least_mean(scaled), 0.0), np.maximum(-priors.least_mean(scaled - 1), 0.0)
+    )
+    return levels
+
+
+def leakage_capacity(priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
+    """The leakage capacity `max_Q max_y log(max_x P[x,y] / sum_x Q[x] P[x,y])` over a set of priors, in nats.
+
+    Exact for every set: the inner minimum is a formula, and no sampling is involved.
+
+    Args:
+        priors: such as `L1Ball`, `Box`, `MinimumMass`, `Vertices` or `AllPriors`.
+        mechanism: (N, M).
+
+    Returns:
+        A float with the attributes `prior`, (N,) the worst prior, and `output`.
+
+    Raises:
+        PrivacyError: `priors` is no set of priors, or one on other letters.
+
+    Source: [grosse2025empirical, Definition 5].
+
+    Examples:
+        >>> import math
+        >>> from pmlopt import L1Ball
+        >>> worst = leakage_capacity(L1Ball([0.5, 0.5], 0.2), [[0.75, 0.25], [0.25, 0.75]])
+        >>> round(math.exp(worst), 12), worst.prior.round(12), worst.output
+        (1.666666666667, array([0.4, 0.6]), 0)
+    """
+    levels = pointwise_capacity(priors, mechanism)
+    output = int(levels.argmax())
+    column = as_mechanism(mechanism).matrix[:, output]
+    return WorstCase(float(levels[output]), priors.worst_prior(column), output)
+
+
+def leakage_sensitivity(prior: PriorLike, priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
+    """The local leakage sensitivity: the capacity over a set less the PML level under one of its priors.
+
+    Args:
+        prior: N letters, in the set.
+        priors: the set.
+        mechanism: (N, M).
+
+    Returns:
+        A float of at least 0, in nats, with the attributes `prior` and `output`.
+
+    Raises:
+        PrivacyError: the prior is not in the set, or the set is on other letters.
+        MechanismError: prior and mechanism are on different letters.
+
+    Source: [grosse2025empirical, Definition 6].
+
+    Examples:
+        >>> import math
+        >>> from pmlopt import L1Ball
+        >>> p, matrix = [0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]]
+        >>> round(math.exp(leakage_sensitivity(p, L1Ball(p, 0.2), matrix)), 12)
+        1.111111111111
+    """
+    p, m = paired(prior, mechanism)
+    worst = leakage_capacity(priors, m)
+    if not priors.contains(p):
+        raise PrivacyError(f"the prior is not in {priors!r}: the sensitivity is about one of its priors")
+    return WorstCase(max(0.0, worst - leakage_level(p, m)), worst.prior, worst.output)
+
+
+def distance(first: PriorLike, second: PriorLike) -> float:
+    """The l1 distance `sum_x |p[x] - q[x]|` of two priors, in [0, 2].
+
+    Raises:
+        PrivacyError: they are on different letters, or on the same in another order.
+
+    Examples:
+        >>> distance([0.5, 0.5], [0.75, 0.25])
+        0.5
+    """
+    p, q = as_prior(first), as_prior(second)
+    if p.size != q.size:
+        raise PrivacyError(f"the priors are on {p.size} and {q.size} letters: give both on the same")
+    match_labels(p.labels, q.labels, "the letters of one prior", "those of the other", PrivacyError)
+    return float(np.abs(p.pmf - q.pmf).sum())
+
+
+def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike, second: PriorLike) -> float:
+    """How far the PML levels under two priors of a set can be apart: `exp(C) |p - q|_1`, in nats.
+
+    Args:
+        priors: the set; C is the mechanism's leakage capacity over it.
+        mechanism: (N, M).
+        first: a prior of the set.
+        second: another.
+
+    Returns:
+        inf where the capacity is infinite.
+
+    Raises:
+        PrivacyError: `priors` is no set of priors, a prior is not in it, or the letters differ.
+
+    Source: [grosse2025empirical, Theorem 3].
+
+    Examples:
+        >>> from pmlopt import AllPriors
+        >>> warner = [[0.75, 0.25], [0.25, 0.75]]
+        >>> round(lipschitz_bound(AllPriors(2), warner, [0.5, 0.5], [0.6, 0.4]), 12)
+        0.6
+    """
+    m = as_mechanism(mechanism)
+    if not isinstance(priors, PriorSet):
+        raise PrivacyError(f"{priors!r} is no set of priors: give one such as L1Ball(prior, 0.1)")
+    for prior in (first, second):
+        if not priors.contains(prior):
+            raise PrivacyError(f"a prior is not in {priors!r}: the bound is about two of its priors")
+    apart = distance(first, second)
+    if apart == 0:
+        return 0.0
+    capacity = leakage_capacity(priors, m)
+    return math.exp(capacity) * apart if capacity < 700 else math.inf
+
+
+def sensitivity_bound(prior: PriorLike, epsilon: float, radius: float) -> float:
+    """How much more than epsilon a mechanism of level epsilon can leak within an l1 distance, in nats.
+
+    `-log(1 - radius/2 (e^eps - 1) / min p)` in the first privacy region, that is for
+    `e^eps (1 - min p) < 1`, and `-log(1 - radius/2 e^eps)` past it. Both hold for every radius: whichever
+    mass of radius / 2 an adversary moves, a column's mean falls by `radius/2 (max v - min v)` at most.
+    Below 2 min p he can move so much without emptying a letter, and mechanisms attain the bound.
+
+    Args:
+        prior: p, N letters.
+        epsilon: a PML level of the mechanism under p, in nats; past -log(min p) it counts as that.
+        radius: in [0, 2].
+
+    Returns:
+        inf where the bound says nothing.
+
+    Raises:
+        PrivacyError: epsilon is negative, or the radius is outside its range.
+
+    Source: [grosse2025empirical, Theorem 4], for a radius below 2 min p; past it by the first steps of its
+    proof.
+
+    Examples:
+        >>> p = [0.4, 0.2, 0.2, 0.2]
+        >>> round(math.exp(-sensitivity_bound(p, math.log(9 / 8), 0.1)), 12)  # first region
+        0.96875
+        >>> round(math.exp(-sensitivity_bound(p, math.log(2), 0.1)), 12)
+        0.9
+    """
+    p = as_prior(prior)
+    size = _radius(radius)
+    level = min(nonnegative(epsilon, "epsilon", PrivacyError), p.max_leakage)
+    return _less(size / 2 * leakage_growth(level, float(p.pmf.min())))
+
+
+def leakage_growth(epsilon: float, least: float | None) -> float:
+    """How fast leakage can grow with the mass an adversary moves: the largest `(max v - min v) / <p, v>`.
+
+    `(e^eps - 1) / min p` in the first privacy region and `e^eps` past it, or where min p is not known.
+
+    Args:
+        epsilon: the level of the column v, in nats.
+        least: min p; None where it is not known.
+
+    Source: [grosse2025empirical, Appendix B].
+    """
+    if least is not None and _in_first_region(least, epsilon):
+        return math.expm1(epsilon) / least
+    return math.exp(epsilon) if epsilon < 700 else math.inf
+
+
+def _in_first_region(least: float, epsilon: float) -> bool:
+    """Whether `e^eps (1 - min p) < 1`: no mechanism of level eps has a zero."""
+    return least == 1 or epsilon < -math.log1p(-least)
+
+
+def sensitivity_bound_is_tight(prior: PriorLike, mechanism: MechanismLike) -> bool:
+    """Whether `sensitivity_bound` at the mechanism's level is its sensitivity for radii below 2 min p.
+
+    Both need an output whose leakage is the level: in the first region one whose entries are as far apart
+    as that leakage allows, `max v - min v = (e^eps - 1) / min p <p, v>` (as in extremal mechanisms); past it
+    one with a zero. Equalities are up to rounding, and a zero is one exactly.
+
+    Raises:
+        MechanismError: sizes or labels disagree.
+
+    Source: [grosse2025empirical, Theorem 4] (sufficient conditions on all outputs; here on the worst one,
+    with their proof).
+
+    Examples:
+        >>> from pmlopt import closed_forms
+        >>> p = [0.4, 0.2, 0.2, 0.2]
+        >>> sensitivity_bound_is_tight(p, closed_forms.high_privacy(p, math.log(9 / 8)))
+        True
+    """
+    p, m = paired(prior, mechanism)
+    leakages, least = pointwise_leakage(p, m)[m.support], float(p.pmf.min())
+    level = float(leakages.max())
+    # entries near 1 are rounded, and with them a leakage near 0
+    near = level - max(1e-9 * level, rounding_of(p.size, 1.0) / 16)
+    worst, levels = m.matrix[:, m.support][:, leakages >= near], leakages[leakages >= near]
+    if not _in_first_region(least, level):
+        return bool(worst.min() == 0)
+    apart = (worst.max(axis=0) - worst.min(axis=0)) / (p.pmf @ worst)
+    return bool((apart >= np.expm1(levels) / least * (1 - 1e-9)).any())
+
+
+def level_bound(epsilon: float, radius: float, least: float | None = None) -> float:
+    """The PML level under any prior within an l1 distance of one under which it is epsilon, in nats.
+
+    `eps - log(1 - radius/2 e^eps)`; the bound of Theorem 4 past the first region, which holds in all of
+    them. In the first region, `eps - log(1 - radius/2 (e^eps - 1) / min p)` is less.
+
+    Args:
+        epsilon: the level under the first prior, in nats.
+        radius: in [0, 2].
+        least: the least probability min p under the first prior, where it is known.
+
+    Returns:
+        inf where `radius >= 2 e^-eps` (in the first region, `2 min p / (e^eps - 1)`): the bound then says
+        nothing.
+
+    Raises:
+        PrivacyError: epsilon is negative, the radius is outside [0, 2], or `least` is no probability of at
+            least 0.
+
+    Source: [grosse2025empirical, Corollary 2]; with the radius of a sample, [grosse2025empirical, eq. (8)].
+
+    Examples:
+        >>> round(math.exp(level_bound(math.log(2), 0.2)), 12)
+        2.5
+    """
+    level, size, share = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius), least_mass(least)
+    if size == 0:
+        return level
+    if share is not None and _in_first_region(share, level):
+        return level + _less(size / 2 * leakage_growth(level, share))
+    logarithm = level + math.log(size) - math.log(2)  # of radius/2 e^eps, which may overflow
+    return level + _less(math.exp(logarithm)) if logarithm < 0 else math.inf
+
+
+def robust_level(epsilon: float, radius: float) -> float:
+    """The level at the centre of an l1 ball that suffices for epsilon on all of it, in nats.
+
+    `eps' = eps - log(1 + radius/2 e^eps)`, the inverse of `level_bound`. It is the whole condition for
+    columns with a zero, where the radius is below 2 min p.
+
+    Args:
+        epsilon: the level wanted on the ball, in nats.
+        radius: in [0, 2].
+
+    Returns:
+        A level below epsilon; negative where no level at the centre suffices.
+
+    Raises:
+        PrivacyError: epsilon is negative, or the radius is outside [0, 2].
+
+    Source: [grosse2025empirical, eq. (13)].
+
+    Examples:
+        >>> round(math.exp(robust_level(math.log(2.5), 0.2)), 12)
+        2.0
+    """
+    level, half = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius) / 2
+    return level - float(np.logaddexp(0.0, level + math.log(half))) if half else level
+
+
+def _less(share: float) -> float:
+    """The growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left.
+
+    What may be nothing but for the rounding of the share is nothing: a bound errs upwards.
+    """
+    return -math.log1p(-share) + 0.0 if share < 1 - 8 * sys.float_info.epsilon else math.inf
+
+
+def least_mass(least: float | None) -> float | None:
+    """Check a least probability, above 0 and at most 1; None where it is not known."""
+    if least is None:
+        return None
+    share = real(least, "the least probability", PrivacyError)
+    if not 0 < share <= 1:
+        raise PrivacyError(f"the least probability is {share:g}: give one in (0, 1], or leave it out")
+    return share
+
+
+def _radius(radius: float) -> float:
+    size = real(radius, "the radius", PrivacyError)
+    if not 0 <= size <= 2:
+        raise PrivacyError(f"the radius is {size:g}: give one in [0, 2]")
+    return size

@@ -1,0 +1,364 @@
+"""Support functions of bounds on a column, by sorting or by two nested searches in one dimension each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.solvers.structured.small_systems import cholesky, solved
+
+_MAX_ITERATIONS = 200
+"""Iterations after which a search ends with the bound in hand, which is valid; a dozen are usual."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A convex, piecewise linear function of theta.
+
+    `sum_x (a[x] + theta weights[x])^+ + theta (rate - sum(weights))`.
+
+    Computed as `sum_x a[x] + theta rate` plus the negative parts: nothing large cancels at a large theta.
+
+    Attributes:
+        weights: (N,), or None for weights so large that no term is negative: `sum_x a[x] + theta rate`.
+        rate: a number.
+    """
+
+    weights: FloatArray | None
+    rate: float
+
+    def at(self, costs: FloatArray, theta: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+        """(M,) values less theta keep and (M,) slopes, for the columns of costs."""
+        rate = self.rate - keep
+        values = costs.sum(axis=0) + theta * rate
+        if self.weights is None:
+            return values, np.full(len(theta), rate)
+        inner = costs + self.weights[:, None] * theta
+        negative = inner < 0
+        return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
+
+
+def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> float:
+    """The support function of the columns that PML over a set allows, at the best column g of gains.
+
+    `max <p g, v>` over g, and over v >= 0 with `<p, v> = 1` and `keep max v <= min_Q <Q, v>`.
+
+    It is the least tau for which `<p (g - tau), v> <= 0` on all such v and for all g, and by duality
+    `max_v <a, v> <= min_{theta >= 0} max_i piece_i(a, theta) - theta keep` for v with entries up to one.
+    Every tau at which the right side is at most 0 is a bound: nothing rests on how the searches ended.
+
+    Args:
+        pieces: convex functions of theta whose largest is `min_Q sum_x (a[x] + theta Q[x])^+`.
+        p: (N,).
+        gains: (N, M) the columns g.
+        keep: in (0, 1].
+
+    Examples:
+        >>> uniform = (Piece(np.full(4, 0.25), 1.0),)  # one prior: the mean over the largest half
+        >>> round(largest_gain(uniform, np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
+        3.0
+    """
+    means, tops = p @ gains, gains.max(axis=0)
+    if keep >= 1:
+        return float(means.max())
+
+    def excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
+        costs = p[:, None] * (gains[:, columns] - tau)
+        value, theta = _least(pieces, costs, keep)
+        return value + _rounding(costs, theta)
+
+    return _largest_root(excess, np.arange(gains.shape[1]), float(means.max()), float(tops.max()))
+
+
+def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float) -> float:
+    """The same as `largest_gain` for the convex hull of the (K, N) laws.
+
+    Here theta has a coordinate for each law, and minimises `sum_x (p (g - tau) + theta laws)^+ - keep theta`;
+    the multipliers of that are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on
+    how well: only theta is used, and any would do.
+    """
+    if keep >= 1:
+        return float((p @ gains).max())
+    return float(mixture_thetas(laws, p, gains, keep)[1].max())
+
+
+def mixture_thetas(
+    laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
+) -> tuple[FloatArray, FloatArray]:
+    """(K, M) the theta of `best_mixture` for each column, and the (M,) tau that they prove."""
+    weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
+    columns = np.arange(gains.shape[1])
+    best = np.zeros((len(laws), len(columns)))
+    for _ in range(_MIXTURES):
+        gain = gains[:, columns]
+        theta, column = _mixtures(laws, weights * (gain - low[columns]), keep)
+        fixed = _Fixed(theta, laws, weights, gain, keep)
+        root = _root(fixed.excess, low[columns], high[columns])
+        best[:, columns] = np.where(root < high[columns], theta, best[:, columns])
+        high[columns] = np.minimum(high[columns], root)
+        low[columns] = np.maximum(low[columns], (weights * gain * column).sum(axis=0) / (p @ column))
+        columns = np.flatnonzero((high > low.max()) & (high - low > _SHARP * (np.abs(high) + np.abs(low))))
+        if not len(columns):
+            break
+    return best, high
+
+
+def best_thetas(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+    """(1, M) the theta of each column at the tau of `largest_gain`; keep < 1."""
+    tau = largest_gain(pieces, p, gains, keep)
+    return _least(pieces, p[:, None] * (gains - tau), keep)[1][None, :]
+
+
+def gain_at(
+    pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
+) -> float:
+    """The tau that (1, M) multipliers prove to be none below `largest_gain`: what no column collects.
+
+    Examples:
+        >>> uniform = (Piece(np.full(4, 0.25), 1.0),)
+        >>> gains = np.array([[4.0], [2.0], [1.0], [0.0]])
+        >>> round(gain_at(uniform, np.full(4, 0.25), gains, 0.5, np.array([[1.0]])), 9)
+        3.0
+        >>> gain_at(uniform, np.full(4, 0.25), gains, 0.5, np.array([[0.0]]))  # proves what needs no proof
+        4.0
+    """
+    if keep >= 1:
+        return float((p @ gains).max())
+    multipliers = np.maximum(theta[0], 0.0)
+
+    def excess(tau: FloatArray) -> FloatArray:
+        costs = p[:, None] * (gains - tau)
+        values = np.max([piece.at(costs, multipliers, keep)[0] for piece in pieces], axis=0)
+        return np.asarray(values + _rounding(costs, multipliers))
+
+    return float(_root(excess, p @ gains, gains.max(axis=0)).max())
+
+
+def gain_at_mixtures(
+    laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
+) -> float:
+    """The tau that (K, M) multipliers of the (K, N) laws prove; the twin of `gain_at` for a convex hull."""
+    if keep >= 1:
+        return float((p @ gains).max())
+    fixed = _Fixed(np.maximum(theta, 0.0), laws, p[:, None], gains, keep)
+    return float(_root(fixed.excess, p @ gains, gains.max(axis=0)).max())
+
+
+_MIXTURES, _SHARP = 8, 1e-13
+"""How often theta follows tau at most, four times are usual; and the relative width at which it ends."""
+
+_CENTRALITY, _BOUNDARY_FRACTION, _LEAST_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
+"""Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Fixed:
+    """The dual problems of columns of gains, at fixed multipliers theta of the laws."""
+
+    theta: FloatArray
+    laws: FloatArray
+    weights: FloatArray
+    gain: FloatArray
+    keep: float
+
+    def excess(self, tau: FloatArray) -> FloatArray:
+        costs, total = self.weights * (self.gain - tau), self.theta.sum(axis=0)
+        value = np.maximum(costs + self.laws.T @ self.theta, 0.0).sum(axis=0) - total * self.keep
+        return np.asarray(value + _rounding(costs, total))
+
+
+def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+    """About the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - keep theta`, by column.
+
+    They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= keep`: by a primal-dual
+    path from a point inside, for all columns at once, with a step length for each. The v (N, M) come too.
+    """
+    units = np.abs(costs).max(axis=0) + np.finfo(float).tiny
+    v, rest = np.full(costs.shape, (1 + keep) / 2), np.full(costs.shape, (1 - keep) / 2)
+    theta = np.ones((len(laws), len(units)))
+    spare = (1 - keep) / 2 * theta
+    reduced = costs / units + laws.T @ theta
+    low, high = np.maximum(-reduced, 0.0) + 1, np.maximum(reduced, 0.0) + 1
+    able = np.ones(len(units), dtype=bool)
+    for _ in range(_MAX_STEPS):
+        gap = (low * v + high * rest).sum(axis=0) + (theta * spare).sum(axis=0)
+        if not able.any():
+            break
+        target = _CENTRALITY * gap / (2 * len(v) + len(laws))
+        psi = 1 / (low / v + high / rest)
+        push = psi * (target / v - target / rest + high - low)
+        system = np.einsum("ix,jx,xy->ijy", laws, laws, psi, optimize=True)
+        system[np.diag_indices(len(laws))] += spare / theta
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            dtheta = solved(cholesky(system), target / theta - spare - laws @ push)
+        able = np.isfinite(dtheta).all(axis=0) & (gap > _LEAST_GAP)
+        dtheta, push = np.where(able, dtheta, 0.0), np.where(able, push, 0.0)
+        dv = push + psi * (laws.T @ dtheta)
+        steps = (
+            (v, dv),
+            (rest, -dv),
+            (spare, laws @ dv),
+            (low, (target - low * dv) / v - low),
+            (high, (target + high * dv) / rest - high),
+            (theta, dtheta),
+        )
+        shortest = np.min([(step / at).min(axis=0) for at, step in steps], axis=0)
+        length = -_BOUNDARY_FRACTION / np.minimum(shortest, -_BOUNDARY_FRACTION) * able
+        v, rest, spare, low, high, theta = (at + length * step for at, step in steps)
+    return theta * units, v
+
+
+def _largest_root(
+    function: Callable[[float, NDArray[np.intp]], FloatArray],
+    columns: NDArray[np.intp],
+    low: float,
+    high: float,
+) -> float:
+    """The largest zero of decreasing functions, approached from the right: `_root` for the largest of them.
+
+    Columns whose function is not positive at the left end are left out.
+    """
+    values = function(low, columns)
+    columns = columns[values > 0]
+    if not len(columns):
+        return low
+    at_low, at_high, side = float(values.max()), float(function(high, columns).max()), 0.0
+    for _ in range(_MAX_ITERATIONS):
+        if not (high - low > 4e-16 * (abs(low) + abs(high)) and at_high < 0):
+            break
+        middle = low + (high - low) * at_low / (at_low - at_high)
+        if not low < middle < high:
+            middle = (low + high) / 2
+        values = function(middle, columns)
+        value = float(values.max())
+        if value > 0:
+            columns, at_high = columns[values > 0], at_high / 2 if side > 0 else at_high
+            low, at_low, side = middle, value, 1.0
+        else:
+            at_low = at_low / 2 if side < 0 else at_low
+            high, at_high, side = middle, value, -1.0
+    return high
+
+
+def _rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
+    """Bound on the rounding error of a sum of N terms of these costs and this theta."""
+    return np.asarray(rounding_of(len(costs), 1.0) / 16 * (np.abs(costs).sum(axis=0) + theta))
+
+
+def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+    """(M,) the zeros of decreasing functions that are positive at `low`, approached from the right.
+
+    Regula falsi with halved weights, the Illinois method [dowell1971modified]; ends at a relative width of
+    1e-15, or where nothing moves.
+    """
+    at_low, at_high = function(low), function(high)
+    high = np.where(at_low <= 0, low, high)
+    side = np.zeros(len(low))
+    size = np.abs(low) + np.abs(high)
+    for _ in range(_MAX_ITERATIONS):
+        open_ = (high - low > 4e-16 * size) & (at_low > 0) & (at_high < 0)
+        if not open_.any():
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            middle = low + (high - low) * at_low / (at_low - at_high)
+        middle = np.where(open_ & (middle > low) & (middle < high), middle, (low + high) / 2)
+        value = function(middle)
+        above = value > 0
+        at_high = np.where(open_ & above & (side > 0), at_high / 2, at_high)
+        at_low = np.where(open_ & ~above & (side < 0), at_low / 2, at_low)
+        low, at_low = np.where(open_ & above, middle, low), np.where(open_ & above, value, at_low)
+        high, at_high = np.where(open_ & ~above, middle, high), np.where(open_ & ~above, value, at_high)
+        side = np.where(above, 1.0, -1.0)
+    return high
+
+
+def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
+    """(M,) the minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers.
+
+    Cutting planes on an interval: the next theta is where the lines at its ends cross.
+    """
+
+    def at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        values, slopes = zip(*(piece.at(costs, theta, keep) for piece in pieces), strict=True)
+        stacked, rates = np.array(values), np.array(slopes)
+        largest = stacked.max(axis=0)
+        return largest, np.where(stacked >= largest, rates, -np.inf).max(axis=0)
+
+    left = np.zeros(costs.shape[1])
+    right = np.maximum(-costs, 0.0).sum(axis=0) / (1 - keep) * (1 + 1e-9)
+    (f_left, d_left), (f_right, d_right) = at(left), at(right)
+    best = np.where(f_right < f_left, right, left)
+    lowest = np.minimum(f_left, f_right)
+    size = np.abs(costs).sum(axis=0)
+    for _ in range(_MAX_ITERATIONS):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            theta = (f_left - f_right + d_right * right - d_left * left) / (d_right - d_left)
+            promised = f_left + d_left * (theta - left)
+        open_ = (d_left < 0) & (d_right > 0) & (theta > left) & (theta < right)
+        open_ &= lowest - promised > 1e-16 * size
+        if not open_.any():
+            break
+        theta = np.where(open_, theta, left)
+        value, slope = at(theta)
+        better = open_ & (value < lowest)
+        best, lowest = np.where(better, theta, best), np.where(better, value, lowest)
+        falls = open_ & (slope < 0)
+        rises = open_ & ~falls
+        left, f_left, d_left = (np.where(falls, new, old) for new, old in
+                                ((theta, left), (value, f_left), (slope, d_left)))  # fmt: skip
+        right, f_right, d_right = (np.where(rises, new, old) for new, old in
+                                   ((theta, right), (value, f_right), (slope, d_right)))  # fmt: skip
+    return lowest, best
+
+
+def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
+    """(M,) the conditional value at risk of each column: its mean over its largest `mass` under `weights`.
+
+    It solves a fractional knapsack. Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`
+    [rockafellar2000optimization], which is at least the mean for every c and equal to it where the largest
+    entries have filled the mass. A c that is large by itself drowns digits of the sum, so a few units in its
+    last place are added; what is left is the rounding of the sum itself, which the caller allows for.
+
+    Args:
+        weights: (N,) the prior.
+        values: (N, M).
+        mass: in (0, 1].
+
+    Examples:
+        >>> top_mean(np.array([0.5, 0.25, 0.25]), np.array([[1.0], [3.0], [2.0]]), 0.5).round(12)
+        array([2.5])
+    """
+    falling = np.negative(values.T, order="C")  # sorting goes along memory, and any order of equals will do
+    order = np.argsort(falling, axis=1)
+    filled = np.cumsum(weights[order], axis=1)
+    last = np.minimum((filled < mass).sum(axis=1), len(weights) - 1)[:, None]
+    edge = -np.take_along_axis(falling, np.take_along_axis(order, last, axis=1), axis=1)[:, 0]
+    rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
+    return np.asarray(edge + weights @ np.maximum(values - edge, 0.0) / mass + rounding)
+
+
+def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
+    """Support function of the columns that LDP allows: the largest `<p g, v>` over them and over columns g.
+
+    The columns have `<p, v> = 1` and `keep max v <= min v`. The extreme ones take two values, and the best is
+    high on the k letters of largest gain for some k.
+
+    Args:
+        p: (N,).
+        gains: (N, M) the columns g.
+        keep: in [0, 1].
+
+    Examples:
+        >>> round(two_values(np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
+        2.2
+    """
+    order = np.argsort(-gains, axis=0, kind="stable")
+    weights = p[order]
+    worth = weights * np.take_along_axis(gains, order, axis=0)
+    mass = keep + (1 - keep) * np.cumsum(weights, axis=0)
+    total = keep * worth.sum(axis=0) + (1 - keep) * np.cumsum(worth, axis=0)
+    return max(float((total / mass).max()), float((p @ gains).max()))

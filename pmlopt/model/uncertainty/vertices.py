@@ -1,0 +1,159 @@
+"""Sets of priors given as the convex hull of finitely many."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_array
+from pmlopt.core.records import Shape
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
+from pmlopt.model.uncertainty.support_functions import (
+    Piece,
+    best_mixture,
+    best_thetas,
+    gain_at_mixtures,
+    largest_gain,
+    mixture_thetas,
+)
+from pmlopt.solvers.structured.block import Block, hull_block, mean_block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+class Vertices(PriorSet):
+    """The convex hull of K priors, with the least mean `w(v) = min_k <Q_k, v>`.
+
+    Args:
+        points: (K, N), each row a distribution; zeros are allowed, but not in all rows at one letter.
+
+    Raises:
+        PrivacyError: an entry is negative, a row does not sum to one (within 1e-9), or a letter
+            has probability zero in all of them.
+
+    Source: [grosse2025empirical, Corollary 1].
+
+    Examples:
+        >>> two = Vertices([[0.5, 0.5], [0.25, 0.75]])
+        >>> two.least_mean(np.array([[1.0, 0.0], [0.0, 1.0]]))
+        array([0.25, 0.5 ])
+    """
+
+    kind: ClassVar[str] = "vertices"
+    points: Annotated[FloatArray, Shape("points", "letters")]
+
+    def __init__(self, points: ArrayLike) -> None:
+        self.points = float_array(points, 2, "the vertices", PrivacyError)
+        if (self.points < 0).any():
+            row = int((self.points < 0).any(axis=1).argmax())
+            raise PrivacyError(f"vertex {row} has a negative entry, {self.points[row].min():g}")
+        sums = self.points.sum(axis=1)
+        off = int(np.abs(sums - 1).argmax())
+        if abs(sums[off] - 1) > SUM_TOLERANCE:
+            raise PrivacyError(f"vertex {off} sums to {sums[off]:.12g}, not to 1: divide it by its sum")
+        check_possible(self.points.max(axis=0))
+        self.laws = self.points / np.array([[math.fsum(point)] for point in self.points])
+        self.laws.setflags(write=False)
+
+    @property
+    def size(self) -> int:
+        return int(self.points.shape[1])
+
+    @property
+    def words(self) -> str:
+        count = len(self.points)
+        return "that is the one given" if count == 1 else f"in the convex hull of the {count} given"
+
+    @cached_property
+    def _integers(self) -> tuple[Any, int]:
+        """(K, N) integers, in each row proportional to a vertex, with one common sum."""
+        rows = [common_integers(point)[0] for point in self.points]
+        total = math.lcm(*(sum(row) for row in rows))
+        return np.array([[value * (total // sum(row)) for value in row] for row in rows], dtype=object), total
+
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        return np.asarray((self.laws @ matrix).min(axis=0))
+
+    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        if matrix.dtype == object:
+            weights, total = self._integers
+            return (weights @ matrix).min(axis=0), total
+        return self.least_mean(matrix), 1.0
+
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        return np.asarray(self.laws[(self.laws @ column).argmin()])
+
+    def holds(self, p: FloatArray) -> bool:
+        return self._mixture(p)[1] <= MEMBER
+
+    def nearby(self, law: FloatArray) -> Any:
+        weights, total = self._integers
+        mixture = self._mixture(np.maximum(law, 0.0))[0]  # not all zero: each share would be nearer
+        shares = np.array([Fraction(share) for share in mixture.tolist()], dtype=object)
+        return shares @ weights / (shares.sum() * total)
+
+    def _mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
+        """(K,) the shares of the vertices in the mixture nearest to a law, and its distance from it."""
+        from scipy.optimize import nnls
+
+        system = np.vstack([self.laws.T, np.ones(len(self.laws))])
+        shares, distance = nnls(system, np.append(law, 1.0))
+        return shares, float(distance)
+
+    @property
+    def polytope(self) -> Polytope:
+        """Mixtures of the vertices by their shares."""
+        sums = np.ones((1, len(self.laws)))
+        return Polytope(self.laws.T, sums, np.ones(1), np.array([True]))
+
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        import cvxpy as cp
+
+        if len(self.laws) == 1:
+            return LeastMean(self.laws @ mechanism)
+        least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
+        rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
+        return LeastMean(least, {"least_mean": rows}, {"least_mean": least})
+
+    def block(self, keep: float) -> Block | None:
+        return mean_block(self.laws[0], keep) if len(self.laws) == 1 else hull_block(self.laws, keep)
+
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {} if len(self.laws) == 1 else {"least_mean": self.least_mean(matrix)[None, :]}
+
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        if len(self.laws) == 1:
+            return largest_gain((Piece(self.laws[0], 1.0),), p, gains, keep)
+        return best_mixture(self.laws, p, gains, keep)
+
+    @property
+    def theta_rows(self) -> int:  # type: ignore[override]
+        """One for each vertex."""
+        return len(self.laws)
+
+    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        if keep >= 1:
+            return np.zeros((len(self.laws), gains.shape[1]))
+        if len(self.laws) == 1:
+            return best_thetas((Piece(self.laws[0], 1.0),), p, gains, keep)
+        return mixture_thetas(self.laws, p, gains, keep)[0]
+
+    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        return gain_at_mixtures(self.laws, p, gains, keep, theta)
+
+    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        high, room = inner @ self.laws.T, outer @ self.laws.T
+        missing = keep - high
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(missing > 0, missing / room, 0.0).max(axis=1)
+        return np.where(share <= 1, share, np.nan)
+
+    def __repr__(self) -> str:
+        return f"Vertices(<{len(self.points)} priors on {self.size} letters>)"

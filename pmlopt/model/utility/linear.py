@@ -1,0 +1,301 @@
+"""Expected gain and expected loss: utilities that are linear in the mechanism."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, Positions, few, float_array
+from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.symmetry.prior import PairSpace
+from pmlopt.data.tables.labelled import Axes, Labelled, Numbers, table
+from pmlopt.errors import PmloptError, UtilityError
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+class Utility(ABC):
+    """A utility of mechanisms, and whether it is maximised or minimised."""
+
+    maximised: ClassVar[bool]
+
+    @abstractmethod
+    def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        """The utility of a given mechanism, in the units of the utility."""
+
+
+def hamming(x: Any, y: Any) -> float:
+    """The Hamming loss: 1 where the released label differs from the secret, 0 where it is the same.
+
+    NaN is the same label as NaN: a missing value that is released as missing is no error.
+
+    Examples:
+        >>> hamming("a", "a"), hamming("a", "b"), hamming(float("nan"), float("nan"))
+        (0.0, 1.0, 0.0)
+    """
+    return float(x is not y and bool(x != y) and not (_is_nan(x) and _is_nan(y)))
+
+
+def _is_nan(label: Any) -> bool:
+    """Whether a label is a number that is none, which no label equals, not even itself."""
+    return bool(label != label)
+
+
+def absolute(x: Any, y: Any) -> float:
+    """The absolute loss |x - y|, on labels that are numbers.
+
+    Examples:
+        >>> absolute(3, 5)
+        2.0
+    """
+    return abs(_difference(x, y))
+
+
+def squared(x: Any, y: Any) -> float:
+    """The squared loss (x - y)^2, on labels that are numbers.
+
+    Examples:
+        >>> squared(3, 5)
+        4.0
+    """
+    difference = _difference(x, y)
+    return difference * difference
+
+
+LOSSES: Mapping[str, Callable[[Any, Any], float]] = {
+    "hamming": hamming,
+    "absolute": absolute,
+    "squared": squared,
+}
+"""The losses by name."""
+
+
+def _difference(x: Any, y: Any) -> float:
+    try:
+        return float(x - y)
+    except TypeError:
+        raise UtilityError(
+            f"the labels {x!r} and {y!r} have no difference: this loss needs labels that are "
+            "numbers (in a file, all of them written as 7 or 7.5, not 07 or 7.50); use the Hamming loss or "
+            "a matrix for text"
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class LinearUtility(Utility):
+    """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses say whether it is maximised."""
+
+    matrix: Numbers | Callable[[Any, Any], float]
+    what: ClassVar[str]
+    axes: ClassVar[Axes] = (None, None)
+    """The letters and the outputs that a matrix came with, None for a side that nobody named."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.matrix):
+            name = f"the {self.what} matrix"
+            found = table(self.matrix, name, UtilityError)
+            object.__setattr__(self, "matrix", float_array(found.values, 2, name, UtilityError))
+            object.__setattr__(self, "axes", found.axes)
+
+    @property
+    def columns(self) -> int | tuple[Label, ...] | None:
+        """The outputs that a matrix fixes, or their number; None for a function of the labels."""
+        return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
+
+    def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+        """(N, M) the values of f on the given labels.
+
+        Raises:
+            UtilityError: the matrix has another shape or other labels, or the function fails or is not
+                finite.
+        """
+        if not callable(self.matrix):
+            matrix = np.asarray(self.matrix)
+            if self.axes == (None, None) and matrix.shape != (len(inputs), len(outputs)):
+                raise UtilityError(
+                    f"the {self.what} matrix has shape {matrix.shape}; {len(inputs)} letters and "
+                    f"{len(outputs)} outputs need ({len(inputs)}, {len(outputs)})"
+                )
+            found = Labelled(matrix, self.axes, f"the {self.what} matrix")
+            ordered = found.along(0, inputs, UtilityError).along(1, outputs, UtilityError)
+            return np.asarray(ordered.values)
+        values = [[self._at(x, y) for y in outputs] for x in inputs]
+        return float_array(values, 2, f"the table of the {self.what} function", UtilityError)
+
+    def _at(self, x: Label, y: Label) -> float:
+        assert callable(self.matrix)
+        try:
+            value = self.matrix(x, y)
+            return float(value) if isinstance(value, bool | np.bool_) else value
+        except PmloptError:
+            raise
+        except Exception as cause:  # a person's own function may raise anything
+            raise UtilityError(
+                f"the {self.what} function fails on the labels {x!r} and {y!r}: {cause!r}"
+            ) from cause
+
+    @property
+    def shape(self) -> Any:
+        """What the utility says of the letters and outputs of a symmetric prior; None if nothing."""
+        return None
+
+    def on_orbits(self, space: PairSpace) -> FloatArray:
+        """(C,) the values of f on orbits of pairs, on which f must be constant.
+
+        Where there are at most 2^20 pairs all are looked at. Of more, one of each orbit and three random
+        images of it: that f is constant on orbits is then what the person says who gives it.
+
+        Raises:
+            UtilityError: f differs by more than rounding (1e-12 of its size) within an orbit; the message
+                says where.
+        """
+        return on_orbits(self, space)
+
+    def gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+        """The matrix as gains: of a loss, its negative."""
+        table = self.table(inputs, outputs)
+        return table if self.maximised else -table
+
+    def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        """The expectation under a given mechanism, in the units of the gain or loss.
+
+        A square mechanism without any labels releases the letters of the prior, in their order.
+
+        Raises:
+            UtilityError: a function, or a matrix with labels, needs those of the outputs, and there are none.
+        """
+        p, m = paired(prior, mechanism)
+        inputs = m.inputs if isinstance(p.labels, Positions) else p.labels
+        outputs = m.outputs
+        bare = isinstance(m.inputs, Positions) and isinstance(outputs, Positions)
+        if bare and not isinstance(inputs, Positions) and (callable(self.matrix) or self.axes[1] is not None):
+            if len(outputs) != len(inputs):
+                raise UtilityError(
+                    f"the mechanism has {len(outputs)} outputs without labels for the letters {few(inputs)}, "
+                    f"and the {self.what} depends on labels: give Mechanism(matrix, inputs, outputs)"
+                )
+            outputs = inputs
+        return expectation(p, self.table(inputs, outputs), m.matrix)
+
+    def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
+        """The expectation as an affine expression of an (N, M) variable; twin of `value`."""
+        import cvxpy as cp
+
+        return cp.sum(cp.multiply(prior.pmf[:, None] * table, mechanism))
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedGain(LinearUtility):
+    """Maximise the expected gain E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y].
+
+    Args:
+        matrix: (N, M) gains, which may have labels (a pandas frame in its index and columns, or a mapping
+            from letter to output to gain), or a function g(x, y) of an input's and an output's label.
+
+    Raises:
+        UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
+
+    Source: [saeidian2023pointwise] (gain functions); [song2026worstcase, Section II] (utilities of pairs).
+
+    Examples:
+        >>> ExpectedGain([[1.0, 0.0], [0.0, 2.0]]).value([0.5, 0.5], np.eye(2))
+        1.5
+        >>> ExpectedGain(lambda x, y: x * y).value([0.5, 0.5], np.eye(2))
+        0.5
+    """
+
+    maximised: ClassVar[bool] = True
+    what: ClassVar[str] = "gain"
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedLoss(LinearUtility):
+    """Minimise the expected loss E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y].
+
+    Args:
+        matrix: (N, M) losses, which may have labels as for `ExpectedGain`, or a function d(x, y) of an
+            input's and an output's label, such as `hamming`, `absolute` and `squared` of `pmlopt.utility`.
+
+    Raises:
+        UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
+
+    Examples:
+        >>> ExpectedLoss([[0.0, 1.0], [1.0, 0.0]]).value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        0.25
+    """
+
+    maximised: ClassVar[bool] = False
+    what: ClassVar[str] = "loss"
+
+
+_LISTED_PAIRS = 2**20
+"""Pairs on which it is checked one by one whether a utility is constant on orbits."""
+
+_PROBES = 3
+"""Random images of each representative where there are more."""
+
+_ROUNDING = 1e-12
+"""Differences within an orbit that are put down to rounding, as a share of the largest value."""
+
+
+def on_orbits(utility: LinearUtility, space: PairSpace) -> FloatArray:
+    """(C,) the values of a utility on orbits of pairs; see `LinearUtility.on_orbits`."""
+    orbits = space.orbits
+    if sum(orbits.letters) * sum(orbits.outputs) <= _LISTED_PAIRS:
+        xs = space.decode(space.listed(), letters=True)
+        ys = space.decode(space.listed(outputs=True))
+        values, places = utility.table(xs, ys).ravel(), space.listed_orbits().ravel()
+        found = np.empty(orbits.count)
+        found[places[::-1]] = values[::-1]  # the first of each orbit
+        _check_constant(utility, values, found[places], lambda k: (xs[k // len(ys)], ys[k % len(ys)]))
+        return found
+    if not callable(utility.matrix):
+        raise UtilityError(
+            f"the {utility.what} is a matrix, and {space.prior!r} has too many letters for one: give a "
+            "function of two letters, or CoordinateLoss(...)"
+        )
+    first = space.representatives()
+    found = _at_pairs(utility, space.decode(first[0], letters=True), space.decode(first[1]))
+    rng = np.random.default_rng(0)
+    for _ in range(_PROBES):
+        images = space.images(rng)
+        sides = space.decode(images[0], letters=True), space.decode(images[1])
+        values = _at_pairs(utility, *sides)
+        _check_constant(utility, values, found, _pairs_of(sides))
+    return found
+
+
+def _at_pairs(utility: LinearUtility, xs: Sequence[Label], ys: Sequence[Label]) -> FloatArray:
+    values = [utility._at(x, y) for x, y in zip(xs, ys, strict=True)]
+    return float_array(values, 1, f"the {utility.what} function", UtilityError)
+
+
+def _pairs_of(sides: tuple[Sequence[Label], Sequence[Label]]) -> Callable[[int], tuple[Label, Label]]:
+    return lambda place: (sides[0][place], sides[1][place])
+
+
+def _check_constant(
+    utility: LinearUtility, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]
+) -> None:
+    worst = int(np.abs(values - wanted).argmax())
+    if abs(values[worst] - wanted[worst]) > _ROUNDING * np.abs(values).max():
+        raise UtilityError(
+            f"the {utility.what} is not invariant: it is {values[worst]:.9g} on the pair {pair(worst)!r}, "
+            f"and {wanted[worst]:.9g} on another one of its orbit"
+        )
+
+
+def row_offsets(table: FloatArray) -> FloatArray:
+    """(N,) the least entry of each row: an offset of the utility that no mechanism can change."""
+    return np.asarray(table.min(axis=1))
+
+
+def expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
+    """Expectation of a table of values under a prior and a mechanism, sum_xy p[x] table[x,y] matrix[x,y]."""
+    return float(prior.pmf @ (table * matrix).sum(axis=1))

@@ -1,0 +1,296 @@
+"""Sub-convex utilities: a convex, homogeneous function of each column, summed over the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.errors import UtilityError
+from pmlopt.measures import mutual_information
+from pmlopt.measures.leakage import surplus
+from pmlopt.model.utility.linear import Utility
+
+ColumnFunction = Callable[[FloatArray, FloatArray], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SubConvex(Utility):
+    """Maximise a sub-convex utility `sum_y mu(P[:,y], p)`, mu convex and homogeneous in the column.
+
+    `P[:,y] = q[y] lam_y` with lam_y of mean one under p (the lift of the column), so the utility is
+    `sum_y q[y] mu(lam_y, p)`, and extreme columns reach its maximum.
+
+    Args:
+        function: mu(column, p), from two (N,) arrays to a number. A design probes it on random columns
+            and refuses it where it is not finite, not convex or not homogeneous.
+
+    Raises:
+        UtilityError: it is not a function.
+
+    Source: [grosse2025empirical, eq. (2)]; [grosse2024extremal, Theorem 1] (N outputs suffice).
+
+    Examples:
+        >>> spread = SubConvex(lambda column, p: p @ abs(column - p @ column))
+        >>> spread.value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        0.5
+    """
+
+    function: ColumnFunction
+    maximised: ClassVar[bool] = True
+    vectorised: ClassVar[bool] = False
+    """Whether `worths` takes many columns at once, without a loop."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise UtilityError(f"SubConvex needs a function mu(column, p), not {self.function!r:.60}")
+
+    @property
+    def name(self) -> str:
+        """The name of the utility in messages and files."""
+        return getattr(self.function, "__name__", "function").replace("<lambda>", "function")
+
+    def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        """The utility of a given mechanism."""
+        p, m = paired(prior, mechanism)
+        occurring = m.matrix[:, m.support]
+        law = p.pmf @ occurring
+        return float(self.worths(p.pmf, occurring / law) @ law)
+
+    def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
+        """(K,) the values of mu on the columns of an (N, K) matrix.
+
+        Raises:
+            UtilityError: the function fails, or gives anything but a finite number.
+        """
+        return np.array([self._at(column, p) for column in lifts.T])
+
+    def _at(self, column: FloatArray, p: FloatArray) -> float:
+        column, p = column.copy(), p.copy()
+        column.setflags(write=False)
+        p.setflags(write=False)
+        try:
+            value = float(self.function(column, p))
+        except Exception as cause:  # a person's own function may raise anything
+            raise UtilityError(f"the utility {self.name} fails on {_shown(column, p)}: {cause!r}") from cause
+        if not np.isfinite(value):
+            raise UtilityError(f"the utility {self.name} is {value} on {_shown(column, p)}")
+        return value
+
+    def check(self, prior: PriorLike) -> None:
+        """Check finiteness, convexity and homogeneity on random columns, the same at every call.
+
+        Raises:
+            UtilityError: it is not finite, not convex or not homogeneous on one; the message shows which.
+        """
+        p = as_prior(prior).pmf
+        rng = np.random.default_rng(0)
+        for _ in range(_PROBE_COUNT):
+            one, other = (rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7) for _ in range(2))
+            one[rng.integers(len(p))] = other[rng.integers(len(p))] = 1.0
+            factor = float(rng.uniform(0.25, 4.0))
+            self._check_homogeneous(p, one / (p @ one), factor)
+            self._check_convex(p, one / (p @ one), other / (p @ other))
+
+    def _check_homogeneous(self, p: FloatArray, column: FloatArray, factor: float) -> None:
+        once, scaled = self.worths(p, np.stack([column, factor * column], axis=1))
+        if abs(scaled - factor * once) > _PROBE_TOLERANCE * max(1.0, abs(once)):
+            raise UtilityError(
+                f"the utility {self.name} is not homogeneous: {once:.9g} on {_shown(column, p)}, but "
+                f"{scaled:.9g} and not {factor * once:.9g} on {factor:.6g} times that column. Divide the "
+                "column by its mean p @ column where you need a shape, and multiply the result by it"
+            )
+
+    def _check_convex(self, p: FloatArray, one: FloatArray, other: FloatArray) -> None:
+        middle = (one + other) / 2
+        left, right, between = self.worths(p, np.stack([one, other, middle], axis=1))
+        if between > (left + right) / 2 + _PROBE_TOLERANCE * max(1.0, abs(left), abs(right)):
+            raise UtilityError(
+                f"the utility {self.name} is not convex: {between:.9g} half way between {_shown(one, p)}, "
+                f"where it is {left:.9g}, and {_shown(other, p)}, where it is {right:.9g}; extreme columns "
+                "reach the maximum of convex functions only"
+            )
+
+
+_PROBE_COUNT = 50
+"""Pairs of random columns on which a function is checked."""
+
+_PROBE_TOLERANCE = 1e-7
+"""Violation of convexity or homogeneity that is put down to rounding, as a share of the value or of 1."""
+
+
+def _shown(column: FloatArray, p: FloatArray) -> str:
+    shown = np.array2string(np.asarray(column), precision=6, threshold=8, separator=", ")
+    return f"the column {shown} (p = {np.array2string(p, precision=6, threshold=8, separator=', ')})"
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class GuessingProbability(SubConvex):
+    """Maximise the probability of guessing X from Y, `sum_y max_x p[x] P[x,y]`.
+
+    Its optimum is that of `ExpectedGain(np.eye(N))`, which has N outputs and works for any N.
+
+    Examples:
+        >>> GuessingProbability().value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        0.75
+    """
+
+    vectorised: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__(lambda column, p: (p * column).max())
+
+    @property
+    def name(self) -> str:
+        return "guessing-probability"
+
+    def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
+        return np.asarray((p[:, None] * lifts).max(axis=0))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class FInformation(SubConvex):
+    """Maximise the f-information `I_f(X; Y) = sum_xy p[x] q[y] f(P[x,y] / q[y])`, f convex with f(1) = 0.
+
+    These utilities add up over the letters of a column, which is what column generation needs to
+    prove an optimum on alphabets too large to list all extreme columns.
+
+    Args:
+        generator: f, from an array of numbers >= 0 to an array, entry by entry.
+
+    Raises:
+        UtilityError: f fails, is not finite, not convex, or not 0 at 1.
+
+    Source: [csiszar1972informativity]; sub-convex as in [grosse2025empirical, eq. (2)].
+
+    Examples:
+        >>> FInformation(lambda lift: (lift - 1) ** 2).value([0.5, 0.5], np.eye(2))
+        1.0
+    """
+
+    generator: Callable[[FloatArray], FloatArray]
+    vectorised: ClassVar[bool] = True
+
+    def __init__(self, generator: Callable[[FloatArray], Any]) -> None:
+        object.__setattr__(self, "generator", generator)
+        super().__init__(self._column)
+        probe(self)
+
+    @property
+    def name(self) -> str:
+        return "f-information"
+
+    def phi(self, lifts: FloatArray) -> FloatArray:
+        """The generator f applied entry by entry."""
+        return np.asarray(self.generator(lifts), dtype=float)
+
+    def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
+        mean = p @ lifts
+        worths = (p @ self.phi(lifts / mean)) * mean
+        if not np.isfinite(worths).all():
+            raise UtilityError(f"the utility {self.name} is not finite on a column: check its generator")
+        return np.asarray(worths)
+
+    def _column(self, column: FloatArray, p: FloatArray) -> float:
+        return float(self.worths(p, column[:, None])[0])
+
+
+class MutualInformation(FInformation):
+    """Maximise the mutual information I(X; Y) in nats, the f-information of f(t) = t log t.
+
+    Computed with t log t - t + 1, which has the same sum and loses no digits near t = 1.
+
+    Source: [grosse2025empirical, Section II-A2].
+
+    Examples:
+        >>> round(np.exp(MutualInformation().value([0.5, 0.5], np.eye(2))).item(), 12)
+        2.0
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda lifts: surplus(lifts - 1))
+
+    @property
+    def name(self) -> str:
+        return "mutual-information"
+
+    def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        return mutual_information(prior, mechanism)
+
+
+class TotalVariation(FInformation):
+    """Maximise the total variation `1/2 sum_xy p[x] |P[x,y] - q[y]|`: f(t) = |t - 1| / 2.
+
+    Examples:
+        >>> TotalVariation().value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        0.25
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda lifts: np.abs(lifts - 1) / 2)
+
+    @property
+    def name(self) -> str:
+        return "total-variation"
+
+
+class ChiSquare(FInformation):
+    """Maximise the chi-square information `sum_xy p[x] (P[x,y] - q[y])^2 / q[y]`: f(t) = (t - 1)^2.
+
+    Examples:
+        >>> ChiSquare().value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
+        0.25
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda lifts: (lifts - 1) ** 2)
+
+    @property
+    def name(self) -> str:
+        return "chi-square"
+
+
+class Hellinger(FInformation):
+    """Maximise the squared Hellinger distance to independence, f(t) = (sqrt(t) - 1)^2.
+
+    `sum_xy p[x] (sqrt(P[x,y]) - sqrt(q[y]))^2`, between 0 and 2.
+
+    Examples:
+        >>> round(Hellinger().value([0.5, 0.5], np.eye(2)), 12) == round(2 - 2**0.5, 12)
+        True
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda lifts: (np.sqrt(lifts) - 1) ** 2)
+
+    @property
+    def name(self) -> str:
+        return "hellinger"
+
+
+def probe(utility: FInformation) -> None:
+    """Raise a UtilityError where the generator is not finite, convex and 0 at 1, on a grid from 0 to 100."""
+    grid = np.concatenate([np.linspace(0.0, 2.0, 41), np.geomspace(2.1, 100.0, 40)])
+    try:
+        values, at_one = utility.phi(grid), utility.phi(np.ones(1))
+    except Exception as cause:  # a person's own function may raise anything
+        raise UtilityError(f"the generator of {utility.name} fails on an array: {cause!r}") from cause
+    if values.shape != grid.shape or at_one.shape != (1,):
+        raise UtilityError(
+            f"the generator of {utility.name} gives shape {values.shape} for shape {grid.shape}: it must "
+            "work entry by entry"
+        )
+    if not np.isfinite(values).all():
+        bad = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise UtilityError(f"the generator of {utility.name} is {values[bad]} at {grid[bad]:g}")
+    if abs(at_one[0]) > 1e-12:
+        raise UtilityError(f"the generator of {utility.name} is {at_one[0]:g} at 1, and must be 0 there")
+    slopes = np.diff(values) / np.diff(grid)
+    fall = np.flatnonzero(np.diff(slopes) < -1e-9 * max(1.0, float(np.abs(slopes).max())))
+    if len(fall):
+        raise UtilityError(f"the generator of {utility.name} is not convex near {grid[fall[0] + 1]:g}")

@@ -1,0 +1,304 @@
+"""Gains and losses on structured letters: tables of records, circles, and several secrets side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, Label, float_array
+from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.prior import PriorLike
+from pmlopt.data.symmetry.circle import CirclePairs
+from pmlopt.data.symmetry.prior import PairSpace
+from pmlopt.data.symmetry.product import ProductPairs
+from pmlopt.data.symmetry.types import TypePairs
+from pmlopt.data.tables.labelled import Numbers
+from pmlopt.errors import UtilityError
+from pmlopt.model.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility, Utility
+
+
+class Coordinatewise(LinearUtility):
+    """A gain or loss that adds over the records of a table, `f(x, y) = sum_i f(x_i, y_i)`."""
+
+    one_record: type[LinearUtility]
+    each: LinearUtility
+
+    def __init__(self, matrix: Numbers | Callable[[Any, Any], float]) -> None:
+        object.__setattr__(self, "each", self.one_record(matrix))
+        if self.each.axes != (None, None):
+            raise UtilityError("a matrix for one record goes by places of letters: give it without labels")
+        super().__init__(self._sum)
+
+    @property
+    def shape(self) -> Any:
+        """(A, B) the letters of a record and of an output's, where a matrix fixes them."""
+        return None if callable(self.each.matrix) else np.asarray(self.each.matrix).shape
+
+    def _sum(self, x: Any, y: Any) -> float:
+        if callable(self.each.matrix):
+            return sum(self.each.matrix(a, b) for a, b in zip(x, y, strict=True))
+        table = np.asarray(self.each.matrix)
+        return float(sum(table[a, b] for a, b in zip(x, y, strict=True)))
+
+    def on_orbits(self, space: PairSpace) -> FloatArray:
+        if not isinstance(space, TypePairs):
+            return super().on_orbits(space)
+        return space.coordinate_sums(self.each.table(*space.places))
+
+
+class CoordinateLoss(Coordinatewise):
+    """Minimise the expected loss `E[sum_i d(X_i, Y_i)]` that adds over the records of a table.
+
+    Args:
+        matrix: (A, B) the loss on one record's letters, by position, or a function d(a, b) of their labels.
+
+    Raises:
+        UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
+
+    Examples:
+        >>> hamming = CoordinateLoss([[0, 1], [1, 0]])
+        >>> hamming.table([(0, 0), (0, 1)], [(1, 1), (0, 1)])
+        array([[2., 1.],
+               [1., 0.]])
+    """
+
+    maximised: ClassVar[bool] = False
+    what: ClassVar[str] = "loss"
+    one_record = ExpectedLoss
+
+
+class CoordinateGain(Coordinatewise):
+    """Maximise the expected gain `E[sum_i g(X_i, Y_i)]` that adds over the records of a table.
+
+    Args:
+        matrix: (A, B) the gain on one record's letters, by position, or a function g(a, b) of their labels.
+
+    Raises:
+        UtilityError: the matrix is not two-dimensional or has an entry that is not finite.
+
+    Examples:
+        >>> CoordinateGain([[1, 0], [0, 1]]).table([(0, 0)], [(0, 1)])
+        array([[1.]])
+    """
+
+    maximised: ClassVar[bool] = True
+    what: ClassVar[str] = "gain"
+    one_record = ExpectedGain
+
+
+class Displacement(LinearUtility):
+    """A gain or loss on a circle of N letters that depends on `(y - x) mod N` alone."""
+
+    def __init__(self, values: ArrayLike | Callable[[int], float]) -> None:
+        if not callable(values):
+            values = float_array(values, 1, f"the {self.what} by displacement", UtilityError)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "matrix", None)
+
+    values: FloatArray | Callable[[int], float]
+
+    @property
+    def columns(self) -> int | None:
+        return None if callable(self.values) else len(self.values)
+
+    @property
+    def shape(self) -> Any:
+        """(N, N), where a list fixes it."""
+        return None if callable(self.values) else (len(self.values), len(self.values))
+
+    def _listed(self, size: int) -> FloatArray:
+        """(N,) the values by displacement."""
+        listed = [self.values(d) for d in range(size)] if callable(self.values) else self.values
+        found = float_array(listed, 1, f"the {self.what} by displacement", UtilityError)
+        if len(found) != size:
+            raise UtilityError(f"there are {len(found)} values by displacement for {size} letters")
+        return found
+
+    def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
+        n = len(inputs)
+        if len(outputs) != n:
+            raise UtilityError(f"a circle has {n} letters and as many outputs, not {len(outputs)}")
+        places = np.arange(n)
+        return np.asarray(self._listed(n)[(places - places[:, None]) % n])
+
+    def on_orbits(self, space: PairSpace) -> FloatArray:
+        if not isinstance(space, CirclePairs):
+            return super().on_orbits(space)
+        values = self._listed(space.prior.size)
+        back = values[-np.arange(len(values))]
+        if space.prior.reflections and (off := np.flatnonzero(values != back)).size:
+            d = int(off[0])
+            raise UtilityError(
+                f"the {self.what} is {values[d]:.9g} at displacement {d} and {back[d]:.9g} at "
+                f"{len(values) - d}, the other way round: take Circle(..., reflections=False)"
+            )
+        return values[space.displacements]
+
+
+def on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
+    """(N,) a loss on two numbers at the distances along a circle of N letters, by displacement.
+
+    Examples:
+        >>> from pmlopt.model.utility import squared
+        >>> on_circle(squared, 5)
+        array([0., 1., 4., 4., 1.])
+    """
+    return np.array([float(loss(0, min(d, size - d))) for d in range(size)])
+
+
+class DisplacementLoss(Displacement):
+    """Minimise the expected loss `E[d((Y - X) mod N)]` on a circle.
+
+    Args:
+        values: (N,) the loss at each displacement, or a function of it.
+
+    Raises:
+        UtilityError: a value is not a finite number.
+
+    Examples:
+        >>> DisplacementLoss([0, 1, 2, 1]).table(range(4), range(4))[1]
+        array([1., 0., 1., 2.])
+    """
+
+    maximised: ClassVar[bool] = False
+    what: ClassVar[str] = "loss"
+
+
+class DisplacementGain(Displacement):
+    """Maximise the expected gain `E[g((Y - X) mod N)]` on a circle.
+
+    Args:
+        values: (N,) the gain at each displacement, or a function of it.
+
+    Raises:
+        UtilityError: a value is not a finite number.
+
+    Examples:
+        >>> DisplacementGain([1, 0, 0]).table(range(3), range(3))[2]
+        array([0., 0., 1.])
+    """
+
+    maximised: ClassVar[bool] = True
+    what: ClassVar[str] = "gain"
+
+
+class SumOfParts(LinearUtility):
+    """A gain or loss on several secrets side by side that adds over them, `f(x, y) = sum_i f_i(x_i, y_i)`.
+
+    Args:
+        parts: a utility for each secret of a `Product`, all gains or all losses.
+
+    Raises:
+        UtilityError: there are none, or some are gains and others losses.
+
+    Examples:
+        >>> both = SumOfParts(CoordinateLoss([[0, 1], [1, 0]]), DisplacementLoss([0, 1]))
+        >>> both.table([((0, 1), 0), ((0, 1), 1)], [((1, 1), 0), ((1, 1), 1)])
+        array([[1., 2.],
+               [2., 1.]])
+    """
+
+    def __init__(self, *parts: LinearUtility) -> None:
+        if not parts or not all(isinstance(part, LinearUtility) for part in parts):
+            raise UtilityError(f"a sum over parts needs gains or losses, not {parts!r:.60}")
+        if len({part.maximised for part in parts}) > 1:
+            raise UtilityError("some parts are gains and others losses: give the negative of one kind")
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "matrix", None)
+
+    parts: tuple[LinearUtility, ...]
+
+    @property
+    def maximised(self) -> bool:  # type: ignore[override]
+        """Whether the parts are gains."""
+        return self.parts[0].maximised
+
+    @property
+    def what(self) -> str:  # type: ignore[override]
+        """Gain or loss."""
+        return self.parts[0].what
+
+    @property
+    def columns(self) -> int | None:
+        return None
+
+    @property
+    def shape(self) -> Any:
+        """What each part says of letters and outputs."""
+        return tuple(part.shape for part in self.parts)
+
+    def table(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> FloatArray:
+        found = np.zeros((len(inputs), len(outputs)))
+        for place, part in enumerate(self.parts):
+            rows, columns = (_distinct([label[place] for label in side]) for side in (inputs, outputs))
+            table = part.table(rows, columns)
+            x, y = ([kinds.index(label[place]) for label in side]
+                    for kinds, side in ((rows, inputs), (columns, outputs)))  # fmt: skip
+            found += table[np.ix_(x, y)]
+        return found
+
+    def on_orbits(self, space: PairSpace) -> FloatArray:
+        if not isinstance(space, ProductPairs):
+            return super().on_orbits(space)
+        own = zip(self.parts, space.spaces, space.places, strict=True)
+        return np.asarray(sum(part.on_orbits(one)[places] for part, one, places in own))
+
+
+def _distinct(labels: list[Any]) -> list[Any]:
+    """Labels once each, in the order in which they come first."""
+    return list(dict.fromkeys(labels))
+
+
+@dataclass(frozen=True)
+class DistanceLoss(Utility):
+    """Minimise `E growth(d(X, Y))` for a `Continuous` secret X, with d the Euclidean distance.
+
+    Args:
+        growth: a function of an array of distances, such as `numpy.square`, that nowhere falls (1,001 steps
+            are looked at); left out, the distance itself.
+
+    Examples:
+        >>> DistanceLoss().value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])  # letters 0 and 1
+        0.25
+        >>> DistanceLoss(np.square).of(np.array([0.0, 2.0])).tolist()
+        [0.0, 4.0]
+    """
+
+    growth: Callable[[FloatArray], FloatArray] | None = None
+    maximised: ClassVar[bool] = False
+
+    def of(self, distances: FloatArray) -> FloatArray:
+        """The loss at distances.
+
+        Raises:
+            UtilityError: it is not finite, or falls where the distance grows.
+        """
+        if self.growth is None:
+            return distances
+        steps = np.linspace(0.0, float(distances.max(initial=0.0)), 1001)
+        losses, rising = (np.asarray(self.growth(at), dtype=float) for at in (distances, steps))
+        if losses.shape != distances.shape or not (np.isfinite(losses).all() and np.isfinite(rising).all()):
+            raise UtilityError(
+                f"the growth {self.growth!r:.60} is not finite, or not a number for each distance"
+            )
+        if (np.diff(rising) < 0).any():
+            raise UtilityError(
+                f"the growth {self.growth!r:.60} falls where the distance grows: that is no loss"
+            )
+        return losses
+
+    @property
+    def least(self) -> float:
+        """The loss at the distance 0, the least there is."""
+        return float(self.of(np.zeros(1))[0])
+
+    def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
+        """The loss of a mechanism between labels that are numbers, or tuples of them."""
+        p, m = paired(prior, mechanism)
+        here, there = (np.array(side, dtype=float).reshape(len(side), -1) for side in (m.inputs, m.outputs))
+        apart = np.sqrt(((here[:, None, :] - there[None, :, :]) ** 2).sum(axis=2))
+        return float(p.pmf @ (self.of(apart) * m.matrix).sum(axis=1))

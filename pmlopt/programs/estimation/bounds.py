@@ -1,0 +1,266 @@
+"""What no design for estimation betters: by duality from listed columns, or by a semidefinite relaxation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.model.utility.estimation_error import Criterion
+from pmlopt.programs.estimation.columns import ColumnCone
+from pmlopt.solvers import through_cvxpy
+from pmlopt.solvers.outcome import Options
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+def information_bound(
+    columns: FloatArray,
+    p: FloatArray,
+    wanted: FloatArray,
+    criterion: Criterion,
+    sensitivities: FloatArray,
+    multipliers: FloatArray,
+) -> float:
+    """A lower bound on the error of every design from columns, for any Z and rho.
+
+    With `J = sum_y q[y] lam_y lam_y'` and `sum_y q[y] lam_y = 1`, completing the square gives for every Z in
+    R^(N x L) that `tr(W J^-1 W') >= 2 tr(W Z) - tr(Z' J Z)`, and for "D" `-log det J >= log det(Z Z') + N -
+    tr(Z' J Z)`. Weights sum to one, so that for every rho
+
+        tr(Z' J Z) <= <p, rho> + max_lam (|Z' lam|^2 - <p rho, lam>),
+
+    the maximum over the extreme columns, since it is convex. Z = J^-1 W' (a root of J^-1 for "D") and the
+    multipliers of the rows over p reach the optimum. What rounding may have added is taken off.
+
+    Args:
+        columns: (N, K) all extreme columns of mean one.
+        p: (N,) the prior.
+        wanted: (L, N) the workload W.
+        criterion: "A" or "D".
+        sensitivities: (N, L) Z; for "D" (N, N).
+        multipliers: (N,) rho.
+
+    Returns:
+        The bound, `|W p|^2` taken off for "A"; -inf where the numbers prove nothing.
+
+    Source: [pukelsheim2006optimal, Chapter 7] (the equivalence theorem, here with constraints on the mean).
+    """
+    z, pi = sensitivities, p * multipliers
+    turned = z.T @ columns
+    heights = (turned**2).sum(axis=0)
+    excess = float((heights - pi @ columns).max())
+    spent = float(pi.sum()) + excess
+    gained, sizes = gained_by(p, wanted, criterion, z)
+    # where columns hardly differ from one, the terms of Z' lam are far above their sum
+    sizes += 2 * float((np.abs(turned) * (np.abs(z).T @ np.abs(columns))).sum(axis=0).max()) + float(
+        np.abs(pi).sum() * np.abs(columns).max()
+    )
+    bound = gained - spent - rounding_of(z.size + len(p), sizes)
+    return bound if np.isfinite(bound) else -np.inf
+
+
+def gained_by(
+    p: FloatArray, wanted: FloatArray, criterion: Criterion, sensitivities: FloatArray
+) -> tuple[float, float]:
+    """What Z brings to the bound, `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, and the size of its terms."""
+    z = sensitivities
+    if criterion == "D":
+        sign, volume = np.linalg.slogdet(z)  # of Z Z' the condition would be squared
+        gained = 2 * float(volume) + len(p) if sign else -np.inf
+        return gained, 2 * abs(float(volume)) + len(p)
+    clear = float(((wanted @ p) ** 2).sum())
+    return 2 * float((wanted.T * z).sum()) - clear, 2 * float(np.abs(wanted.T * z).sum()) + clear
+
+
+def sensitivities_of(information: FloatArray, wanted: FloatArray, criterion: Criterion) -> FloatArray:
+    """(N, L) the Z that is best at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
+    sizes, axes = np.linalg.eigh(information)
+    sizes = np.maximum(sizes, np.finfo(float).tiny * 1e20)
+    if criterion == "D":
+        return np.asarray(axes / np.sqrt(sizes))
+    return np.asarray(axes @ ((axes.T @ wanted.T) / sizes[:, None]))
+
+
+LEAST_SHARE = 1e-8
+"""Eigenvalues of an information matrix below this share of the largest do not set the unit of a direction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """The numbers that prove a bound without a list of columns.
+
+    Attributes:
+        sensitivities: (N, L) Z; for "D" (N, N).
+        multipliers: (N,) rho of the rows over the prior.
+        weights: for each cone (count,) those of its quadratic forms, at least 0; negative ones count as 0.
+    """
+
+    sensitivities: FloatArray
+    multipliers: FloatArray
+    weights: tuple[FloatArray, ...]
+
+
+def relaxed_bound(
+    p: FloatArray,
+    wanted: FloatArray,
+    criterion: Criterion,
+    cones: Sequence[ColumnCone],
+    proof: Relaxation,
+) -> float:
+    """A lower bound on the error of every design from the columns of some cones, for any numbers.
+
+    It is that of `information_bound`, with an upper bound on what `|Z' lam|^2 - <p rho, lam>` can be for an
+    extreme column lam. With v = (lam, s) of a cone, its mean m and quadratic forms F_i, `v' F_i v >= 0`, and
+    pi = (p rho, 0), since <m, v> is one,
+
+        |Z' lam|^2 - <pi, v> = -v' S v - sum_i w[i] v' F_i v,
+        S = (pi m' + m pi') / 2 - Z Z' - sum_i w[i] F_i,
+
+    for weights w >= 0, and where the least eigenvalue of S is -eta this is at most `eta |v|^2`.
+
+    Source: [boyd2004convex, Section 5.2] (the bound by duality), for quadratic constraints.
+    """
+    z, pi = proof.sensitivities, p * proof.multipliers
+    gained, sizes = gained_by(p, wanted, criterion, z)
+    missing = 0.0
+    for cone, given in zip(cones, proof.weights, strict=True):
+        weights, n = np.maximum(given, 0.0), len(p)
+        padded = np.append(pi, np.zeros(len(cone.mean) - n))
+        form = (np.outer(padded, cone.mean) + np.outer(cone.mean, padded)) / 2 - cone.combined(weights)
+        form[:n, :n] -= z @ z.T
+        terms = np.abs(np.outer(padded, cone.mean)) + cone.combined(weights, absolute=True)
+        if not (np.isfinite(form).all() and np.isfinite(terms).all()):
+            return -np.inf
+        size = float(terms.sum()) + float((np.abs(z) @ np.abs(z).T).sum())
+        least = float(np.linalg.eigvalsh(form)[0]) - rounding_of(n, size)
+        missing = max(missing, -least * cone.size)
+    bound = gained - float(pi.sum()) - missing - rounding_of(z.size, sizes + float(np.abs(pi).sum()))
+    return bound if np.isfinite(bound) else -np.inf
+
+
+def relaxed(
+    p: FloatArray,
+    wanted: FloatArray,
+    criterion: Criterion,
+    cones: Sequence[ColumnCone],
+    information: FloatArray,
+    options: Options,
+) -> Relaxation | None:
+    """The best numbers for `relaxed_bound`, by semidefinite programs; None where none was solved.
+
+    For "D" one has the logarithm of a determinant in it, which may cost a solver its digits, and another
+    keeps the Z of J up to a factor; the better bound counts.
+
+    Args:
+        p: (N,) the prior.
+        wanted: (L, N) the workload.
+        criterion: "A" or "D".
+        cones: of the columns.
+        information: (N, N) J of a good design: in a basis in which it is the identity, as far as it is
+            regular, and with quadratic forms of size one, the numbers of the program are near one.
+        options: the seconds, and the tolerance.
+    """
+    import cvxpy as cp
+
+    sizes, axes = np.linalg.eigh(information)
+    root = np.asarray(axes * np.sqrt(np.maximum(sizes, LEAST_SHARE * sizes[-1])))
+    if criterion == "A":
+        turned = np.linalg.solve(root, wanted.T).T  # W in the new basis, lam = root mu
+        unit = float(np.linalg.norm(turned))
+        z = cp.Variable(turned.T.shape)
+        return _numbers(p, cones, root, z, 2 * cp.sum(cp.multiply(turned.T / unit, z)), unit, options)
+    n = len(p)
+    square = cp.Variable((n, n), symmetric=True)
+    found = [
+        _numbers(p, cones, root, cp.Constant(np.eye(n)), None, 1.0, options),
+        _numbers(p, cones, root, square, cp.log_det(square), 1.0, options),
+    ]
+    return max(
+        (one for one in found if one is not None),
+        key=lambda one: relaxed_bound(p, wanted, "D", cones, one),
+        default=None,
+    )
+
+
+def _numbers(
+    p: FloatArray,
+    cones: Sequence[ColumnCone],
+    root: FloatArray,
+    z: cp.Expression,
+    gained: cp.Expression | None,
+    unit: float,
+    options: Options,
+) -> Relaxation | None:
+    """The numbers of one semidefinite program.
+
+    Args:
+        p: (N,) the prior.
+        cones: of the columns.
+        root: (N, N) the basis.
+        z: in it, over the unit: (N, L) Z, or Z Z' where it is square and symmetric.
+        gained: what it brings, over the unit squared; None where it is kept up to a factor.
+        unit: of Z.
+        options: the seconds, and the tolerance.
+    """
+    import cvxpy as cp
+
+    n, whole = len(p), z.is_symmetric()  # a workload's Z is not declared so
+    pi = cp.Variable((n, 1))
+    cost = cp.sum(cp.multiply(np.linalg.solve(root, np.ones(n)), pi[:, 0]))
+    forms = [_form(cone, root, pi) for cone in cones]
+    constraints = [_below(form, z, whole) >> 0 for _, _, form in forms]
+    problem = cp.Problem(cp.Maximize((0.0 if gained is None else gained) - cost), constraints)
+    outcome = through_cvxpy.run(problem, "CLARABEL", options, {})
+    if outcome.state != "point" or z.value is None or pi.value is None:
+        return None
+    found = np.asarray(z.value)
+    if whole:
+        sizes, axes = np.linalg.eigh((found + found.T) / 2)
+        found = axes * np.sqrt(np.maximum(sizes, 0.0))
+    if gained is None:
+        unit = math.sqrt(n / max(float(cost.value), 1e-300))  # the best factor of Z Z' is N over the cost
+    return Relaxation(
+        np.linalg.solve(root.T, found) * unit,
+        np.linalg.solve(root.T, pi.value).ravel() * unit**2 / p,
+        tuple(np.maximum(np.asarray(weights.value), 0.0) * unit**2 / norm for weights, norm, _ in forms),
+    )
+
+
+def _form(
+    cone: ColumnCone, root: FloatArray, pi: cp.Variable
+) -> tuple[cp.Variable, FloatArray, cp.Expression]:
+    """The weights of the quadratic forms, the sizes by which these were divided, and S without Z."""
+    import cvxpy as cp
+
+    n, m = cone.letters, len(cone.mean)
+    basis = np.eye(m)
+    basis[:n, :n] = root
+    rows, mean = cone.rows @ basis, basis.T @ cone.mean
+    one, other = (rows[place] for place in cone.pairs)
+    products = one[:, :, None] * other[:, None, :]
+    forms = np.concatenate([
+        (products + products.transpose(0, 2, 1)) / 2,
+        np.array([basis.T @ form @ basis for form in cone.forms]).reshape(-1, m, m),
+    ])  # fmt: skip
+    sizes = np.linalg.norm(forms, axis=(1, 2))
+    weights = cp.Variable(len(forms), nonneg=True)
+    told = cp.reshape((forms / sizes[:, None, None]).reshape(-1, m * m).T @ weights, (m, m), order="C")
+    padded = cp.vstack([pi, np.zeros((m - n, 1))]) if m > n else pi
+    return weights, sizes, (padded @ mean[None, :] + mean[:, None] @ padded.T) / 2 - told
+
+
+def _below(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
+    """S, where z is Z Z' as a whole; else the matrix of which S is Schur's complement."""
+    import cvxpy as cp
+
+    into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
+    if whole:
+        return (form + form.T) / 2 - into @ z @ into.T
+    block = cp.bmat([[np.eye(z.shape[1]), (into @ z).T], [into @ z, form]])
+    return (block + block.T) / 2

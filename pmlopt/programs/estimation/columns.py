@@ -1,0 +1,473 @@
+"""The extreme columns of a requirement: as cones, as a list, or by a search where they are too many."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from highspy import Highs
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.errors import ProgramError
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.ratios import Ratios
+from pmlopt.model.privacy.requirement import MARGIN
+from pmlopt.model.uncertainty import Cone, Vertices
+from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
+from pmlopt.programs.subconvex.columns import Batch, Columns, recognised
+from pmlopt.programs.subconvex.nested_pricing import Explicit
+from pmlopt.programs.subconvex.vertex_enumeration import vertices
+from pmlopt.solvers import highs
+
+OUTWARD = 1e-12
+"""Share by which factors such as e^epsilon are moved outward, for the rounding of their floats."""
+
+MOST_FORMS = 200
+"""Linear forms up to which all their products are taken: 19,900 products."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCone:
+    """Columns lam of mean one, with some scalars s of their own, on which linear forms are not negative.
+
+    With v = (lam, s): `rows v >= 0` and `<mean, v> = 1`. Products of two rows are quadratic forms that are
+    not negative either, and so are the `forms` at the extreme columns.
+
+    Attributes:
+        letters: N.
+        rows: (K, N + S).
+        mean: (N + S,) the prior, and zeros.
+        size: an upper bound on |v|^2.
+        forms: (N + S, N + S) symmetric, each with `v' form v >= 0` at the extreme columns.
+    """
+
+    letters: int
+    rows: FloatArray
+    mean: FloatArray
+    size: float
+    forms: tuple[FloatArray, ...] = ()
+
+    @cached_property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """The two rows of each product."""
+        return np.triu_indices(len(self.rows), 1)
+
+    @property
+    def count(self) -> int:
+        """How many quadratic forms there are: products of two rows, and `forms`."""
+        return len(self.pairs[0]) + len(self.forms)
+
+    def combined(self, weights: FloatArray, absolute: bool = False) -> FloatArray:
+        """(N + S, N + S) the sum of the quadratic forms with some weights; of their sizes where asked."""
+        rows = np.abs(self.rows) if absolute else self.rows
+        products = np.zeros((len(rows), len(rows)))
+        products[self.pairs] = weights[: len(self.pairs[0])]
+        total = rows.T @ (products + products.T) @ rows / 2
+        for weight, form in zip(weights[len(self.pairs[0]) :], self.forms, strict=True):
+            total += weight * (np.abs(form) if absolute else form)
+        return np.asarray(total)
+
+
+def column_cones(p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios) -> tuple[ColumnCone, ...] | None:
+    """The cones whose extreme columns are those of a requirement; None where that takes too many forms."""
+    if isinstance(allowed, Ratios):
+        return _of_ratios(p, allowed)
+    if isinstance(allowed, Cone):
+        return _of_vertices(p, allowed) if isinstance(allowed.priors, Vertices) else None
+    return tuple(_of_box(p, one) if isinstance(one, Box) else _of_staircase(p, one) for one in allowed)
+
+
+def _of_box(p: FloatArray, box: Box) -> ColumnCone:
+    """`lam - low q >= 0` and `high q - lam >= 0` with q = <p, lam>."""
+    n, low, high = len(p), box.low * (1 - OUTWARD), box.high * (1 + OUTWARD)
+    q = np.ones((n, 1)) * p
+    rows = np.vstack([np.eye(n) - low * q, high * q - np.eye(n)])
+    return ColumnCone(n, rows, p.copy(), n * high**2, _of_equal_letters(p, box, rows))
+
+
+def _of_equal_letters(p: FloatArray, box: Box, rows: FloatArray) -> tuple[FloatArray, ...]:
+    """For equal masses: an extreme column is low, high, and at one letter r, which is known.
+
+    So `sum_x (lam[x] - low) (high - lam[x])` is `(r - low) (high - r)`, where a relaxation would have 0.
+    """
+    n = len(p)
+    if np.ptp(p) > 1e-15 or box.constant:
+        return ()
+    above = n * (1 - box.low) / (box.high - box.low)
+    share = above - math.floor(above)
+    slack = (box.high - box.low) ** 2 * share * (1 - share) * (1 - 1e-9)
+    if min(share, 1 - share) < 1e-9:
+        return ()
+    form = rows[:n].T @ rows[n:]
+    return ((form + form.T) / 2 - slack * np.outer(p, p),)
+
+
+def _of_staircase(p: FloatArray, family: Staircase) -> ColumnCone:
+    """`lam - m >= 0`, `base q + slope m - lam >= 0` and m >= 0, with the least entry m as a scalar."""
+    n, base, slope = len(p), family.base * (1 + OUTWARD), family.slope * (1 + OUTWARD)
+    rows = np.zeros((2 * n + 1, n + 1))
+    rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
+    rows[n : 2 * n, :n], rows[n : 2 * n, n] = base * p - np.eye(n), slope
+    rows[2 * n, n] = 1.0
+    highest = min(base + slope, 1 / float(p.min()))
+    return ColumnCone(n, rows, np.append(p, 0.0), n * highest**2 + 1)
+
+
+def _of_ratios(p: FloatArray, ratios: Ratios) -> tuple[ColumnCone, ...] | None:
+    """The entries, and for each pair e^exponent times the denominator less the numerator."""
+    n = len(p)
+    if n + len(ratios.exponents) > MOST_FORMS:
+        return None
+    above, below = (side.toarray() for side in ratios.differences)
+    pairs = np.exp(ratios.exponents)[:, None] * (1 + OUTWARD) * below - above
+    pairs = pairs / np.abs(pairs).max(axis=1, keepdims=True)
+    return (ColumnCone(n, np.vstack([np.eye(n), pairs]), p.copy(), float(1 / p.min()) ** 2),)
+
+
+def _of_vertices(p: FloatArray, cone: Cone) -> tuple[ColumnCone, ...] | None:
+    """The entries, those below their maximum M, and `<Q, lam> - keep M` for each vertex Q, M as a scalar."""
+    assert isinstance(cone.priors, Vertices)
+    laws, n = cone.priors.laws, len(p)
+    if 2 * n + len(laws) > MOST_FORMS:
+        return None
+    rows = np.zeros((2 * n + len(laws), n + 1))
+    rows[:n, :n] = np.eye(n)
+    rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0
+    rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + OUTWARD), -cone.keep
+    return (ColumnCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2),)
+
+
+SWEEPS = 60
+"""Steps of one local search: letters that move into or out of a set, or columns one after another."""
+
+STARTS = 30
+"""Directions, for each letter, from which columns of a cone are sought by linear programs."""
+
+
+class ColumnSearch(ABC):
+    """Some extreme columns of a requirement, and better ones near them."""
+
+    @abstractmethod
+    def start(self) -> Batch:
+        """Columns to start a design from."""
+
+    @abstractmethod
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+        """Local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns, near those of the start.
+
+        Args:
+            sensitivities: (N, L) Z.
+            multipliers: (N,) pi.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class SetSearch(ColumnSearch):
+    """The columns of two values: letters move into and out of the set of the larger one, one at a time."""
+
+    p: FloatArray
+    family: Staircase
+
+    @cached_property
+    def sets(self) -> BoolArray:
+        """(K, N) the sets to start from, of those that are allowed."""
+        sets = sets_to_start(len(self.p))
+        return np.asarray(sets[sets @ self.p < self.family.capacity * (1 - TIE)])
+
+    def start(self) -> Batch:
+        return self._columns(self.sets)
+
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+        sets, rows = self.sets.copy(), np.arange(len(self.sets))
+        here = self._worth(sets, sensitivities, multipliers)
+        for _ in range(SWEEPS):
+            there = self._after_moves(sets, sensitivities, multipliers)
+            best = there.argmax(axis=1)
+            better = there[rows, best] > here + 1e-12 * np.abs(here)
+            if not better.any():
+                break
+            sets[rows[better], best[better]] ^= True
+            here = np.where(better, there[rows, best], here)
+        return self._columns(np.unique(sets, axis=0))
+
+    def _columns(self, sets: BoolArray) -> Batch:
+        return Columns(self.family, sets, np.full(len(sets), -1))
+
+    def _worth(self, sets: BoolArray, z: FloatArray, pi: FloatArray) -> FloatArray:
+        low, step, _ = self.family.fill(sets @ self.p, np.zeros(len(sets)))
+        columns = low[:, None] + step[:, None] * sets
+        return np.asarray(((columns @ z) ** 2).sum(axis=1) - columns @ pi)
+
+    def _after_moves(self, sets: BoolArray, z: FloatArray, pi: FloatArray) -> FloatArray:
+        """(K, N) the worth of each set with each letter moved; -inf where that is not allowed."""
+        sign = np.where(sets, -1.0, 1.0)
+        mass = (sets @ self.p)[:, None] + sign * self.p
+        allowed = mass < self.family.capacity * (1 - TIE)
+        low, step, _ = self.family.fill(np.where(allowed, mass, 0.0), np.zeros(mass.shape))
+        # the products of the constant, and those of each set with and without a letter
+        ones, along = z.sum(axis=0), sets @ z
+        norms, cross = (z**2).sum(axis=1), along @ z.T
+        own = (along**2).sum(axis=1)[:, None] + 2 * sign * cross + norms
+        mixed = (along @ ones)[:, None] + sign * (z @ ones)
+        squares = low**2 * float(ones @ ones) + 2 * low * step * mixed + step**2 * own
+        costs = low * float(pi.sum()) + step * ((sets @ pi)[:, None] + sign * pi)
+        return np.where(allowed, squares - costs, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxSearch(ColumnSearch):
+    """The columns with bounds on each entry: by the best one for the slope at each, and along edges.
+
+    The best column for the slope is a knapsack; since the worth is convex, it is worth no less. An edge leads
+    from a column to one at which another letter is between.
+    """
+
+    p: FloatArray
+    family: Box
+
+    @cached_property
+    def columns(self) -> FloatArray:
+        """(K, N) the columns to start from: the best for some sets, and for directions at random."""
+        sets = sets_to_start(len(self.p)).astype(float)
+        drawn = np.random.default_rng(0).normal(size=sets.shape)
+        return self._filled(np.vstack([sets + 1e-3 * drawn, drawn]))
+
+    def start(self) -> Batch:
+        return self._batch(self.columns)
+
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+        columns, form = self.columns, sensitivities @ sensitivities.T
+        here = _worth(columns, form, multipliers)
+        for _ in range(SWEEPS):
+            sloped = self._filled(2 * columns @ form - multipliers)
+            moved = self._along_edges(columns, form, multipliers)
+            worths = np.array([_worth(one, form, multipliers) for one in (sloped, moved)])
+            best = worths.max(axis=0)
+            better = best > here + 1e-12 * np.abs(here)
+            if not better.any():
+                break
+            next_one = np.where((worths[0] >= worths[1])[:, None], sloped, moved)
+            columns, here = np.where(better[:, None], next_one, columns), np.where(better, best, here)
+        return self._batch(columns)
+
+    def _batch(self, columns: FloatArray) -> Batch:
+        return recognised(self.family, columns.T).distinct(self.p)
+
+    def _filled(self, slopes: FloatArray) -> FloatArray:
+        """(K, N) the columns that maximise (K, N) slopes: high where the slope over the mass is largest."""
+        order = np.argsort(-slopes / self.p, axis=1, kind="stable")
+        before = self.p[order].cumsum(axis=1) - self.p[order]
+        span = self.family.high - self.family.low
+        rest = (1 - self.family.low - span * before) / self.p[order]
+        columns = np.empty(slopes.shape)
+        np.put_along_axis(columns, order, self.family.low + np.clip(rest, 0.0, span), axis=1)
+        return columns
+
+    def _along_edges(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        """(K, N) each column at the end of its best edge: mass goes between one letter and that between."""
+        low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
+        inside = np.minimum(columns - low, high - columns)
+        middle = inside.argmax(axis=1)  # the letter between
+        mass, value = p[middle][:, None], columns[rows, middle][:, None]
+        rises = columns < (low + high) / 2
+        room = np.where(rises, high - columns, columns - low) * p
+        taken = np.where(rises, value - low, high - value) * mass
+        step = np.where(rises, 1.0, -1.0) * np.minimum(room, np.maximum(taken, 0.0))
+        step[rows, middle] = 0.0
+        slope = columns @ form
+        along = slope / p - slope[rows, middle][:, None] / mass
+        square = (
+            np.diag(form) / p**2 - 2 * form[middle] / (p * mass) + np.diag(form)[middle][:, None] / mass**2
+        )
+        cost = pi / p - pi[middle][:, None] / mass
+        best = (2 * step * along + step**2 * square - step * cost).argmax(axis=1)
+        moved, change = columns.copy(), step[rows, best]
+        moved[rows, best] += change / p[best]
+        moved[rows, middle] -= change / p[middle]
+        return np.clip(moved, low, high)
+
+
+def _worth(columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+    """(K,) `lam' form lam - <pi, lam>` of (K, N) columns."""
+    return np.asarray(((columns @ form) * columns).sum(axis=1) - columns @ pi)
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramSearch(ColumnSearch):
+    """The columns of a cone: as in `BoxSearch`, by a linear program in place of the knapsack."""
+
+    cone: ColumnCone
+    raisable: bool
+
+    @cached_property
+    def _solver(self) -> Highs:
+        from scipy import sparse
+
+        rows, columns = self.cone.rows.shape
+        system = sparse.csc_array(np.vstack([self.cone.rows, self.cone.mean]))
+        model = highs.columnwise(
+            np.zeros(columns),
+            (-np.inf, np.inf),
+            (np.append(np.zeros(rows), 1.0), np.append(np.full(rows, np.inf), 1.0)),
+            (system.indptr, system.indices, system.data),
+        )
+        return highs.loaded(model, highs.RESTARTED)
+
+    @cached_property
+    def entries(self) -> FloatArray:
+        """(N, K) the columns to start from, the best for directions at random."""
+        n = self.cone.letters
+        slopes = np.random.default_rng(0).normal(size=(STARTS * n, n))
+        return self._best(slopes, np.ones((n, len(slopes))))
+
+    def start(self) -> Batch:
+        return self._batch(self.entries)
+
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+        found, here = self.entries, -np.inf
+        for _ in range(SWEEPS):
+            along = sensitivities.T @ found
+            worth = (along**2).sum(axis=0) - multipliers @ found
+            if not (worth > here + 1e-9 * np.abs(worth)).any():
+                break
+            here = worth
+            found = self._best((2 * sensitivities @ along).T - multipliers, found)
+        return self._batch(found)
+
+    def _batch(self, entries: FloatArray) -> Batch:
+        return Explicit(entries, self.raisable).distinct(self.cone.mean[: self.cone.letters])
+
+    def _best(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
+        """(N, K) the columns that maximise (K, N) slopes; those before where the solver finds none."""
+        n, m = self.cone.letters, len(self.cone.mean)
+        every, found = np.arange(m, dtype=np.int32), before.copy()
+        for place, slope in enumerate(slopes):
+            self._solver.changeColsCost(m, every, np.append(-slope / np.abs(slope).max(), np.zeros(m - n)))
+            self._solver.run()
+            column = np.maximum(np.array(self._solver.getSolution().col_value)[:n], 0.0)
+            if len(column) == n and column.any():
+                found[:, place] = column / (self.cone.mean[:n] @ column)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Searches(ColumnSearch):
+    """Several searches side by side."""
+
+    parts: Sequence[ColumnSearch]
+
+    def start(self) -> Batch:
+        return Several([part.start() for part in self.parts])
+
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+        return Several([part.improved(sensitivities, multipliers) for part in self.parts])
+
+
+@dataclass(frozen=True, eq=False)
+class Several:
+    """Columns of several families, as one `Batch`."""
+
+    parts: Sequence[Batch]
+
+    def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
+        """(N, K) the columns of all, of mean one under p."""
+        return np.hstack([part.lifts(p, share) for part in self.parts])
+
+    def distinct(self, p: FloatArray) -> Several:
+        """The same columns, each family without repetition."""
+        return Several([part.distinct(p) for part in self.parts])
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+
+def sets_to_start(size: int) -> BoolArray:
+    """(K, N) sets of letters: all intervals, their complements, and as many that are drawn at random."""
+    place = np.arange(size)
+    intervals = np.array([(place >= i) & (place <= j) for i in range(size) for j in range(i, size)])
+    drawn = np.random.default_rng(0).random((2 * len(intervals), size)) < 0.4
+    sets = np.unique(np.concatenate([intervals, ~intervals, drawn]), axis=0)
+    return np.asarray(sets[sets.any(axis=1) & ~sets.all(axis=1)])
+
+
+MOST_LISTED_COLUMNS = 300_000
+"""Extreme columns up to which they are listed: 18 letters under LDP have 262,142."""
+
+MOST_LETTERS_RELAXED = 40
+"""Letters up to which a design is searched without a list, and bounded by a relaxation."""
+
+
+@dataclass(frozen=True, eq=False)
+class DesignColumns:
+    """Extreme columns of mean one, with the constant.
+
+    Attributes:
+        exact: (N, K) the columns.
+        inner: (N, K) the same a little inside of the requirement, so that rounding does not break it.
+        search: what finds others, where not every extreme column is among them.
+        cones: of all columns, where not every extreme one is among them.
+    """
+
+    exact: FloatArray
+    inner: FloatArray
+    search: ColumnSearch | None = None
+    cones: tuple[ColumnCone, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every extreme column is among them."""
+        return self.search is None
+
+
+def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
+    """List the extreme columns; where they are too many, a few to start from.
+
+    Raises:
+        PrivacyError: the requirement does not bound each column by itself.
+        ProgramError: there are too many; the message says how many can be listed.
+    """
+    p, allowed = prior.pmf, privacy.columns(prior)
+    batches: Sequence[Batch] | None = None
+    if prior.size == 1:
+        batches = []
+    elif isinstance(allowed, Cone | Ratios):
+        entries = allowed.extreme(p, MOST_LISTED_COLUMNS)
+        if entries is not None and entries.shape[1] <= MOST_LISTED_COLUMNS:
+            batches = [Explicit(entries, isinstance(allowed, Cone))]
+    else:
+        batches = vertices(p, allowed, MOST_LISTED_COLUMNS)
+    if batches is not None:
+        return DesignColumns(*with_constant(p, batches))
+    cones = column_cones(p, allowed) if prior.size <= MOST_LETTERS_RELAXED else None
+    if cones is None:
+        raise ProgramError(
+            f"under {privacy} there are more extreme columns on {prior.size} letters than the "
+            f"{MOST_LISTED_COLUMNS:,} that a design for estimation lists (without a list it takes up to "
+            f"{MOST_LETTERS_RELAXED} letters, and of sets of priors those with few vertices and l1 balls "
+            "inside the simplex): merge letters, or raise epsilon"
+        )
+    search = _search(p, allowed, cones)
+    return DesignColumns(*with_constant(p, [search.start()]), search, cones)
+
+
+def with_constant(p: FloatArray, batches: Sequence[Batch]) -> tuple[FloatArray, FloatArray]:
+    """The constant and columns of mean one, as they are and a little inside of the requirement."""
+    constant = np.ones((len(p), 1))
+    return (
+        np.hstack([constant, *(batch.lifts(p) for batch in batches)]),
+        np.hstack([constant, *(batch.lifts(p, MARGIN) for batch in batches)]),
+    )
+
+
+def _search(
+    p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios, cones: tuple[ColumnCone, ...]
+) -> ColumnSearch:
+    """The search for columns that fits their kind."""
+    if isinstance(allowed, Cone | Ratios):
+        return ProgramSearch(cones[0], isinstance(allowed, Cone))
+    return Searches([BoxSearch(p, one) if isinstance(one, Box) else SetSearch(p, one) for one in allowed])

@@ -1,0 +1,169 @@
+"""Exact arithmetic: floats as dyadic rationals, and decimals of 50 digits, rounded against the claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.queries.record_leakage_measures import uniform_alone
+
+GRID = 2**53
+"""The common denominator of an exported matrix: k / GRID is a float for every k from 0 to GRID."""
+
+_DIGITS = Context(prec=60)
+
+
+def snap(matrix: FloatArray) -> FloatArray:
+    """The matrix on the grid of multiples of 2^-53, each row summing to exactly one.
+
+    Largest remainders: an entry moves by less than 2^-53; what the row's sum was off beyond that goes
+    to the largest entry.
+
+    Args:
+        matrix: (N, M) non-negative, rows summing to one up to rounding.
+
+    Examples:
+        >>> snapped = snap(np.array([[1 / 3, 1 / 3, 1 / 3]]))
+        >>> sum(Fraction(v) for v in snapped[0].tolist())
+        Fraction(1, 1)
+    """
+    scaled = matrix * GRID  # exact: a power of two
+    counts = np.floor(scaled).astype(np.int64)
+    remainder = np.where(matrix > 0, scaled - counts, -1.0)  # zeros come last, and stay zeros
+    rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1, kind="stable")
+    short = GRID - counts.sum(axis=1)
+    counts += (rank < short[:, None]) & (matrix > 0)
+    counts[np.arange(len(counts)), counts.argmax(axis=1)] += GRID - counts.sum(axis=1)
+    return np.asarray(counts / GRID)
+
+
+def integers(matrix: FloatArray) -> Any:
+    """The matrix times a power of two, as an object array of Python integers, without rounding."""
+    mantissas, exponents = np.frexp(matrix)
+    whole = (mantissas * 2.0**53).astype(np.int64).astype(object)
+    occurring = exponents[matrix != 0]
+    lowest = int(occurring.min()) if occurring.size else 0
+    shifts = np.where(matrix != 0, exponents - lowest, 0).astype(object)
+    return whole << shifts
+
+
+def power_below(exponent: float) -> Fraction:
+    """A rational at most e^exponent, and within 1e-58 of it relatively; exponent >= 0.
+
+    Examples:
+        >>> power_below(0.0), float(power_below(1.0)) == float(np.exp(1.0))
+        (Fraction(1, 1), True)
+    """
+    if exponent == 0:
+        return Fraction(1)
+    return max(Fraction(1), Fraction(_DIGITS.next_minus(_DIGITS.exp(Decimal(exponent)))))
+
+
+def power_above(exponent: float) -> Fraction:
+    """A rational at least e^exponent, and within 1e-58 of it relatively; exponent >= 0.
+
+    Examples:
+        >>> power_above(0.0), power_above(1.0) > power_below(1.0)
+        (Fraction(1, 1), True)
+    """
+    if exponent == 0:
+        return Fraction(1)
+    return Fraction(_DIGITS.next_plus(_DIGITS.exp(Decimal(exponent))))
+
+
+def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+    """Whether the numbers in `matrix` meet the requirement, as rationals: a proof, not a test.
+
+    The prior's weights are its counts, or its floats as rationals over their sum; e^epsilon is
+    replaced by a rational below it.
+    """
+    weights = np.array(prior.weights, dtype=object)
+    occurring = matrix[:, matrix.max(axis=0) > 0]  # a column of zeros adds nothing to any bound
+    own = privacy.for_prior(prior)
+    return bool(np.all(own.excess(weights, integers(occurring), power_below) <= 0))
+
+
+def rows_are_exact(matrix: FloatArray) -> bool:
+    """Whether the entries are non-negative and each row sums to exactly one, as rationals."""
+    if (matrix < 0).any():
+        return False
+    if np.array_equal(np.rint(matrix * GRID), matrix * GRID):  # on the grid: sums in 64-bit integers
+        return bool(((matrix * GRID).astype(np.int64).sum(axis=1) == GRID).all())
+    return all(sum(map(Fraction, row)) == 1 for row in matrix.tolist())
+
+
+DIGITS = 50
+LAST_DIGITS = Decimal(10) ** -40
+"""What the last of 50 digits may hide of an information, which is a sum of terms that cancel."""
+
+Rows = list[list[Decimal]]
+
+
+def total(terms: Iterable[Decimal]) -> Decimal:
+    """Sum of decimals in the current context; 0 of none."""
+    return sum(terms, Decimal(0))
+
+
+def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_size: float) -> bool:
+    """Whether a law of (X_i, T) is one, and its dataset has an entropy, up to what a float can say."""
+    if not (joint >= 0).all() or not joint.any():
+        return False
+    masses, counts = stochastic(joint.reshape(1, -1))[0], log_counts.ravel().tolist()
+    pairs = [(mass, count) for mass, count in zip(masses, counts, strict=True) if mass]
+    if not all(np.isfinite(count) for _, count in pairs):
+        return False
+    entropy = total(mass * (Decimal(count) - mass.ln()) for mass, count in pairs)
+    slack = Decimal(float(np.spacing(log_size))) * 4 if uniform_alone(least, log_size) else 0
+    return entropy + slack >= Decimal(least)
+
+
+def stochastic(matrix: FloatArray) -> Rows:
+    """Rows as decimals, over their sums."""
+    sums = ((row, total(row)) for row in table_of(matrix))
+    return [[x / mass for x in row] for row, mass in sums if mass]
+
+
+def table_of(matrix: FloatArray) -> Rows:
+    """The entries as decimals, which hold every digit of a float."""
+    return [decimals(row) for row in matrix]
+
+
+def decimals(row: Iterable[float]) -> list[Decimal]:
+    """Floats as decimals, without rounding."""
+    return [Decimal(float(x)) for x in row]
+
+
+def mixed(weights: Sequence[Decimal], rows: Rows) -> list[Decimal]:
+    """The mean of some rows under weights."""
+    return [dot(weights, column) for column in zip(*rows, strict=True)]
+
+
+def dot(left: Sequence[Decimal], right: Sequence[Decimal]) -> Decimal:
+    """Inner product of two rows of decimals."""
+    return total(x * y for x, y in zip(left, right, strict=True))
+
+
+def phi(law: Sequence[Decimal]) -> Decimal:
+    """`sum v log(v / sum v)`: minus the entropy of a law, times its mass."""
+    mass = total(law)
+    return total(x * (x / mass).ln() for x in law if x > 0)
+
+
+def log_sum(terms: Sequence[Decimal]) -> Decimal:
+    """`log sum_k e^(t_k)` of decimals, the largest taken out first."""
+    peak = max(terms)
+    return peak + total((term - peak).exp() for term in terms).ln()
+
+
+def normalised(logs: Iterable[float]) -> list[Decimal]:
+    """Logarithms of a law, less the log-sum of all."""
+    terms = decimals(logs)
+    whole = log_sum(terms)
+    return [term - whole for term in terms]

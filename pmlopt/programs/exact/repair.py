@@ -1,0 +1,417 @@
+"""Repair: from a solver's matrix to one that satisfies the requirement exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.errors import MechanismError
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.exact.arithmetic import GRID, holds_exactly, snap
+
+NOISE_THRESHOLD = 1e-8
+"""Conditional probabilities of at most this are taken for a solver's noise, and become zero."""
+
+LARGEST_USUAL_MIXING = 1e-9
+"""The share mixed in beyond which it is tried whether small entries are no noise."""
+
+LARGEST_SINGLE_MIXING = 1e-6
+"""Outputs are mixed with their mean one by one only where that moves no entry by more than this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """What was done to a matrix so that it satisfies the requirement.
+
+    Attributes:
+        matrix: (N, M) the repaired matrix, on the exact grid.
+        theta: the share in which one law of the output was mixed into every row, in [0, 1].
+        dropped: the indices of outputs that were dropped as noise.
+        shift: the largest change of an entry.
+    """
+
+    matrix: FloatArray
+    theta: float
+    dropped: tuple[int, ...]
+    shift: float
+
+    @classmethod
+    def between(cls, before: FloatArray, after: FloatArray, theta: float) -> Repair:
+        """What turned one matrix into another, a share theta of one law mixed in on the way."""
+        dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
+        return cls(after, theta, tuple(int(y) for y in dropped), float(np.abs(after - before).max()))
+
+    def record(self, outputs: Sequence[Label]) -> dict[str, Any]:
+        """What was done as plain data, the outputs by their labels."""
+        return {
+            "theta": self.theta,
+            "dropped_outputs": [outputs[y] for y in self.dropped],
+            "largest_change": self.shift,
+        }
+
+
+def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD) -> Repair:
+    """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
+
+    First the noise: entries of at most `noise` become zero (unless that costs more than it mends), each
+    output that breaks the bound by little is mixed with its own mean as far as it must, rows are
+    renormalised. Then P becomes (1 - theta) P + theta 1 r', with the smallest theta that will do: the
+    excess over the bound is convex along the way, and r is the output law, which then does not change,
+    or uniform on the outputs, which helps where an unlikely output breaks the bound. Last, the matrix is
+    put on the grid on which rows sum to exactly one, with a theta that is a hair larger where the
+    rounding needs it. theta = 1 always satisfies the requirement.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement to satisfy.
+        matrix: (N, M) finite; rows sum to one up to a solver's tolerance.
+        noise: entries of at most this are taken for noise; 0 where every column is known to be within
+            the requirement.
+
+    Raises:
+        MechanismError: a row's sum is off one by 0.5 or more, or an entry is not finite.
+    """
+    theta, candidate = _repaired(prior, privacy, matrix, noise)
+    if theta > LARGEST_USUAL_MIXING and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
+        theta, candidate = min(
+            (theta, candidate), _repaired(prior, privacy, matrix, 0.0), key=lambda found: found[0]
+        )
+    return Repair.between(matrix, candidate, theta)
+
+
+def roughly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
+    """What `repair` would make of a matrix but for the last digits: to be judged, not to be claimed."""
+    clean = _mended(prior, privacy, without_noise(matrix, NOISE_THRESHOLD), NOISE_THRESHOLD)
+    law = prior.pmf @ clean
+    theta = float(_needed(prior, privacy, clean, law).max())
+    return np.asarray((1 - theta) * clean + theta * law)
+
+
+def _repaired(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
+) -> tuple[float, FloatArray]:
+    """Theta and the repaired matrix, entries of at most `noise` taken for zeros."""
+    clean = without_noise(matrix, noise)
+    candidate = snap(clean)
+    if satisfied(prior, privacy, candidate):
+        return 0.0, candidate
+    mended = _of_laws(prior, privacy, _mended(prior, privacy, clean, noise))
+    if mended[0] <= LARGEST_USUAL_MIXING:
+        return mended
+    # where a constant is hardly within the bound, rows over their sums undo more than was mended
+    return min(mended, _of_laws(prior, privacy, clean), key=lambda found: found[0])
+
+
+def _of_laws(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
+    """Theta and the mixture, with the output law or the uniform one on the outputs that occur."""
+    used = clean.max(axis=0) > 0
+    laws = (prior.pmf @ clean, used / used.sum())
+    return min((_mixed(prior, privacy, clean, law) for law in laws), key=lambda found: found[0])
+
+
+def _mixed(
+    prior: Prior, privacy: Requirement, clean: FloatArray, law: FloatArray
+) -> tuple[float, FloatArray]:
+    """The least theta that a doubling search finds from the chord's, and its mixture; theta = 1 ends it."""
+    theta = float(_needed(prior, privacy, clean, law).max())
+    for attempt in count():
+        candidate = snap((1 - theta) * clean + theta * law)
+        if satisfied(prior, privacy, candidate):
+            break
+        if theta >= 1:
+            raise MechanismError("a constant does not meet the requirement in floating-point arithmetic")
+        missing = float(_needed(prior, privacy, candidate, law).max())
+        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
+    return theta, candidate
+
+
+def satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
+    """In exact arithmetic, and in the floating-point arithmetic of whoever checks it next."""
+    return privacy.holds(prior, Mechanism(matrix)) and holds_exactly(prior, privacy, matrix)
+
+
+def without_noise(matrix: FloatArray, noise: float) -> FloatArray:
+    """Small entries as zeros, rows over their sums."""
+    if not np.isfinite(matrix).all():
+        raise MechanismError("the matrix to repair has an entry that is not finite")
+    sparse = np.where(matrix > noise, matrix, 0.0)
+    sums = sparse.sum(axis=1)
+    if not (np.abs(sums - 1) < 0.5).all():
+        raise MechanismError(
+            f"the matrix to repair has a row that sums to {sums[np.abs(sums - 1).argmax()]:.3g}: it is no "
+            "mechanism, not even roughly"
+        )
+    return np.asarray(sparse / sums[:, None])
+
+
+def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float) -> FloatArray:
+    """Outputs that miss the bound by little mixed with their means, one by one; rows over their sums."""
+    means = prior.pmf @ sparse
+    share = _needed(prior, privacy, sparse, means)
+    share = np.where(share * np.ptp(sparse, axis=0) <= LARGEST_SINGLE_MIXING, share, 0.0)
+    mixed = (1 - share) * sparse + share * means
+    kept = np.where(mixed.max(axis=0) > noise, mixed, 0.0)
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
+
+
+def _needed(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:
+    """The share of a constant that each column needs mixed in; one number where the bound is joint.
+
+    The excess is convex along the mixture, so the chord between both ends tells a share that suffices.
+    """
+    constant = np.broadcast_to(means, matrix.shape)
+    over = np.asarray(privacy.excess(prior.pmf, matrix, math.exp))
+    slack = np.maximum(-np.asarray(privacy.excess(prior.pmf, constant, math.exp)), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(over > 0, over / (over + slack), 0.0)
+
+
+LARGEST_UNIT = 2.0**33
+"""Units of 2^-53 that a step of a column may have, at most 1e-6 of probability: larger ones would show."""
+
+MOST_STEPS = 4
+"""Times that columns are shrunk until no row sums to more than one."""
+
+
+def perfected(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, mixing: float = 0.0
+) -> FloatArray | None:
+    """The nearest mechanism with multiples of 2^-53 that meets ratio bounds of no room as equations.
+
+    A pair that a constant meets with equality, such as one of 0 nats about a secret, holds for all columns of
+    a mechanism only with equality: their sum is a constant. With joint counts the equations have whole
+    coefficients, and the columns that solve them are the combinations of a few columns of whole numbers. Each
+    column is rounded to such a combination, a little below what it was, and what the rows then lack of one
+    solves the equations too: it goes to the most likely output.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement, for this prior.
+        matrix: (N, M) that meets the equations up to a solver's noise; zeros stay zeros, but for one output.
+        mixing: the share of the output law that is mixed in, for the sake of other pairs.
+
+    Returns:
+        (N, M) rows that sum to exactly one; None where there are no such equations, or their coefficients are
+        too large: those of joint laws in floats are.
+    """
+    equations = _equations(prior, privacy)
+    if not equations:
+        return None
+    target = matrix / matrix.sum(axis=1, keepdims=True)
+    bases: dict[tuple[int, ...], Any] = {}
+    for column in target.T:
+        support = tuple(np.flatnonzero(column).tolist())
+        if support and support not in bases:
+            bases[support] = _basis(equations, support)
+            if bases[support] is None:
+                return None
+    law = prior.pmf @ target
+    constants = np.array([int(mass * mixing * GRID) for mass in law.tolist()], dtype=object)
+    step = target.shape[1] * max(
+        (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values()), default=0
+    )
+    share = mixing
+    for _ in range(MOST_STEPS):
+        whole = _rounded((1 - share) * target, bases)
+        if whole is None:
+            return None
+        whole = whole + constants
+        missing = GRID - whole.sum(axis=1)
+        if missing.min() >= 0:
+            whole[:, int(law.argmax())] += missing
+            return np.asarray((whole / GRID).astype(float))
+        share += float(step - missing.min()) / GRID  # rounding moves a row by less than a step
+    return None
+
+
+def _equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
+    """The whole coefficients of the pairs of 0 nats that a constant meets with equality."""
+    ratios = privacy.ratios(np.array(prior.weights, dtype=object))
+    if ratios is None or ratios.exponents.min(initial=1.0) > 0:
+        return []
+    n = ratios.size
+    sides = np.vstack([np.eye(n, dtype=int).astype(object), ratios.rows])
+    scales = np.append(np.ones(n, dtype=object), ratios.scales)
+    found = []
+    for k in np.flatnonzero(ratios.exponents == 0).tolist():
+        up, down = int(ratios.above[k]), int(ratios.below[k])
+        row = [int(v) for v in sides[up] * scales[down] - sides[down] * scales[up]]
+        divisor = math.gcd(*row)
+        if divisor and not sum(row):
+            found.append([v // divisor for v in row])
+    return found
+
+
+def _basis(equations: list[list[int]], support: tuple[int, ...]) -> tuple[list[int], list[int], Any] | None:
+    """Whole columns on a support that span those which solve the equations.
+
+    Returns:
+        The free letters, the units of each (the multiples of which the entry of a column is), and the columns
+        (|support|, K); None where they are too large.
+    """
+    rows = [[Fraction(row[x]) for x in support] for row in equations]
+    pivots: list[int] = []
+    for place in range(len(support)):
+        done = len(pivots)
+        first = next((k for k in range(done, len(rows)) if rows[k][place]), None)
+        if first is None:
+            continue
+        rows[done], rows[first] = rows[first], rows[done]
+        rows[done] = [v / rows[done][place] for v in rows[done]]
+        for k, row in enumerate(rows):
+            if k != done and row[place]:
+                rows[k] = [v - row[place] * w for v, w in zip(row, rows[done], strict=True)]
+        pivots.append(place)
+    free = [place for place in range(len(support)) if place not in pivots]
+    columns = np.zeros((len(support), len(free)), dtype=object)
+    for k, place in enumerate(free):
+        unit = math.lcm(*(rows[j][place].denominator for j in range(len(pivots))))
+        if unit > LARGEST_UNIT:
+            return None
+        columns[place, k] = unit
+        for j, pivot in enumerate(pivots):
+            columns[pivot, k] = int(-rows[j][place] * unit)
+    if not free or np.abs(columns).sum(axis=1).max() > LARGEST_UNIT:
+        return None
+    return free, [int(columns[place, k]) for k, place in enumerate(free)], columns
+
+
+def _rounded(target: FloatArray, bases: dict[tuple[int, ...], Any]) -> Any:
+    """(N, M) whole units that solve the equations, near a matrix; None where one is negative."""
+    whole = np.zeros(target.shape, dtype=object)
+    for y, column in enumerate(target.T):
+        support = np.flatnonzero(column)
+        if not len(support):
+            continue
+        free, units, columns = bases[tuple(support.tolist())]
+        steps = [round(Fraction(float(column[support[place]])) * GRID / unit)
+                 for place, unit in zip(free, units, strict=True)]  # fmt: skip
+        whole[support, y] = columns @ np.array(steps, dtype=object)
+    return None if (whole < 0).any() else whole
+
+
+NEGLIGIBLE_MIXING = 1e-8
+"""A share mixed in that is not worth the polish: a tenth of the usual tolerance, and it costs no more."""
+
+LARGEST_SYSTEM = 1_000_000
+"""Coefficients of the dense equations that are solved: a fraction of a second."""
+
+SHARES = (0.0, 1e-9, 1e-7)
+"""Shares of the law that are mixed in before pairs of no room are met exactly, for the others' sake."""
+
+ROW_TOLERANCE = 1e-12
+"""By how much a row's sum may be off one for the equations to count as solved."""
+
+ROUNDS = 6
+"""Times that pairs which are broken join those that are held with equality."""
+
+ROUNDING = 4 * float(np.finfo(float).eps)
+"""By which share of its terms a pair is kept within its bound, so that rounding does not break it."""
+
+
+def polished_repair(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD
+) -> Repair:
+    """The repair of a matrix; where much was mixed in, of the polished one, if that is near and better.
+
+    Pairs that leave a constant no room, such as those of 0 nats, are met exactly where whole numbers can.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement to satisfy.
+        matrix: (N, M), as `repair` takes it.
+        noise: the same.
+
+    Raises:
+        MechanismError: the matrix is no mechanism even roughly.
+    """
+    fixed = repair(prior, privacy, matrix, noise)
+    if fixed.theta <= NEGLIGIBLE_MIXING:
+        return fixed
+    for share in SHARES:
+        exact = _perfect(prior, privacy, matrix, noise, share)
+        if exact is not None:
+            return Repair.between(matrix, exact, share)
+    near = polished(prior, privacy, np.where(matrix > noise, matrix, 0.0))
+    if near is None or np.abs(near - matrix).max() > LARGEST_SINGLE_MIXING:
+        return fixed
+    better = repair(prior, privacy, near, noise=0.0)
+    if better.theta >= fixed.theta:
+        return fixed
+    return replace(better, shift=float(np.abs(better.matrix - matrix).max()))
+
+
+def _perfect(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, share: float
+) -> FloatArray | None:
+    """The matrix with a share of its law, and with pairs of no room met exactly; None where that fails."""
+    exact = perfected(prior, privacy.for_prior(prior), without_noise(matrix, noise), share)
+    if exact is None or np.abs(exact - matrix).max() > LARGEST_SINGLE_MIXING:
+        return None
+    return exact if satisfied(prior, privacy, exact) else None
+
+
+def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
+    """The nearest matrix with the same zeros that meets ratio bounds, and row sums of one, to rounding.
+
+    Solvers leave pairs broken by 1e-10. Where a constant is within a pair by 1e-9 only, mixing that away
+    would take a tenth of the mechanism. The pairs that are broken are held with equality instead, by the
+    least change of the positive entries that also mends the row sums, until no other pair is broken.
+
+    Args:
+        prior: N letters.
+        privacy: whose list of ratio bounds is to be met.
+        matrix: (N, M) non-negative, close to what it should be.
+
+    Returns:
+        (N, M); None where the requirement is no list of ratio bounds, the equations are too many, or no
+        such matrix is near.
+    """
+    ratios = privacy.for_prior(prior).ratios(prior.pmf)
+    if ratios is None or not len(ratios.exponents):
+        return None
+    pairs, sizes = (part.toarray() for part in ratios.excesses)
+    entries = np.argwhere(matrix > 0)
+    held = np.zeros((len(pairs), matrix.shape[1]), dtype=bool)
+    moved = matrix
+    for _ in range(ROUNDS):
+        margin = ROUNDING * (sizes @ moved)
+        broken = (pairs @ moved > -margin) & ~held
+        if not broken.any() and held.any():
+            break
+        held |= broken
+        if (held.sum() + len(matrix)) * len(entries) > LARGEST_SYSTEM:
+            return None
+        try:
+            moved = _nearest(moved, entries, pairs, held, 2 * margin)
+        except np.linalg.LinAlgError:
+            return None
+    met = (moved >= 0).all() and np.abs(moved.sum(axis=1) - 1).max() <= ROW_TOLERANCE
+    return moved if met else None
+
+
+def _nearest(moved: FloatArray, entries: Any, pairs: FloatArray, held: Any, margin: FloatArray) -> FloatArray:
+    """With the least change by which the pairs that are held have their margin, and rows sum to one."""
+    rows, columns = entries.T
+    which, where = np.nonzero(held)
+    system = np.vstack([
+        pairs[which][:, rows] * (where[:, None] == columns),
+        np.arange(len(moved))[:, None] == rows,
+    ])  # fmt: skip
+    right = np.append((-margin - pairs @ moved)[held], 1 - moved.sum(axis=1))
+    unit = np.abs(system).max(axis=1, initial=0.0)
+    told = unit > 0  # a pair of entries that are all zero stays as it is
+    scaled, wanted = system[told] / unit[told, None], right[told] / unit[told]
+    change = np.linalg.lstsq(scaled, wanted, rcond=None)[0]
+    found = moved.copy()
+    found[rows, columns] += change
+    return found

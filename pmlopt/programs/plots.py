@@ -1,0 +1,70 @@
+"""Pictures of mechanisms; they need the extra `plots`."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from pmlopt.core.arrays import shown
+from pmlopt.core.display import figure_class, heat_map
+from pmlopt.core.files import ending_of, write_whole
+from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.prior import PriorLike
+from pmlopt.measures import pointwise_leakage
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ENDINGS = (".png", ".pdf", ".svg")
+
+
+def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
+    """The matrix as a heat map, with the leakage of each outcome in nats above its column.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    p, m = paired(prior, mechanism)
+    return heat_map(m.matrix, m.inputs, m.outputs, pointwise_leakage(p, m))
+
+
+def utility_figure(
+    grid: Sequence[float],
+    curves: Mapping[str, Sequence[float]],
+    utility: str,
+    title: str = "",
+    across: str = "epsilon [nats]",
+) -> Figure:
+    """Curves over one grid, such as utilities against epsilon for each kind of privacy; the first is solid.
+
+    Args:
+        grid: values of epsilon, in nats, or of what `across` says.
+        curves: for each name the utility at each epsilon; NaN where there is none.
+        utility: what the vertical axis is, with its unit.
+        title: above the axes.
+        across: what the horizontal axis is, with its unit.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    figure = figure_class()(figsize=(6.4, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for (name, values), style in zip(curves.items(), cycle(("-", "--", "-.", ":"))):
+        axes.plot(grid, values, style, label=name)
+    axes.set_xlabel(across)
+    axes.set_ylabel(shown(utility), parse_math=False)
+    axes.set_title(title, fontsize="medium")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure, whole or not at all; the ending (.png, .pdf, .svg) chooses the format."""
+    ending = ending_of(path, ENDINGS)
+    stream = io.BytesIO()
+    figure.savefig(stream, format=ending[1:], dpi=150)
+    write_whole(path, stream.getvalue())

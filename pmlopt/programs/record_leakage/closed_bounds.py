@@ -1,0 +1,200 @@
+"""Leakage per record without a search: noisy parities, one class each, nearly uniform datasets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from itertools import product
+
+import numpy as np
+
+from pmlopt import closed_forms
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.queries import ModularSum, Query, RecordChannel
+from pmlopt.model.queries.record_leakage_measures import dataset_entropy, largest_capacity
+from pmlopt.programs.exact.arithmetic import DIGITS, Rows, dot, log_sum, mixed, stochastic, total
+from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.programs.record_leakage.proof import KindProof
+
+
+@dataclass(frozen=True, eq=False)
+class KnownParity:
+    """What is known by formula: the leakage in nats, and the worst law (2, T) of (X_i, T) by classes."""
+
+    value: float
+    joint: FloatArray
+
+
+def is_parity(query: Query) -> bool:
+    """Whether a query is the parity of binary records."""
+    return isinstance(query, ModularSum) and query.modulus == 2 and set(query.alphabets) == {2}
+
+
+def parity_error(query: Query, mechanism: Mechanism) -> float | None:
+    """The error probability of a parity of binary records through a symmetric channel; else None."""
+    if not is_parity(query):
+        return None
+    matrix = mechanism.matrix
+    if matrix.shape != (2, 2) or (np.abs(matrix - matrix[::-1, ::-1]) > 1e-15).any():
+        return None
+    return float(matrix[0, 1])
+
+
+def known_parity(channel: RecordChannel, entropy: float) -> KnownParity | None:
+    """The closed form, where there is one and the two parities have rows of their own."""
+    error = parity_error(channel.query, channel.mechanism)
+    if error is None or len(channel.rows) != 2:
+        return None
+    records = channel.query.records
+    return KnownParity(
+        closed_forms.parity_leakage(records, error, entropy),
+        closed_forms.parity_prior(records, entropy)[:, np.argsort(channel.classes)],
+    )
+
+
+MOST_CHOICES = 20_000
+MOST_ENTRIES = 500_000
+"""Choices of one class for each letter, and entries of their rows: a second. Past either none is tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class OneClassEach:
+    """The largest capacity of a channel whose input is the letter and whose rows are one class for each.
+
+    It is the leakage L(0), and L(b) for every b up to the entropy of a dataset of these classes alone:
+    `h(pi) + sum_a pi_a log c(a, t_a)`, pi the capacity-achieving law of the letters. For I(X_i; Y) is convex
+    in the laws of T given each letter together, so that extreme ones leak most, and those are classes.
+
+    Attributes:
+        joint: (A, T) the law J that attains it; where there are several, the one of the largest entropy.
+        entropy: of the dataset under it.
+        upper: in nats; no law leaks more, whatever b is.
+        laws: (R, M) that prove it; see `KindProof`.
+    """
+
+    joint: FloatArray
+    entropy: float
+    upper: float
+    laws: FloatArray
+
+    def proof(self, record: int, log_counts: FloatArray) -> KindProof:
+        """For the records of the kind of this one."""
+        return KindProof(record, log_counts, (), self.upper, laws=self.laws)
+
+
+def one_class_each(adversary: Adversary) -> OneClassEach | None:
+    """The largest capacity over one class for each letter; None where there are too many choices.
+
+    Examples:
+        >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])  # parity of four records through a symmetric channel
+        >>> found = one_class_each(Adversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16)))
+        >>> round(found.upper, 6), round(float(np.exp(found.entropy)), 6)  # log 2 - h(0.1), of 3 log 2
+        (0.368064, 8.0)
+    """
+    used = np.isfinite(adversary.log_counts)
+    count = float(np.prod(used.sum(axis=1, dtype=float)))
+    if count > MOST_CHOICES or count * len(used) * adversary.rows.shape[1] > MOST_ENTRIES:
+        return None
+    choices = class_choices(adversary.log_counts)
+    found = largest_capacity(adversary.rows, choices)
+    joints = np.zeros((len(found.best), *used.shape))
+    for joint, place, prior in zip(joints, found.best, found.priors, strict=True):
+        joint[np.arange(len(used)), choices[place]] = prior
+    entropies = [dataset_entropy(joint, adversary.log_counts) for joint in joints]
+    best = int(np.argmax(entropies))
+    return OneClassEach(joints[best], entropies[best], found.upper, found.laws)
+
+
+def class_choices(log_counts: FloatArray) -> IntArray:
+    """(K, A) every choice of one class for each letter, of those that it has datasets in.
+
+    Examples:
+        >>> class_choices(np.array([[0.0, 0.0], [-np.inf, 0.0]])).tolist()
+        [[0, 1], [1, 1]]
+    """
+    return np.array(list(product(*map(np.flatnonzero, np.isfinite(log_counts)))), dtype=np.int64)
+
+
+def entropy_room(alphabets: Sequence[int], entropy: float) -> Decimal:
+    """How far below log |X| the entropy of a dataset may fall, in nats: `log |X| - b`, and at least 0.
+
+    Args:
+        alphabets: the number of letters of each record.
+        entropy: b, the float itself.
+
+    Examples:
+        >>> import math
+        >>> 0 < entropy_room((2, 2, 2), math.log(8)) < Decimal("1e-15")
+        True
+    """
+    with localcontext() as context:
+        context.prec = DIGITS
+        sizes = Counter(alphabets)
+        largest = total(times * Decimal(letters).ln() for letters, times in sizes.items())
+        return max(Decimal(0), largest - Decimal(entropy))
+
+
+def near_uniform_bound(rows: FloatArray, log_counts: FloatArray, room: Decimal) -> Decimal:
+    """What no prior within some room of the largest entropy leaks more of a record than, in nats.
+
+    Let P be the prior, U the uniform one, `D(P||U) = log |X| - H(P) <= room`, and
+    `g(a, t) = sum_y W[t,y] log(u(y|a) / u(y))`, whose mean under U is I_U(X_i; Y). Then for every s > 0
+
+        I_P(X_i; Y) <= D(P_{X_i Y} || U_{X_i} x U_Y)       the product of P's own marginals is nearest
+                    <= room + E_P[g]                       D(P_{X_i Y} || U_{X_i Y}) <= D(P || U)
+                    <= room + s log E_U[exp(g / s)] + s room
+
+    by Donsker and Varadhan's variational formula for D(P||U). The s is `sqrt(Var_U[g] / (2 room))`, the best
+    one to second order; and E_P[g] is never above the largest g.
+
+    Args:
+        rows: (T, M) W, taken over their sums.
+        log_counts: (A, T) log c; -inf for an empty cell.
+        room: in nats, at least 0.
+
+    Returns:
+        The bound in 50 digits; I_U itself where there is no room.
+
+    Examples:
+        >>> counts = np.log([[4.0, 4.0], [4.0, 4.0]])  # parity: a uniform dataset tells nothing by it
+        >>> near_uniform_bound(np.array([[0.75, 0.25], [0.25, 0.75]]), counts, Decimal("1e-10"))
+        Decimal('1E-10')
+    """
+    with localcontext() as context:
+        context.prec = DIGITS
+        exact = stochastic(rows)
+        law = [
+            [Decimal(count).exp() if np.isfinite(count) else Decimal(0) for count in part]
+            for part in log_counts.tolist()
+        ]
+        whole = total(total(part) for part in law)
+        law = [[count / whole for count in part] for part in law]
+        pairs = [
+            (mass, dot(row, ratios))
+            for part, ratios in zip(law, _log_ratios(law, exact), strict=True)
+            for mass, row in zip(part, exact, strict=True)
+            if mass
+        ]
+        mean = total(mass * gain for mass, gain in pairs)
+        if not room:
+            return mean
+        most = max(gain for _, gain in pairs)
+        variance = total(mass * (gain - mean) ** 2 for mass, gain in pairs)
+        price = (variance / (2 * room)).sqrt()
+        if not price:
+            return most + room
+        logs = [mass.ln() + (gain - mean) / price for mass, gain in pairs]
+        return room + min(most, mean + price * (log_sum(logs) + room))
+
+
+def _log_ratios(law: Rows, rows: Rows) -> Rows:
+    """(A, M) log(u(y|a) / u(y)); 0 where the letter never leads to the output."""
+    given = [mixed([mass / total(part) for mass in part], rows) for part in law]
+    alone = mixed([total(column) for column in zip(*law, strict=True)], rows)
+    return [
+        [(one / other).ln() if one else Decimal(0) for one, other in zip(part, alone, strict=True)]
+        for part in given
+    ]

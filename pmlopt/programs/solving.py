@@ -1,0 +1,306 @@
+"""Solve a program: look its kind up, try the methods in order, and go on where a proof fails."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import float_array
+from pmlopt.data.mechanism import Mechanism, MechanismLike, match_labels
+from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError, SolverUnavailableError
+from pmlopt.programs.continuous import methods as continuous
+from pmlopt.programs.envelope import methods as envelope
+from pmlopt.programs.envelope_design import methods as envelope_design
+from pmlopt.programs.estimation import methods as estimation
+from pmlopt.programs.isolation import check_forks, run_apart
+from pmlopt.programs.least_leakage import methods as least_leakage
+from pmlopt.programs.linear import methods as linear
+from pmlopt.programs.program import Program
+from pmlopt.programs.question import Found, Method, MethodError, Question
+from pmlopt.programs.record_leakage import methods as record_leakage
+from pmlopt.programs.result import C_co, Certificate, Restart, Result, Status, Timings, WarmStart
+from pmlopt.programs.subconvex import methods as subconvex
+from pmlopt.programs.symmetric import methods as symmetric
+from pmlopt.programs.symmetric_leakage import methods as symmetric_leakage
+from pmlopt.programs.tradeoff import methods as tradeoff
+from pmlopt.programs.worst_case import methods as worst_case
+from pmlopt.solvers.outcome import Options, options_of
+from pmlopt.solvers.through_cvxpy import installed
+
+QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
+    linear.QUESTION,
+    symmetric.QUESTION,
+    subconvex.QUESTION,
+    estimation.QUESTION,
+    continuous.QUESTION,
+    least_leakage.QUESTION,
+    symmetric_leakage.QUESTION,
+    worst_case.QUESTION,
+    envelope.ENVELOPE,
+    envelope.CLOSED_FAILURE,
+    envelope_design.QUESTION,
+    record_leakage.QUESTION,
+    tradeoff.QUESTION,
+)
+"""All that can be asked, each with the table of its methods: the whole choice of solvers is in these."""
+
+PASSED_ON = (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError, SolverUnavailableError)
+"""What ends `solve` wherever it comes from: nothing else that a method raises does."""
+
+AHEAD = 1e-6
+"""Among results without a proof, values that differ by less are equal, and the smaller gap counts."""
+
+
+def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
+    """The methods that can solve a program: those that `auto` tries first, in order, with reasons.
+
+    Args:
+        program: from any builder.
+
+    Raises:
+        ProgramError: it is no program.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, PML, design, solvers_for
+        >>> program = design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> first = solvers_for(program)[0]
+        >>> first.name, first.reason
+        ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
+    """
+    question = _question_of(program)
+    start = question.start(program, None)
+    found = question.automatic(program, start)
+    named = {one.name for one in found}
+    return [*found, *(one for one in question.others(program, start) if one.name not in named)]
+
+
+def solve(
+    program: Program[C_co],
+    solver: str | Method[Any, Any, C_co] | Callable[..., Found[C_co]] = "auto",
+    warm_start: WarmStart = None,
+    *,
+    time_limit: float | None = None,
+    tolerance: float | None = None,
+    gap: float | None = None,
+    isolated: bool = False,
+) -> Result[C_co]:
+    """Solve a program and prove the answer.
+
+    The methods for the program are tried in order (`solvers_for` lists them) until the certified gap
+    is within the tolerance. What is returned is recomputed from the matrix: a designed mechanism is repaired
+    until it meets its requirement in exact arithmetic, and value, level, bound and gap belong to it. The
+    methods of pmlopt compute them by the code that `certificate.checks()` runs again, which `solve` does not;
+    a result of a method that is given as an object is OPTIMAL only where its certificate verifies.
+
+    Where no method closes the gap: a design with a linear utility raises a SolverError that carries the best
+    result, unless constraints were added whose part in the bound is not sharp (cones, kinks such as a sum of
+    absolute values, variables without bounds). All other questions return the result in hand with the status
+    UNPROVED, or STOPPED where time or rounds gave out.
+
+    Args:
+        program: from a builder such as `design`, with constraints of your own if wanted.
+        solver: "auto", or the name of a method, which is then the only one tried (`solvers_for` lists them);
+            or a method with its options, such as `Alternating(restarts=4)`.
+        warm_start: a mechanism, a Result, or the `restart` of one to start from. Left out, a closed form that
+            is optimal is found and used; False starts cold.
+        time_limit: seconds in all. What is under way when they are over is ended, and what is in hand proved.
+        tolerance: the largest certified gap to accept, as a share of `program.scale`; left out,
+            `program.tolerance`. Added constraints may be violated by 1e-6 of their unit.
+        gap: the same in units of the value (nats, where the value is a leakage), in place of a share.
+        isolated: whether each method runs in a process of its own (a fork of this one). One that hangs is
+            stopped 30 seconds after the time limit, or after an hour where there is none; one whose process
+            dies has failed; either way the next is tried. Variables that you declared keep their values.
+
+    Raises:
+        InfeasibleError: the constraints that were added to the program allow no mechanism.
+        SolverError: no method reached the tolerance; `.result` carries the best certified Result.
+        SolverUnavailableError: the solver's name is unknown, or it cannot take this program.
+        InputError: a limit is not positive, the warm start does not fit, or processes cannot be forked here.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, PML, Prior, design
+        >>> result = solve(design(Prior([0.5, 0.5]), PML(0.2), ExpectedLoss([[0, 1], [1, 0]])))
+        >>> result.status.value, result.certificate.verify(), result.closed_form.name
+        ('optimal', True, 'binary')
+        >>> bool(result.level <= 0.2 and result.gap < 1e-9)
+        True
+    """
+    begin = time.perf_counter()
+    question = _question_of(program)
+    options = options_of(time_limit, _share(program, tolerance, gap))
+    if isolated:
+        check_forks()
+    if isinstance(warm_start, Mechanism):
+        _check_labels(program, warm_start)
+    start = question.start(program, warm_start)
+    run = partial(run_apart if isolated else _run, program=program, options=options, start=start)
+    allowed = program.allowed_gap(options.tolerance)
+    attempts: list[str] = []
+    results: list[Result[C_co]] = []
+    for method in question.chosen(program, solver, start):
+        if results and options.clock.late:
+            break
+        try:
+            found = run(method)
+            gap_left = found.certificate.gap
+            status = _status(found, allowed, question.gap_is_an_answer(program) and found.finished)
+        except PASSED_ON:
+            raise
+        except BaseException as cause:  # a solver may fail in any way: the next one is tried
+            account = cause if isinstance(cause, MethodError) else f"{type(cause).__name__}: {cause}"
+            attempts.append(f"{method.name}: {account}")
+            continue
+        if status is Status.OPTIMAL and method is solver and not found.certificate.verify():
+            attempts.append(f"{method.name}: {_failures(found.certificate)}")
+            continue
+        result = _result(found, method.name, method.reason, status, attempts, time.perf_counter() - begin)
+        if status is Status.OPTIMAL:
+            return result
+        results.append(result)
+        attempts.append(
+            f"{method.name}: {found.message}, certified gap {gap_left:.3g} above the tolerance {allowed:.3g}"
+        )
+    return _best(question, program, results, attempts)
+
+
+def certify(
+    program: Program[C_co], matrix: MechanismLike, multipliers: ArrayLike | None = None
+) -> Result[C_co]:
+    """The result of a matrix from anywhere: repaired, its levels recomputed, its gap from multipliers.
+
+    Args:
+        program: what the matrix answers.
+        matrix: (N, M) a mechanism, up to a solver's noise; for an `envelope` the (M, K) post-processing.
+        multipliers: (N,) any rho, best the multipliers of the row sums over the prior; they prove the bound.
+            Left out, a few that need no solver are tried.
+
+    Raises:
+        MechanismError: the matrix is no mechanism, not even roughly, or has other labels than the program.
+        ProgramError: this kind of program has no certificate of a matrix alone.
+
+    Examples:
+        >>> from pmlopt import ExpectedLoss, PML, Prior, certify, design
+        >>> program = design(Prior([0.5, 0.5]), PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))
+        >>> own = certify(program, [[0.7, 0.3], [0.3, 0.7]])  # leaks log 1.4: mixed until it leaks 0.2
+        >>> own.level <= 0.2, own.certificate.verify(), own.certificate.repair.theta > 0
+        (True, True, True)
+    """
+    begin = time.perf_counter()
+    question = _question_of(program)
+    if isinstance(matrix, Mechanism):
+        _check_labels(program, matrix)
+    given = matrix.matrix if isinstance(matrix, Mechanism) else matrix
+    point = float_array(given, 2, "the matrix", MechanismError)
+    rho = None if multipliers is None else float_array(multipliers, 1, "the multipliers", ProgramError)
+    found = question.certify(program, point, rho)
+    status = _status(found, program.allowed_gap(program.tolerance), True)
+    seconds = time.perf_counter() - begin
+    found = replace(found, certify_seconds=seconds)
+    return _result(found, "given", found.message, status, [], seconds)
+
+
+def check_name(name: object) -> None:
+    """Raise a SolverUnavailableError for a name that no method of any kind has here."""
+    names = ["auto", *sorted({name for question in QUESTIONS for name in question.names} | set(installed()))]
+    if not isinstance(name, str) or name.lower() not in names:
+        raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {', '.join(names)}")
+
+
+def check_options(time_limit: float | None, tolerance: float | None) -> None:
+    """Raise an InputError for a limit or a tolerance that is not positive."""
+    options_of(time_limit, 1.0 if tolerance is None else tolerance)
+
+
+def _question_of(program: Program[Any]) -> Question[Any, Any, Any]:
+    for question in QUESTIONS:
+        if type(program) is question.program:
+            return question
+    raise ProgramError(f"solve takes a Program from a builder such as design(...), not {program!r:.60}")
+
+
+def _run(method: Method[Any, Any, C_co], program: Program[C_co], options: Options, start: Any) -> Found[C_co]:
+    """What a method finds, in this process."""
+    return method.run(program, options, start)
+
+
+def _check_labels(program: Program[Any], given: Mechanism) -> None:
+    """Raise where a mechanism has other labels than the program, or the same in another order."""
+    for side, wanted, what in zip(
+        (given.inputs, given.outputs), program.sides, ("inputs", "outputs"), strict=True
+    ):
+        if wanted is not None and len(side) == len(wanted):
+            match_labels(side, wanted, f"the {what} of the mechanism", f"those of {program!r}")
+
+
+def _share(program: Program[Any], tolerance: float | None, gap: float | None) -> float:
+    """The tolerance as a share of the scale."""
+    if gap is not None:
+        if tolerance is not None:
+            raise ProgramError("`tolerance` and `gap` both say how large a gap may be: give one")
+        return options_of(None, gap).tolerance / (program.scale or 1.0)
+    return program.tolerance if tolerance is None else tolerance
+
+
+def _status(found: Found[Any], allowed: float, answer: bool) -> Status:
+    """The status of a certificate; `answer` is whether it is one though its gap is too large."""
+    if found.certificate.violation > 0:
+        return Status.VIOLATED
+    # beside a large offset, value and bound are floats that may be a few units apart by rounding alone
+    gap = found.certificate.gap
+    if math.isfinite(gap) and gap <= allowed + 4 * math.ulp(found.certificate.value):
+        return Status.OPTIMAL
+    return Status.UNPROVED if answer else Status.STOPPED
+
+
+def _failures(certificate: Certificate) -> str:
+    """Which claims of a certificate fail."""
+    failed = [claim for claim in certificate.checks() if claim.holds is False]
+    return f"its certificate fails: {'; '.join(map(str, failed))}"
+
+
+def _result(
+    found: Found[C_co], solver: str, reason: str, status: Status, attempts: list[str], seconds: float
+) -> Result[C_co]:
+    return Result(
+        status=status,
+        certificate=found.certificate,
+        solver=solver,
+        reason=f"{reason}: {found.detail}" if found.detail else reason,
+        attempts=tuple(attempts),
+        iterations=found.iterations,
+        warm_started=found.warm_started,
+        timings=Timings(
+            compile=found.compile_seconds,
+            solve=found.solve_seconds,
+            certify=found.certify_seconds,
+            total=seconds,
+        ),
+        closed_form=found.closed_form,
+        restart=Restart(solver, found.arrays),
+    )
+
+
+def _best(
+    question: Question[Any, Any, Any], program: Program[Any], results: list[Result[C_co]], attempts: list[str]
+) -> Result[C_co]:
+    """The best result that was not proved optimal, where that is an answer; else an error that carries it."""
+    unproved = [result for result in results if result.status is Status.UNPROVED]
+    if unproved:
+        sign = 1 if program.maximised else -1
+        ahead = max(sign * result.value for result in unproved) - AHEAD
+        return min((r for r in unproved if sign * r.value >= ahead), key=lambda r: r.gap)
+    if results and question.gap_is_an_answer(program):
+        return min(results, key=lambda result: result.gap)
+    tried = "; ".join(attempts)
+    if not results:
+        raise SolverError(f"no solver could solve it: {tried}")
+    raise SolverError(
+        f"no solver reached the tolerance: {tried}. Allow more time or a larger tolerance",
+        min(results, key=lambda result: result.gap),
+    )

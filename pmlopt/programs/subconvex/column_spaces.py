@@ -1,0 +1,257 @@
+"""The column spaces of requirements: boxes and staircases, sets of priors, and ratio bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.data.prior import Prior
+from pmlopt.errors import ProgramError
+from pmlopt.model.closed_forms.catalogue import forms
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.ratios import Ratios
+from pmlopt.model.uncertainty.columns import Box, Cone, Family
+from pmlopt.model.uncertainty.l1_ball import L1Ball
+from pmlopt.model.utility import SubConvex
+from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Pricer, recognised, unit_columns
+from pmlopt.programs.subconvex.count_pricing import CountPricer
+from pmlopt.programs.subconvex.knapsack_branch_and_bound import closed_multipliers, relaxed
+from pmlopt.programs.subconvex.nested_pricing import BallPricer, Explicit, ExplicitPricer, NestedPricer
+from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
+from pmlopt.programs.subconvex.search_pricing import SearchPricer
+from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer
+from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
+from pmlopt.solvers.clock import FOREVER, Clock
+
+MOST_LISTED_UNCOUNTED = 100_000
+"""Extreme columns up to which they are listed where the alphabet is too large to count them first."""
+
+
+@dataclass(frozen=True, eq=False)
+class FamilySpace(ColumnSpace):
+    """The columns of a few families."""
+
+    families: tuple[Family, ...]
+
+    @cached_property
+    def count(self) -> int | None:
+        return count_vertices(self.prior.pmf, self.families)
+
+    @property
+    def limit(self) -> int:
+        return super().limit if self.count is not None else MOST_LISTED_UNCOUNTED
+
+    def listed(self, limit: int) -> list[Batch] | None:
+        if self.count is not None and self.count > limit:
+            return None
+        found = vertices(self.prior.pmf, self.families, limit)
+        return None if found is None else list(found)
+
+    def starts(self) -> list[Batch]:
+        p = self.prior.pmf
+        boxes = [family for family in self.families if isinstance(family, Box)]
+        known = [
+            recognised(box, form.matrix / (p @ form.matrix))
+            for _, form in forms(self.prior, self.privacy)
+            for box in boxes
+        ]
+        return [*known, *(unit_columns(family, p) for family in self.families)]
+
+    @cached_property
+    def closed_bound(self) -> tuple[float, FloatArray]:
+        kernel = self.kernel
+        if kernel is None:
+            return np.inf, np.zeros(self.prior.size)
+        tried = []
+        for rho in (closed_multipliers(kernel, family) for family in self.families):
+            upper = max(relaxed(kernel, family, rho) for family in self.families)
+            tried.append((float(self.prior.pmf @ rho) + upper, rho))
+        return min(tried, key=lambda found: found[0])
+
+    @cached_property
+    def largest(self) -> float:
+        parts = self._all.parts if self._all else []
+        return max((float(part.worth.max()) for part in parts), default=0.0)
+
+    @cached_property
+    def caps(self) -> FloatArray:
+        kernel = self.kernel
+        assert kernel is not None
+        return np.asarray(np.max([kernel.caps(family) for family in self.families], axis=0))
+
+    @cached_property
+    def blur(self) -> float:
+        if self.kernel is None:
+            return rounding_of(self.prior.size, 8 * (1 + abs(self.largest)))
+        rho = self.closed_bound[1]
+        return max(self.kernel.rounding(rho, family) for family in self.families)
+
+    def pricer(self) -> Pricer:
+        kernel, counts = self.kernel, self.prior.counts
+        families = [family for family in self.families if not family.constant]
+        if kernel is not None and families and counts and CountPricer.affordable(families, counts):
+            return CountPricer(kernel, families, counts)
+        if self._all is not None:
+            return self._all
+        if kernel is None:
+            raise ProgramError(self.too_many())
+        return SearchPricer(kernel, families)
+
+    @cached_property
+    def _all(self) -> VertexPricer | None:
+        if self.count is not None and self.count > self.limit:
+            return None
+        listed = vertices(self.prior.pmf, self.families, self.limit)
+        return None if listed is None else VertexPricer(self.prior.pmf, listed, self.kernel or self.worths)
+
+    def bound(
+        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
+    ) -> tuple[float, str]:
+        p, kernel = self.prior.pmf, self.kernel
+        base = float(p @ multipliers)
+        families = [family for family in self.families if not family.constant]
+        if not families:
+            return self.constant + rounding_of(len(p), 1.0 + abs(self.constant)), "constant"
+        if kernel is not None:
+            rounding = max(kernel.rounding(multipliers, family) for family in families)
+            loose = base + max(relaxed(kernel, family, multipliers) for family in families) + rounding
+            if loose <= enough:
+                return loose, "relaxed"
+        else:
+            rounding = self.function_rounding(multipliers)
+        pricer = self.pricer()
+        if proved is not None and isinstance(pricer, SearchPricer):
+            return proved + rounding, pricer.name
+        return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
+
+
+@dataclass(frozen=True, eq=False)
+class SetSpace(ColumnSpace):
+    """The columns of a cone."""
+
+    cone: Cone | Ratios
+
+    @property
+    def count(self) -> int:
+        return self.cone.count
+
+    def listed(self, limit: int) -> list[Batch] | None:
+        return [self._all.listed] if self._all is not None and len(self._all.listed) <= limit else None
+
+    def starts(self) -> list[Batch]:
+        return [] if self._search is None else [*self._search.seeds()]
+
+    @cached_property
+    def closed_bound(self) -> tuple[float, FloatArray]:
+        p, search = self.prior.pmf, self._search
+        if search is None:
+            return np.inf, np.zeros(len(p))
+        if isinstance(search, BallPricer):
+            bound, rho = self._families.closed_bound
+            plateau = PlateauSearch(search.nested.kernel, search.plateau, rho, np.inf).upper
+            return max(bound, float(p @ rho) + plateau), rho
+        tried = (search.nested.chords.slopes, np.zeros(len(p)))
+        rho = min(tried, key=lambda rho: float(p @ rho) + search.nested.chords.upper(rho))
+        return float(p @ rho) + search.bound(rho, -np.inf, digits=ROUGH_DIGITS), rho
+
+    @cached_property
+    def largest(self) -> float:
+        return 0.0 if self._all is None else float(self._all.worth.max())
+
+    @cached_property
+    def caps(self) -> FloatArray:
+        if self._search is not None:
+            return self._search.nested.chords.caps
+        assert self._all is not None
+        return np.asarray(self._all.listed.entries.max(axis=1))
+
+    @cached_property
+    def blur(self) -> float:
+        return rounding_of(self.prior.size, 8 * (1 + abs(self.everything)))
+
+    def pricer(self) -> Pricer:
+        if self._all is not None:
+            return self._all
+        if self._search is None:
+            raise ProgramError(self.too_many())
+        return self._search
+
+    def bound(
+        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
+    ) -> tuple[float, str]:
+        p, pricer = self.prior.pmf, self.pricer()
+        base = float(p @ multipliers)
+        size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers)) + abs(self.everything)
+        rounding = rounding_of(len(p), size)
+        if proved is not None and pricer is self._search:
+            return proved + rounding, pricer.name
+        return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
+
+    @cached_property
+    def _all(self) -> ExplicitPricer | None:
+        p, raised = self.prior.pmf, isinstance(self.cone, Cone)
+        lifts = self.cone.extreme(p, self.limit)
+        return (
+            None if lifts is None else ExplicitPricer(p, Explicit(lifts, raised), self.kernel or self.worths)
+        )
+
+    @cached_property
+    def _search(self) -> SplitPricer | BallPricer | None:
+        if self._all is not None or self.kernel is None or not isinstance(self.cone, Cone):
+            return None
+        ball = self.cone.priors
+        if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
+            return SplitPricer(self.kernel, self.cone)
+        nested = NestedPricer(self.kernel, self.cone)
+        return BallPricer(self._families.pricer(), nested, Plateau(ball.half, self.cone.keep))
+
+    @property
+    def _families(self) -> FamilySpace:
+        """The columns over an l1 ball that have no plateau."""
+        assert isinstance(self.cone, Cone)
+        assert isinstance(self.cone.priors, L1Ball)
+        families = self.cone.priors.families(self.cone.keep)
+        return FamilySpace(self.prior, self.privacy, self.utility, families)
+
+
+def column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> ColumnSpace:
+    """The space of what the requirement allows; one letter has the constant column only."""
+    allowed = privacy.columns(prior)
+    if prior.size == 1:
+        return FamilySpace(prior, privacy, utility, (Box(1.0, 1.0),))
+    if isinstance(allowed, Cone | Ratios):
+        return SetSpace(prior, privacy, utility, allowed)
+    return FamilySpace(prior, privacy, utility, allowed)
+
+
+def column_bound(
+    prior: Prior, privacy: Requirement, utility: SubConvex, multipliers: FloatArray, enough: float = -np.inf
+) -> float:
+    """An upper bound on a sub-convex utility of every mechanism that meets the requirement.
+
+    For every rho in R^N: `sum_y q[y] mu(lam_y) = <p, rho> + sum_y q[y] (mu(lam_y) - <p rho, lam_y>)`, and the
+    last sum is at most the largest term over the extreme columns. rho may be anything, and what rounding
+    may have taken off is added.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        utility: the sub-convex utility.
+        multipliers: (N,) rho; the multipliers of the rows over p reach the optimum.
+        enough: a bound of this much need not be lowered, which can save a search.
+
+    Raises:
+        ProgramError: there are too many extreme columns for this utility.
+
+    Source: [gilmore1961cutting] (pricing); [grosse2024extremal, Theorem 6] (the columns).
+
+    Examples:
+        >>> from pmlopt import MutualInformation, PML
+        >>> bound = column_bound(Prior.uniform(4), PML(np.log(2)), MutualInformation(), np.zeros(4))
+        >>> round(np.exp(bound).item(), 12)
+        2.0
+    """
+    return column_space(prior, privacy, utility).bound(multipliers, enough, None)[0]

@@ -1,0 +1,20 @@
+"""Estimates from what was released: frequencies and tables with their errors, and levels from samples."""
+
+from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.releases.estimation.frequencies import Estimate, cross_mechanism, estimate
+from pmlopt.releases.estimation.people import half_width, level_needed, people_needed
+from pmlopt.releases.estimation.sampled_levels import SampledLevel, level_from_samples, samples_to_refute
+
+__all__ = [
+    "Estimable",
+    "Estimate",
+    "SampledLevel",
+    "cross_mechanism",
+    "estimable",
+    "estimate",
+    "half_width",
+    "level_from_samples",
+    "level_needed",
+    "people_needed",
+    "samples_to_refute",
+]

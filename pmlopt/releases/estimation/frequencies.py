@@ -1,0 +1,466 @@
+"""Frequencies of the inputs from the outputs that were released, with their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, float_array, real
+from pmlopt.core.labels import label_key, places_of
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
+from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector
+from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
+from pmlopt.measures.estimable import RANK_TOLERANCE, estimable
+from pmlopt.model.uncertainty.confidence import confidence_box
+from pmlopt.model.utility.estimation_error import Workload, workload_matrix
+from pmlopt.releases.joint import compose_attributes
+
+Counts: TypeAlias = Numbers | Labelled
+
+LARGEST_COUNT = 2**53
+"""The largest number of people: up to here floats hold every whole number."""
+
+
+def observed(
+    mechanism: Mechanism, counts: Counts | None, released: Iterable[Label] | None = None
+) -> IntArray:
+    """(M,) how often each output of a mechanism was released.
+
+    Args:
+        mechanism: with M outputs.
+        counts: a mapping from output to count, a pandas Series with its index, a table of two columns, or the
+            path of a file of one, where outputs that were not seen may be missing; or M counts in a list.
+        released: the released column in place of the counts: one output for each person. A frame of several
+            columns has the parts of outputs that are tuples.
+
+    Raises:
+        PriorError: a count is negative or not a whole number, or there are no people.
+        MechanismError: an output is none of the mechanism's or cannot occur, there are not M counts, or
+            outputs have no labels that tell them from the letters.
+        InputError: there are both counts and a column, or neither.
+    """
+    if (counts is None) == (released is None):
+        raise InputError("give the counts of the outputs or the released column: one of the two")
+    if released is not None:
+        people = column(released, "the released values", InputError)
+        places = places_of(people, mechanism.outputs, "the released values", MechanismError)
+        seen = whole_counts(np.bincount(places, minlength=len(mechanism.outputs)), 1)
+        named = True
+    else:
+        found = vector(counts, "the counts", MechanismError)
+        seen = whole_counts(found.along(0, mechanism.outputs, MechanismError, absent=0).values, 1)
+        named = found.axes[0] is not None
+    if named:
+        _check_told_apart(mechanism)
+    for place in np.flatnonzero((seen > 0) & ~mechanism.support):
+        raise MechanismError(
+            f"the output {mechanism.outputs[place]!r} was released {seen[place]} times, and the mechanism "
+            "never emits it: these counts are of another mechanism"
+        )
+    return seen
+
+
+def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
+    """Counts of outputs as integers: whole numbers of at least 0, of one person or more."""
+    array = float_array(numbers, ndim, "the counts", PriorError)
+    wrong = array[(array < 0) | (array != np.rint(array))]
+    if wrong.size:
+        raise PriorError(f"the counts have the entry {wrong[0]:g}: give whole numbers of at least 0")
+    total = float(array.sum())
+    if total == 0:
+        raise PriorError("the counts are all 0: from no people nothing can be estimated")
+    if total > LARGEST_COUNT:
+        raise PriorError(f"the counts sum to {total:g}: give at most {LARGEST_COUNT} people")
+    return array.astype(np.int64)
+
+
+def _check_told_apart(mechanism: Mechanism) -> None:
+    """Raise where outputs without labels, the numbers 0, 1, ..., are among the letters, too.
+
+    Data that were never released would then pass for what was.
+    """
+    letters, outputs = mechanism.inputs, mechanism.outputs
+    if isinstance(outputs, Positions) and not isinstance(letters, Positions):
+        alike = [label for label in letters if label_key(label) in outputs]
+        if alike:
+            raise MechanismError(
+                f"the outputs {few(outputs)} have no labels, and {alike[0]!r} is a letter too: nothing tells "
+                "released data from data that were not; give the mechanism labels of its outputs"
+            )
+
+
+def unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArray) -> FloatArray:
+    """(K, M) weights V with `V P' = W`, of the least variance where the outputs have a given law.
+
+    `V = W J^-1 P diag(1/q)` with `J = P diag(1/q) P'`; where J is singular and W in its range, by the
+    pseudo-inverse. `V c / n` is an unbiased estimate of W f from counts c of n people, whatever f is.
+
+    Args:
+        matrix: (N, M) a mechanism.
+        combinations: (K, N) W, in the range of the mechanism.
+        law: (M,) positive where outputs can occur.
+
+    Source: [pukelsheim2006optimal, Section 1.22] (the Gauss-Markov theorem).
+
+    Examples:
+        >>> P = np.array([[0.75, 0.25], [0.25, 0.75]])
+        >>> unbiased_weights(P, np.eye(2), np.array([0.5, 0.5])).round(9).tolist()
+        [[1.5, -0.5], [-0.5, 1.5]]
+    """
+    occurs = matrix.max(axis=0) > 0
+    roots = np.sqrt(law[occurs])
+    scaled = matrix[:, occurs] / roots
+    weights = np.zeros((len(combinations), matrix.shape[1]))
+    weights[:, occurs] = combinations @ np.linalg.pinv(scaled, rcond=RANK_TOLERANCE).T / roots
+    return weights
+
+
+def weighted_covariance(weights: FloatArray, law: FloatArray, people: int) -> FloatArray:
+    """(K, K) the covariance `V (diag q - q q') V' / n` of weighted shares of n draws from a law."""
+    centred = weights - (weights @ law)[:, None]
+    return np.asarray((centred * law) @ centred.T / people)
+
+
+MAX_ITERATIONS = 300
+"""Newton steps after which the search is given up; problems of 2 to 200 letters take 10 to 40."""
+
+OPTIMALITY = 1e-12
+"""The largest slope of the mean log-likelihood, less one, at which frequencies are taken for the maximum."""
+
+STEP_FRACTION = 0.99
+"""The share of the way to the boundary that one step may go."""
+
+
+def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
+    """(N,) the frequencies f that maximise the likelihood `sum_y counts[y] log (f P)[y]`.
+
+    With the shares w = counts / n it is the maximum of `w log(f P) - sum f` over f >= 0, where the sum is one
+    by itself; f is optimal iff no `g[x] = sum_y P[x,y] w[y] / (f P)[y]` is above one. It is found by
+    primal-dual Newton steps with a decreasing barrier, each shortened until the barrier's function decreases.
+
+    Args:
+        matrix: (N, M) a mechanism.
+        counts: (M,) how often each output was seen, 0 for those with a column of zeros, not all 0.
+
+    Raises:
+        SolverError: the steps did not end, which is not expected.
+
+    Source: [boyd2004convex, Section 11.7] (the steps).
+
+    Examples:
+        >>> most_likely(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([60.0, 40.0])).round(9)
+        array([0.7, 0.3])
+    """
+    seen = counts > 0
+    columns, shares = matrix[:, seen], counts[seen] / counts.sum()
+    f = np.full(len(matrix), 1.0 / len(matrix))
+    z = np.full(len(matrix), 1.0)
+    for _ in range(MAX_ITERATIONS):
+        law = f @ columns
+        slopes = columns @ (shares / law)
+        if slopes.max() - 1 <= OPTIMALITY and abs(f @ slopes - f.sum()) <= OPTIMALITY:
+            return np.asarray(f / f.sum())
+        barrier = 0.1 * float((f * z).mean())
+        curvature = (columns * (shares / law**2)) @ columns.T
+        step = np.linalg.solve(curvature + np.diag(z / f), barrier / f - 1 + slopes)
+        dual_step = curvature @ step + (1 - slopes - z)
+        f = f + _length(f, step, columns, shares, barrier) * step
+        shrinking = dual_step < 0
+        most = float((-z[shrinking] / dual_step[shrinking]).min(initial=np.inf))
+        z = z + min(1.0, STEP_FRACTION * most) * dual_step
+    raise SolverError("the likelihood was not maximised: use the linear method, and report these counts")
+
+
+def _length(
+    f: FloatArray, step: FloatArray, columns: FloatArray, shares: FloatArray, barrier: float
+) -> float:
+    """The length of a step that stays inside and does not increase the barrier's function."""
+    shrinking = step < 0
+    length = min(1.0, STEP_FRACTION * float((-f[shrinking] / step[shrinking]).min(initial=np.inf)))
+
+    def height(point: FloatArray) -> float:
+        return float(point.sum() - shares @ np.log(point @ columns) - barrier * np.log(point).sum())
+
+    start = height(f)
+    while height(f + length * step) > start + 1e-13 * (1 + abs(start)) and length > 1e-12:
+        length /= 2
+    return length
+
+
+def wald_intervals(values: FloatArray, covariance: FloatArray, confidence: float) -> FloatArray:
+    """(K, 2) `value -+ z sqrt(variance)`, z the normal quantile at `1 - (1 - confidence) / (2 K)`.
+
+    They hold together with about the confidence asked for when there are many people (Bonferroni), and may
+    leave [0, 1].
+
+    Examples:
+        >>> wald_intervals(np.array([0.5]), np.array([[0.01]]), 0.95).round(3).tolist()
+        [[0.304, 0.696]]
+    """
+    from scipy.special import ndtri
+
+    width = -ndtri((1 - confidence) / (2 * len(values))) * np.sqrt(np.diag(covariance))
+    return np.column_stack([values - width, values + width])
+
+
+def exact_intervals(
+    matrix: FloatArray, counts: IntArray, combinations: FloatArray, weights: FloatArray, confidence: float
+) -> FloatArray:
+    """(K, 2) the range of each combination w f over the frequencies that agree with the counts.
+
+    The law of the output is in a box [l, u] of Clopper-Pearson intervals with the confidence asked for, for
+    any number of people. An end is the linear program `max w f` over `f >= 0`, `sum f = 1`, `l <= f P <= u`,
+    as proved by its multipliers v: for every v in R^M
+
+        w f <= max_x (w - P v)[x] + sum_y (u[y] max(v[y], 0) - l[y] max(-v[y], 0)),
+
+    so that what a solver does cannot make an interval too short. Where no frequencies agree with the box,
+    the weights of the unbiased estimate serve as v. They hold together, however many combinations there are.
+
+    Args:
+        matrix: (N, M) a mechanism.
+        counts: (M,) of its outputs.
+        combinations: (K, N) W.
+        weights: (K, M) with `weights @ matrix.T == combinations`.
+        confidence: in (0, 1).
+
+    Source: [clopper1934confidence]; [boyd2004convex, Section 5.2] (the bound by duality).
+    """
+    occurs = matrix.max(axis=0) > 0
+    columns = matrix[:, occurs]
+    box = confidence_box([int(count) for count in counts[occurs]], 1 - confidence)
+    return np.array([
+        (-_highest(columns, -row, -weight[occurs], box.lower, box.upper),
+         _highest(columns, row, weight[occurs], box.lower, box.upper))
+        for row, weight in zip(combinations, weights, strict=True)
+    ])  # fmt: skip
+
+
+def _highest(
+    matrix: FloatArray, combination: FloatArray, weights: FloatArray, lower: FloatArray, upper: FloatArray
+) -> float:
+    """A proved upper end of one combination."""
+    from scipy.optimize import linprog
+
+    solved = linprog(
+        -combination,
+        A_ub=np.vstack([matrix.T, -matrix.T]),
+        b_ub=np.concatenate([upper, -lower]),
+        A_eq=np.ones((1, len(combination))),
+        b_eq=[1.0],
+        method="highs",
+    )
+    candidates = [weights]
+    if solved.status == 0:
+        candidates.append((-solved.ineqlin.marginals).reshape(2, -1).T @ [1.0, -1.0])
+    return min(
+        float((combination - matrix @ v).max() + upper @ np.maximum(v, 0) - lower @ np.maximum(-v, 0))
+        for v in candidates
+    )
+
+
+Estimator = Literal["ml", "linear"]
+Intervals = Literal["exact", "wald"]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Frequencies of the inputs, or combinations of them, estimated from counts of outputs.
+
+    Attributes:
+        letters: the K inputs; the rows of the workload by their number where there is one.
+        frequencies: (K,) the estimates W f.
+        covariance: (K, K) of the estimates.
+        people: n.
+        confidence: with which the intervals hold together.
+        method, kind: of the estimates and of the intervals.
+    """
+
+    letters: tuple[Label, ...]
+    frequencies: FloatArray
+    covariance: FloatArray
+    people: int
+    confidence: float
+    method: Estimator
+    kind: Intervals
+    mechanism: Mechanism = field(repr=False)
+    counts: IntArray = field(repr=False)
+    combinations: FloatArray = field(repr=False)
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """(K,) the square roots of the variances."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+    @property
+    def totals(self) -> FloatArray:
+        """(K,) the estimates as numbers of people, or as sums over them: n times the frequencies."""
+        return np.asarray(self.people * self.frequencies)
+
+    @cached_property
+    def intervals(self) -> FloatArray:
+        """(K, 2) intervals that hold all the true values at once, with the confidence asked for."""
+        if self.kind == "wald":
+            return wald_intervals(self.frequencies, self.covariance, self.confidence)
+        law = _smoothed(self.mechanism.matrix, self.counts)
+        weights = unbiased_weights(self.mechanism.matrix, self.combinations, law)
+        return exact_intervals(
+            self.mechanism.matrix, self.counts, self.combinations, weights, self.confidence
+        )
+
+
+def estimate(
+    mechanism: MechanismLike,
+    counts: Counts | None = None,
+    method: Estimator = "ml",
+    confidence: float = 0.95,
+    *,
+    released: Iterable[Label] | None = None,
+    workload: Workload = None,
+    intervals: Intervals = "exact",
+) -> Estimate:
+    """Estimate the frequencies of the inputs of a mechanism from the outputs that it released.
+
+    n people have inputs drawn independently from frequencies f, and each releases one output Y of law
+    `q = f P`, on its own.
+
+    - "ml" maximises the likelihood `sum_y c[y] log (f P)[y]` over f >= 0, sum f = 1. Its covariance is
+      `W (J^-1 - f f') W' / n` with the Fisher information `J = P diag(1/q) P'`.
+    - "linear" is `V c / n` with weights that make it unbiased for every f, `V P' = W`, and best where f is
+      uniform. Its covariance is `V (diag q - q q') V' / n`. Estimates may be negative.
+
+    Covariances are taken at a law to which half a person was added: of each input ("ml"), of each output that
+    can occur ("linear"), so that what was not seen is not claimed to be certain.
+
+    Args:
+        mechanism: (N, M).
+        counts: of the outputs: a mapping from output to count, a pandas Series with its index (as of
+            `value_counts`), a table of two columns, output and count, or M counts in a list.
+        method: "ml" or "linear".
+        confidence: with which `intervals` hold all true values at once, in (0, 1).
+        released: the released column in place of the counts, one output for each person.
+        workload: what is estimated: a (K, N) matrix W of combinations W f, a frame with the letters in its
+            columns, or the name of one, such as "prefix" or "mean" (`pmlopt.utility.workload_matrix`); left
+            out, the N frequencies.
+        intervals: "exact", for any number of people (Clopper-Pearson and duality), or "wald", which are
+            shorter and for many people.
+
+    Raises:
+        MechanismError: the mechanism's rank does not allow what is asked for, and the message says what it
+            allows; or an output is unknown.
+        PriorError: a count is negative or not a whole number, or there are no people.
+        UtilityError: the workload does not fit the letters.
+        InputError: the confidence is outside (0, 1), or an option is unknown.
+
+    Source: [ye2018optimal] (frequencies from a privatised sample); [clopper1934confidence].
+
+    Examples:
+        >>> from pmlopt import Mechanism, estimate
+        >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> found = estimate(response, {"no": 600, "yes": 400})
+        >>> found.frequencies.round(9), found.standard_errors.round(4)
+        (array([0.7, 0.3]), array([0.031, 0.031]))
+        >>> estimate(response, released=["no", "no", "yes"], method="linear").frequencies.round(9)
+        array([0.83333333, 0.16666667])
+        >>> estimate([[0.5, 0.5], [0.5, 0.5]], [6, 4])
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.MechanismError: the mechanism has rank 1 for 2 letters: row 0 of the workload cannot be
+        estimated from its output, and the frequency of no single letter; what can be is
+        `estimable(mechanism).basis`, as a workload
+    """
+    m = as_mechanism(mechanism)
+    share = confidence_of(confidence)
+    if method not in get_args(Estimator):
+        raise InputError(f"the method {method!r} is not known: use 'ml' or 'linear'")
+    if intervals not in get_args(Intervals):
+        raise InputError(f"the intervals {intervals!r} are not known: use 'exact' or 'wald'")
+    combinations = workload_matrix(workload, m.inputs)
+    seen = observed(m, counts, released)
+    estimable(m).check(combinations)
+    people = int(seen.sum())
+    if method == "ml":
+        values, covariance = _maximum_likelihood(m.matrix, seen, combinations)
+    else:
+        weights = unbiased_weights(m.matrix, combinations, m.matrix.mean(axis=0))
+        values = weights @ seen / people
+        covariance = weighted_covariance(weights, _smoothed(m.matrix, seen), people)
+    return Estimate(
+        letters=m.inputs if workload is None else tuple(range(len(combinations))),
+        frequencies=values,
+        covariance=covariance,
+        people=people,
+        confidence=share,
+        method=method,
+        kind=intervals,
+        mechanism=m,
+        counts=seen,
+        combinations=combinations,
+    )
+
+
+def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
+    """The mechanism of pairs: two columns released independently, or one released and one left clear.
+
+    The Kronecker product `P[(a, b), (y, z)] = P1[a, y] P2[b, z]`, labelled by pairs. `estimate` of it takes
+    counts of pairs of outputs and gives the cross table of the inputs, row by row:
+    `found.frequencies.reshape(N1, N2)`.
+
+    Args:
+        first: (N1, M1).
+        second: (N2, M2), or the N2 labels of a column that is left clear.
+
+    Raises:
+        MechanismError: it is neither, or the product is too large to list.
+
+    Examples:
+        >>> import numpy as np
+        >>> from pmlopt import Mechanism, estimate
+        >>> smokes = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> pairs = cross_mechanism(smokes, ["f", "m"])
+        >>> counts = {("no", "f"): 300, ("yes", "f"): 200, ("no", "m"): 200, ("yes", "m"): 300}
+        >>> estimate(pairs, counts).frequencies.reshape(2, 2).round(9)
+        array([[0.35, 0.15],
+               [0.15, 0.35]])
+    """
+    return compose_attributes([as_mechanism(first), _clear_or_released(second)])
+
+
+def _clear_or_released(column: MechanismLike | Sequence[Label]) -> Mechanism:
+    """A mechanism as it is; of labels the one that releases each as it is."""
+    if isinstance(column, Mechanism | str) or not isinstance(column, Iterable):
+        return as_mechanism(column)
+    names: tuple[Any, ...] = tuple(column)
+    if not all(isinstance(name, Hashable) for name in names):  # rows of a matrix
+        return as_mechanism(column)  # type: ignore[arg-type]
+    return Mechanism(np.eye(len(names)), names, names)
+
+
+def confidence_of(value: float) -> float:
+    """Check a confidence in (0, 1), and return it as a float."""
+    share = real(value, "the confidence", InputError)
+    if not 0 < share < 1:
+        raise InputError(f"the confidence is {share:g}: give a probability in (0, 1), such as 0.95")
+    return share
+
+
+def _maximum_likelihood(
+    matrix: FloatArray, counts: IntArray, combinations: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The combinations of the most likely frequencies, and their covariance."""
+    people = int(counts.sum())
+    f = most_likely(matrix, counts.astype(float))
+    law = (people * f + 0.5) / (people + len(f) / 2) @ matrix
+    weights = unbiased_weights(matrix, combinations, law)
+    return combinations @ f, weighted_covariance(weights, law, people)
+
+
+def _smoothed(matrix: FloatArray, counts: IntArray) -> FloatArray:
+    """(M,) the shares of the outputs with half a person added to each that can occur."""
+    more = counts + 0.5 * (matrix.max(axis=0) > 0)
+    return np.asarray(more / more.sum())

@@ -1,0 +1,200 @@
+"""Planning: how many people, or which level, it takes for intervals of a given width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, nonnegative, real, whole
+from pmlopt.core.roots import halved
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.errors import InputError, PrivacyError
+from pmlopt.measures.estimable import estimable
+from pmlopt.model.utility.estimation_error import Workload, workload_matrix
+from pmlopt.releases.estimation.frequencies import confidence_of, unbiased_weights, weighted_covariance
+
+LEVEL_WIDTH = 1e-3
+"""Relative width to which a level is bisected: the half-width then differs by about as much."""
+
+LOWEST_SHARE = 1e-3
+"""Share of the highest level at which a search for the least one begins."""
+
+
+def half_width(
+    prior: PriorLike,
+    mechanism: MechanismLike,
+    people: int,
+    confidence: float = 0.95,
+    workload: Workload = None,
+) -> float:
+    """The largest half-width of the Wald intervals that n people leave, if the frequencies are the prior.
+
+    `z sqrt(max_k V[k,k] / n)`, with the covariance `V = W (J^-1 - p p') W'` of one person at the prior and
+    the normal quantile z at `1 - (1 - confidence) / (2 K)`.
+
+    Args:
+        prior: N letters, the frequencies that are expected.
+        mechanism: (N, M).
+        people: n.
+        confidence: with which the intervals hold together, in (0, 1).
+        workload: as `estimate` takes it.
+
+    Raises:
+        MechanismError: the mechanism's rank does not allow what is asked for.
+        InputError: there are no people, or the confidence is outside (0, 1).
+
+    Examples:
+        >>> response = [[0.75, 0.25], [0.25, 0.75]]
+        >>> round(half_width([0.5, 0.5], response, 1537, workload=[[1, 0]]), 4)  # 1.96 / sqrt(1537)
+        0.05
+    """
+    p, m = paired(prior, mechanism)
+    count = whole(people, "the number of people", InputError)
+    return _quantile_and_deviation(p, m, confidence, workload) / math.sqrt(count)
+
+
+def people_needed(
+    prior: PriorLike,
+    mechanism: MechanismLike,
+    half_width: float,
+    confidence: float = 0.95,
+    workload: Workload = None,
+) -> int:
+    """The least n at which all Wald intervals are within a half-width of their estimates.
+
+    `z^2 max_k V[k,k] / h^2`, rounded up, with the covariance `V = W (J^-1 - p p') W'` of one person at the
+    prior and the normal quantile z at `1 - (1 - confidence) / (2 K)`. It is a plan: the intervals of the data
+    are as wide as the data say.
+
+    Args:
+        prior: N letters, the frequencies that are expected.
+        mechanism: (N, M).
+        half_width: h, in units of the combinations: of a frequency, 0.01 is one in a hundred.
+        confidence: with which the intervals hold together, in (0, 1).
+        workload: as `estimate` takes it.
+
+    Raises:
+        MechanismError: the mechanism's rank does not allow what is asked for.
+        InputError: the half-width is not positive, or the confidence outside (0, 1).
+
+    Examples:
+        >>> response = [[0.75, 0.25], [0.25, 0.75]]
+        >>> people_needed([0.5, 0.5], response, 0.05, workload=[[1, 0]])  # (1.96 / 0.05)^2
+        1537
+    """
+    p, m = paired(prior, mechanism)
+    width = _width(half_width)
+    needed = (_quantile_and_deviation(p, m, confidence, workload) / width) ** 2
+    if not needed < 1e300:
+        raise InputError(f"the half-width {width:g} is too small: no number of people is enough")
+    return max(1, math.ceil(needed))
+
+
+def level_needed(
+    prior: PriorLike,
+    build: Callable[[float], MechanismLike],
+    people: int,
+    half_width: float,
+    confidence: float = 0.95,
+    workload: Workload = None,
+    most: float | None = None,
+) -> tuple[float, Mechanism]:
+    """The least level whose mechanism leaves intervals of a half-width to n people.
+
+    Found by bisection to a share of 1e-3 of the level; `half_width` of the mechanism that is returned was
+    checked. Where it does not fall with the level, there may be a smaller one.
+
+    Args:
+        prior: N letters, the frequencies that are expected.
+        build: the mechanism for a level in nats, such as
+            `lambda e: solve(design(prior, PML(e), EstimationError())).mechanism`.
+        people: n.
+        half_width: h, as for `people_needed`.
+        confidence: with which the intervals hold together, in (0, 1).
+        workload: as `estimate` takes it.
+        most: the largest level that is tried; left out, that of the prior, at which PML asks for nothing.
+
+    Returns:
+        The level and its mechanism.
+
+    Raises:
+        PrivacyError: the mechanism at `most` leaves wider intervals; the message says how many people it
+            takes.
+        MechanismError: the rank of the mechanism at `most` does not allow what is asked for.
+        InputError: the half-width is not positive, there are no people, or the confidence is outside (0, 1).
+
+    Examples:
+        >>> def response(level):  # two letters, even prior: 1.96^2 / (4 n (e^level - 1)^2) = h^2
+        ...     half = math.exp(level) / 2
+        ...     return [[half, 1 - half], [1 - half, half]]
+        >>> level, _ = level_needed([0.5, 0.5], response, 1537, 0.05, workload=[[1, 0]])
+        >>> round(level, 2), round(math.log(1.5), 2)
+        (0.41, 0.41)
+    """
+    p, width, count = as_prior(prior), _width(half_width), whole(people, "the number of people", InputError)
+    highest = p.max_leakage if most is None else nonnegative(most, "the largest level", PrivacyError)
+    combinations = workload_matrix(workload, p.labels)
+    tried = _Tried(p, build, count, width, confidence_of(confidence), combinations)
+    if not tried(highest):
+        raise PrivacyError(tried.refusal(highest))
+    low = LOWEST_SHARE * highest
+    level = low if tried(low) else halved(tried, low, highest, LEVEL_WIDTH)
+    return level, tried.mechanisms[level]
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """Whether the mechanism of a level leaves intervals that are narrow enough; those that do are kept."""
+
+    prior: Prior
+    build: Callable[[float], MechanismLike]
+    people: int
+    width: float
+    confidence: float
+    combinations: FloatArray
+    mechanisms: dict[float, Mechanism] = field(default_factory=dict)
+
+    def __call__(self, level: float) -> bool:
+        mechanism = as_mechanism(self.build(level))
+        if not estimable(mechanism).includes(self.combinations).all():
+            return False
+        if half_width(self.prior, mechanism, self.people, self.confidence, self.combinations) > self.width:
+            return False
+        self.mechanisms[level] = mechanism
+        return True
+
+    def refusal(self, level: float) -> str:
+        """Say what the mechanism at the highest level leaves open."""
+        mechanism = as_mechanism(self.build(level))
+        needed = people_needed(self.prior, mechanism, self.width, self.confidence, self.combinations)
+        return (
+            f"at the level {level:.6g} nats, the largest that is tried, a half-width of {self.width:g} takes "
+            f"{needed} people, and there are {self.people}: ask for a larger half-width or a lower confidence"
+        )
+
+
+def _width(value: float) -> float:
+    width = real(value, "the half-width", InputError)
+    if width <= 0:
+        raise InputError(f"the half-width must be positive, not {width:g}")
+    return width
+
+
+def _quantile_and_deviation(
+    prior: Prior, mechanism: Mechanism, confidence: float, workload: Workload | FloatArray
+) -> float:
+    """`z sqrt(max_k V[k,k])`, the half-width that one person would leave."""
+    from scipy.special import ndtri
+
+    share = confidence_of(confidence)
+    combinations = workload_matrix(workload, prior.labels)
+    estimable(mechanism).check(combinations)
+    law = prior.pmf @ mechanism.matrix
+    weights = unbiased_weights(mechanism.matrix, combinations, law)
+    covariance = weighted_covariance(weights, law, 1)
+    quantile = -float(ndtri((1 - share) / (2 * len(combinations))))
+    return quantile * math.sqrt(max(0.0, float(np.diag(covariance).max())))

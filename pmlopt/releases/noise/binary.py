@@ -1,0 +1,230 @@
+"""What mechanisms that add noise to a binary secret share: the secret, its prior and a set of priors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real
+from pmlopt.data.mechanism import letters_at
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.sampling.grid_noise import grid_step
+from pmlopt.data.sampling.random_bits import RandomBits, Seed, random_bits
+from pmlopt.errors import MechanismError, PriorError, PrivacyError
+from pmlopt.model.uncertainty.l1_ball import L1Ball
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.releases.noise.leakage_tails import LetterMasses
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A bound on the leakage that holds with probability 1 - delta: (epsilon, delta)-PML of
+    [grosse2025empirical, Definition 3].
+
+    A probability over sample and outcome, not the slack of `ApproximatePML`.
+
+    Attributes:
+        epsilon: in nats.
+        delta: the probability that an outcome leaks more under the true distribution.
+    """
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryNoise(ABC):
+    """Y = X + noise, for X = -1 on the prior's first letter and X = 1 on its second.
+
+    What is said of the noise holds for the prior alone, or for every prior of a set.
+
+    Args:
+        prior: two letters.
+        scale: of the noise, positive; 0 stands for none.
+        radius: short for `over=L1Ball(prior, radius)`; in [0, 2], and 0 stands for no set.
+        over: a set of priors on the same letters, such as `confidence_ball(...)` or `confidence_box(...)`.
+
+    Raises:
+        PriorError: the prior has not two letters.
+        PrivacyError: the scale is negative, the radius outside [0, 2], `over` is no set of priors on the
+            prior's letters, or both a radius and a set are given.
+    """
+
+    prior: Prior
+    scale: float
+    radius: float = 0.0
+    over: PriorSet | None = None
+
+    def __init__(
+        self, prior: PriorLike, scale: float, radius: float = 0.0, over: PriorSet | None = None
+    ) -> None:
+        known = as_prior(prior)
+        if known.size != 2:
+            raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
+        object.__setattr__(self, "prior", known)
+        object.__setattr__(self, "scale", check_scale(scale))
+        object.__setattr__(self, "radius", _radius(radius))
+        object.__setattr__(self, "over", self._set(over))
+
+    def _set(self, over: PriorSet | None) -> PriorSet | None:
+        """The set of priors that was asked for."""
+        if over is None:
+            return L1Ball(self.prior, self.radius) if self.radius else None
+        if not isinstance(over, PriorSet):
+            raise PrivacyError(
+                f"`over` is {over!r}: give a set of priors such as confidence_ball(prior, 0.01)"
+            )
+        if self.radius:
+            raise PrivacyError(f"the radius {self.radius:g} and a set of priors are given: give one of them")
+        over.check_letters(self.prior.labels, "the prior")
+        return over
+
+    @cached_property
+    def masses(self) -> LetterMasses:
+        """Bounds on the probabilities of both letters over the set, the exact ones rounded outward."""
+        return LetterMasses.over(self.prior, self.over)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The least and the largest probability of X = 1 over the set, rounded outward."""
+        return self.masses.second
+
+    @property
+    def least(self) -> float:
+        """The least probability of a letter over the set, rounded down; of one prior, as a float."""
+        return float(self.prior.pmf.min()) if self.over is None else self.masses.least
+
+    @property
+    def scope(self) -> str:
+        """For which priors levels and probabilities hold, in words."""
+        return "for the prior given" if self.over is None else self.over.scope
+
+    @abstractmethod
+    def failure_probability(self, epsilon: float) -> float:
+        """The largest P(l(Y) > epsilon) over the set, from above by 1e-11 at most.
+
+        Next to a jump, at an epsilon that is -log of an end of the set but for rounding, that is over the
+        ends rounded outward.
+
+        Raises:
+            PrivacyError: epsilon is negative.
+        """
+
+    def promise(self, epsilon: float, delta: float | None = None) -> Promise:
+        """What holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
+
+        Whenever the truth is in the set, an outcome leaks more than epsilon under it with probability
+        `d1 = failure_probability(epsilon)` at most, because d1 is a supremum over the set; and it is
+        outside with probability delta at most. No bound on how leakage grows within the set is needed.
+
+        Args:
+            epsilon: in nats.
+            delta: with which probability the truth may be outside, such as that of `weissman_radius`; left
+                out, that of the set, which a confidence set carries.
+
+        Raises:
+            PrivacyError: an argument is outside its range, there is no set, delta is given and is not the
+                set's own, or neither of them is known.
+        """
+        outside = self._outside(delta)
+        failure = self.failure_probability(epsilon)
+        return Promise(nonnegative(epsilon, "epsilon", PrivacyError), failure + outside - failure * outside)
+
+    def _outside(self, delta: float | None) -> float:
+        """The probability with which the truth may be outside the set."""
+        if self.over is None:
+            raise PrivacyError(
+                "the noise is for one prior, and no set of priors that may hold the truth: give a radius or "
+                "a set (over=confidence_ball(prior, delta)), or ask for failure_probability under the prior"
+            )
+        own = self.over.delta
+        if delta is None:
+            if own is None:
+                raise PrivacyError(
+                    "the set of priors does not say how likely the truth is outside of it: give delta, or a "
+                    "set made from a sample (over=confidence_ball(prior, delta))"
+                )
+            return own
+        given = probability(delta)
+        if own is not None and given != own:
+            raise PrivacyError(f"delta is {given:g}, and the set was made for {own:g}: leave it out")
+        return given
+
+    @abstractmethod
+    def density(self, outcomes: ArrayLike) -> FloatArray:
+        """(2, ...) the density of Y at outcomes, given X = -1 and X = 1."""
+
+    @abstractmethod
+    def log_ratio(self, outcomes: FloatArray) -> FloatArray:
+        """The log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
+
+    @property
+    def step(self) -> float:
+        """The step of the grid of the noise: at most the scale over 2^48, and -1 and 1 are on it."""
+        return grid_step(self.scale) if self.scale else 1.0
+
+    @abstractmethod
+    def draw(self, bits: RandomBits, size: int) -> FloatArray:
+        """Independent draws of the noise, (size,): exact, on the grid."""
+
+    def leakage(self, outcomes: ArrayLike) -> FloatArray:
+        """The pointwise maximal leakage of outcomes under the prior itself, in nats.
+
+        `log max_x f(y | x) / f(y)`, computed from the ratio of the densities: far tails keep their digits.
+        It is `-log(p + (1 - p) e^-r)` with p the mass of the likelier letter and `r >= 0` the log-ratio.
+        """
+        y = float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
+        ratio, (first, second) = self.log_ratio(y), self.prior.pmf
+        same, other = np.where(ratio > 0, [[second], [first]], [[first], [second]])
+        apart = np.abs(ratio)
+        lost = -other * np.expm1(-apart)  # 1 - e^-leakage, which has no digits of a rare letter left
+        near = -np.log1p(-np.minimum(lost, 0.5))
+        far = -np.logaddexp(np.log(same), np.log(other) - apart)
+        return np.asarray(np.where(lost < 0.5, near, far))
+
+    def sample(self, values: Iterable[object], seed: Seed = None) -> FloatArray:
+        """Release each value, one of the prior's labels, as -1 or 1 with noise.
+
+        The noise is drawn from the discrete law on the multiples of `step`, exactly: its low digits tell
+        nothing. The leakage of an outcome on the grid, and with it the level, is that of the density there,
+        and failure probabilities have in them what they can be more on the grid.
+
+        Args:
+            values: labels.
+            seed: for a result that can be repeated; None draws from the operating system, as a release must.
+
+        Raises:
+            MechanismError: a value is not one of the two labels.
+        """
+        places = letters_at(self.prior.labels, values)
+        centres = 2.0 * places - 1.0
+        if not self.scale:
+            return np.asarray(centres)
+        # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
+        return np.asarray(centres + self.draw(random_bits(seed), len(places)))
+
+
+def _radius(radius: float) -> float:
+    size = real(radius, "the radius", PrivacyError)
+    if not 0 <= size <= 2:
+        raise PrivacyError(f"the radius is {size:g}: give one in [0, 2]")
+    return size
+
+
+def check_scale(scale: float) -> float:
+    """Check that the scale of a noise is not negative."""
+    size = real(scale, "the scale", PrivacyError)
+    if size < 0:
+        raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
+    return size
+
+
+def check_noise(scale: float, what: str) -> None:
+    """Refuse to speak of a density where there is no noise."""
+    if scale == 0:
+        raise MechanismError(f"without noise there is no {what}")

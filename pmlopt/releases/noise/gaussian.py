@@ -1,0 +1,288 @@
+"""Gaussian noise on a binary secret: how likely an outcome leaks more than epsilon, for one prior or many."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real
+from pmlopt.core.roots import halved
+from pmlopt.data.prior import PriorLike
+from pmlopt.data.sampling.grid_noise import gaussian_noise
+from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty.l1_ball import L1Ball
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.sensitivity import level_bound
+from pmlopt.releases.noise.binary import BinaryNoise, Promise, check_noise
+from pmlopt.releases.noise.leakage_tails import Failure, Letters
+
+FALLS_TO = 0.025
+"""Below this sigma no float tells the noise from none: of a Gaussian nothing is 40 sigma out."""
+
+_TOP = 1 / math.sqrt(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class GaussianFailure(Failure):
+    """`F = P(l(Y) > eps)` for Y = X + G, G Gaussian with standard deviation sigma, the scale.
+
+    A sum over both letters. With `a = 1/sigma - sigma t/2`, `T(p) = p N(a) + (1 - p) N(a - 2/sigma)`, N the
+    normal law; its derivatives have closed forms (with `c = 1 - p`, `d = 1 - E`, n the normal density):
+
+        T'  = N(a) - N(a - 2/sigma) - sigma/2 E d / (c (E - p)) n(a)
+        T'' = -sigma/2 d / (c (E - p))^2 n(a) H,  H = d (E - p) + E (2 c - d (1 + sigma^2 t/2) / 2)
+
+    and of sigma, `dT/dsigma = n(a) ((E - 2 p) / sigma^2 - E t/2)`. In p, t grows and H falls.
+
+    Source: [grosse2025empirical, eq. (17)]; the derivatives by hand.
+    """
+
+    def falls_from(self, least: float) -> float:
+        """The sigma from which on F falls in sigma, for every prior with no letter rarer than this.
+
+        Of a letter of probability p, `T(p)` falls past `sqrt(2 (E - 2 p) / (E t))`, which falls in p.
+        """
+        down = self.down[0]
+        rise = down - 2 * least
+        if rise <= 0 or down == 0:
+            return 0.0
+        threshold = float(self.letters(np.array([least]), np.array([1 - least])).threshold[0])
+        return math.sqrt(2 * (rise / down) / threshold)
+
+    def tails(self, threshold: Decimal) -> tuple[float, float]:
+        from scipy.special import ndtr
+
+        start = self.scale * (float(threshold) / 2)
+        return float(ndtr(1 / self.scale - start)), float(ndtr(-1 / self.scale - start))
+
+    def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """F in the middle of cells; over each at most what the ends of the tails allow, which are monotone in
+        p, and at most a parabola at its middle. Near a smooth top the latter is off by the cube of the width.
+        """
+        one = [self.letters(p, 1 - p) for p in (left, middle, right)]
+        two = [self.letters(1 - p, p) for p in (right, middle, left)]
+        values = self._tails(one[1], one[1].mass) + self._tails(two[1], two[1].mass)
+        ends = self._tails(one[0], one[2].mass) + self._tails(two[0], two[2].mass)
+        half = np.maximum(right - middle, middle - left)
+        with np.errstate(all="ignore"):  # where a derivative is no float, the first bound is the answer
+            slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
+            bend = self._bend(one[0], one[2]) + self._bend(two[0], two[2])
+            inside = slope < -bend * half  # the top of the parabola is in the cell
+            rise = np.where(inside, slope**2 / (-2 * bend), slope * half + bend * half**2 / 2)
+        return values, np.asarray(np.fmin(ends, values + np.maximum(rise, 0.0)))
+
+    def _tails(self, at: Letters, mass: FloatArray) -> FloatArray:
+        """The tails past the thresholds of `at`, weighed with another mass, of at most e^-eps."""
+        near, far = self._near_and_far(at)
+        weight = np.minimum(mass, self.down[0])
+        return np.where(at.possible, far + weight * (near - far), 0.0)
+
+    def _near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+        """How likely the noise is past the threshold, given the letter and given the other."""
+        from scipy.special import ndtr
+
+        with np.errstate(over="ignore", under="ignore"):
+            unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
+            return ndtr(unit - start), ndtr(-unit - start)
+
+    def _bell(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+        """The argument a of the nearer tail, and the normal density there."""
+        a = 1 / self.scale - self.scale * (at.threshold / 2)
+        return a, _TOP * np.exp(-(a**2) / 2)
+
+    def _slope(self, at: Letters) -> FloatArray:
+        """The derivative T' in p; 0 where nothing leaks so much."""
+        moved = self.scale / 2 * self.down[0] * (self.lost[0] / at.other) / at.rest * self._bell(at)[1]
+        near, far = self._near_and_far(at)
+        return np.where(at.possible, near - far - moved, 0.0)
+
+    def _bend(self, least: Letters, most: Letters) -> FloatArray:
+        """The most T'' can be between; inf where T has a kink."""
+        down, lost, sigma = self.down[0], self.lost[0], self.scale
+        (start, low), (end, high) = self._bell(least), self._bell(most)
+        sign = lost * most.rest + down * (2 * most.other - lost * (1 + sigma**2 * (most.threshold / 2)) / 2)
+        top = np.where((end <= 0) & (start >= 0), _TOP, np.maximum(low, high))
+        near, far = (sigma / 2 * lost / (at.other * at.rest) ** 2 for at in (least, most))
+        bend = -np.where(sign >= 0, near * np.minimum(low, high), far * top) * sign
+        return np.where(most.possible, bend, np.where(least.possible, np.inf, 0.0))
+
+
+_LARGEST_SIGMA = 1e150
+"""The largest sigma: its square is a float."""
+
+_STEP = 1.02
+"""By this factor sigmas are tried downward where the failure probability may not be monotone."""
+
+
+class BinaryGaussian(BinaryNoise):
+    """Y = X + G, G Gaussian with standard deviation sigma = `scale`, X = -1 or 1.
+
+    No level holds for every outcome (far out the leakage tends to -log p), so it comes with a probability.
+
+    Args:
+        prior: of X, two letters.
+        scale: sigma; 0 for no noise.
+        radius: probabilities are for every prior within this l1 distance.
+        over: probabilities are for every prior of this set, instead of the radius.
+
+    Source: [grosse2025empirical, Section VI-B].
+
+    Examples:
+        >>> noise = BinaryGaussian([0.5, 0.5], 1.5)
+        >>> 0 < noise.failure_probability(0.5) < noise.failure_probability(0.4) < 1
+        True
+        >>> noise.failure_probability(0.7)  # nothing can leak more than log 2 = 0.693...
+        0.0
+        >>> from pmlopt import Prior, confidence_box
+        >>> box = confidence_box(Prior.from_counts([60, 40]), 0.01)
+        >>> sampled = BinaryGaussian.calibrate([0.6, 0.4], epsilon=0.5, delta=0.01, over=box)
+        >>> sampled.promise(0.5).delta <= 0.01 + 0.01  # that of the noise, and that of the sample
+        True
+    """
+
+    @classmethod
+    def calibrate(
+        cls,
+        prior: PriorLike,
+        *,
+        epsilon: float,
+        delta: float,
+        radius: float = 0.0,
+        over: PriorSet | None = None,
+    ) -> BinaryGaussian:
+        """Calibrate sigma to a failure probability: the least from which on it is delta at most.
+
+        From `plocal_scale` on it is delta at most, and down to a sigma in closed form
+        (`GaussianFailure.falls_from`) it is monotone: bisection finds the start. Below that it may rise again
+        where a letter is rare, so if it is delta at most down to there, sigmas are tried further down, each
+        2 % below the last, until one fails. No noise is the answer only if none does, nor 0 itself.
+
+        Args:
+            prior: two letters.
+            epsilon: in nats, above 0.
+            delta: in (0, 1): an outcome may leak more than epsilon with this probability.
+            radius: of an l1 ball of priors.
+            over: a set of priors, instead of the radius.
+
+        Raises:
+            PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
+        """
+        level, share = _positive(epsilon), probability(delta)
+        silent = cls(prior, 0.0, radius, over)
+
+        def holds(scale: float) -> bool:
+            return GaussianFailure(level, scale).largest(silent.masses, share) <= share
+
+        high = plocal_scale(level, share)
+        while high <= _LARGEST_SIGMA and not holds(high):  # by rounding
+            high *= 2
+        if high > _LARGEST_SIGMA:
+            raise PrivacyError(
+                f"epsilon is {level:g}: no sigma up to {_LARGEST_SIGMA:g} is enough: give a larger one"
+            )
+        monotone = GaussianFailure(level, high).falls_from(silent.least)
+        low, ratio = (min(high, monotone), _STEP) if monotone > FALLS_TO else (min(high, 1.0), 2.0)
+        while holds(low):
+            high, low = low, low / ratio
+            if high < FALLS_TO:
+                return silent if holds(0.0) else cls(prior, high, radius, over)
+        return cls(prior, halved(holds, low, high, 1e-12), radius, over)
+
+    def failure_probability(self, epsilon: float) -> float:
+        """The largest P(l(Y) > epsilon) over the set: delta_1, from above by 1e-11 at most.
+
+        With `P(X = 1) = p`: on the right an outcome leaks more than epsilon iff `e^-eps > p` and
+        `y > (sigma^2 / 2) log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places. Both
+        probabilities are Gaussian tails. The supremum is over p in an interval, by branch and bound.
+        `e^-eps` is taken to more digits than a float has: at a float just below -log p, without noise, the
+        letter of probability p does leak more.
+
+        Raises:
+            PrivacyError: epsilon is negative.
+
+        Source: [grosse2025empirical, eq. (17)].
+        """
+        level = nonnegative(epsilon, "epsilon", PrivacyError)
+        return GaussianFailure(level, self.scale).largest(self.masses)
+
+    def published_promise(self, epsilon: float, delta: float | None = None) -> Promise:
+        """The pair as published, over an l1 ball: epsilon grows to `eps - log(1 - radius/2 e^eps)` on top.
+
+        Theorem 4 bounds how much more a mechanism leaks elsewhere in a ball than at its centre; but d1 is
+        taken over the ball already, so `promise` holds without it. inf where the radius is too large.
+
+        Raises:
+            PrivacyError: the set is no l1 ball; and as for `promise`.
+
+        Source: [grosse2025empirical, Section VI-B] (epsilon* and delta*).
+        """
+        sharp = self.promise(epsilon, delta)
+        if not isinstance(self.over, L1Ball):
+            raise PrivacyError(f"the published pair is about an l1 ball, and the set is {self.over!r}")
+        return Promise(level_bound(epsilon, self.over.radius), sharp.delta)
+
+    def density(self, outcomes: ArrayLike) -> FloatArray:
+        check_noise(self.scale, "density")
+        y = float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
+        unit = self.scale * math.sqrt(2 * math.pi)
+        return np.stack([np.exp(-(((y - x) / self.scale) ** 2) / 2) / unit for x in (-1.0, 1.0)])
+
+    def log_ratio(self, outcomes: FloatArray) -> FloatArray:
+        check_noise(self.scale, "density")
+        with np.errstate(over="ignore"):  # inf is what it is then
+            return np.asarray(2 * outcomes / self.scale / self.scale)
+
+    def draw(self, bits: RandomBits, size: int) -> FloatArray:
+        return gaussian_noise(self.scale, self.step, size, bits)
+
+
+def plocal_scale(epsilon: float, delta: float) -> float:
+    """The sigma of Gaussian noise on a binary secret in {-1, 1} for probabilistic local DP.
+
+    `sqrt(2) (f + sqrt(f^2 + eps)) / eps` with `f = erfcinv(delta)`: the log-ratio of the densities is above
+    epsilon with probability delta at most.
+
+    Args:
+        epsilon: in nats, above 0.
+        delta: in (0, 1).
+
+    Raises:
+        PrivacyError: an argument is outside its range.
+
+    Source: [grosse2025empirical, Section VI-C.2] (Zhao et al., arXiv:1911.12060, Theorem 8, sensitivity 2).
+
+    Examples:
+        >>> round(plocal_failure(1.0, plocal_scale(1.0, 0.01)), 12)
+        0.01
+    """
+    from scipy.special import erfcinv
+
+    level, share = _positive(epsilon), probability(delta)
+    f = float(erfcinv(share))
+    root = math.sqrt(f * f + level)
+    return math.sqrt(2) * (f + root) / level
+
+
+def plocal_failure(epsilon: float, scale: float) -> float:
+    """The delta of `plocal_scale` for a sigma: `erfc((a^2 - eps) / (2 a))` with `a = sigma eps / sqrt 2`.
+
+    Raises:
+        PrivacyError: an argument is not positive.
+    """
+    level, size = real(epsilon, "epsilon", PrivacyError), real(scale, "the scale", PrivacyError)
+    if level <= 0 or size <= 0:
+        raise PrivacyError(f"epsilon is {level:g} and the scale {size:g}: give positive ones")
+    # (a^2 - eps) / (2 a), where neither a^2 nor eps may overflow
+    return min(1.0, math.erfc((size * level / 2 - 1 / size) / math.sqrt(2)))
+
+
+def _positive(epsilon: float) -> float:
+    level = real(epsilon, "epsilon", PrivacyError)
+    if level <= 0:
+        raise PrivacyError(f"epsilon is {level:g}: give a positive one")
+    return level

@@ -1,0 +1,212 @@
+"""Laplace noise on a histogram: what one record leaks when no class is rarer than known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, float_array, real, whole
+from pmlopt.core.roots import smallest_holding
+from pmlopt.data.sampling.grid_noise import grid_step, laplace_noise
+from pmlopt.data.sampling.random_bits import Seed, random_bits
+from pmlopt.errors import PrivacyError
+from pmlopt.releases.noise.binary import check_scale
+from pmlopt.releases.noise.laplace import laplace_level, laplace_scale
+
+
+@dataclass(frozen=True)
+class LaplaceHistogram:
+    """The counts of k classes, each with Laplace noise of scale b; n and the k classes are public.
+
+    Records are independent, and each is in every class with probability `min_mass` or more. The level is
+    what all k noisy counts together leak about any one record.
+
+    The classes have to be public: a release has a row for each, so classes taken from the records tell which
+    of them occur. Name them beforehand, with those that nobody is in.
+
+    Args:
+        scale: b; 0 for no noise.
+        min_mass: alpha, at most one over the number of classes; 0 where nothing is known, as in
+            differential privacy.
+        sensitivity: by how much the counts change, all together, when one record does: 2 for a histogram, for
+            the record leaves one class and enters another; 1 for the count of one class alone; 2 c where each
+            record counts c times. alpha is then the least probability of a record's contribution.
+
+    Raises:
+        PrivacyError: an argument is outside its range.
+
+    Source: [saeidian2025histogram, Section III]; other sensitivities by the same proof.
+
+    Examples:
+        >>> noise = LaplaceHistogram.calibrate(epsilon=0.5, min_mass=0.1)
+        >>> round(noise.level, 12), round(noise.scale / (2 / 0.5), 3)  # less noise than DP takes
+        (0.5, 0.87)
+        >>> LaplaceHistogram.calibrate(epsilon=2.4, min_mass=0.1).release([120, 80])  # no noise is needed
+        array([120.,  80.])
+        >>> one_count = LaplaceHistogram.calibrate(epsilon=0.5, min_mass=0.1, sensitivity=1)
+        >>> round(noise.scale / one_count.scale, 12)
+        2.0
+    """
+
+    scale: float
+    min_mass: float = 0.0
+    sensitivity: float = 2.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_scale(self.scale))
+        object.__setattr__(self, "min_mass", _mass(self.min_mass))
+        object.__setattr__(self, "sensitivity", _sensitivity(self.sensitivity))
+
+    @classmethod
+    def calibrate(
+        cls, *, epsilon: float, min_mass: float = 0.0, sensitivity: float = 2.0
+    ) -> LaplaceHistogram:
+        """Calibrate the scale to a PML level of one record: the least noise that holds it.
+
+        Args:
+            epsilon: in nats, above 0; from -log(min_mass) on the scale is 0: no noise is needed.
+            min_mass: alpha; where the classes' probabilities are estimated by p, `min p - radius / 2` with
+                the radius of a confidence ball.
+            sensitivity: by how much the counts change when one record does; 1 for one count alone.
+
+        Raises:
+            PrivacyError: an argument is outside its range.
+
+        Source: [saeidian2025histogram, eq. (5)], solved for b.
+        """
+        share, change = _mass(min_mass), _sensitivity(sensitivity)
+        scale = laplace_scale(epsilon, share) * (change / 2)
+        if scale == 0:
+            return cls(scale, share, change)
+        return cls(smallest_holding(lambda b: cls(b, share, change).level <= epsilon, scale), share, change)
+
+    @property
+    def level(self) -> float:
+        """The PML level of one record in nats, `s/b - log(1 - alpha + alpha e^{s/b})`, s the sensitivity.
+
+        Attained where a class has probability alpha.
+
+        Source: [saeidian2025histogram, Theorem 4, eq. (3)].
+        """
+        return laplace_level(2 * (self.scale / self.sensitivity), self.min_mass)
+
+    @property
+    def loose_level(self) -> float:
+        """A looser bound on the level, `s (1 - alpha) / b + s^2 alpha^2 / (2 b^2)`; inf past the floats.
+
+        Source: [saeidian2025histogram, eq. (4)].
+        """
+        return self._loose(self.sensitivity)
+
+    @property
+    def dp_level(self) -> float:
+        """The level s/b of differential privacy, by the sensitivity."""
+        return self.sensitivity / self.scale if self.scale else math.inf
+
+    def composed_level(self, classes: int, *, released: int | None = None) -> float:
+        """A bound by composition: the counts as so many counting queries, one by one.
+
+        `m ((1 - alpha)/b + alpha^2 / (2 b^2))` for m released counts, each of which one record changes by 1.
+        It is a bound on what they leak together, and looser than `level`: a counting query leaks at most
+        `L(1/b)` with `L(r) = r - log(1 - alpha + alpha e^r)`, and all counts leak L(2/b), or one alone
+        L(1/b); L is concave with L(0) = 0, so `L(2/b) <= 2 L(1/b)`.
+
+        Args:
+            classes: k.
+            released: m, all k counts where it is left out, as `release` does; k - 1 as published, where the
+                last count is not released, since it follows from n and the others.
+
+        Raises:
+            PrivacyError: a number is not whole, more counts are released than there are classes, or the
+                sensitivity is not that of a histogram.
+
+        Source: [saeidian2025histogram, Section IV].
+        """
+        k = whole(classes, "the number of classes", PrivacyError)
+        m = k if released is None else real(released, "the number of released counts", PrivacyError)
+        if m != int(m) or not 0 <= m <= k:
+            raise PrivacyError(
+                f"{released!r} counts are released of {k} classes: give a whole number up to {k}"
+            )
+        if self.sensitivity != 2:
+            raise PrivacyError(
+                f"the sensitivity is {self.sensitivity:g}: composition is about a histogram's, which is 2"
+            )
+        return m * self._loose(1.0) if m else 0.0
+
+    def _loose(self, change: float) -> float:
+        """(4) for counts that one record changes by so much."""
+        if not self.scale:
+            return math.inf
+        ratio = change / self.scale
+        share = self.min_mass * ratio
+        return (1 - self.min_mass) * ratio + share * share / 2
+
+    def release(
+        self,
+        counts: ArrayLike,
+        seed: Seed = None,
+        *,
+        clip: bool = True,
+        round_to_whole: bool = True,
+    ) -> FloatArray:
+        """Release the counts with noise; clipping and rounding come after it, and leak nothing more.
+
+        The noise y has the probability `(1 - q) / (1 + q) q^(|y| / g)`, `q = e^(-g / b)`, on the multiples of
+        a fine step g, drawn exactly. Counts are on the grid, so that ratios of probabilities at its outcomes
+        are those of the densities, and the level is `level`: the digits of floating point tell nothing.
+
+        Args:
+            counts: (k,) or (..., k) whole numbers, of at least 0.
+            seed: for a result that can be repeated; None draws from the operating system, as a release must.
+            clip: negative counts to 0.
+            round_to_whole: to the nearest whole numbers.
+
+        Raises:
+            PrivacyError: the counts are not whole numbers of at least 0, there are more classes than
+                `min_mass` allows, or several counts with the sensitivity of one.
+        """
+        try:
+            table = np.asarray(counts)
+        except ValueError as cause:
+            raise PrivacyError(f"the counts must be numbers in a regular array: {cause}") from None
+        flat = float_array(table.ravel(), 1, "the counts", PrivacyError)
+        if (flat < 0).any() or (flat != np.rint(flat)).any():
+            raise PrivacyError("the counts must be whole numbers of at least 0")
+        self._check_classes(table.shape)
+        noisy = flat.reshape(table.shape)
+        if self.scale:
+            noise = laplace_noise(self.scale, grid_step(self.scale), table.size, random_bits(seed))
+            noisy = noisy + noise.reshape(table.shape)
+        noisy = np.rint(noisy) if round_to_whole else noisy
+        return np.asarray(np.maximum(noisy, 0.0) if clip else noisy) + 0.0
+
+    def _check_classes(self, shape: Sequence[int]) -> None:
+        classes = shape[-1] if shape else 1
+        if classes * self.min_mass > 1 + 1e-12:
+            raise PrivacyError(
+                f"{classes} classes cannot each have probability {self.min_mass:g}: at most {1 / classes:g}"
+            )
+        if classes > 1 and self.sensitivity < 2:
+            raise PrivacyError(
+                f"the sensitivity is {self.sensitivity:g}, and one record changes {classes} counts by 2 "
+                "in all: release one count, or give the sensitivity 2"
+            )
+
+
+def _mass(min_mass: float) -> float:
+    share = real(min_mass, "the minimum mass", PrivacyError)
+    if not 0 <= share <= 1:
+        raise PrivacyError(f"the minimum mass is {share:g}: give a probability")
+    return share
+
+
+def _sensitivity(sensitivity: float) -> float:
+    change = real(sensitivity, "the sensitivity", PrivacyError)
+    if change <= 0:
+        raise PrivacyError(f"the sensitivity is {change:g}: give a positive one")
+    return change

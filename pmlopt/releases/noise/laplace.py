@@ -1,0 +1,245 @@
+"""Laplace noise on a binary secret: level and scale in closed form, for one prior or a set of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import BoolArray, FloatArray, float_array, nonnegative, real
+from pmlopt.core.roots import smallest_holding
+from pmlopt.data.prior import PriorLike
+from pmlopt.data.sampling.grid_noise import laplace_noise
+from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.errors import PrivacyError
+from pmlopt.model.closed_forms.local_privacy import level_of_ratio, ratio_for_level
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.releases.noise.binary import BinaryNoise, check_noise, check_scale
+from pmlopt.releases.noise.leakage_tails import Failure, Letters, precision
+
+
+@dataclass(frozen=True)
+class LaplaceFailure(Failure):
+    """`F = P(l(Y) > eps)` for Y = X + L, L Laplace of scale b.
+
+    A sum over both letters. The log-ratio `2 clip(y, -1, 1) / b` is 2/b at most, so a letter of probability p
+    adds to it iff `t < 2/b`, that is `p < p* = (E - h) / (1 - h)` with `h = e^(-2/b)`; and then
+
+        T(p)  = p (1 - e^(t/2 - 1/b) / 2) + (1 - p) e^(-t/2 - 1/b) / 2 = p - c (2 p - E) s
+        T'(p) = 1 - c s (2 + (2 p - E) (1 - E) / (2 (1 - p) (E - p)))
+
+    with `c = e^(-1/b) / 2` and `s = e^(t/2) = sqrt((1 - p) / (E - p))`. T is concave below E: the second
+    derivative has the sign of `2 p (1 + E) + E^2 - 5 E`, which is below `-3 E (1 - E)`.
+    """
+
+    @cached_property
+    def limit(self) -> float:
+        """p*, rounded up: from there on no outcome on the letter's side leaks more than epsilon."""
+        drop = math.exp(-2 / self.scale)
+        limit = self.down[0] * -math.expm1(self.epsilon - 2 / self.scale) / -math.expm1(-2 / self.scale)
+        return limit * (1 + 1e-14) + 5e-324 if drop < self.down[0] else 0.0
+
+    def edges(self, low: float, high: float) -> FloatArray:
+        """(K,) cells on which F is concave: it may jump at p* and at 1 - p*."""
+        found = [*super().edges(low, high), self.limit, 1 - self.limit]
+        return np.unique(np.clip(found, low, high)) if low < high else np.array([low, high])
+
+    def tails(self, threshold: Decimal) -> tuple[float, float]:
+        if precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
+            return 0.0, 0.0
+        half, unit = float(threshold) / 2, 1 / self.scale
+        return 1 - math.exp(min(0.0, half - unit)) / 2, math.exp(-half - unit) / 2
+
+    def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """F in the middle of cells; over each at most where the tangents at its ends cross, and at most what
+        the ends of the tails allow, which are monotone in p.
+        """
+        one = [self.letters(p, 1 - p) for p in (left, middle, right)]
+        two = [self.letters(1 - p, p) for p in (right, middle, left)]
+        values = self._tails(one[1], one[1].mass) + self._tails(two[1], two[1].mass)
+        ends = self._tails(one[0], one[2].mass) + self._tails(two[0], two[2].mass)
+        with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
+            at_left = self._formula(one[0], one[0]) + self._formula(two[2], two[0])
+            at_right = self._formula(one[2], one[0]) + self._formula(two[0], two[0])
+            up = self._slope(one[0], one[0]) - self._slope(two[2], two[0])
+            down = self._slope(one[2], one[0]) - self._slope(two[0], two[0])
+            width = right - left
+            cross = (at_right - at_left - down * width) / (up - down)
+            crossed = at_left + up * np.clip(cross, 0.0, width)
+            tangents = np.where(up <= 0, at_left, np.where(down >= 0, at_right, crossed))
+        useful = np.isfinite(tangents) & (width > 0)
+        return values, np.asarray(np.where(useful, np.minimum(ends, tangents), ends))
+
+    def _tails(self, at: Letters, mass: FloatArray) -> FloatArray:
+        """The tails past the thresholds of `at`, weighed with another mass, of at most p*."""
+        with np.errstate(over="ignore", under="ignore"):
+            near = 1 - np.exp(np.minimum(at.threshold / 2 - 1 / self.scale, 0.0)) / 2
+            far = np.exp(-at.threshold / 2 - 1 / self.scale) / 2
+        weight = np.minimum(mass, self.limit)
+        return np.where(self._adds(at), far + weight * (near - far), 0.0)
+
+    def _adds(self, at: Letters) -> BoolArray:
+        """Whether an outcome on the letter's side can leak more than epsilon."""
+        return np.asarray(at.possible & (at.mass <= self.limit))
+
+    def _formula(self, at: Letters, least: Letters) -> FloatArray:
+        """T at a probability, continued up to e^-eps; NaN past it, 0 where the least one adds nothing."""
+        stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
+        value = at.mass - (2 * at.mass - self.down[0]) * stretch
+        return np.where(self._adds(least), np.where(at.possible, value, np.nan), 0.0)
+
+    def _slope(self, at: Letters, least: Letters) -> FloatArray:
+        """The derivative T' in p, continued and cut off as `_formula` is."""
+        stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
+        inner = (2 * at.mass - self.down[0]) * self.lost[0] / (2 * at.other * at.rest)
+        slope = 1 - stretch * (2 + inner)
+        return np.where(self._adds(least), np.where(at.possible, slope, np.nan), 0.0)
+
+
+_LARGEST_SCALE = 1e300
+"""The largest scale: draws are finite."""
+
+
+def laplace_level(scale: float, least: float) -> float:
+    """`eps(b) = 2/b - log(1 - a + a e^{2/b})`, in nats: the level of Laplace noise on a binary secret.
+
+    Also that of a Laplace histogram whose classes have probability a or more. No more than 2/b, the level
+    of local (of a histogram: plain) differential privacy, which it is for a = 0, nor than -log a.
+
+    Args:
+        scale: b >= 0; without noise the level is -log a.
+        least: a in [0, 1], the least probability.
+
+    Raises:
+        PrivacyError: the scale is negative, or a is no probability.
+
+    Source: [grosse2025empirical, Proposition 3]; [saeidian2025histogram, Theorem 4, eq. (3)].
+
+    Examples:
+        >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
+        1.5
+    """
+    size, share = check_scale(scale), _share(least)
+    if size == 0:
+        return -math.log(share) if share else math.inf
+    return level_of_ratio(share, 2 / size)
+
+
+def laplace_scale(epsilon: float, least: float) -> float:
+    """`b = 2 / log(e^eps (1 - a) / (1 - a e^eps))`, the inverse of `laplace_level`; 0 from -log a on.
+
+    At 0 no noise is needed: nothing can leak more than -log a.
+
+    Args:
+        epsilon: the level in nats, above 0.
+        least: a in [0, 1], the least probability.
+
+    Raises:
+        PrivacyError: epsilon is not positive (no finite noise leaks nothing) or too small for a float to
+            be the scale, or a is no probability.
+
+    Source: [grosse2025empirical, Proposition 3], solved for b.
+
+    Examples:
+        >>> round(2 / laplace_scale(math.log(1.5), 0.5), 12) == round(math.log(3), 12)
+        True
+        >>> laplace_scale(math.log(2), 0.5)
+        0.0
+    """
+    level, share = nonnegative(epsilon, "epsilon", PrivacyError), _share(least)
+    if level == 0:
+        raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
+    scale = 2 / ratio_for_level(share, level)
+    if scale > _LARGEST_SCALE:
+        raise PrivacyError(
+            f"epsilon is {level:g}: it takes a scale above {_LARGEST_SCALE:g}: give a larger one"
+        )
+    if scale == 0:
+        return scale
+    return smallest_holding(lambda size: laplace_level(size, share) <= level, scale)
+
+
+class BinaryLaplace(BinaryNoise):
+    """Y = X + L, L Laplace with density `exp(-|t|/b) / (2 b)`, X = -1 or 1.
+
+    Args:
+        prior: of X, two letters.
+        scale: b; 0 for no noise.
+        radius: the level is for every prior within this l1 distance.
+        over: the level is for every prior of this set, instead of the radius.
+
+    Source: [grosse2025empirical, Section VI-A].
+
+    Examples:
+        >>> noise = BinaryLaplace.calibrate([0.5, 0.5], epsilon=math.log(1.5))
+        >>> round(2 / noise.scale, 12) == round(math.log(3), 12), round(math.exp(noise.level), 12)
+        (True, 1.5)
+        >>> round(math.exp(noise.leakage(7.0)[0]), 12)  # every outcome past 1 leaks as much
+        1.5
+    """
+
+    @classmethod
+    def calibrate(
+        cls, prior: PriorLike, *, epsilon: float, radius: float = 0.0, over: PriorSet | None = None
+    ) -> BinaryLaplace:
+        """Calibrate the scale to a PML level: the least noise that holds it for every prior of the set.
+
+        Args:
+            prior: two letters.
+            epsilon: in nats; from -log of the least probability on, the scale is 0: no noise is needed.
+            radius: of an l1 ball of priors, such as `weissman_radius(samples, 2, delta)`.
+            over: a set of priors, instead of the radius.
+
+        Raises:
+            PrivacyError: epsilon is not positive, or the set is none; see `BinaryNoise`.
+
+        Source: [grosse2025empirical, eq. (16)]; with the radius 2 it is LDP (Remark 4 has this at 1, for
+        p = 1/2).
+        """
+        return cls(prior, laplace_scale(epsilon, cls(prior, 0.0, radius, over).least), radius, over)
+
+    @property
+    def level(self) -> float:
+        """The PML level for every prior of the set: `laplace_level` at the least probability."""
+        return laplace_level(self.scale, self.least)
+
+    def failure_probability(self, epsilon: float) -> float:
+        """The largest P(l(Y) > epsilon) over the set, from above by 1e-11 at most; 0 from the level on.
+
+        With `P(X = 1) = p` an outcome on the right leaks more than epsilon iff `y > b t / 2` and `t < 2/b`,
+        `t = log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
+
+        Raises:
+            PrivacyError: epsilon is negative.
+        """
+        level = nonnegative(epsilon, "epsilon", PrivacyError)
+        return 0.0 if level >= self.level else LaplaceFailure(level, self.scale).largest(self.masses)
+
+    @property
+    def ldp_level(self) -> float:
+        """The level for every prior at all, that is of local differential privacy: 2/b."""
+        return 2 / self.scale if self.scale else math.inf
+
+    def density(self, outcomes: ArrayLike) -> FloatArray:
+        check_noise(self.scale, "density")
+        y = float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
+        return np.stack([np.exp(-np.abs(y - x) / self.scale) / (2 * self.scale) for x in (-1.0, 1.0)])
+
+    def log_ratio(self, outcomes: FloatArray) -> FloatArray:
+        check_noise(self.scale, "density")
+        with np.errstate(over="ignore"):  # inf is what it is then
+            return np.asarray(2 * np.clip(outcomes, -1.0, 1.0) / self.scale)
+
+    def draw(self, bits: RandomBits, size: int) -> FloatArray:
+        return laplace_noise(self.scale, self.step, size, bits)
+
+
+def _share(least: float) -> float:
+    share = real(least, "the least probability", PrivacyError)
+    if not 0 <= share <= 1:
+        raise PrivacyError(f"the least probability is {share:g}: give one in [0, 1]")
+    return share

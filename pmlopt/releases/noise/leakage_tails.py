@@ -1,0 +1,290 @@
+"""The largest probability that an outcome leaks more than epsilon, over the priors of a binary secret.
+
+A secret X in {-1, 1} is released with noise. With p the probability of a letter and `E = e^-eps`, an outcome
+on the letter's side leaks more than epsilon iff `p < E` and the log-ratio of the densities there is above
+`t = log((1 - p) / (E - p))`. The probability of that, `T(p)`, is a sum of two tails of the noise; the failure
+probability is `T(p) + T(1 - p)`. Each kind of noise brings bounds on it over cells of p, and the supremum is
+found from above by branch and bound.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.data.sampling.grid_noise import FINENESS
+from pmlopt.model.uncertainty.prior_set import PriorSet
+
+
+@dataclass(frozen=True)
+class LetterMasses:
+    """The least and the largest probability of each letter: every prior of the set is within them.
+
+    Each end is the exact one rounded outward to a float, so a rare letter keeps its digits whichever it is.
+
+    Attributes:
+        first: (least, largest) of the first letter.
+        second: (least, largest) of the second.
+        alone: the exact probabilities of both letters where the set has one prior, else None.
+    """
+
+    first: tuple[float, float]
+    second: tuple[float, float]
+    alone: tuple[Fraction, Fraction] | None = None
+
+    @classmethod
+    def over(cls, prior: Prior, priors: PriorSet | None) -> LetterMasses:
+        """Those of a set of priors on two letters, or of one prior where there is no set.
+
+        Examples:
+            >>> from pmlopt.model.uncertainty import L1Ball
+            >>> p = Prior([0.25, 0.75])
+            >>> LetterMasses.over(p, L1Ball(p, 0.25)).first
+            (0.125, 0.375)
+        """
+        if priors is None:
+            total = sum(prior.weights)
+            least = [Fraction(weight, total) for weight in prior.weights]
+        else:
+            sums, whole = priors.least_sum(np.array([[1, 0], [0, 1]], dtype=object))
+            least = [Fraction(int(value), int(whole)) for value in sums]
+        one, other = least
+        alone = (one, other) if one + other == 1 else None
+        return cls((_down(one), _up(1 - other)), (_down(other), _up(1 - one)), alone)
+
+    @property
+    def least(self) -> float:
+        """The least probability of a letter."""
+        return min(self.first[0], self.second[0])
+
+    @property
+    def rarer(self) -> tuple[float, float]:
+        """The ends of the letter that can be rarer."""
+        return self.first if self.first[0] <= self.second[0] else self.second
+
+
+def _down(value: Fraction) -> float:
+    """Round to the largest float that is not above."""
+    near = float(value)
+    return math.nextafter(near, -math.inf) if Fraction(near) > value else near
+
+
+def _up(value: Fraction) -> float:
+    """Round to the smallest float that is not below."""
+    near = float(value)
+    return math.nextafter(near, math.inf) if Fraction(near) < value else near
+
+
+ABSOLUTE_SLACK = 1e-11
+"""How far above the supremum the reported probability may be."""
+
+RELATIVE_SLACK = 1e-6
+"""And how far as a share of it, where that is less."""
+
+TAIL_ROUNDING = 2e-13
+"""Relative rounding of a tail, which every bound is raised by: 40 deviations out, where a Gaussian tail is
+the smallest float, the last digit of its argument moves it by 40^2 units in the last place.
+"""
+
+FIRST_CELLS = 64
+"""Cells of the first cover of the interval of p."""
+
+MAX_CELLS = 1_000_000
+"""Cells past which the search ends with the bound in hand."""
+
+MAX_DEPTH = 64
+"""Halvings of a cell: more than a float has digits."""
+
+
+@dataclass(frozen=True)
+class Letters:
+    """One letter at several probabilities p, the other at 1 - p.
+
+    Attributes:
+        possible: (n,) whether an outcome can leak more than epsilon of the letter: `p < e^-eps`.
+        mass: (n,) p.
+        other: (n,) 1 - p.
+        rest: (n,) `e^-eps - p`; 1 where that is not positive.
+        threshold: (n,) `t = log((1 - p) / (e^-eps - p))`, the least log-ratio of those outcomes; 0 there.
+    """
+
+    possible: BoolArray
+    mass: FloatArray
+    other: FloatArray
+    rest: FloatArray
+    threshold: FloatArray
+
+
+@dataclass(frozen=True)
+class Failure(ABC):
+    """`F = P(l(Y) > eps)` for Y = X + noise, as a function of the probabilities of X.
+
+    Args:
+        epsilon: in nats, at least 0.
+        scale: of the noise, at least 0.
+    """
+
+    epsilon: float
+    scale: float
+
+    @cached_property
+    def down(self) -> tuple[float, float]:
+        """`E = e^-eps` as the sum of two floats: a probability within a rounding of E is told from it."""
+        return _two_floats(_exponential(self.epsilon))
+
+    @cached_property
+    def lost(self) -> tuple[float, float]:
+        """`1 - e^-eps` as the sum of two floats."""
+        return _two_floats(precision(self.epsilon).subtract(Decimal(1), _exponential(self.epsilon)))
+
+    def rest(self, mass: FloatArray, other: FloatArray) -> FloatArray:
+        """`e^-eps - p` to full digits, by p or by 1 - p, whichever is smaller."""
+        by_mass = (self.down[0] - mass) + self.down[1]
+        by_other = (other - self.lost[0]) - self.lost[1]
+        return np.where(mass <= 0.5, by_mass, by_other)
+
+    def letters(self, mass: FloatArray, other: FloatArray) -> Letters:
+        """A letter of the probabilities p, with 1 - p given too: it may have digits that p has not."""
+        rest = self.rest(mass, other)
+        possible = rest > 0
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            share = np.where(possible, self.lost[0] / other, 0.0)
+            rest = np.where(possible, rest, 1.0)
+            threshold = np.where(share < 0.5, -np.log1p(-share), np.log(other) - np.log(rest))
+        return Letters(possible, mass, other, rest, np.where(possible, threshold, 0.0))
+
+    def largest(self, masses: LetterMasses, enough: float | None = None) -> float:
+        """The supremum of F over the priors within bounds on both letters, from above, on the grid too.
+
+        It holds for the density and for the discrete law that is drawn from: see `on_grid`.
+
+        Args:
+            masses: the bounds.
+            enough: stop as soon as it is clear whether the answer is above that.
+        """
+        found = self._largest(masses, enough)
+        return on_grid(found, self.scale) if self.scale else found
+
+    def _largest(self, masses: LetterMasses, enough: float | None) -> float:
+        """The supremum of F for the density.
+
+        For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
+        can be rarer, and is above the supremum by 1e-11 at most, and by a share of 1e-6 where that is less,
+        unless a limit of the search ends it; it is an upper bound in any case.
+        """
+        if self.epsilon == 0:
+            return 1.0
+        if masses.alone is not None:
+            return min(1.0, sum(self._at(p) for p in masses.alone))
+        if not any(self._may_leak(masses)):
+            return 0.0
+        if self.scale == 0:
+            return self._without_noise(masses)
+        edges = self.edges(*masses.rarer)
+        left, right = edges[:-1], edges[1:]
+        bounds, best, settled = np.ones(len(left)), 0.0, 0.0
+        for _ in range(MAX_DEPTH):
+            middle = left + (right - left) / 2
+            values, over = self.cells(left, middle, right)
+            bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
+            best = max(best, float(values.max()))
+            open_ = bounds > best + min(ABSOLUTE_SLACK, max(RELATIVE_SLACK * best, 1e-20))
+            settled = max(settled, best, float(bounds[~open_].max(initial=0.0)))
+            last = float(bounds[open_].max(initial=0.0))
+            if not open_.any() or (enough is not None and (best > enough or max(settled, last) <= enough)):
+                break
+            left, middle, right = left[open_], middle[open_], right[open_]
+            left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+            bounds = np.tile(bounds[open_], 2)
+            if len(left) > MAX_CELLS:
+                break
+        return min(1.0, max(settled, last))
+
+    def edges(self, low: float, high: float) -> FloatArray:
+        """(K,) the ends of the cells that the search begins with."""
+        return np.linspace(low, high, FIRST_CELLS + 1)
+
+    def _at(self, p: Fraction) -> float:
+        """T of a letter with exactly this probability, from above; of Y = X, the probability itself."""
+        context = precision(self.epsilon)
+        mass = context.divide(Decimal(p.numerator), Decimal(p.denominator))
+        rest = context.subtract(_exponential(self.epsilon), mass)
+        if rest <= 0:
+            return 0.0
+        if not self.scale:
+            return float(mass)
+        other = context.subtract(Decimal(1), mass)
+        near, far = self.tails(context.ln(context.divide(other, rest)))
+        return (float(mass) * near + float(other) * far) * (1 + TAIL_ROUNDING)
+
+    @abstractmethod
+    def tails(self, threshold: Decimal) -> tuple[float, float]:
+        """The probability that the noise goes past a threshold t, given the letter and given the other."""
+
+    @abstractmethod
+    def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """F in the middle of cells of p, and an upper bound on it over each, up to rounding."""
+
+    def _may_leak(self, masses: LetterMasses) -> tuple[bool, bool]:
+        """For each letter, whether it can be rarer than e^-eps."""
+        (one, one_most), (other, other_most) = masses.first, masses.second
+        found = self.rest(np.array([one, other]), np.array([other_most, one_most])) > 0
+        return bool(found[0]), bool(found[1])
+
+    def _without_noise(self, masses: LetterMasses) -> float:
+        """Of Y = X: the largest sum of the masses below `e^-eps`."""
+        first, second = self._may_leak(masses)
+        if first and second and float(self.rest(np.array(0.5), np.array(0.5))) > 0:
+            return 1.0
+        down = self.down[0] * (1 + TAIL_ROUNDING)
+        return max(
+            min(most, down) if may else 0.0
+            for may, (_, most) in ((first, masses.first), (second, masses.second))
+        )
+
+
+def on_grid(failure: float, scale: float) -> float:
+    """A bound on F for discrete noise on the grid of `grid_step`, by F of the density.
+
+    On the grid an outcome leaks what it leaks by the density, so only the tails differ. With the step g, at
+    most the scale over 2^48:
+
+    - Laplace: `P(L > c)` is at most `2 / (1 + e^(-g/b)) <= 1 + g/b` times that of the density, for every c;
+    - Gaussian: with s = sigma / g and the normaliser of at least `s sqrt(2 pi)`, the sum over the grid's tail
+      is at most the integral and its first term. That is `(z + 1) / s` of the integral, z standard deviations
+      out (the hazard of the normal law is at most z + 1), and no float is below the tail at z = 39; and it is
+      at most `1 / (s sqrt(2 pi))` in all, for both tails 0.8 / s.
+
+    An outcome of more than 53 bits is rounded to a float, which is a coarser grid there: next to 1 its step
+    is 2^-53, and as much as 2^-47 of the scale 39 deviations out.
+    """
+    return raised(failure, max(2.0**-FINENESS, 2.0**-50 / scale))
+
+
+def raised(failure: float, coarseness: float) -> float:
+    """What `on_grid` bounds for a grid whose step is that share of the scale, below 1/40."""
+    return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
+
+
+def precision(epsilon: float) -> Context:
+    """Sixty digits, and as many more as 1 - e^-eps loses in a subtraction."""
+    return Context(prec=60 + max(0, math.ceil(-math.log10(epsilon))))
+
+
+def _exponential(epsilon: float) -> Decimal:
+    """The exact e^-eps of a float, to so many digits."""
+    return precision(epsilon).exp(Decimal(-epsilon))
+
+
+def _two_floats(value: Decimal) -> tuple[float, float]:
+    """A number as the sum of two floats, the second what rounding takes off the first."""
+    high = float(value)
+    return high, float(Context(prec=1200).subtract(value, Decimal(high)))

@@ -1,0 +1,178 @@
+"""HiGHS, called through highspy directly: cvxpy's interface to it drops `Variable.value`.
+
+Two methods: the dual simplex, which ends at a vertex and can start from a mechanism in hand, and
+the interior point method without crossover for LPs on which the simplex takes too long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.solvers.outcome import Compiled, Options, Outcome, compiled
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+METHODS = {
+    "highs": {"solver": "simplex"},
+    "highs-ipm": {"solver": "ipx", "run_crossover": "off"},
+}
+
+RESTARTED: Mapping[str, float | str] = {
+    "solver": "simplex",
+    "presolve": "off",
+    "simplex_iteration_limit": 100_000,
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}
+"""Options for linear programs that differ in their costs alone: each starts from the basis of the last."""
+
+
+def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outcome:
+    """Solve an LP; `warm` starts the simplex from the values that the variables hold."""
+    import cvxpy as cp
+
+    ready = compiled(problem, cp.HIGHS)
+    start_point = _values(ready) if warm and method == "highs" else None
+    clock = time.perf_counter()
+    solver = loaded(model_of(ready.data), {**METHODS[method], **limits(options)})
+    if start_point is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = start_point.tolist()
+        solution.value_valid = True
+        solver.setSolution(solution)
+    outcome = outcome_of(solver, start_point is not None, ready.seconds, clock)
+    if outcome.state == "point":
+        unpack(ready, solver)
+    return outcome
+
+
+def outcome_of(solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float) -> Outcome:
+    """Run a solver that is loaded, and say how it ended."""
+    solver.run()
+    status, info = solver.getModelStatus(), solver.getInfo()
+    return Outcome(
+        state=state_of(solver, status),
+        finished=status == highspy.HighsModelStatus.kOptimal,
+        message=solver.modelStatusToString(status),
+        iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
+        warm_started=warm,
+        compile_seconds=compile_seconds,
+        solve_seconds=time.perf_counter() - begin,
+    )
+
+
+def unpack(ready: Compiled, solver: highspy.Highs) -> None:
+    """Put HiGHS's solution into the problem's variables and multipliers; whether it is one is not asked."""
+    raw = {
+        "solution": solver.getSolution(),
+        "info": SimpleNamespace(**dict.fromkeys(_COUNTS, 0), objective_function_value=0.0),
+        "model_status": "kOptimal",
+        "run_time": 0.0,
+    }
+    ready.unpack(ready.chain.invert(raw, ready.inverse))
+
+
+# the utility is bounded on the mechanisms, so "unbounded or infeasible" is infeasible
+_INFEASIBLE = (
+    highspy.HighsModelStatus.kInfeasible,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible,
+)
+_COUNTS = (
+    "ipm_iteration_count",
+    "crossover_iteration_count",
+    "pdlp_iteration_count",
+    "qp_iteration_count",
+    "simplex_iteration_count",
+)
+
+
+def limits(options: Options) -> dict[str, float | str]:
+    """HiGHS's tolerances and time limit."""
+    tolerance = max(1e-10, min(1e-9, options.tolerance))
+    limits: dict[str, float | str] = {
+        "primal_feasibility_tolerance": tolerance,
+        "dual_feasibility_tolerance": tolerance,
+    }
+    left = options.clock.left()
+    if left is not None:
+        limits["time_limit"] = left
+    return limits
+
+
+def model_of(data: dict[str, Any]) -> highspy.HighsLp:
+    """A compiled problem as HiGHS's own model."""
+    matrix, right, equalities = data["A"].tocsc(), data["b"], data["dims"].zero
+    lower, upper = data["lower_bounds"], data["upper_bounds"]
+    return columnwise(
+        data["c"],
+        (-np.inf if lower is None else lower, np.inf if upper is None else upper),
+        (np.where(np.arange(len(right)) < equalities, right, -np.inf), right),
+        (matrix.indptr, matrix.indices, matrix.data),
+    )
+
+
+def columnwise(
+    costs: FloatArray,
+    bounds: tuple[FloatArray | float, FloatArray | float],
+    rows: tuple[FloatArray, FloatArray],
+    entries: tuple[NDArray[Any], NDArray[Any], FloatArray],
+) -> highspy.HighsLp:
+    """The linear program `min <costs, x>`, `lower <= x <= upper`, `row_lower <= A x <= row_upper`.
+
+    Args:
+        costs: (K,).
+        bounds: lower and upper, (K,) each or one number for all.
+        rows: row_lower and row_upper, (R,) each.
+        entries: A by columns: where each column starts and the last one ends (K + 1,), rows, values.
+    """
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = len(rows[0]), len(costs)
+    model.col_cost_ = costs
+    model.col_lower_, model.col_upper_ = (np.broadcast_to(end, len(costs)).copy() for end in bounds)
+    model.row_lower_, model.row_upper_ = rows
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = entries
+    return model
+
+
+def loaded(model: highspy.HighsLp, options: Mapping[str, float | str]) -> highspy.Highs:
+    """HiGHS, silent, with a model in it."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
+    solver.setOptionValue("small_matrix_value", 1e-12)
+    for name, value in options.items():
+        solver.setOptionValue(name, value)
+    solver.passModel(model)
+    return solver
+
+
+def state_of(
+    solver: highspy.Highs, status: highspy.HighsModelStatus
+) -> Literal["point", "infeasible", "failed"]:
+    """What an `Outcome` calls a model status."""
+    if status in _INFEASIBLE:
+        return "infeasible"
+    solution = solver.getSolution()
+    return "point" if solution.value_valid and solution.dual_valid else "failed"
+
+
+def _values(ready: Compiled) -> FloatArray | None:
+    """The variables' values in the compiled order; None where one has no value or was replaced."""
+    point = np.zeros(len(ready.data["c"]))
+    columns = ready.data["param_prob"].var_id_to_col
+    for variable in ready.data["param_prob"].variables:
+        if variable.value is None:
+            return None
+        first = columns[variable.id]
+        point[first : first + variable.size] = variable.value.flatten(order="F")
+    return point

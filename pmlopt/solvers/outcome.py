@@ -1,0 +1,123 @@
+"""What running one solver on one compiled problem gives back, within which limits and on how many threads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from pmlopt.core.arrays import FloatArray, real
+from pmlopt.errors import InputError
+from pmlopt.solvers.clock import FOREVER, Clock
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may ask: the clock of the whole solve, and the tolerance of residuals and gap."""
+
+    clock: Clock
+    tolerance: float
+
+
+def options_of(time_limit: float | None, tolerance: float) -> Options:
+    """What a person asked for, checked; an InputError where it is not a positive number."""
+    accuracy = real(tolerance, "the tolerance", InputError)
+    if accuracy <= 0:
+        raise InputError(f"the tolerance must be positive, not {accuracy}")
+    if time_limit is None:
+        return Options(FOREVER, accuracy)
+    limit = real(time_limit, "the time limit", InputError)
+    if limit <= 0:
+        raise InputError(f"the time limit must be a positive number of seconds, not {limit}")
+    return Options(Clock.of(limit), accuracy)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """What a solver found: a mechanism matrix, the multipliers of its rows over the prior, and, where
+    column generation took a search for it, the bound that it proved with them; multipliers of the requirement
+    by name, where the solver has them.
+    """
+
+    matrix: FloatArray
+    multipliers: FloatArray | None
+    proved: float | None = None
+    witness: Mapping[str, FloatArray] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A solver's own account, never a claim: `solve` trusts only what the certificate recomputes.
+
+    Attributes:
+        state: "point" (the variables hold a point, good or not), "infeasible" or "failed".
+        finished: whether the solver says that it ended at an optimum.
+        message: the solver's status in its own words.
+        found: the mechanism, where there is a point.
+        restart: what the solver can start from next time, by name.
+    """
+
+    state: Literal["point", "infeasible", "failed"]
+    finished: bool
+    message: str
+    iterations: int | None
+    warm_started: bool
+    compile_seconds: float
+    solve_seconds: float
+    found: Point | None = None
+    restart: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A cvxpy problem compiled for one solver, the objective scaled to entries of at most one."""
+
+    problem: cp.Problem
+    data: dict[str, Any]
+    chain: Any
+    inverse: Any
+    scale: float
+    seconds: float
+
+    def unpack(self, solution: Any) -> None:
+        """Put a solution of the chain into the problem's variables and multipliers, in their units."""
+        solution.dual_vars = {
+            key: np.asarray(value) * self.scale for key, value in (solution.dual_vars or {}).items()
+        }
+        self.problem.unpack(solution)
+
+
+def compiled(problem: cp.Problem, solver: str, settings: Mapping[str, Any] | None = None) -> Compiled:
+    """Compile for a solver by its cvxpy name; cp.SolverError where it cannot take the problem."""
+    start = time.perf_counter()
+    data, chain, inverse = problem.get_problem_data(solver, solver_opts=dict(settings or {}))
+    # solvers stop at absolute tolerances: gains of 1e9 and of 1e-9 must look alike to them
+    key = "c" if "c" in data else "q"
+    largest = float(np.abs(data[key]).max(initial=0.0))
+    scale = largest if largest > 0 else 1.0
+    data[key] = data[key] / scale
+    return Compiled(problem, data, chain, inverse, scale, time.perf_counter() - start)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """One thread within: these matrices gain little from more, and where cores are busy, lose manyfold.
+
+    Threads in many processes wait for one another, and their number changes the last digits.
+    """
+    return cast("AbstractContextManager[Any]", _pools().limit(limits=1))
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    """Every pool of this process: all are loaded with the solvers."""
+    return ThreadpoolController()

@@ -1,0 +1,248 @@
+"""Linear programs that HiGHS solves again and again: for values of a parameter, and as columns come in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.solvers import highs
+from pmlopt.solvers.clock import FOREVER, TIME, Clock
+from pmlopt.solvers.outcome import Options
+
+WARM_START_STEP = 1e-3
+"""The largest relative step of the parameter after which the simplex starts from the last basis, whatever the
+program's size."""
+
+SIMPLEX_VARIABLES = 1_600
+"""Variables up to which the simplex, from the last basis, is the faster method at every step."""
+
+MAX_SIMPLEX_ITERATIONS = 20_000
+"""Iterations after which a run of the simplex is taken to cycle, and another method takes over: HiGHS' primal
+simplex has been seen to run on for millions on 200 variables, where some hundreds suffice. Programs of more
+than 2,000 rows and columns get ten for each of these."""
+
+MAX_INTERIOR_ITERATIONS = 1_000
+"""Iterations of an interior point method, far more than it needs where it converges."""
+
+_WAYS: Mapping[str, Mapping[str, str | int]] = {
+    "primal": {"solver": "simplex", "simplex_strategy": 4, "presolve": "choose"},
+    "interior": {"solver": "ipx", "run_crossover": "on", "presolve": "choose"},
+    "dual": {"solver": "simplex", "simplex_strategy": 1, "presolve": "off"},
+    "loose": {"solver": "simplex", "simplex_strategy": 1, "presolve": "choose"},
+}
+
+TOLERANCES = {"loose": 1e-8}
+"""Of feasibility; else 1e-10. Beside letters of 1e-6 rounding alone may be more, and HiGHS then ends with
+"Unknown". No proof rests on it."""
+
+
+@dataclass(frozen=True, eq=False)
+class MovingPart:
+    """The entries of a linear program's matrix that move with a parameter t: `still + t rates`.
+
+    Attributes:
+        rows, columns: where they are.
+        still: their part that stays.
+        rates: how fast they move.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    still: FloatArray
+    rates: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MovingPoint:
+    """A linear program solved at one value of its parameter.
+
+    Attributes:
+        optimum: of the objective.
+        slope: its derivative in the parameter.
+        values: of the columns.
+        duals: of the rows, non-negative for a lower limit of a minimisation.
+    """
+
+    optimum: float
+    slope: float
+    values: FloatArray
+    duals: FloatArray
+
+
+class MovingModel:
+    """A linear program of HiGHS whose parameter moves: each solve starts from the basis of the one before.
+
+    Where a large program's parameter is far from the last, it is solved by the interior point method, with
+    crossover.
+
+    Args:
+        model: a minimisation, with the entries that move at any value.
+        part: those entries.
+
+    Attributes:
+        iterations: of the simplex, so far.
+    """
+
+    def __init__(self, model: highspy.HighsLp, part: MovingPart) -> None:
+        self.iterations = 0
+        self.solver = highs.loaded(model, highs.limits(Options(FOREVER, 1e-10)))
+        size = model.num_row_ + model.num_col_
+        self.solver.setOptionValue("simplex_iteration_limit", max(MAX_SIMPLEX_ITERATIONS, 10 * size))
+        self.solver.setOptionValue("ipm_iteration_limit", MAX_INTERIOR_ITERATIONS)
+        self._part, self._last = part, math.nan
+        self._simplex = model.num_col_ <= SIMPLEX_VARIABLES
+        self._fixed = np.zeros(model.num_col_, dtype=bool)
+
+    def fix(self, columns: IntArray, zero: BoolArray) -> None:
+        """Fix some of these non-negative columns at zero, and free the others."""
+        moved = columns[self._fixed[columns] != zero]
+        self._fixed[columns] = zero
+        for column in moved.tolist():
+            self.solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
+
+    def solve(self, value: float, clock: Clock) -> MovingPoint:
+        """The program at a value of the parameter.
+
+        Raises:
+            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
+        """
+        solver, part = self.solver, self._part
+        coefficients = part.still + value * part.rates
+        for row, column, coefficient in zip(
+            part.rows.tolist(), part.columns.tolist(), coefficients.tolist(), strict=True
+        ):
+            solver.changeCoeff(row, column, coefficient)
+        near = abs(value / self._last - 1) <= WARM_START_STEP
+        self._last = value
+        self._run(near or self._simplex, clock)
+        solution = solver.getSolution()
+        duals, values = np.array(solution.row_dual), np.array(solution.col_value)
+        slope = -float((part.rates * duals[part.rows] * values[part.columns]).sum())
+        return MovingPoint(solver.getInfo().objective_function_value, slope, values, duals)
+
+    def _run(self, simplex: bool, clock: Clock) -> None:
+        """Solve, from the last basis by the simplex; where that fails, from none by every method."""
+        solver = self.solver
+        for again, name in enumerate(["primal" if simplex else "interior", *_WAYS]):
+            if again:
+                solver.clearSolver()
+            for option, value in _WAYS[name].items():
+                solver.setOptionValue(option, value)
+            for kind in ("primal", "dual"):
+                solver.setOptionValue(f"{kind}_feasibility_tolerance", TOLERANCES.get(name, 1e-10))
+            left = clock.left()
+            if left is not None:
+                if left <= 0:
+                    raise ArithmeticError(TIME)
+                solver.setOptionValue("time_limit", solver.getRunTime() + left)
+            solver.run()
+            self.iterations += max(solver.getInfo().simplex_iteration_count, 0)
+            status = solver.getModelStatus()
+            if status == highspy.HighsModelStatus.kOptimal:
+                return
+            if status == highspy.HighsModelStatus.kTimeLimit:
+                raise ArithmeticError(TIME)
+        raise ArithmeticError(f"HiGHS: {solver.modelStatusToString(status)}")
+
+
+SHORTEST_SOLVE = 0.2
+"""Seconds that a program has at least."""
+
+
+class Master:
+    """`max <worths, q>` subject to `lifts q = 1`, `q >= 0`; columns are added, the last basis is the start.
+
+    Args:
+        lifts: (N, K) the first columns; among them must be some that are feasible together.
+        worths: (K,).
+        size: how large the value can become, roughly.
+    """
+
+    def __init__(self, lifts: FloatArray, worths: FloatArray, size: float = 1.0) -> None:
+        n = len(lifts)
+        self.lifts, self.worths = np.empty((n, 0)), np.empty(0)
+        self.iterations = 0
+        nothing = (np.zeros(1, np.int32), np.empty(0, np.int32), np.empty(0))
+        self._highs = highs.loaded(
+            highs.columnwise(np.empty(0), (0.0, np.inf), (np.ones(n), np.ones(n)), nothing), _OPTIONS
+        )
+        self._highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
+        self._known: set[bytes] = set()
+        # HiGHS takes reduced costs below 1e-10 for zero: a large objective makes them small in our units
+        self._scale = 1e3 / max(size, 1e-3)
+        self.add(lifts, worths)
+
+    def unknown(self, lifts: FloatArray) -> FloatArray:
+        """(N, K') those of the columns that are new here, each once."""
+        fresh = {key: place for place, key in enumerate(_keys(lifts)) if key not in self._known}
+        return lifts[:, list(fresh.values())]
+
+    def add(self, lifts: FloatArray, worths: FloatArray) -> None:
+        """Add columns to the linear program, each with its worth; the basis stays."""
+        peaks = lifts.max(axis=0)  # columns whose largest entry is 1: under a rare letter it can be 1e12
+        columns = (lifts / peaks).T
+        used = columns != 0
+        starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))[:-1]]).astype(np.int32)
+        letters = np.nonzero(used)[1].astype(np.int32)
+        count = len(worths)
+        self._highs.addCols(
+            count,
+            worths / peaks * self._scale,
+            np.zeros(count),
+            np.full(count, np.inf),
+            len(letters),
+            starts,
+            letters,
+            columns[used],
+        )
+        self._known.update(_keys(lifts))
+        self.lifts = np.hstack([self.lifts, lifts])
+        self.worths = np.append(self.worths, worths)
+
+    def solve(self, clock: Clock = FOREVER) -> tuple[float, FloatArray, FloatArray]:
+        """The value, the (K,) weights and the (N,) multipliers of the rows.
+
+        However late it is, there is some time for it: it makes a mechanism of the columns in hand.
+
+        Raises:
+            ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
+        """
+        left = clock.left(SHORTEST_SOLVE)
+        if left is not None:
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left)
+        self._highs.run()
+        status = self._highs.getModelStatus()
+        if status == highspy.HighsModelStatus.kTimeLimit:
+            raise ArithmeticError(TIME)
+        if status != highspy.HighsModelStatus.kOptimal:  # numerical trouble: once, cold
+            self._highs.clearSolver()
+            self._highs.setOptionValue("simplex_strategy", 1)
+            self._highs.run()
+            self._highs.setOptionValue("simplex_strategy", _OPTIONS["simplex_strategy"])
+        status = self._highs.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise ArithmeticError(f"the master problem: {self._highs.modelStatusToString(status)}")
+        self.iterations += max(self._highs.getInfo().simplex_iteration_count, 0)
+        solution = self._highs.getSolution()
+        weights, duals = (
+            np.array(solution.col_value) / self.lifts.max(axis=0),
+            np.array(solution.row_dual) / self._scale,
+        )
+        return float(self.worths @ weights), weights, duals
+
+
+def _keys(lifts: FloatArray) -> list[bytes]:
+    return [column.tobytes() for column in np.round(lifts.T, 12) + 0.0]
+
+
+_OPTIONS: dict[str, float | str] = {
+    "solver": "simplex",
+    "simplex_strategy": 4,  # primal: new columns leave the last basis feasible
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+}

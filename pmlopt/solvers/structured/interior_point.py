@@ -1,0 +1,248 @@
+"""Mehrotra's predictor-corrector method with Gondzio's centrality corrections, on a design in column blocks.
+
+Source: S. Mehrotra, SIAM J. Optim. 2 (1992); J. Gondzio, Comput. Optim. Appl. 6 (1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.structured.block_program import Task
+from pmlopt.solvers.structured.newton import Newton
+from pmlopt.solvers.structured.points import Family, Point, narrowed, narrowed_point, widened_point
+
+CENTRING_EXPONENT = 4
+"""The target is the mean product times the share of the gap that a step without centring leaves, to this
+power. Mehrotra's 3 takes a quarter more iterations here."""
+
+LARGE_ENTRIES = 20_000
+"""From so many entries on a factorisation costs far more than a step, so that corrections are cheap."""
+
+CORRECTIONS = ((1, 0.8), (2, 1.2))
+"""Below and above that: how many centrality corrections are tried, and the sum of the two lengths from which
+on a step is not corrected."""
+
+LONGER_STEP = 0.3
+"""Corrections look so much further than the steps go that are to be lengthened."""
+
+LEAST_STEP_GAIN = 0.02
+"""A correction is kept where it lengthens the two steps by this in all."""
+
+CENTRALITY_FACTOR = 0.1
+"""Products within this factor of their target, both ways, are central."""
+
+BOUNDARY_FRACTION = 0.999
+"""The share of the way to the boundary that a step goes."""
+
+MAX_STEPS = 200
+"""Iterations after which the method ends; 15 to 60 are usual."""
+
+SHORT, PATIENCE = 1e-3, 5
+"""Steps shorter than this are no progress; after so many in a row the method ends."""
+
+VANISHED_PRODUCTS = 1e-6
+"""Where the products are this small a share of the gap that is wanted, nothing more will come of them."""
+
+AIMED_GAP_SHARE = 0.01
+"""The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
+
+SMALLEST_GAP_SHARE = 1e-14
+"""A gap below this share of the first is not waited for: it may never come."""
+
+SINGLE_PRECISION_ENTRIES = 5_000
+"""Matrices of more entries than this are begun in single precision: an iteration takes half as long there."""
+
+SINGLE_PRECISION_GAP = 1e-6
+"""The gap for each letter down to which single precision goes: below, slacks are lost in its rounding."""
+
+SINGLE_PRECISION_MISMATCH = (1e-3, 1e-5)
+"""What the equations of the entries and the coupling rows may miss there; where more is missed than at the
+point before, rounding has the upper hand."""
+
+EVERY, NEAR = 25, 4.0
+"""The gap is certified every so many iterations, when the products are near to it, and whenever they have
+halved from there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ending:
+    """The best point of the interior-point method, and why it ended there.
+
+    Attributes:
+        point: the point with the least certified gap.
+        gap: that gap.
+        halfway: the first point whose products were small enough for that.
+        iterations: how many there were.
+        message: why it ended.
+    """
+
+    point: Point
+    gap: float
+    halfway: Point | None
+    iterations: int
+    message: str
+
+
+def minimise(
+    task: Task,
+    start: Point,
+    gap_of: Callable[[Point], float],
+    enough: float,
+    halfway: float = 0.0,
+    clock: Clock = FOREVER,
+) -> Ending:
+    """Follow the central path until the certified gap is small enough, or nothing improves.
+
+    Args:
+        task: the program.
+        start: strictly inside.
+        gap_of: the certified gap at a point, in units of the task's costs.
+        enough: the gap that is wanted; where it can, it ends at a hundredth of it.
+        halfway: the gap at which a point is a good start for a program nearby.
+        clock: what is left of the time.
+    """
+    watch = _Watch(gap_of, enough, start, halfway)
+    point, done, idle = start, 0, 0
+    if task.border is None and task.costs.size > SINGLE_PRECISION_ENTRIES:
+        point, done = _begun(task, start, watch, clock)
+    for iteration in count(done):
+        watch.note(point)
+        if iteration % EVERY == EVERY - 1 or point.gap <= watch.near:
+            watch.look(point)
+        following, trouble = point, _over(iteration, idle, clock)
+        if point.gap <= VANISHED_PRODUCTS * watch.least:
+            trouble = "nothing improves"
+        if not (watch.proved or trouble):
+            try:
+                with np.errstate(all="raise", under="ignore"):
+                    following, length = _iterate(Newton(task, point))
+                idle = idle + 1 if length < SHORT else 0
+            except ArithmeticError as cause:
+                trouble = f"numerical trouble: {cause}"
+        if trouble:
+            watch.look(point)
+            if done and watch.gap > enough and not _over(iteration, 0, clock):
+                following, trouble, done, idle = start, "", 0, 0  # once more, all in double precision
+        if watch.proved or trouble:
+            message = "the certified gap is within the tolerance" if watch.proved else trouble
+            return Ending(watch.best, watch.gap, watch.passed, iteration, message)
+        point = following
+    raise AssertionError
+
+
+def _begun(task: Task, start: Point, watch: _Watch, clock: Clock) -> tuple[Point, int]:
+    """The point that single precision comes to, and after how many iterations."""
+    narrow, point = narrowed(task), narrowed_point(start)
+    least = max(SINGLE_PRECISION_GAP * task.prior.size, watch.near)
+    idle, last = 0, None
+    for iteration in count():
+        if watch.passed is None and point.gap <= watch.halfway:
+            watch.note(widened_point(task, point))
+        if point.gap <= least or idle > 1 or _over(iteration, 0, clock):
+            break
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                newton = Newton(narrow, point)
+                if last is not None and _blurred(newton, last):
+                    point = last.at
+                    break
+                following, length = _iterate(newton)
+        except ArithmeticError:
+            break
+        point, last = following, newton
+        idle = idle + 1 if length < SHORT else 0
+    return widened_point(task, point), iteration
+
+
+def _blurred(newton: Newton, last: Newton) -> bool:
+    """Whether equations are missed by more than at the last point, and by more than rounding should make."""
+    return any(
+        here > max(there, most)
+        for here, there, most in zip(newton.mismatch, last.mismatch, SINGLE_PRECISION_MISMATCH, strict=True)
+    )
+
+
+class _Watch:
+    """The point with the least certified gap so far, and the first that is halfway."""
+
+    def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point, halfway: float) -> None:
+        self.gap_of, self.enough, self.halfway = gap_of, enough, halfway
+        self.passed: Point | None = None
+        self.best, self.gap = start, np.inf
+        self.least = max(enough, SMALLEST_GAP_SHARE * start.gap)
+        self.near = NEAR * AIMED_GAP_SHARE * self.least
+
+    @property
+    def proved(self) -> bool:
+        """Whether the aim is reached, or the gap is small enough and no longer follows the products."""
+        return (
+            self.gap
+            <= (AIMED_GAP_SHARE if self.best.gap > AIMED_GAP_SHARE**2 * self.enough else 1.0) * self.enough
+        )
+
+    def note(self, point: Point) -> None:
+        """Keep the first point that is halfway."""
+        if self.passed is None and point.gap <= self.halfway:
+            self.passed = point
+
+    def look(self, point: Point) -> None:
+        """Certify a point; the next is due when the products have halved."""
+        gap = self.gap_of(point)
+        self.near = min(self.near, point.gap / 2)
+        if gap < self.gap:
+            self.best, self.gap = point, gap
+
+
+def _over(iteration: int, idle: int, clock: Clock) -> str:
+    """Why it must end here, if it must."""
+    if idle >= PATIENCE:
+        return "nothing improves"
+    if iteration >= MAX_STEPS:
+        return "iteration limit"
+    return "time limit" if clock.late else ""
+
+
+def _iterate(newton: Newton) -> tuple[Point, float]:
+    """The next point, and the shorter one of the two steps."""
+    at = newton.at
+    now = at.products
+    pairs = sum(product.size for product in now.values()) - newton.task.unpaired
+    gap = at.gap
+    step = newton.step()
+    primal, dual = at.lengths(step)
+    target = gap / pairs * (at.gap_after(step, primal, dual) / gap) ** CENTRING_EXPONENT
+    wanted: Family = {}
+    for name, product in now.items():
+        change = step.slacks[name] * step.duals[name]
+        change += product
+        wanted[name] = np.subtract(target, change, out=change)
+    step = newton.step(wanted)
+    primal, dual = at.lengths(step)
+    most, long = CORRECTIONS[newton.task.costs.size > LARGE_ENTRIES]
+    for _ in range(most):
+        if primal + dual > long:
+            break
+        ahead = at.moved(step, min(1.0, primal + LONGER_STEP), min(1.0, dual + LONGER_STEP))
+        for name, product in ahead.products.items():
+            wanted[name] += _centred(product, target)
+        other = newton.step(wanted)
+        longer = at.lengths(other)
+        if sum(longer) < primal + dual + LEAST_STEP_GAIN:
+            break
+        step, (primal, dual) = other, longer
+    primal, dual = (length if length == 1 else BOUNDARY_FRACTION * length for length in (primal, dual))
+    return at.moved(step, primal, dual), min(primal, dual)
+
+
+def _centred(product: FloatArray, target: float) -> FloatArray:
+    """What moves outlying products to the nearest central value, but down by no more than that value."""
+    lowest, highest = CENTRALITY_FACTOR * target, target / CENTRALITY_FACTOR
+    change = np.clip(product, lowest, highest)
+    change -= product
+    return np.maximum(change, -highest, out=change)

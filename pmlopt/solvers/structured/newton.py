@@ -1,0 +1,397 @@
+"""Newton's system of a design in column blocks: all but the multipliers of the coupling rows is eliminated.
+
+    minimise <C, P>  subject to the coupling rows (multipliers y) and, in each column v of P with scalars u,
+    weights'v - costs'r - mean'u = 0 (z),  v - low >= 0,  high - v >= 0,  r >= 0,  r - sign (v - at'u) >= 0,
+
+with `low = lower'u >= 0` and `high = upper'u`. The r of an entry goes first: it leaves a third end `at'u`
+that pulls at the entry. With psi the inverse of the sum of what the ends pull, a step in P is elementwise in
+the steps of y, z and u; z and u are few scalars for each output; what is left is a positive definite system
+in y, of N rows but for budgets, a total and a border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, cached_property
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.solvers.structured.block_program import Task
+from pmlopt.solvers.structured.points import Family, Point
+from pmlopt.solvers.structured.small_systems import cholesky, factor_of_squares, forward, solved
+
+REFINEMENTS = 4
+"""How often a step is refined at most."""
+
+
+class Precision(NamedTuple):
+    """LAPACK in one precision, and what rounding means there.
+
+    Attributes:
+        square: adds the product of a matrix with its transpose.
+        factorise: by Cholesky's method.
+        solve: with such a factor.
+        shifts: added to the unit diagonal of a system that rounding has made indefinite, one after another;
+            refinement mends the step.
+        sharp: a step that leaves more than this of the coupling rows or the means is refined.
+    """
+
+    square: Callable[..., Any]
+    factorise: Callable[..., Any]
+    solve: Callable[..., Any]
+    shifts: tuple[float, ...]
+    sharp: float
+
+
+@cache
+def precision(single: bool) -> Precision:
+    """LAPACK in single or double precision."""
+    from scipy.linalg import blas, lapack
+
+    if single:
+        return Precision(blas.ssyrk, lapack.spotrf, lapack.spotrs, (0.0, 1e-6, 1e-5), 1e-5)
+    return Precision(blas.dsyrk, lapack.dpotrf, lapack.dpotrs, (0.0, 1e-13, 1e-11, 1e-9), 1e-11)
+
+
+class Newton:
+    """The system at a point, factored.
+
+    Args:
+        task: the program.
+        at: a point strictly inside.
+
+    Raises:
+        ArithmeticError: it is not positive definite in floating-point arithmetic.
+    """
+
+    def __init__(self, task: Task, at: Point) -> None:
+        self.task, self.block, self.hinge, self.at = task, task.block, task.block.hinge, at
+        self.based = bool(self.block.lower.any())  # else the lower end is zero
+        self.theta: Family = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
+        self.precision = precision(single=at.low.dtype == np.float32)
+        self._eliminate_entries()
+        self._eliminate_columns()
+        self._factor()
+        self._residuals()
+
+    # ------------------------------------------------------------ elimination
+
+    def _eliminate_entries(self) -> None:
+        """Eliminate r, then P: `psi` and `pull` (k of N, M) are how y and u move the entries."""
+        ends = [(self.theta["above"], self.block.lower)]
+        if self.block.capped:
+            ends.append((self.theta["below"], self.block.upper))
+        if self.hinge is not None:
+            self.loss = _kept(1 / (self.theta["excess"] + self.theta["cut"]), self.task.hinged)
+            share = self.loss * self.theta["cut"]
+            self.sway = self.hinge.sign * share
+            ends.append((share * self.theta["excess"], self.hinge.at))
+        total = ends[0][0]
+        for weight, _ in ends[1:]:
+            total = total + weight
+        self.psi = _kept(1 / total, self.task.allowed)
+        none = np.zeros(0)
+        shares = [self.psi * weight if i or self.based else none for i, (weight, _) in enumerate(ends)]
+        self.pull = []
+        for j in range(len(self.block.inside)):
+            parts = [(share, end[j]) for share, (_, end) in zip(shares, ends, strict=True) if share.size]
+            self.pull.append(_combined(parts))
+        self.stiff = []
+        for i, j in combinations(range(len(ends)), 2):
+            steep = np.einsum("xy,xy->y", shares[j], ends[i][0])
+            self.stiff.append(np.sqrt(steep) * (ends[j][1] - ends[i][1])[:, None])
+        if self.block.floored:
+            self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
+
+    def _eliminate_columns(self) -> None:
+        """Eliminate z, then u: `weighed` and `spread` (C, M) are their parts in the coupling rows."""
+        task, costs = self.task, self.task.hinge_costs
+        weighed = [self._weighed(*both) for both in zip(task.weights, costs, strict=True)]
+        mass = np.array([self._in_columns(part) for part in weighed], self.psi.dtype).reshape(
+            len(costs), len(costs), self.psi.shape[1]
+        )
+        self.lean = (
+            np.array([self._in_columns(part) for part in self.pull]).swapaxes(0, 1) - task.mean[:, :, None]
+        )
+        if self.hinge is not None:
+            mass += np.einsum("ix,jx,xy->ijy", costs, costs, self.loss)
+            self.lean += self.hinge.at[:, None] * (costs @ self.sway)[:, None]
+        if self.block.loose:
+            mass[np.diag_indices(len(mass))] += 1 / self.theta["spare"]
+        rows = [*self.stiff]
+        if task.allowed is not None:  # the scalars of outputs that no letter may have stay
+            void = ~task.allowed.any(axis=0)
+            mass[np.diag_indices(len(mass))] += void
+            rows += [unit[:, None] * void for unit in np.eye(len(self.pull), dtype=self.psi.dtype)]
+        self.mass = cholesky(mass)
+        self.weighed = [self._in_rows(part) for part in weighed]
+        self.thrown = forward(self.mass, self.weighed)
+        bent = forward(self.mass, list(self.lean))
+        self.spread = [self._in_rows(part, index) for index, part in enumerate(self.pull)]
+        for back, thrown in zip(bent, self.thrown, strict=True):
+            self.spread = [part - share * thrown for part, share in zip(self.spread, back, strict=True)]
+        self.root = factor_of_squares(np.array([*rows, *bent]))
+
+    def _weighed(self, weights: FloatArray, costs: FloatArray) -> FloatArray:
+        """(N, M) psi times the weights of a row of the columns, less what r moves with the entries."""
+        if self.hinge is None:
+            return weights[:, None] * self.psi
+        return (weights[:, None] - costs[:, None] * self.sway) * self.psi
+
+    def _in_columns(self, part: FloatArray) -> FloatArray:
+        """(K, M) what a change of the entries makes in the rows of the columns, through r too."""
+        out = self.task.weights @ part
+        return out if self.hinge is None else np.asarray(out - self.task.hinge_costs @ (self.sway * part))
+
+    def _in_rows(self, part: FloatArray, scalar: int | None = None) -> FloatArray:
+        """(C, M) what a change of the entries, and of a scalar beside, makes in the coupling rows."""
+        task = self.task
+        if task.places[2] == len(part):
+            return part
+        parts = [part]
+        if self.hinge is not None and task.budget is not None:
+            parts.append(-self.sway * (part if scalar is None else part - self.hinge.at[scalar]))
+        if task.border is not None:
+            parts.append(task.border.by_output(part))
+        if self.block.total is not None:
+            parts.append(np.full((1, part.shape[1]), -1.0 if scalar == 0 else 0.0, part.dtype))
+        return np.concatenate(parts)
+
+    def _factor(self) -> None:
+        count = self.task.places[2]
+        kind = self.psi.dtype
+        total = np.zeros((count, count), kind, order="F")
+        for thrown in self.thrown:
+            total = self._plus_square(total, thrown, -1.0)
+        for part in forward(self.root, self.spread):
+            total = self._plus_square(total, part, 1.0)
+        self._add_entries(total)
+        diagonal = np.diag_indices(count)
+        self.rest = np.zeros(count, kind)
+        if "coupled" in self.theta:
+            self.rest[self.task.loose] = 1 / self.theta["coupled"]
+        total[diagonal] += self.rest
+        self.unit = 1 / np.sqrt(total[diagonal])
+        total *= self.unit
+        total *= self.unit[:, None]
+        for shift in self.precision.shifts:
+            if shift:
+                total[diagonal] = 1 + shift
+            self.factor, info = self.precision.factorise(total, lower=1)
+            if info == 0 and np.isfinite(self.factor[-1, -1]):
+                return
+        raise ArithmeticError("the Newton system is not positive definite")
+
+    def _plus_square(self, total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
+        """The lower triangle of `total + sign part part'`, in place."""
+        square = self.precision.square(sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
+        return np.asarray(square)
+
+    def _add_entries(self, total: FloatArray) -> None:
+        """What the entries by themselves make in the lower triangle of the system of the coupling rows."""
+        task, letters, (first, last, _) = self.task, np.arange(len(self.psi)), self.task.places
+        total[letters, letters] += self.psi.sum(axis=1)
+        if task.border is not None:
+            total[first:last, : len(letters)] += task.border.by_letter(self.psi)
+            total[first:last, first:last] += task.border.square(self.psi)
+        if task.budget is not None:
+            swayed, budgets = self.sway * self.psi, len(letters) + letters
+            total[budgets, letters] -= swayed.sum(axis=1)
+            total[budgets, budgets] += (swayed * self.sway + self.loss).sum(axis=1)
+            if task.border is not None:
+                total[first:last, len(letters) : first] -= task.border.by_letter(swayed)
+
+    def _residuals(self) -> None:
+        """What is missing of each equation at the point."""
+        task, block, p, duals = self.task, self.block, self.at, self.at.duals
+        sums, budgets, border, total = task.split(p.rows)
+        self.stationary = duals["above"] - task.costs
+        self.stationary += self._priced(sums, border, p.means)
+        self.stationary_u = -task.mean.T @ p.means
+        self.stationary_u[0] -= total
+        if self.based:
+            self.stationary_u -= np.outer(block.lower, duals["above"].sum(axis=0))
+        if block.capped:
+            self.stationary -= duals["below"]
+            self.stationary_u += np.outer(block.upper, duals["below"].sum(axis=0))
+        if block.floored:
+            self.stationary_u += np.outer(block.lower, duals["low"])
+        if self.hinge is not None:
+            self.stationary -= self.hinge.sign * duals["cut"]
+            self.stationary_u += self.hinge.sign * np.outer(self.hinge.at, duals["cut"].sum(axis=0))
+            self.stationary_r = duals["excess"] + duals["cut"] + self._priced_r(budgets, p.means)
+        matrix, excess = p.parts(task.allowed, task.hinged)
+        self.rows = task.bounds - task.coupled(matrix, excess, p.scalars)
+        self.means = -task.column_rows(matrix, excess, p.scalars)
+        if "coupled" in p.slacks:
+            self.rows[task.loose] += task.signs[task.loose] * p.slacks["coupled"]
+        if block.loose:
+            self.means += p.slacks["spare"]
+
+    def _priced(self, sums: FloatArray, border: FloatArray, means: FloatArray) -> FloatArray:
+        """(N, M) what the entries have in the rows, at these multipliers."""
+        out = np.multiply(self.task.weights.T, means) if len(means) == 1 else self.task.weights.T @ means
+        out += sums[:, None]
+        return out if self.task.border is None else np.asarray(out + self.task.border.priced(border))
+
+    def _priced_r(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
+        """(N, M) what the r have in the rows, at these multipliers."""
+        out = -self.task.hinge_costs.T @ means
+        return out if not len(budgets) else out - budgets[:, None]
+
+    @cached_property
+    def mismatch(self) -> tuple[float, float]:
+        """The largest violation of an equation of an entry by the multipliers, and of a coupling row."""
+        entries = max(self.stationary.max(), -self.stationary.min())
+        return float(entries), float(np.abs(self.rows).max())
+
+    # ------------------------------------------------------------ steps
+
+    def step(self, want: Family | None = None) -> Point:
+        """The step that mends the equations, and changes the products by what is wanted, to first order.
+
+        Args:
+            want: by name, of the shape of the slacks; left out, what makes the products zero.
+        """
+        task = self.task
+        if want is None:
+            to = {name: -part for name, part in self.at.duals.items()}
+        else:
+            to = {name: part / self.at.slacks[name] for name, part in want.items()}
+        for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinged),
+                            ("cut", task.hinged)):  # fmt: skip
+            if name in to:
+                _kept(to[name], where)
+        rows, means = self.rows.copy(), self.means.copy()
+        if "coupled" in to:
+            rows[task.loose] += task.signs[task.loose] * to["coupled"] / self.theta["coupled"]
+        if "spare" in to:
+            means += to["spare"] / self.theta["spare"]
+        dv, dr, scalars = self._pushes(to)
+        nothing = np.zeros_like(scalars)
+        left, left_z = rows - task.coupled(dv, dr, nothing), means - task.column_rows(dv, dr, nothing)
+        dy, dz, du = self._solve(left, left_z, scalars)
+        cv, cr = self._moves(dy, dz, du)
+        for _ in range(REFINEMENTS):
+            dv += cv
+            dr = cr if dr is None or cr is None else dr + cr
+            left = rows - task.coupled(dv, dr, du) - self.rest * dy
+            left_z = means - task.column_rows(dv, dr, du)
+            if "spare" in to:
+                left_z -= dz / self.theta["spare"]
+            if max(np.abs(left).max(), np.abs(left_z).max(initial=0.0)) <= self.precision.sharp:
+                return self._step(to, dv, dr, du, dz, dy)
+            cy, cz, cu = self._solve(left, left_z, nothing)
+            cv, cr = self._moves(cy, cz, cu)
+            dy, dz, du = dy + cy, dz + cz, du + cu
+        dv += cv
+        dr = cr if dr is None or cr is None else dr + cr
+        return self._step(to, dv, dr, du, dz, dy)
+
+    def _pushes(self, to: Family) -> tuple[FloatArray, FloatArray | None, FloatArray]:
+        """How far the wanted products and what is missing move P and r; and what they ask of u."""
+        block, push = self.block, to["above"] + self.stationary
+        scalars = self.stationary_u.copy()
+        if self.based:
+            scalars -= np.outer(block.lower, to["above"].sum(axis=0))
+        if block.capped:
+            push -= to["below"]
+            scalars += np.outer(block.upper, to["below"].sum(axis=0))
+        if block.floored:
+            scalars += np.outer(block.lower, to["low"])
+        own = None
+        if self.hinge is not None:
+            own = to["excess"] + to["cut"] + self.stationary_r
+            at_cut = self.hinge.sign * to["cut"] - self.sway * own
+            push -= at_cut
+            scalars += np.outer(self.hinge.at, at_cut.sum(axis=0))
+        scalars += [np.einsum("xy,xy->y", part, push) for part in self.pull]
+        push *= self.psi
+        return push, None if own is None else self.loss * own + self.sway * push, scalars
+
+    def _moves(self, dy: FloatArray, dz: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """The steps of P and r that belong to steps of y, z and u."""
+        sums, budgets, border, _ = self.task.split(dy)
+        out = self._priced(sums, border, dz)
+        own = None
+        if self.hinge is not None:
+            own = self._priced_r(budgets, dz)
+            out += self.sway * own
+        out *= self.psi
+        for part, u in zip(self.pull, du, strict=True):
+            out += part * u
+        if self.hinge is None or own is None:
+            return out, None
+        return out, self.loss * own + self.sway * (out - self.hinge.at @ du)
+
+    def _solve(
+        self, rows: FloatArray, means: FloatArray, scalars: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The eliminated system: y by its factor, then u and z of each output."""
+        lift = solved(self.mass, means)
+        right = scalars
+        for part, amount in zip(self.lean, lift, strict=True):
+            right = right + part * amount
+        for part, amount in zip(self.weighed, lift, strict=True):
+            rows = rows - part @ amount
+        for part, amount in zip(self.spread, solved(self.root, right), strict=True):
+            rows = rows - part @ amount
+        found, _ = self.precision.solve(self.factor, rows * self.unit, lower=1)
+        dy = found * self.unit
+        du = solved(self.root, right + [dy @ part for part in self.spread])
+        if not len(means):
+            return dy, means, du
+        back = (self.lean * du).sum(axis=1) + [dy @ part for part in self.weighed]
+        return dy, lift - solved(self.mass, back), du
+
+    def _step(
+        self,
+        to: Family,
+        dv: FloatArray,
+        dr: FloatArray | None,
+        du: FloatArray,
+        dz: FloatArray,
+        dy: FloatArray,
+    ) -> Point:
+        """The step of all slacks and multipliers from that of P, r, u and the multipliers of the rows."""
+        task, block = self.task, self.block
+        low = block.lower @ du
+        slacks: Family = {"above": dv - low if self.based else dv}
+        if block.capped:
+            slacks["below"] = _kept(np.subtract(block.upper @ du, dv), task.allowed)
+        if self.hinge is not None and dr is not None:
+            slacks["excess"] = dr
+            slacks["cut"] = _kept(dr - self.hinge.sign * (dv - self.hinge.at @ du), task.hinged)
+        if block.floored:
+            slacks["low"] = low
+        for name, slack in slacks.items():
+            change = self.theta[name] * slack
+            to[name] = np.subtract(to[name], change, out=change)
+        if "spare" in to:
+            slacks["spare"], to["spare"] = (to["spare"] - dz) / self.theta["spare"], dz
+        if "coupled" in to:
+            change = task.signs[task.loose] * dy[task.loose]
+            slacks["coupled"], to["coupled"] = (to["coupled"] - change) / self.theta["coupled"], change
+        return Point(slacks, to, low, du, dz, dy)
+
+
+def _kept(part: FloatArray, where: BoolArray | None) -> FloatArray:
+    """What is left where some entries are zero, in place."""
+    if where is not None:
+        part *= where
+    return part
+
+
+def _combined(parts: list[tuple[FloatArray, float]]) -> FloatArray:
+    """The sum of matrices times numbers, without a copy where one of them is all there is."""
+    terms = [(part, factor) for part, factor in parts if factor]
+    if not terms:
+        return np.zeros_like(parts[0][0])
+    (first, number), *others = terms
+    out = first if number == 1 else number * first
+    for part, factor in others:
+        out = out + factor * part
+    return out

@@ -1,0 +1,338 @@
+"""Points of the interior-point method: distances from the bounds, multipliers, and where they start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.solvers.structured.block import Block
+from pmlopt.solvers.structured.block_program import Task, have
+
+Family = dict[str, FloatArray]
+
+BELOW_ONE = float(np.nextafter(1.0, 0.0))
+"""The length of a step that ends on the boundary: whole steps end inside."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A point strictly inside, or a step from one.
+
+    Attributes:
+        slacks: what is positive, by name: "above" and "below" (N, M) the distances of P from its ends;
+            "excess" (N, M) the r of a hinge and "cut" what it is above its threshold; "low" (M,) the lower
+            end where it is a scalar of its own; "spare" (K, M) of the rows of the columns and "coupled" of
+            the coupling rows where they are inequalities.
+        duals: their multipliers by the same names.
+        low: (M,) the lower end, or zero.
+        scalars: (k, M) u.
+        means: (K, M) the multipliers of the rows of the columns.
+        rows: (C,) the multipliers of the coupling rows, those of the rows' sums first.
+    """
+
+    slacks: Family
+    duals: Family
+    low: FloatArray
+    scalars: FloatArray
+    means: FloatArray
+    rows: FloatArray
+
+    @property
+    def mechanism(self) -> FloatArray:
+        """(N, M) the matrix P at this point."""
+        return self.slacks["above"] + self.low
+
+    def parts(
+        self, allowed: BoolArray | None, hinged: BoolArray | None
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """P and r, with zeros where they may not be."""
+        matrix, excess = self.mechanism, self.slacks.get("excess")
+        if excess is not None and hinged is not None:
+            excess = excess * hinged
+        return matrix if allowed is None else matrix * allowed, excess
+
+    @property
+    def products(self) -> Family:
+        """Slacks times multipliers: zero at an optimum."""
+        return {name: slack * self.duals[name] for name, slack in self.slacks.items()}
+
+    @property
+    def gap(self) -> float:
+        """Their sum: the duality gap of a point that meets the equations."""
+        return float(sum(np.vdot(self.duals[name], slack) for name, slack in self.slacks.items()))
+
+    def gap_after(self, step: Point, primal: float, dual: float) -> float:
+        """The gap so far along a step."""
+        total = 0.0
+        for name, slack in self.slacks.items():
+            here, there, change = self.duals[name], step.duals[name], step.slacks[name]
+            total += float(
+                np.vdot(here, slack)
+                + dual * np.vdot(there, slack)
+                + primal * (np.vdot(here, change) + dual * np.vdot(there, change))
+            )
+        return total
+
+    def moved(self, step: Point, primal: float, dual: float) -> Point:
+        """The point so far along a step."""
+        return Point(
+            {name: _along(slack, step.slacks[name], primal) for name, slack in self.slacks.items()},
+            {name: _along(multiplier, step.duals[name], dual) for name, multiplier in self.duals.items()},
+            self.low + primal * step.low,
+            self.scalars + primal * step.scalars,
+            self.means + dual * step.means,
+            self.rows + dual * step.rows,
+        )
+
+    def lengths(self, step: Point) -> tuple[float, float]:
+        """The longest primal and dual steps inside, at most 1."""
+        primal = [_ratio(step.slacks[name], slack) for name, slack in self.slacks.items()]
+        dual = [_ratio(step.duals[name], multiplier) for name, multiplier in self.duals.items()]
+        return min(primal), min(dual)
+
+
+def _along(at: FloatArray, step: FloatArray, length: float) -> FloatArray:
+    out = length * step
+    out += at
+    return out
+
+
+def _ratio(step: FloatArray, at: FloatArray) -> float:
+    least = float((step / at).min())
+    return 1.0 if least > -1 else min(-1 / least, BELOW_ONE)
+
+
+def narrowed(task: Task) -> Task:
+    """The program with its numbers in single precision; there must be no border."""
+    return replace(task, costs=_narrow(task.costs), block=_narrow_block(task.block))
+
+
+def narrowed_point(point: Point) -> Point:
+    """The point in single precision."""
+    return _as(point, np.float32)
+
+
+def widened_point(task: Task, point: Point) -> Point:
+    """The point in double precision, with slacks that are again the differences that they stand for.
+
+    In single precision they have drifted by its rounding. The first scalar and the r are raised by so much,
+    so that no slack falls; what that leaves of the rows, Newton's next steps mend.
+    """
+    wide, block = _as(point, np.float64), task.block
+    slacks, scalars = wide.slacks, wide.scalars
+    if block.capped:
+        ends = (block.upper - block.lower) @ scalars
+        missing = (slacks["below"] + slacks["above"]).max(axis=0) - ends
+        scalars[0] += np.maximum(missing, 0.0) / (block.upper[0] - block.lower[0])
+        slacks["below"] = (block.upper - block.lower) @ scalars - slacks["above"]
+    low = block.lower @ scalars
+    if block.hinge is not None:
+        over = block.hinge.sign * (slacks["above"] + low - block.hinge.at @ scalars)
+        slacks["excess"] = np.maximum(slacks["excess"], over + slacks["cut"])
+        slacks["cut"] = slacks["excess"] - over
+    if block.floored:
+        slacks["low"] = low
+    return replace(wide, low=low)
+
+
+def _as(point: Point, kind: type[np.floating]) -> Point:
+    def family(parts: Family) -> Family:
+        return {name: part.astype(kind) for name, part in parts.items()}
+
+    return Point(
+        family(point.slacks),
+        family(point.duals),
+        point.low.astype(kind),
+        point.scalars.astype(kind),
+        point.means.astype(kind),
+        point.rows.astype(kind),
+    )
+
+
+def _narrow(part: FloatArray) -> FloatArray:
+    return cast("FloatArray", part.astype(np.float32))
+
+
+def _narrow_block(block: Block) -> Block:
+    hinge = block.hinge
+    if hinge is not None:
+        costs = None if hinge.costs is None else _narrow(hinge.costs)
+        hinge = replace(hinge, at=_narrow(hinge.at), costs=costs)
+    return replace(
+        block,
+        lower=_narrow(block.lower),
+        upper=_narrow(block.upper),
+        inside=_narrow(block.inside),
+        weights=None if block.weights is None else _narrow(block.weights),
+        mean=None if block.mean is None else _narrow(block.mean),
+        hinge=hinge,
+    )
+
+
+CONSTANT_SHARES = (0.1, 0.3)
+"""The shares of constant columns with which a neighbour's point is pushed inside: the first that will do."""
+
+VOID = 1e-30
+"""The multipliers of entries that are not there: their products vanish."""
+
+
+def centre(task: Task) -> Point:
+    """The uniform mechanism, strictly inside, with multipliers for which each entry's cost is met."""
+    n, m = task.costs.shape
+    scalars = np.repeat(task.block.inside[:, None] / m, m, axis=1)
+    hinge = task.block.hinge
+    excess = None if hinge is None else np.full((n, m), hinge.inside / m)
+    slacks = _slacks(task, np.full((n, m), 1 / m), excess, scalars)
+    y = task.costs.mean(axis=1)
+    size = max(float(np.abs(task.costs - y[:, None]).max()) / 2, 1e-3)
+    rows = np.where(task.signs == 0, 0.0, task.signs * size)
+    rows[:n] += y
+    means = np.full((len(task.mean), m), size if task.block.loose else 0.0)
+    return _point(task, slacks, scalars, means, rows, size * np.ones((n, m)))
+
+
+def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
+    """A neighbour's point pushed inside the blocks of this task; None where that does not pay.
+
+    It may be too far, or not fit; and starts from neighbours have not paid where the last one took more
+    iterations than the last solve without. It is mixed with its own law. The multipliers of the entries are
+    those that its rows and means leave, and enough more for products of one size.
+    """
+    if not _fits(task, arrays) or arrays["taken"][1] > arrays["taken"][0]:
+        return None
+    starts = (_mixed(task, arrays, share) for share in CONSTANT_SHARES)
+    return next((start for start in starts if start is not None), None)
+
+
+def _mixed(task: Task, arrays: Mapping[str, NDArray[Any]], share: float) -> Point | None:
+    """The point with this share of constant columns, or None where it is not inside."""
+    n, m = task.costs.shape
+    block = task.block
+    matrix = np.maximum(arrays["halfway"], 1e-3 / m)
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    law = task.prior.pmf @ matrix
+    inside = (1 - share) * matrix + share * law
+    scalars = (1 - share) * arrays["scalars"] + share * np.outer(block.inside, law)
+    excess = None
+    if block.hinge is not None:
+        excess = (1 - share) * arrays["excess"] + share * block.hinge.inside * law
+    if len(task.mean) and not block.loose:  # the first scalar is what the mean leaves
+        scalars[0] += task.column_rows(inside, excess, scalars)[0] / task.mean[0, 0]
+    elif block.capped and block.lower.all():
+        scalars[0] = np.sqrt(inside.min(axis=0) * inside.max(axis=0) / (block.lower[0] * block.upper[0]))
+    slacks = _slacks(task, inside, excess, scalars)
+    if not min(slack.min() for slack in slacks.values()) > 0:
+        return None
+    rows, means = arrays["rows"] / task.scale, arrays["means"] / task.scale
+    reduced = task.reduced(rows, means)
+    up, down = np.maximum(reduced, 0.0), np.maximum(-reduced, 0.0)
+    mu = float(np.vdot(up, slacks["above"]))
+    if block.capped:
+        mu += float(np.vdot(down, slacks["below"]))
+    mu = max(mu, 1e-12) / (task.costs.size * (2 if block.capped else 1))
+    return _point(
+        task, slacks, scalars, means, rows, np.full((n, m), max(float(np.abs(reduced).max()), 1e-3)), mu
+    )
+
+
+def kept(task: Task, point: Point | None, taken: FloatArray) -> Mapping[str, NDArray[Any]]:
+    """What `pushed` starts from, in units of the costs as they were.
+
+    Args:
+        task: the program.
+        point: on the way to its optimum, or None.
+        taken: (2,) the iterations of the last solve that began at the centre, and of the last that did not.
+    """
+    if point is None:
+        return {}
+    matrix, excess = point.parts(task.allowed, task.hinged)
+    found = {"halfway": matrix, "scalars": point.scalars, "rows": task.scale * point.rows,
+             "means": task.scale * point.means, "taken": taken}  # fmt: skip
+    return found if excess is None else {**found, "excess": excess}
+
+
+def counted(
+    arrays: Mapping[str, NDArray[Any]] | None, pushed_inside: bool, iterations: int, task: Task
+) -> FloatArray:
+    """`taken` after one more solve."""
+    taken = arrays["taken"].copy() if arrays is not None and _fits(task, arrays) else np.zeros(2)
+    taken[int(pushed_inside)] = iterations
+    return np.asarray(taken)
+
+
+def _fits(task: Task, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether this is what `kept` has kept of a task of this shape: it may come from a file."""
+    if task.border is not None or task.short or task.allowed is not None:
+        return False
+    n, m = task.costs.shape
+    shapes = {"halfway": (n, m), "scalars": (len(task.block.inside), m), "rows": (task.places[2],),
+              "means": (len(task.mean), m), "taken": (2,)}  # fmt: skip
+    if task.block.hinge is not None:
+        shapes["excess"] = (n, m)
+    return have(arrays, shapes) and all(
+        arrays[name].dtype.kind == "f" and np.isfinite(arrays[name]).all() for name in shapes
+    )
+
+
+def _slacks(task: Task, matrix: FloatArray, excess: FloatArray | None, scalars: FloatArray) -> Family:
+    """The slacks at a matrix, scalars and r; those of rows that leave none are those of the centre."""
+    block = task.block
+    low = block.lower @ scalars
+    slacks: Family = {"above": _stood_in(matrix - low, task.allowed)}
+    if block.capped:
+        slacks["below"] = _stood_in(block.upper @ scalars - matrix, task.allowed)
+    if block.hinge is not None and excess is not None:
+        cut = excess - block.hinge.sign * (matrix - block.hinge.at @ scalars)
+        slacks["excess"], slacks["cut"] = _stood_in(excess.copy(), task.hinged), _stood_in(cut, task.hinged)
+    if block.floored:
+        slacks["low"] = low
+    if block.loose:
+        slacks["spare"] = task.column_rows(matrix, excess, scalars)
+    if task.loose.any():
+        left = task.signs * (task.coupled(matrix, excess, scalars) - task.bounds)
+        slacks["coupled"] = np.maximum(left, 0.1)[task.loose]
+    return slacks
+
+
+def _point(
+    task: Task,
+    slacks: Family,
+    scalars: FloatArray,
+    means: FloatArray,
+    rows: FloatArray,
+    most: FloatArray,
+    mu: float | None = None,
+) -> Point:
+    """A point with multipliers that meet the equations of P and more: `most`, or mu / slack if less."""
+
+    def more(name: str) -> FloatArray:
+        return most if mu is None else np.minimum(mu / slacks[name], most)
+
+    reduced = task.reduced(rows, means)
+    duals: Family = {"above": np.maximum(reduced, 0.0) + more("above")}
+    if task.block.capped:
+        duals["below"] = np.maximum(-reduced, 0.0) + more("below")
+    if task.block.hinge is not None:
+        duals["excess"], duals["cut"] = more("excess").copy(), more("cut").copy()
+    if "low" in slacks:
+        duals["low"] = most.sum(axis=0) if mu is None else mu / slacks["low"]
+    if task.block.loose:
+        duals["spare"] = means.copy()
+    if task.loose.any():
+        duals["coupled"] = (task.signs * rows)[task.loose]
+    for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinged),
+                        ("cut", task.hinged)):  # fmt: skip
+        if where is not None and name in duals:
+            duals[name][~where] = VOID
+    low = task.block.lower @ scalars
+    return Point(slacks, duals, low, scalars, means, rows)
+
+
+def _stood_in(part: FloatArray, where: BoolArray | None) -> FloatArray:
+    """Distances with one in the place of those that are not there."""
+    return part if where is None else np.where(where, part, 1.0)

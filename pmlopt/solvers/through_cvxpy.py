@@ -1,0 +1,118 @@
+"""Solvers that cvxpy knows, through its own interface, and linear programs written in the MPS format."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pmlopt.core.files import reason_of, write_whole
+from pmlopt.errors import FileFormatError, ProgramError, SolverUnavailableError
+from pmlopt.solvers.highs import loaded, model_of
+from pmlopt.solvers.outcome import Options, Outcome, compiled
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+_TOLERANCES = {
+    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+    "SCS": ("eps_abs", "eps_rel"),
+}
+_TIME_LIMIT = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
+
+
+def installed() -> list[str]:
+    """The solvers that cvxpy has here, by the names that `solve` takes."""
+    import cvxpy as cp
+
+    return sorted(entry.lower() for entry in cp.installed_solvers())
+
+
+def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any]) -> Outcome:
+    """Solve by the solver of that cvxpy name; `extra` goes to it as it is."""
+    import cvxpy as cp
+
+    settings = {**_settings(solver, options), **extra}
+    start = time.perf_counter()
+    try:
+        ready = compiled(problem, solver, settings)
+    except cp.SolverError as cause:
+        return Outcome("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
+    clock = time.perf_counter()
+    if options.clock.limited:
+        settings[_TIME_LIMIT[solver]] = options.clock.left(least=1e-6)  # SCS takes 0 for no limit
+    try:
+        raw = ready.chain.solve_via_data(problem, ready.data, solver_opts=settings)
+        solution = ready.chain.invert(raw, ready.inverse)
+        status = solution.status
+    except (cp.SolverError, ValueError, ArithmeticError) as cause:
+        return Outcome("failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock)
+    seconds = time.perf_counter() - clock
+    state: Literal["point", "infeasible", "failed"] = "failed"
+    if status in cp.settings.INF_OR_UNB:
+        state = "infeasible" if status == cp.INFEASIBLE else "failed"
+    elif status in cp.settings.SOLUTION_PRESENT:
+        ready.unpack(solution)
+        state = "point"
+    iterations = solution.attr.get(cp.settings.NUM_ITERS)
+    return Outcome(state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds)
+
+
+def _settings(solver: str, options: Options) -> dict[str, Any]:
+    if options.clock.limited and solver not in _TIME_LIMIT:
+        raise SolverUnavailableError(
+            f"a time limit cannot be handed to {solver}: leave it out, or choose highs, clarabel or scs"
+        )
+    settings: dict[str, Any] = dict.fromkeys(_TOLERANCES.get(solver, ()), min(1e-8, options.tolerance))
+    if solver == "CLARABEL":
+        settings["accept_unknown"] = True  # hand over the last point: the certificate decides
+    return settings
+
+
+def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
+    """Write a linear program in the MPS format, columns named after the variables.
+
+    Raises:
+        ProgramError: the problem has constraints that are not linear.
+        FileFormatError: the file cannot be written.
+    """
+    import cvxpy as cp
+
+    if not problem.is_lp():
+        raise ProgramError("the program is not a linear program, and MPS holds nothing else")
+    data, _, inverse = problem.get_problem_data(cp.HIGHS)
+    solver = loaded(model_of(data), {})
+    solver.changeObjectiveOffset(inverse[-1][cp.settings.OFFSET])
+    for column, name in enumerate(_column_names(data)):
+        solver.passColName(column, name)
+    write_whole(path, _written(solver))
+
+
+def _written(solver: Any) -> bytes:
+    """The model as HiGHS writes it to a file, whole: HiGHS itself does not tell of a full disk."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "program.mps"
+            solver.writeModel(str(file))
+            content = file.read_bytes()
+    except OSError as cause:
+        raise FileFormatError(f"the temporary file of the MPS format: {reason_of(cause)}") from None
+    if content.split()[-1:] != [b"ENDATA"]:
+        raise FileFormatError(
+            f"the temporary file of the MPS format in {tempfile.gettempdir()} is cut short: is the disk "
+            "full? TMPDIR names another folder"
+        )
+    return content
+
+
+def _column_names(data: dict[str, object]) -> list[str]:
+    names = []
+    for variable in data["param_prob"].variables:  # type: ignore[attr-defined]
+        for place in np.ndindex(*variable.shape[::-1]):  # columns first, as cvxpy stacks them
+            index = ",".join(str(i) for i in place[::-1])
+            names.append(f"{variable.name()}({index})" if index else variable.name())
+    return names

@@ -1,0 +1,165 @@
+"""What a report says: the promise, about what, for whom, and what is not promised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.measures import pointwise_leakage
+from pmlopt.model.privacy.requirement import Conjunction, Requirement
+from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.result import Certificate
+from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.verification import Verdict
+from pmlopt.verification.reports.baselines import Baselines, baselines
+
+MEANINGS = {
+    "pml": "No outcome makes any guess about anything that is asked more than e^{limit} times as likely.",
+    "pml_above_budget": "Each letter has a budget of its own, and no outcome makes it likelier by more.",
+    "ldp": "No outcome is more than e^{limit} times as likely for one person's data as for another's.",
+    "lip_lower": "No outcome makes anything less likely by a factor of more than e^{limit}.",
+    "lip_upper": "No outcome makes anything more likely by a factor of more than e^{limit}.",
+    "maximal_leakage": "On average over outcomes, a guess becomes at most e^{limit} times as likely.",
+    "approximate_pml": "No event is more than e^{limit} times as likely given anything, but for the slack.",
+    "metric": "Letters at the distance d cannot be told apart by more than a factor of e^({limit} d).",
+    "pufferfish": "No outcome tells two values of the secret apart by more than a factor of e^{limit}.",
+    "g_leakage": "No outcome raises what this adversary expects to gain by more than e^{limit}.",
+}
+"""What limits mean, by name."""
+
+SOURCES = {
+    "pml": "Saeidian, Cervia, Oechtering, Skoglund: Pointwise maximal leakage (2023)",
+    "ldp": "Kasiviswanathan, Lee, Nissim, Raskhodnikova, Smith: What can we learn privately? (2011)",
+    "maximal_leakage": "Issa, Wagner, Kamath: An operational approach to information leakage (2020)",
+    "pufferfish": "Kifer, Machanavajjhala: Pufferfish (2014)",
+    "metric": "Chatzikokolakis, Andres, Bordenabe, Palamidessi: Broadening the scope of DP (2013)",
+}
+"""Where the requirements come from."""
+
+NOT_PROMISED = (
+    "Several releases on one person: their levels add up. Keep a ledger (pmlopt ledger).",
+    "Other columns that are released in clear beside the output, or that an adversary knows to depend on it.",
+    "Data that was looked at before the mechanism was fixed, unless the prior comes with a sample and a set.",
+    "Whether the program that draws the outputs draws them as the matrix says, from a good generator.",
+)
+"""What no report of one mechanism promises."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a report says.
+
+    Attributes:
+        kind: of the certificate.
+        promise: what is claimed, in a line.
+        meanings: in plain words, one for each limit.
+        about: what is protected.
+        scope: for which priors.
+        not_promised: lines.
+        outcomes: label, probability and leakage in nats, the most telling first; none without a prior.
+        limit: of the leakage, drawn beside the outcomes; None where it is not one number for them.
+        utility: the value with its baselines; None where there are none.
+        warnings: what a reader must not overlook.
+        verdict: of the check of the file.
+        sources: of the notions.
+        mechanism: the matrix.
+    """
+
+    kind: str
+    promise: str
+    meanings: tuple[str, ...]
+    about: str
+    scope: str
+    not_promised: tuple[str, ...]
+    outcomes: tuple[tuple[str, float, float], ...]
+    limit: float | None
+    utility: Baselines | None
+    warnings: tuple[str, ...]
+    verdict: Verdict
+    sources: tuple[str, ...]
+    mechanism: Mechanism
+
+
+def facts_of(certificate: Certificate, verdict: Verdict) -> Facts:
+    """What a report says of a certificate."""
+    design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
+    prior = getattr(certificate, "prior", None) or getattr(design, "prior", None)
+    known = prior if isinstance(prior, Prior) and prior.size == len(certificate.mechanism.inputs) else None
+    privacy = design.privacy if isinstance(design, DesignCertificate) else None
+    limits = {} if privacy is None else privacy.limits
+    utility = baselines(design) if isinstance(design, DesignCertificate) else None
+    names = {name.partition("_about_")[0] for name in limits}
+    return Facts(
+        kind=certificate.kind,
+        promise=certificate.statement,
+        meanings=tuple(_meaning(name, limit) for name, limit in limits.items()),
+        about=_about(privacy),
+        scope=_scope(privacy, known),
+        not_promised=NOT_PROMISED,
+        outcomes=() if known is None else _outcomes(known, certificate.mechanism),
+        limit=limits.get("pml", limits.get("lip_upper")),
+        utility=utility,
+        warnings=()
+        if known is None or privacy is None
+        else warnings_of(known, privacy, certificate.mechanism),
+        verdict=verdict,
+        sources=tuple(SOURCES[name] for name in SOURCES if name in names),
+        mechanism=certificate.mechanism,
+    )
+
+
+def warnings_of(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> tuple[str, ...]:
+    """What is easily overlooked: a limit that binds nothing, a mechanism that releases the data itself.
+
+    Examples:
+        >>> from pmlopt import PML
+        >>> warnings_of(Prior([0.5, 0.5]), PML(3.0), Mechanism([[1, 0], [0, 1]]))[0][:43]
+        'The limit binds nothing: releasing the data'
+    """
+    found = []
+    if privacy.holds(prior, Mechanism(np.eye(prior.size), prior.labels)):
+        found.append("The limit binds nothing: releasing the data itself keeps it under this prior.")
+    used = mechanism.matrix[:, mechanism.support]
+    if ((used > 0).sum(axis=0) <= 1).all():
+        found.append("Each outcome tells the letter exactly: the mechanism releases the data itself.")
+    never = int((~mechanism.support).sum())
+    if never:
+        found.append(f"{never} of {len(mechanism.outputs)} outputs never occur.")
+    return tuple(found)
+
+
+def _meaning(name: str, limit: float) -> str:
+    base = name.partition("_about_")[0]
+    text = MEANINGS.get(base, "The limit {limit} nats holds for the ratio that is named.")
+    return text.replace("{limit}", f"{limit:.6g}")
+
+
+def _about(privacy: Requirement | None) -> str:
+    secret = getattr(privacy, "secret", None)
+    if secret is not None:
+        return f"{secret.name}, of which the data tells"
+    return "what an adversary may learn of the data itself, and of whatever depends on it"
+
+
+def _scope(privacy: Requirement | None, prior: Prior | None) -> str:
+    parts = privacy.parts if isinstance(privacy, Conjunction) else (privacy,)
+    words = "; ".join(part.scope for part in parts if part is not None and part.scope)
+    if words:
+        return words
+    if prior is None:
+        return "as the promise says"
+    sample = "" if prior.samples is None else f", from {prior.samples:,} observations"
+    return f"under the prior of the file ({prior.size} letters{sample})"
+
+
+def _outcomes(prior: Prior, mechanism: Mechanism) -> tuple[tuple[str, float, float], ...]:
+    law, leaks = prior.pmf @ mechanism.matrix, pointwise_leakage(prior, mechanism)
+    rows = [
+        (str(label), float(law[y]), float(leaks[y]))
+        for y, label in enumerate(mechanism.outputs)
+        if law[y] > 0
+    ]
+    return tuple(sorted(rows, key=lambda row: -row[2]))

@@ -1,0 +1,279 @@
+"""Check a saved result from its file alone."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core import files
+from pmlopt.core.files import entry
+from pmlopt.core.records import read
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.orbit_mechanism import holds_orbits, saved_by_orbits
+from pmlopt.errors import FileFormatError, InputError, MechanismError
+from pmlopt.programs.result import FLOATS, Certificate, Claim, ClosedForm, Status, Timings, finite
+from pmlopt.verification.certificates import certificate_from_record
+from pmlopt.verification.reading import prior_of
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All claims of a file.
+
+    Attributes:
+        kind: of the certificate.
+        statement: what is claimed of the leakage.
+        parts: the claims, each checked by itself.
+    """
+
+    kind: str
+    statement: str
+    parts: tuple[Claim, ...]
+
+    @property
+    def holds(self) -> bool | None:
+        """False where a claim fails; None where none does and one was not checked; else True."""
+        found = [part.holds for part in self.parts]
+        if False in found:
+            return False
+        return None if None in found else True
+
+    @property
+    def failures(self) -> tuple[Claim, ...]:
+        """The claims that are false."""
+        return tuple(part for part in self.parts if part.holds is False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: what `pmlopt verify --json` prints."""
+        return {
+            "kind": self.kind,
+            "statement": self.statement,
+            "holds": self.holds,
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+    def __str__(self) -> str:
+        word = {True: "the claim holds", False: "the claim FAILS", None: "not all of it was checked"}
+        return "\n".join([f"{self.kind}: {self.statement}", *map(str, self.parts), word[self.holds]])
+
+
+DERIVED_TOLERANCE = 1e-12
+"""Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
+
+RECORDS = ("residuals", "repair")
+"""What a certificate tells of the way it was found: no claims, and nothing in the file decides them."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file tells of a result beside its mechanism, as `Result.to_dict` writes it.
+
+    Attributes:
+        status: how the solve ended.
+        value, bound, gap, level: those of the certificate; None where they are infinite.
+        certificate: plain data.
+        solver, reason, attempts, iterations, warm_started, timings: how it was found, which proves nothing.
+        closed_form: the optimum by formula, where one is known.
+    """
+
+    status: Status
+    value: float
+    bound: float | None
+    gap: float | None
+    level: float | None
+    certificate: Mapping[str, Any]
+    solver: str
+    reason: str
+    attempts: tuple[str, ...]
+    iterations: int | None
+    warm_started: bool
+    closed_form: ClosedForm | None
+    timings: Timings
+
+
+def verify_file(path: str | os.PathLike[str]) -> Verdict:
+    """Check what a saved result claims, from its file alone and without a solver.
+
+    The certificate is read back, level, value and bound are computed again from its numbers, and whatever
+    else the file says of it must be what follows. `docs/certificate.md` says what each number is.
+
+    Args:
+        path: a .json or .npz file that `Result.save` wrote.
+
+    Raises:
+        FileFormatError: the file is no saved result, or lacks a part.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from pmlopt import ExpectedLoss, PML, design, solve
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "mechanism.json"
+        >>> solve(design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))).save(path)
+        >>> verify_file(path).holds
+        True
+        >>> _ = path.write_text(path.read_text().replace('"epsilon": 0.2', '"epsilon": 0.1'))
+        >>> found = verify_file(path)
+        >>> found.holds, found.parts[1].detail
+        (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')
+        >>> folder.cleanup()
+    """
+    return _verdict(path, *_read(path))
+
+
+def _verdict(path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]) -> Verdict:
+    """The verdict on what was read from a file."""
+    _check_result(path, metadata)
+    read(Told, metadata, str(path))
+    try:
+        record = entry(metadata, "certificate", str(path))
+        with np.errstate(all="ignore"):  # numbers of a file may be of any size
+            certificate = certificate_from_record(record, mechanism)
+            parts = (*certificate.checks(), *_same(certificate, record, metadata))
+    except InputError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+        raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
+    return Verdict(certificate.kind, certificate.statement, parts)
+
+
+def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
+    """The mechanism of a file, to release data by; refused where the file claims what is false of it.
+
+    A file without a certificate, such as a CSV, claims nothing. One that claims what it does not hold the
+    means to decide is taken: `verify_file` names it.
+
+    Args:
+        path: a mechanism or a saved result: .csv, .json (by orbits, too) or .npz.
+
+    Raises:
+        FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
+    """
+    mechanism, metadata = _read(path)
+    if metadata.get("certificate") is not None:
+        verdict = _verdict(path, mechanism, metadata)
+        if verdict.failures:
+            raise FileFormatError(
+                f"{path}: what its certificate claims is false, so it is not used: "
+                + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
+                + ". Design it again, or save the matrix alone, as CSV, to use it without its claims"
+            )
+    return mechanism
+
+
+def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+    """The mechanism of a file, and what stands beside it.
+
+    Raises:
+        FileFormatError: the file holds no result: it is a CSV, or of an earlier version.
+    """
+    mechanism, metadata = _plain(path)
+    _check_result(path, metadata)
+    return mechanism, metadata
+
+
+def _plain(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+    """The mechanism of a file that may be no result, and what stands beside it."""
+    stored = files.read_matrix(path)
+    try:
+        return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
+    except MechanismError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+    """The same where the mechanism may be by orbits, too, which only JSON holds."""
+    return saved_by_orbits(path) if holds_orbits(path) else _plain(path)
+
+
+def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
+    """Complain of a file that holds a mechanism without all that a check needs."""
+    if not isinstance(metadata.get("certificate"), Mapping):
+        raise FileFormatError(
+            f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
+        )
+    if "kind" not in metadata["certificate"]:
+        raise FileFormatError(
+            f"{path}: holds less than its check needs: save the result again, if its kind can be"
+        )
+
+
+def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any]) -> Prior | None:
+    """The prior that a saved result is about, where it has one."""
+    record = metadata["certificate"]
+    record = record.get("kept", record)
+    return prior_of(record, mechanism) if "probabilities" in (record.get("prior") or {}) else None
+
+
+def _same(
+    certificate: Certificate, record: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> tuple[Claim, ...]:
+    """That everything else in the file follows from what was checked."""
+    again = certificate.to_dict()
+    kept = {key: value for key, value in record.items() if key not in RECORDS}
+    made = {key: value for key, value in again.items() if key not in RECORDS}
+    summary = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
+    told = {name: entry(metadata, name, "the file") for name in summary}
+    twice = {name: record.get(name) for name in ("value", "bound", "gap")}
+    if "levels" in record:
+        twice["level"] = max(record["levels"].values())
+    found = [
+        *(["the status is optimal, and no bound is claimed"] if _boasts(metadata) else []),
+        *(
+            f"the result has another {name} than its certificate"
+            for name in twice
+            if twice[name] != told[name]
+        ),
+        *differences(kept, made, "certificate"),
+        *differences(told, summary, "result"),
+    ]
+    other = next(iter(found), None) or _closed_form(certificate, metadata.get("closed_form"))
+    text = "everything else that the file says follows" if other is None else other
+    return (Claim("record", other is None, FLOATS, text),)
+
+
+def _boasts(metadata: Mapping[str, Any]) -> bool:
+    """Whether a result is called optimal of which no bound is claimed."""
+    return bool(metadata["status"] == Status.OPTIMAL and metadata["bound"] is None)
+
+
+def _closed_form(certificate: Certificate, form: Mapping[str, Any] | None) -> str | None:
+    """What is wrong with the closed form beside the value, if anything."""
+    if form is None:
+        return None
+    off = certificate.value - form["value"] - form["difference"]
+    if abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
+        return None
+    return f"the difference from the closed form is {form['difference']!r}, and {off:.3g} more follows"
+
+
+def differences(told: Any, made: Any, where: str) -> Iterator[str]:
+    """Where two plain structures differ, floats up to rounding."""
+    if isinstance(told, dict) and isinstance(made, dict):
+        if set(told) != set(made):
+            yield f"{where} has the keys {sorted(set(told) ^ set(made))} too many or too few"
+            return
+        if told.get("gap") != made.get("gap"):  # a difference of two floats is the same everywhere
+            yield f"{where}.gap is {told['gap']!s:.40}, and {made['gap']!s:.40} follows"
+        for key in told:
+            yield from differences(told[key], made[key], f"{where}.{key}")
+    elif isinstance(told, list | tuple) and isinstance(made, list | tuple):
+        if len(told) != len(made):
+            yield f"{where} has {len(told)} entries, and {len(made)} follow"
+            return
+        for place, pair in enumerate(zip(told, made, strict=True)):
+            yield from differences(*pair, f"{where}[{place}]")
+    elif not _near(told, made):
+        yield f"{where} is {told!s:.40}, and {made!s:.40} follows"
+
+
+def _near(told: Any, made: Any) -> bool:
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (told, made))
+    if not numbers:
+        return type(told) is type(made) and bool(told == made)
+    return told == made or math.isclose(told, made, rel_tol=DERIVED_TOLERANCE, abs_tol=DERIVED_TOLERANCE)

@@ -1,0 +1,1145 @@
+"""The command line: what it prints and writes, and its exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from pmlopt import (
+    PML,
+    ApproximatePML,
+    ExpectedGain,
+    ExpectedLoss,
+    Mechanism,
+    Prior,
+    closed_forms,
+    confidence_ball,
+    design,
+    least_leakage,
+    solve,
+)
+from pmlopt.cli import main
+from pmlopt.library import library
+from pmlopt.model.utility import INFORMATIONS, absolute
+from pmlopt.releases.noise import LaplaceHistogram
+
+
+def run(*arguments: str | Path | float, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def run_json(*arguments: str | Path | float, code: int = 0) -> dict[str, Any]:
+    parsed = json.loads(run(*arguments, "--json", code=code).stdout)
+    assert isinstance(parsed, dict)
+    return parsed
+
+
+def check_proved(text: str) -> None:
+    """That a table says the level is proved, however wide its columns are."""
+    assert re.search(r"^  level proved +yes, in rational arithmetic$", text, re.MULTILINE)
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    path = tmp_path / "counts.csv"
+    path.write_text("level,count\n1,40\n2,30\n3,20\n4,10\n")
+    return path
+
+
+def test_solve_prints_a_table_and_agrees_with_the_file() -> None:
+    text = run("solve", "emp-example-1").output
+    assert "optimal" in text
+    assert "0.117783036 nats = 0.169925001 bits" in text
+    check_proved(text)
+    assert "(theorem): agrees" in text
+    assert "0.325000" in text
+
+
+def test_solve_takes_a_file_and_writes_the_mechanism(tmp_path: Path) -> None:
+    problem = library() / "closed_forms" / "uniform-seven-letters.toml"
+    out = tmp_path / "mechanism.json"
+    data = run_json("solve", problem, "-o", out)
+    assert {"status", "value", "bound", "gap", "level", "mechanism"} <= set(data)
+    assert data["status"] == "optimal"
+    assert data["level"] <= 0.5
+    assert data["value"] == pytest.approx(1 - math.exp(0.5) / 7, abs=1e-9)
+    stored = Mechanism.load(out)
+    assert stored.matrix.tolist() == data["mechanism"]["matrix"]
+    metadata = json.loads(out.read_text())["metadata"]
+    assert metadata["certificate"]["verified_exactly"] is True
+
+
+def test_solve_exits_with_1_when_the_file_expects_something_else(tmp_path: Path) -> None:
+    original = (library() / "closed_forms" / "no-leakage.toml").read_text()
+    wrong = tmp_path / "no-leakage.toml"
+    wrong.write_text(original.replace("value = 0.95", "value = 0.94"))
+    assert "DISAGREES" in run("solve", wrong, code=1).output
+    assert run_json("solve", wrong, code=1)["agrees"] is False
+
+
+def test_design_equals_the_python_route(counts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mechanism.csv"
+    data = run_json("design", "--prior", counts, "--epsilon", "0.5", "--utility", "absolute", "-o", out)
+    prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+    result = solve(design(prior, PML(0.5), ExpectedLoss(absolute)))
+    assert data["value"] == result.value
+    assert data["mechanism"]["inputs"] == [1, 2, 3, 4]
+    stored = Mechanism.load(out)
+    assert np.array_equal(stored.matrix, result.mechanism.matrix)
+    assert out.read_text().splitlines()[0] == ",1,2,3,4"
+
+
+def test_design_with_a_matrix_of_gains_in_another_row_order(counts: Path, tmp_path: Path) -> None:
+    gains = np.array([[4.0, 0.0], [3.0, 1.0], [1.0, 3.0], [0.0, 4.0]])
+    matrix = tmp_path / "gains.csv"
+    rows = [f"{x},{gains[x - 1][0]},{gains[x - 1][1]}" for x in (3, 1, 4, 2)]
+    matrix.write_text("\n".join([",low,high", *rows]) + "\n")
+    data = run_json("design", "--prior", counts, "--epsilon", "0.3", "--utility", matrix)
+    prior = Prior.from_counts([40, 30, 20, 10])
+    best = solve(design(prior, PML(0.3), ExpectedGain(gains))).value
+    assert data["value"] == pytest.approx(best, abs=1e-9)
+    assert data["mechanism"]["outputs"] == ["low", "high"]
+    loss = run_json("design", "--prior", counts, "--epsilon", "0.3", "--utility", matrix, "--minimise")
+    assert loss["value"] == pytest.approx(solve(design(prior, PML(0.3), ExpectedLoss(gains))).value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "extra", "names"),
+    [
+        ("ldp", [], {"ldp"}),
+        ("maximal-leakage", [], {"maximal_leakage"}),
+        ("lip", ["--lower", "0.7"], {"lip_lower", "lip_upper"}),
+        ("lip", [], {"lip_lower", "lip_upper"}),
+    ],
+)
+def test_design_under_other_requirements(
+    counts: Path, privacy: str, extra: list[str], names: set[str]
+) -> None:
+    data = run_json(
+        "design", "--prior", counts, "--epsilon", "0.5", "--utility", "hamming", "--privacy", privacy, *extra
+    )
+    assert set(data["certificate"]["levels"]) == names
+    assert data["certificate"]["verified_exactly"] is True
+
+
+@pytest.mark.parametrize("utility", sorted(INFORMATIONS))
+def test_design_with_a_sub_convex_utility(counts: Path, tmp_path: Path, utility: str) -> None:
+    out = tmp_path / "mechanism.json"
+    data = run_json("design", "--prior", counts, "--epsilon", "0.7", "--utility", utility, "-o", out)
+    result = solve(design(Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10}), PML(0.7), INFORMATIONS[utility]()))
+    assert data["value"] == result.value
+    assert data["value"] <= data["bound"]
+    assert data["certificate"]["utility"] == {"kind": utility}
+    assert "gap" in run("design", "--prior", counts, "--epsilon", "0.7", "--utility", utility).output
+    run("audit", out, "--prior", counts, "--epsilon", "0.7")
+    run("design", "--prior", counts, "--epsilon", "1", "--utility", utility, "--minimise", code=2)
+
+
+def test_design_for_every_prior_within_a_radius(counts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mechanism.csv"
+    asked = ("--prior", counts, "--epsilon", "0.7", "--radius", "0.1")
+    shown = run("design", *asked, "--utility", "mutual-information", "-o", out).output
+    assert "for every prior within l1 distance 0.1" in shown
+    assert "for every prior within l1 distance 0.1" in run("audit", out, *asked).output
+    assert run_json("audit", out, *asked)["radius"] == 0.1
+    weaker = tmp_path / "weaker.csv"
+    run("design", "--prior", counts, "--epsilon", "0.7", "--utility", "mutual-information", "-o", weaker)
+    assert "FAILS" in run("audit", weaker, *asked, code=1).output
+    wide = ("--prior", counts, "--epsilon", "0.7", "--radius", "0.2", "--utility", "hamming")
+    assert "within l1 distance 0.2" in run("design", *wide).output
+    run("design", "--prior", counts, "--epsilon", "0.7", "--radius", "2.1", "--utility", "hamming", code=2)
+    run("design", *asked, "--utility", "hamming", "--privacy", "ldp", code=2)
+    levels = run_json("audit", out, "--prior", counts, "--radius", "0.1")["levels"]
+    assert levels["pml_robust"] == pytest.approx(0.7, abs=1e-9)
+    assert levels["pml"] < 0.7 - 0.01
+    assert run_json("audit", out, *asked)["claimed"]["pml"] == pytest.approx(0.7, abs=1e-9)
+
+
+def test_a_design_cut_short_by_its_time_limit_says_so(tmp_path: Path) -> None:
+    prior = tmp_path / "prior.csv"
+    roots = [math.sqrt(x + 2) for x in range(26)]  # no counts, and no closed form
+    lines = [f"{x},{root / math.fsum(roots)!r}\n" for x, root in enumerate(roots)]
+    prior.write_text("letter,probability\n" + "".join(lines))
+    asked = ("design", "--prior", prior, "--epsilon", "1", "--utility", "hellinger", "--time-limit", "1e-9")
+    data = run_json(*asked, "--solver", "column-generation", code=3)
+    assert data["status"] == "stopped"
+    assert data["value"] <= data["bound"]
+    assert data["certificate"]["verified_exactly"] is True
+    run(
+        "design",
+        "--prior",
+        prior,
+        "--epsilon",
+        "1",
+        "--utility",
+        "hamming",
+        "--solver",
+        "column-generation",
+        code=2,
+    )
+
+
+@pytest.mark.parametrize(("outputs", "letters"), [("2", [0, 1]), ("1,4", [1, 4])])
+def test_design_with_outputs(counts: Path, outputs: str, letters: list[int]) -> None:
+    data = run_json(
+        "design", "--prior", counts, "--epsilon", "1", "--utility", "absolute", "--outputs", outputs
+    )
+    assert data["mechanism"]["outputs"] == letters
+
+
+def test_design_draws_and_writes_the_lp(counts: Path, tmp_path: Path) -> None:
+    plot, mps = tmp_path / "mechanism.png", tmp_path / "program.mps"
+    run("design", "--prior", counts, "--epsilon", "1", "--utility", "hamming", "--plot", plot, "--mps", mps)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert "mechanism(0,1)" in mps.read_text()
+
+
+def test_a_wide_mechanism_is_not_printed(tmp_path: Path) -> None:
+    prior = tmp_path / "prior.csv"
+    prior.write_text("letter,count\n" + "".join(f"{x},1\n" for x in range(13)))
+    text = run("design", "--prior", prior, "--epsilon", "0.5", "--utility", "hamming").output
+    assert "13 rows and 13 columns, too many to print" in text
+
+
+class TestAudit:
+    def test_a_claim_that_holds_and_one_that_does_not(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "mechanism.csv"
+        run("design", "--prior", counts, "--epsilon", "0.5", "--utility", "absolute", "-o", out)
+        text = run("audit", out, "--prior", counts, "--epsilon", "0.5").output
+        assert "The claim holds" in text
+        text = run("audit", out, "--prior", counts, "--epsilon", "0.49", code=1).output
+        assert "FAILS" in text
+
+    def test_every_level_is_recomputed(self, tmp_path: Path) -> None:
+        prior, out = tmp_path / "prior.csv", tmp_path / "rr.json"
+        prior.write_text("letter,probability\nno,0.5\nyes,0.5\n")
+        Mechanism(closed_forms.randomized_response(2, math.log(3)).matrix, ["no", "yes"]).save(out)
+        data = run_json("audit", out, "--prior", prior)
+        assert data["holds"] is None
+        assert data["level"] == pytest.approx(math.log(1.5), abs=1e-15)
+        assert data["levels"]["ldp"] == pytest.approx(math.log(3), abs=1e-15)
+        assert data["levels"]["maximal_leakage"] == pytest.approx(math.log(1.5), abs=1e-15)
+        assert [row["probability"] for row in data["outputs"]] == [0.5, 0.5]
+
+    def test_an_infinite_level_is_null(self, tmp_path: Path) -> None:
+        prior, out = tmp_path / "prior.csv", tmp_path / "identity.npz"
+        prior.write_text("letter,count\na,3\nb,1\n")
+        Mechanism(np.eye(2), ["a", "b"], ["a", "b"]).save(out)
+        data = run_json("audit", out, "--prior", prior, "--epsilon", "1.4")
+        assert data["levels"]["ldp"] is None
+        assert data["level"] == pytest.approx(math.log(4))
+        assert data["holds"] is True
+
+    def test_a_miss_by_rounding_fails_and_says_so(self, tmp_path: Path) -> None:
+        prior, out = tmp_path / "prior.csv", tmp_path / "rr.csv"
+        prior.write_text("letter,count\n0,1\n1,1\n2,1\n")
+        Mechanism(np.eye(3)).save(out)
+        below = math.nextafter(math.log(3), 0)
+        assert "rounding" in run("audit", out, "--prior", prior, "--epsilon", repr(below), code=1).output
+
+    def test_rows_in_another_order_are_matched_by_label(self, tmp_path: Path) -> None:
+        prior, out = tmp_path / "prior.csv", tmp_path / "mechanism.csv"
+        prior.write_text("letter,count\na,3\nb,1\n")
+        Mechanism([[1.0, 0.0], [0.5, 0.5]], ["b", "a"]).save(out)
+        swapped = Mechanism([[0.5, 0.5], [1.0, 0.0]], ["a", "b"])
+        level = PML(1.0).level(Prior.from_counts({"a": 3, "b": 1}), swapped)
+        assert run_json("audit", out, "--prior", prior)["level"] == level
+
+    def test_other_letters_are_refused(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "mechanism.csv"
+        Mechanism(np.eye(4), ["a", "b", "c", "d"]).save(out)
+        assert "differ" in run("audit", out, "--prior", counts, code=2).output
+
+
+class TestEnvelope:
+    @pytest.fixture
+    def rule(self, tmp_path: Path) -> Path:
+        path = tmp_path / "rr.json"
+        Mechanism(closed_forms.randomized_response(4, 1.0).matrix, [1, 2, 3, 4]).save(path)
+        return path
+
+    def test_the_curve_is_the_closed_form(self, counts: Path, rule: Path) -> None:
+        deltas = [0.5, 0.1, 0.9]
+        found = run_json("audit", rule, "--prior", counts, "--envelope", "0.5,0.1,0.9")["envelope"]
+        assert [row["delta"] for row in found] == deltas
+        for row in found:
+            exact = closed_forms.randomized_response_envelope([0.4, 0.3, 0.2, 0.1], 1.0, row["delta"])
+            assert row["value"] - 1e-12 <= exact <= row["bound"] + 1e-12
+            assert row["value"] == pytest.approx(exact, abs=1e-7)
+
+    def test_the_curve_is_printed(self, counts: Path, rule: Path) -> None:
+        text = run("audit", rule, "--prior", counts, "--envelope", "0.1,0.9").output
+        assert "after any processing" in text
+        exact = closed_forms.randomized_response_envelope([0.4, 0.3, 0.2, 0.1], 1.0, 0.1)
+        assert f"0.1    {exact:.9g} nats" in text
+        assert "after any processing" not in run("audit", rule, "--prior", counts).output
+
+    def test_the_claim_is_decided_beside_it(self, counts: Path, rule: Path) -> None:
+        asked = ("audit", rule, "--prior", counts, "--envelope", "0.1")
+        assert "The claim holds" in run(*asked, "--epsilon", "1").output
+        assert run_json(*asked, "--epsilon", "0.1", code=1)["holds"] is False
+        assert run_json("audit", rule, "--prior", counts)["envelope"] == []
+
+    @pytest.mark.parametrize(
+        ("deltas", "message"),
+        [("0.1,2", "delta is 2"), ("0", "delta is 0"), (",", "--envelope"), ("half", "--envelope")],
+    )
+    def test_bad_probabilities_are_bad_input(
+        self, counts: Path, rule: Path, deltas: str, message: str
+    ) -> None:
+        assert message in run("audit", rule, "--prior", counts, "--envelope", deltas, code=2).output
+
+    def test_it_says_whether_it_is_proved_and_for_which_prior(self, counts: Path, rule: Path) -> None:
+        asked = ("audit", rule, "--prior", counts, "--envelope", "0.1")
+        assert run_json(*asked)["envelope"][0]["status"] == "optimal"
+        assert "optimal" in run(*asked).output
+        assert "given prior alone" in run(*asked, "--radius", "0.1", code=2).output
+
+
+class TestApproximatePML:
+    ASKED: ClassVar = ("--privacy", "approximate-pml", "--slack", "0.05", "--epsilon", "0.5")
+
+    def test_a_slack_alone_is_refused_by_the_audit_too(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "m.json"
+        Mechanism(np.eye(4), [1, 2, 3, 4]).save(out)
+        assert "belong together" in run("audit", out, "--prior", counts, "--slack", "0.1", code=2).output
+
+    def test_design_equals_the_python_route(self, counts: Path) -> None:
+        data = run_json("design", "--prior", counts, *self.ASKED, "--utility", "hamming")
+        prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+        loss = ExpectedLoss(1 - np.eye(4))
+        value = solve(design(prior, ApproximatePML(0.5, 0.05), loss)).value
+        assert data["value"] == pytest.approx(value, abs=1e-9)
+        assert data["value"] < solve(design(prior, PML(0.5), loss)).value - 0.01
+        assert set(data["certificate"]["levels"]) == {"approximate_pml"}
+        assert data["certificate"]["verified_exactly"] is True
+
+    def test_the_audit_names_the_slack(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "mechanism.csv"
+        shown = run("design", "--prior", counts, *self.ASKED, "--utility", "hamming", "-o", out).output
+        assert "with slack 0.05" in shown
+        text = run("audit", out, "--prior", counts, *self.ASKED).output
+        assert "The claim holds: approximate_pml at most 0.5 nats with slack 0.05" in text
+        data = run_json("audit", out, "--prior", counts, *self.ASKED)
+        assert data["slack"] == 0.05
+        assert data["claimed"]["approximate_pml"] == pytest.approx(0.5, abs=1e-9)
+        less = ("--privacy", "approximate-pml", "--slack", "0.04", "--epsilon", "0.5")
+        assert "FAILS" in run("audit", out, "--prior", counts, *less, code=1).output
+        run("audit", out, "--prior", counts, "--epsilon", "0.5", code=1)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--privacy", "approximate-pml"], "belong together"),
+            (["--slack", "0.1"], "belong together"),
+            (["--privacy", "ldp", "--slack", "0.1"], "belong together"),
+            (["--privacy", "approximate-pml", "--slack", "0"], "delta is 0"),
+            (["--privacy", "approximate-pml", "--slack", "0.1", "--radius", "0.1"], "--radius"),
+        ],
+    )
+    def test_bad_slacks_are_bad_input(self, counts: Path, arguments: list[str], message: str) -> None:
+        asked = ("--prior", counts, "--epsilon", "0.5", "--utility", "hamming")
+        assert message in run("design", *asked, *arguments, code=2).output
+
+    def test_sub_convex_utilities_are_refused(self, counts: Path) -> None:
+        asked = ("--prior", counts, *self.ASKED, "--utility", "mutual-information")
+        assert "use PML, LDP or LIP" in run("design", *asked, code=2).output
+
+
+class TestApply:
+    def test_the_column_is_replaced_and_the_rest_kept(self, tmp_path: Path) -> None:
+        data, out, rule = tmp_path / "data.csv", tmp_path / "out.csv", tmp_path / "m.csv"
+        data.write_text('name,level\n"Doe, J.",1\nRoe,2\n')
+        Mechanism([[0.0, 1.0], [1.0, 0.0]], [1, 2], ["low", "high"]).save(rule)
+        assert "2 rows" in run("apply", rule, data, "--column", "level", "-o", out).output
+        assert out.read_text() == 'name,level\n"Doe, J.",high\nRoe,low\n'
+
+    def test_a_seed_repeats_the_draw(self, tmp_path: Path) -> None:
+        data, rule = tmp_path / "data.csv", tmp_path / "m.csv"
+        data.write_text("level\n" + "0\n1\n" * 100)
+        Mechanism([[0.5, 0.5], [0.5, 0.5]]).save(rule)
+        outs = [tmp_path / f"{k}.csv" for k in range(3)]
+        for out, seed in zip(outs, ("1", "1", "2"), strict=True):
+            run("apply", rule, data, "--column", "level", "-o", out, "--seed", seed)
+        assert outs[0].read_text() == outs[1].read_text() != outs[2].read_text()
+
+    @pytest.mark.parametrize(
+        ("column", "value", "message"),
+        [("colour", "0", "0 columns named 'colour'"), ("level", "7", "'7' is not an input")],
+    )
+    def test_bad_data_leaves_no_file(self, tmp_path: Path, column: str, value: str, message: str) -> None:
+        data, out, rule = tmp_path / "data.csv", tmp_path / "out.csv", tmp_path / "m.csv"
+        data.write_text(f"level\n{value}\n")
+        Mechanism(np.eye(2)).save(rule)
+        assert message in run("apply", rule, data, "--column", column, "-o", out, code=2).output
+        assert not out.exists()
+
+
+def test_problems_are_listed() -> None:
+    assert "emp-example-1" in run("problems").output
+    listed = json.loads(run("problems", "--json").stdout)
+    assert all(Path(item["file"]).exists() for item in listed)
+
+
+def test_bench_is_green() -> None:
+    rows = json.loads(run("bench", "--json", "--repeats", "1").stdout)
+    assert len(rows) >= 15
+    assert all(row["agrees"] for row in rows)
+    assert all(row["ratio"] == row["lp_seconds"] / row["closed_seconds"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("letter,count\na,3\nb,none\n", "'none' stands where a number belongs"),
+        ("letter,count\na,3\nb,0\n", "'b' has count 0"),
+        ("letter,count\na,3\na,2\n", "'a' stands twice"),
+        ("letter,probability\na,0.5\nb,0.6\n", "sum to 1.1"),
+        ("letter,probability\na,nan\nb,0.6\n", "nan"),
+        ("letter,count\na,-3\nb,4\n", "-3"),
+        ("letter,count\n", "a header and at least one row"),
+        ("letter,count,more\na,3,4\n", "3 column(s)"),
+        ("letter,count\na\n", "row 2 has 1 cells"),
+        ('letter,count\n"a,3\n', "not a whole CSV"),
+    ],
+)
+def test_a_bad_prior_is_bad_input(tmp_path: Path, content: str, message: str) -> None:
+    prior, out = tmp_path / "prior.csv", tmp_path / "out.csv"
+    prior.write_text(content)
+    text = run("design", "--prior", prior, "--epsilon", "1", "--utility", "hamming", "-o", out, code=2).output
+    assert message in text
+    assert str(prior) in text
+    assert "Traceback" not in text
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilon", "-1", "--utility", "hamming"], "-1.0"),
+        (["--epsilon", "nan", "--utility", "hamming"], "nan"),
+        (["--epsilon", "1", "--utility", "humming"], "'humming' is not known"),
+        (["--epsilon", "1", "--utility", "nowhere.csv"], "cannot be read"),
+        (["--epsilon", "1", "--utility", "hamming", "-o", "out.txt"], ".txt"),
+        (["--epsilon", "1", "--utility", "hamming", "--plot", "out.txt"], ".txt"),
+        (["--epsilon", "1", "--utility", "hamming", "--solver", "magic"], "'magic' does not solve"),
+        (["--epsilon", "1", "--utility", "hamming", "--lower", "1"], "--lower belongs to"),
+        (["--epsilon", "1", "--utility", "hamming", "--tolerance", "0"], "tolerance"),
+        (["--epsilon", "1", "--utility", "hamming", "--outputs", "1,1"], "stands twice"),
+        (["--epsilon", "1", "--utility", "hamming", "-o", "nowhere/out.csv"], "cannot be written"),
+        (["--epsilon", "one", "--utility", "hamming"], "one"),
+    ],
+)
+def test_bad_arguments_are_bad_input(counts: Path, arguments: list[str], message: str) -> None:
+    assert message in run("design", "--prior", counts, *arguments, code=2).output
+
+
+def test_no_solver_in_time_exits_with_3_and_leaves_no_file(tmp_path: Path) -> None:
+    prior, out = tmp_path / "prior.csv", tmp_path / "out.csv"
+    prior.write_text("letter,count\n" + "".join(f"{x},{x + 1}\n" for x in range(45)))
+    arguments: list[str | Path] = [
+        "--epsilon",
+        "1",
+        "--utility",
+        "hamming",
+        "--solver",
+        "scs",
+        "--time-limit",
+        "1e-9",
+    ]
+    assert "pmlopt: no solver" in run("design", "--prior", prior, *arguments, "-o", out, code=3).output
+    assert not out.exists()
+
+
+def test_the_module_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pmlopt", "audit", "nowhere.csv", "--prior", "nowhere.csv"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    assert done.returncode == 2
+    assert done.stderr == "pmlopt: nowhere.csv: cannot be read: No such file or directory\n"
+
+
+class TestSecondThoughts:
+    """What a person may mean by mistake is said, not done."""
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--utility", "hamming", "--minimise"], "is a loss already"),
+            (["--utility", "hamming", "--outputs", "-1"], "of at least 1"),
+            (["--utility", "hamming", "--outputs", "2.5"], "of at least 1"),
+            (["--utility", "hamming", "--outputs", "1,,2"], "a label is empty"),
+            (["--utility", "hamming", "-o", "m.csv", "--mps", "m.csv"], "are the same"),
+            (["--utility", "hamming", "--mps", "nowhere/m.mps"], "cannot be written"),
+        ],
+    )
+    def test_options_that_cannot_be_meant(self, counts: Path, arguments: list[str], message: str) -> None:
+        assert message in run("design", "--prior", counts, "--epsilon", "1", *arguments, code=2).output
+
+    def test_a_prior_without_a_header(self, tmp_path: Path) -> None:
+        prior = tmp_path / "prior.csv"
+        prior.write_text("a,1\nb,2\nc,3\n")
+        text = run("design", "--prior", prior, "--epsilon", "1", "--utility", "hamming", code=2).output
+        assert "looks like data" in text
+
+    def test_whole_numbers_are_counts_however_they_are_written(self, tmp_path: Path) -> None:
+        prior = tmp_path / "prior.csv"
+        prior.write_text("letter,count\na,1e3\nb,1000.0\n")
+        data = run_json("design", "--prior", prior, "--epsilon", "1", "--utility", "hamming")
+        assert data["certificate"]["prior"]["counts"] == [1000, 1000]
+
+    def test_a_utility_that_nothing_changes_is_said(self, counts: Path) -> None:
+        arguments: list[str | Path] = ["--epsilon", "1", "--utility", "hamming", "--outputs", "8,9"]
+        assert "nothing to design" in run("design", "--prior", counts, *arguments).output
+
+    def test_missing_matplotlib_is_said_before_anything_is_written(
+        self, counts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        arguments: list[str | Path] = ["--epsilon", "1", "--utility", "hamming", "--plot", tmp_path / "m.png"]
+        out = tmp_path / "m.csv"
+        text = run("design", "--prior", counts, *arguments, "-o", out, code=2).output
+        assert "pmlopt[plots]" in text
+        assert not out.exists()
+
+    def test_the_data_is_not_overwritten(self, tmp_path: Path) -> None:
+        data, rule = tmp_path / "data.csv", tmp_path / "m.csv"
+        data.write_text("level\n0\n")
+        Mechanism(np.eye(2)).save(rule)
+        text = run("apply", rule, data, "--column", "level", "-o", data, code=2).output
+        assert "is the data itself" in text
+        run("apply", rule, data, "--column", "level", "-o", tmp_path / "o.csv", "--seed", "-3", code=2)
+
+    @pytest.mark.parametrize(("privacy", "holds"), [("ldp", True), ("pml", True), ("maximal-leakage", True)])
+    def test_the_claim_that_is_audited_is_named(
+        self, counts: Path, tmp_path: Path, privacy: str, holds: bool
+    ) -> None:
+        out = tmp_path / "m.json"
+        arguments: list[str | Path] = [
+            "--epsilon",
+            "1",
+            "--utility",
+            "hamming",
+            "--privacy",
+            privacy,
+            "-o",
+            out,
+        ]
+        run("design", "--prior", counts, *arguments)
+        audit: list[str | Path] = ["audit", out, "--prior", counts, "--privacy", privacy]
+        assert run_json(*audit, "--epsilon", "1")["holds"] is holds
+        name = privacy.replace("-", "_")
+        assert f"{name} at most 1.0" in run(*audit, "--epsilon", "1").output
+        assert run_json(*audit, "--epsilon", "0.5", code=1)["holds"] is False
+
+    def test_rows_that_are_not_exact_are_said(self, tmp_path: Path) -> None:
+        prior, rule = tmp_path / "prior.csv", tmp_path / "m.csv"
+        prior.write_text("letter,count\n0,1\n1,1\n")
+        rule.write_text(",0,1\n0,0.75,0.2499999991\n1,0.25,0.75\n")
+        assert "do not sum to exactly one" in run("audit", rule, "--prior", prior, "--epsilon", "0.5").output
+
+    def test_a_bug_does_not_look_like_a_failed_claim(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def broken() -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr("pmlopt.library.load_all", broken)
+        assert "ZeroDivisionError" in run("problems", code=70).output
+
+
+class TestSamples:
+    def test_counts_and_delta_promise_for_the_true_distribution(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "mechanism.csv"
+        asked = ("--counts", counts, "--delta", "0.05", "--epsilon", "1")
+        shown = run("design", *asked, "--utility", "hamming", "-o", out).output
+        assert "for the true distribution, except with probability 0.05 over the sample" in shown
+        prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+        robust = PML(1.0, over=confidence_ball(prior, 0.05))
+        loss = solve(design(prior, robust, ExpectedLoss(1 - np.eye(4)))).value
+        assert run_json("design", *asked, "--utility", "hamming")["value"] == pytest.approx(loss, abs=1e-9)
+        assert "0.05 over the sample" in run("audit", out, *asked).output
+        boxed = run_json("design", *asked, "--utility", "hamming", "--region", "clopper-pearson")
+        assert boxed["certificate"]["privacy"]["delta"] == 0.05
+        assert "box" in boxed["certificate"]["privacy"]
+
+    @pytest.mark.parametrize(
+        ("asked", "words"),
+        [
+            (("--delta", "0.1", "--radius", "0.1"), "--radius and --delta"),
+            (("--region", "l1-ball"), "give --delta too"),
+            (("--delta", "1.5"), "delta is 1.5"),
+            (("--delta", "0.1", "--privacy", "ldp"), "belong to --privacy pml"),
+        ],
+    )
+    def test_what_does_not_go_together_is_refused(
+        self, counts: Path, asked: tuple[str, ...], words: str
+    ) -> None:
+        said = run("design", "--counts", counts, "--epsilon", "1", "--utility", "hamming", *asked, code=2)
+        assert words in said.output
+
+    def test_the_prior_comes_from_one_file(self, counts: Path) -> None:
+        asked = ("design", "--epsilon", "1", "--utility", "hamming")
+        assert "give the prior by" in run(*asked, code=2).output
+        assert "counts are its sample" in run(*asked, "--counts", counts, "--prior", counts, code=2).output
+
+    def test_probabilities_have_no_sample_size(self, tmp_path: Path) -> None:
+        path = tmp_path / "prior.csv"
+        path.write_text("letter,probability\na,0.5\nb,0.5\n")
+        asked = ("design", "--prior", path, "--epsilon", "1", "--utility", "hamming", "--delta", "0.1")
+        assert "no sample size" in run(*asked, code=2).output
+
+    def test_a_plan_has_each_of_the_three(self) -> None:
+        asked = ("plan", "--letters", "20", "--epsilon", math.log(5))
+        samples = run_json(*asked, "--target", math.log(6), "--delta", "1e-5")["samples"]
+        # (log(2^20 - 2) - log 1e-5) / (2 (1/5 - 1/6)^2), rounded up
+        assert samples == math.ceil((math.log(2**20 - 2) - math.log(1e-5)) * 450)
+        again = run_json(*asked, "--target", math.log(6), "--samples", samples)["delta"]
+        assert again == pytest.approx((2**20 - 2) * math.exp(-2 * samples / 900), rel=1e-9)
+        assert again <= 1e-5
+        reached = run_json(*asked, "--delta", "1e-5", "--samples", samples)["target"]
+        assert math.log(6) - 1e-4 <= reached <= math.log(6)
+        assert "11,420" in run(*asked, "--target", math.log(6), "--delta", "1e-5").output
+
+    def test_a_plan_uses_what_is_known_beforehand(self) -> None:
+        asked = (
+            "plan",
+            "--letters",
+            "20",
+            "--epsilon",
+            math.log(5),
+            "--target",
+            math.log(6),
+            "--delta",
+            "1e-5",
+        )
+        phi = math.log(9) / 0.8  # log((1 - kappa) / kappa) / (1 - 2 kappa)
+        events = math.log(2**20 - 2) - math.log(1e-5)
+        assert run_json(*asked, "--kappa", "0.1")["samples"] == math.ceil(events * 900 / phi)
+        two = ("plan", "--letters", "2", "--epsilon", math.log(1.5), "--target", math.log(1.6))
+        width = (1 - 1.5 / 1.6) * 0.4 / 0.5  # (1 - e^(eps - eps')) least / (e^eps - 1)
+        known = run_json(*two, "--delta", "0.01", "--least", "0.4")["samples"]
+        assert known == math.ceil(math.log(2 / 0.01) / (2 * width**2))
+
+    def test_a_sample_beside_the_prior_may_have_letters_that_were_not_seen(self, tmp_path: Path) -> None:
+        prior, counts, out = (tmp_path / name for name in ("prior.csv", "counts.csv", "mechanism.csv"))
+        prior.write_text("letter,probability\na,0.6\nb,0.3\nc,0.1\n")
+        counts.write_text("letter,count\nc,0\na,700\nb,300\n")
+        asked = ("--prior", prior, "--counts", counts, "--delta", "0.05")
+        for region in ("l1-ball", "clopper-pearson"):
+            design = (
+                "design",
+                *asked,
+                "--region",
+                region,
+                "--epsilon",
+                "1",
+                "--utility",
+                "hamming",
+                "-o",
+                out,
+            )
+            assert run_json(*design)["status"] == "optimal"
+            audited = run_json("audit", out, *asked, "--region", region, "--epsilon", "1")
+            assert audited["holds"]
+            assert audited["levels"]["pml_robust"] == pytest.approx(1.0, abs=1e-9)
+        counts.write_text("letter,count\nc,0.5\na,700\nb,300\n")
+        assert "whole number" in run("audit", out, *asked, code=2).output
+
+    def test_a_plan_needs_two_of_three(self) -> None:
+        asked = ("plan", "--letters", "4", "--epsilon", "1")
+        assert "give two of" in run(*asked, "--delta", "0.1", code=2).output
+        every = ("--delta", "0.1", "--target", "2", "--samples", "10")
+        assert "leave out" in run(*asked, *every, code=2).output
+
+    def test_too_few_samples_promise_nothing(self) -> None:
+        asked = ("plan", "--letters", "4", "--epsilon", "1", "--delta", "0.1", "--samples", "1")
+        assert run_json(*asked)["target"] is None
+        assert "inf" in run(*asked).output
+
+
+class TestLeast:
+    EXAMPLE = np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [1.0, 0.0, 2.0]])
+    """Gains in the order of WCU, eq. (8)."""
+
+    @pytest.fixture
+    def prior(self, tmp_path: Path) -> Path:
+        path = tmp_path / "prior.csv"
+        path.write_text("letter,probability\na,0.6\nb,0.2\nc,0.2\n")
+        return path
+
+    @pytest.fixture
+    def gains(self, tmp_path: Path) -> Path:
+        path = tmp_path / "gains.csv"
+        rows = [f"{x}," + ",".join(map(str, row)) for x, row in zip("abc", self.EXAMPLE, strict=True)]
+        path.write_text("\n".join([",u,v,w", *rows]) + "\n")
+        return path
+
+    def test_the_worst_case_is_a_table_of_every_threshold(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains)
+        text = run(*asked).output
+        assert "threshold" in text
+        assert "0.693147181" in text  # log 2
+        assert "1.60943791" in text  # log 5
+        curve = run_json(*asked)["curve"]
+        assert [point["threshold"] for point in curve] == [1, 2, 3]
+        assert [math.exp(point["value"]) for point in curve] == pytest.approx([1, 2, 5], abs=1e-8)
+        assert all(point["status"] == "optimal" and point["bound"] <= point["value"] for point in curve)
+
+    def test_one_threshold_is_designed_and_written(self, prior: Path, gains: Path, tmp_path: Path) -> None:
+        out, lp = tmp_path / "safe.json", tmp_path / "lp.mps"
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--threshold", 2)
+        data = run_json(*asked, "-o", out, "--mps", lp)
+        assert data["threshold"] == 2
+        assert data["value"] == pytest.approx(math.log(2), abs=1e-9)
+        assert data["mechanism"]["inputs"] == ["a", "b", "c"]
+        assert data["mechanism"]["outputs"] == ["u", "v", "w"]
+        matrix = np.array(data["mechanism"]["matrix"])
+        assert (matrix[self.EXAMPLE == 0] == 0).all()
+        assert data["certificate"]["utility"]["allowed"] == (self.EXAMPLE > 0).tolist()
+        assert data["certificate"]["verified_exactly"] is True
+        assert Mechanism.load(out).matrix.tolist() == matrix.tolist()
+        assert "entries(0)" in lp.read_text()
+        text = run(*asked).output
+        assert "2 of 3" in text
+        check_proved(text)
+        run("audit", out, "--prior", prior, "--epsilon", data["value"])
+        run("audit", out, "--prior", prior, "--epsilon", data["value"] - 1e-6, code=1)
+
+    @pytest.mark.parametrize(("epsilon", "threshold"), [(0.0, 1), (0.69, 1), (0.7, 2), (1.6, 2), (1.7, 3)])
+    def test_a_level_finds_its_threshold(
+        self, prior: Path, gains: Path, epsilon: float, threshold: int
+    ) -> None:
+        data = run_json("worst-case", "--prior", prior, "--utility", gains, "--epsilon", epsilon)
+        assert data["threshold"] == data["value"] == threshold
+        assert data["level"] <= epsilon
+
+    def test_a_level_too_close_to_tell_keeps_what_is_within_it(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--epsilon", repr(math.log(2)))
+        data = run_json(*asked)
+        assert data["level"] <= math.log(2)
+        assert data["threshold"] in (1, 2)
+        assert (data["gap"] == 0) is (data["threshold"] == 2)
+        assert ("is not ruled out" in run(*asked).output) is (data["gap"] > 0)
+
+    def test_a_time_limit_never_writes_more_than_was_asked(
+        self, prior: Path, gains: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "safe.json"
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--epsilon", "1.2")
+        CliRunner().invoke(main, [str(a) for a in (*asked, "--time-limit", "1e-6", "-o", out)])
+        run("audit", out, "--prior", prior, "--epsilon", "1.2")
+
+    def test_a_radius_is_for_every_prior_within_it(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--radius")
+        curve = run_json(*asked, 0.1)[
+            "curve"
+        ]  # the least mean of (1/2, 1, 0) is 9/20, that of (1, 0, 0) 3/20
+        assert [math.exp(point["value"]) for point in curve] == pytest.approx([1, 20 / 9, 20 / 3], abs=1e-8)
+        said = run(*asked, 0.1, "--threshold", 2).output
+        assert "for every prior within l1 distance 0.1 of the centre" in said
+        assert [run_json(*asked, 0.1, "--epsilon", level)["threshold"] for level in (0.79, 0.8)] == [1, 2]
+        assert "none is finite" in run(*asked, 0.5).output
+        assert "no mechanism has a finite level" in run(*asked, 0.5, "--threshold", 3, code=2).output
+
+    @pytest.mark.parametrize("region", [[], ["--region", "clopper-pearson"]])
+    def test_a_sample_is_for_the_true_distribution(self, counts: Path, region: list[str]) -> None:
+        asked = ("worst-case", "--prior", counts, "--utility", "absolute", "--threshold", 3)
+        robust = run_json(*asked, "--delta", 0.01, *region)
+        assert robust["value"] > run_json(*asked)["value"]
+        assert robust["certificate"]["privacy"]["delta"] == 0.01
+        assert robust["certificate"]["verified_exactly"] is True
+
+    @pytest.mark.parametrize("mode", [[], ["--threshold", "2"], ["--epsilon", "1"]])
+    @pytest.mark.parametrize("option", [("--solver", "magic"), ("--time-limit", "-5")])
+    def test_options_are_checked_in_every_mode(
+        self, prior: Path, gains: Path, mode: list[str], option: tuple[str, str]
+    ) -> None:
+        assert (
+            option[1]
+            in run("worst-case", "--prior", prior, "--utility", gains, *mode, *option, code=2).output
+        )
+
+    def test_equal_losses_rank_in_turn_or_together(self, counts: Path) -> None:
+        asked = ("worst-case", "--prior", counts, "--utility", "hamming")
+        turn, together = run_json(*asked)["curve"], run_json(*asked, "--ties", "grouped")["curve"]
+        assert len(turn) == len(together) == 4
+        for point in together[:3]:  # every wrong output has rank 3: a threshold of 3 forbids nothing
+            assert point["value"] == 0
+        assert together[3]["value"] == pytest.approx(math.log(10), abs=1e-9)
+        assert turn[3]["value"] == pytest.approx(math.log(10), abs=1e-9)
+
+    def test_losses_rank_the_other_way_round(self, prior: Path, gains: Path) -> None:
+        asked = ("worst-case", "--prior", prior, "--utility", gains, "--threshold", 3)
+        best = run_json(*asked)["mechanism"]["matrix"]
+        least = run_json(*asked, "--minimise")["mechanism"]["matrix"]
+        assert best == (self.EXAMPLE == 2).astype(float).tolist()
+        assert least == (self.EXAMPLE == 0).astype(float).tolist()
+
+    @pytest.mark.parametrize(
+        ("extra", "message"),
+        [
+            (["--threshold", "2", "--epsilon", "1"], "give one"),
+            (["--threshold", "0"], "at least 1"),
+            (["--threshold", "4"], "above the number of outputs, 3"),
+            (["--threshold", "two"], "two"),
+            (["--epsilon", "-1"], "at least 0"),
+            (["--epsilon", "nan"], "nan"),
+            (["--ties", "last"], "last"),
+            (["--radius", "0.1", "--delta", "0.1"], "give one"),
+            (["--radius", "3"], "[0, 2]"),
+            (["--region", "l1-ball"], "give --delta too"),
+            (["--delta", "0.1"], "sample"),
+            (["--threshold", "2", "--solver", "highs"], "level-search"),
+            (["--threshold", "2", "--tolerance", "0"], "tolerance"),
+            (["--tolerance", "0"], "tolerance"),
+            (["-o", "out.json"], "give --threshold"),
+            (["--mps", "out.mps"], "give --threshold"),
+            (["--plot", "out.png"], "give --threshold"),
+            (["--threshold", "2", "-o", "out.txt"], ".txt"),
+        ],
+    )
+    def test_a_worst_case_that_cannot_be_meant(
+        self, prior: Path, gains: Path, extra: list[str], message: str
+    ) -> None:
+        said = run("worst-case", "--prior", prior, "--utility", gains, *extra, code=2).output
+        assert message in said
+        assert "Traceback" not in said
+        assert not list(Path.cwd().glob("out.*"))
+
+    @pytest.mark.parametrize("command", [["worst-case"], ["least-leakage", "--expected", "0.1"]])
+    def test_information_has_no_value_for_a_pair(self, prior: Path, command: list[str]) -> None:
+        said = run(*command, "--prior", prior, "--utility", "mutual-information", code=2).output
+        assert "no value for a letter and an output" in said
+
+    def test_least_leakage_equals_the_python_route(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "least.json"
+        asked = ("least-leakage", "--prior", counts, "--utility", "absolute")
+        prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
+        cases: list[tuple[tuple[str | float, ...], dict[str, Any]]] = [
+            (("--expected", 0.5), {"expected": 0.5}),
+            (("--worst", 1), {"worst": 1.0}),
+            (("--expected", 0.5, "--worst", 1), {"expected": 0.5, "worst": 1.0}),
+        ]
+        for extra, floors in cases:
+            data = run_json(*asked, *extra, "-o", out)
+            result = solve(least_leakage(prior, ExpectedLoss(absolute), **floors))
+            assert data["value"] == result.value
+            assert data["status"] == "optimal"
+            matrix = np.array(data["mechanism"]["matrix"])
+            distance = np.abs(np.subtract.outer(range(4), range(4)))
+            if "worst" in floors:
+                assert (matrix[distance > 1] == 0).all()
+            if "expected" in floors:
+                assert (prior.pmf @ (matrix * distance).sum(axis=1)) <= 0.5 + 1e-12
+                assert data["certificate"]["utility"]["expected"]["floor"] == 0.5
+            assert Mechanism.load(out).matrix.tolist() == matrix.tolist()
+        text = run(*asked, "--expected", 0.5).output
+        assert "Least leakage for counts.csv" in text
+        assert "optimal" in text
+
+    def test_outputs_are_chosen(self, counts: Path) -> None:
+        asked = ("least-leakage", "--prior", counts, "--utility", "absolute", "--worst", 1)
+        assert run_json(*asked, "--outputs", "2,3")["mechanism"]["outputs"] == [2, 3]
+        assert "for the letter 4" in run(*asked, "--outputs", "1,2", code=2).output
+
+    @pytest.mark.parametrize(
+        ("extra", "message"),
+        [
+            ([], "no floor is given"),
+            (["--expected", "-0.1"], "the smallest is 0"),
+            (["--worst", "-1"], "for the letter"),
+            (["--expected", "nan"], "finite"),
+            (["--expected", "much"], "much"),
+            (["--expected", "0.5", "--solver", "clarabel"], "level-search"),
+            (["--expected", "0.5", "--time-limit", "0"], "time limit"),
+        ],
+    )
+    def test_demands_that_cannot_be_meant(self, counts: Path, extra: list[str], message: str) -> None:
+        said = run("least-leakage", "--prior", counts, "--utility", "absolute", *extra, code=2).output
+        assert message in said
+        assert "Traceback" not in said
+
+
+class TestHistogram:
+    """`pmlopt histogram`: a release is a file of classes and counts, and nothing else is touched."""
+
+    COUNTS: ClassVar = {"a": 30, "b": 12, "c": 1}
+
+    @pytest.fixture
+    def data(self, tmp_path: Path) -> Path:
+        records = [f"{i},{name}" for name, count in self.COUNTS.items() for i in range(count)]
+        np.random.default_rng(0).shuffle(records)
+        path = tmp_path / "data.csv"
+        path.write_text("\n".join(["id,class", *records]) + "\n")
+        return path
+
+    @staticmethod
+    def read(path: Path) -> list[list[str]]:
+        with path.open(newline="") as stream:
+            return list(csv.reader(stream))
+
+    def test_the_file_is_that_of_python(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.csv"
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "--min-mass", 0.1, "--seed", 4,
+                 "--classes", "a,b,c")  # fmt: skip
+        said = run(*asked, "-o", out).output
+        noise = LaplaceHistogram.calibrate(epsilon=0.5, min_mass=0.1)
+        expected = noise.release([30, 12, 1], 4)
+        assert self.read(out) == [
+            ["class", "count"], *([name, str(int(x))] for name, x in zip("abc", expected, strict=True))
+        ]  # fmt: skip
+        assert b"\r" not in out.read_bytes()
+        assert "leaks about a record" in said
+        assert "0.5 nats" in said
+        assert "3, written to" in said
+        parsed = run_json(*asked, "-o", out)
+        assert parsed == {
+            "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level, "min_mass": 0.1,
+            "public": ["number of records", "classes given"],
+            "counts": dict(zip("abc", expected.tolist(), strict=True)),
+        }  # fmt: skip
+        assert all(isinstance(count, int) for count in parsed["counts"].values())
+
+    def test_without_clipping_and_rounding(self, data: Path, tmp_path: Path) -> None:
+        noise = LaplaceHistogram.calibrate(epsilon=0.05)
+        for seed in range(4):
+            asked = (
+                "histogram",
+                data,
+                "--column",
+                "class",
+                "--epsilon",
+                0.05,
+                "--seed",
+                seed,
+                "--classes=a,b,c",
+            )
+            bare = noise.release([30, 12, 1], seed, clip=False, round_to_whole=False)
+            for options, expected in (
+                ([], np.maximum(np.rint(bare), 0)),
+                (["--no-clip"], np.rint(bare)),
+                (["--no-round"], np.maximum(bare, 0)),
+                (["--no-clip", "--no-round"], bare),
+            ):
+                out = tmp_path / "out.csv"
+                found = run_json(*asked, *options, "-o", out)["counts"]
+                assert list(found.values()) == expected.tolist()
+                assert [float(row[1]) for row in self.read(out)[1:]] == expected.tolist()
+                assert all("." not in row[1] for row in self.read(out)[1:]) == ("--no-round" not in options)
+
+    def test_seeds(self, data: Path, tmp_path: Path) -> None:
+        outs = [tmp_path / f"{i}.csv" for i in range(5)]
+        asked = (
+            "histogram",
+            data,
+            "--column=class",
+            "--epsilon=0.01",
+            "--no-round",
+            "--no-clip",
+            "--classes=a,b,c",
+        )
+        for out, seed in zip(outs, (["--seed=1"], ["--seed=1"], ["--seed=2"], [], []), strict=True):
+            run(*asked, *seed, "-o", out)
+        texts = [out.read_bytes() for out in outs]
+        assert texts[0] == texts[1]
+        assert len(set(texts)) == 4
+
+    def test_classes_that_were_not_seen_have_noise_too(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.csv"
+        asked = ("histogram", data, "--column", "class", "--classes", "z, c,b,a,y", "-o", out)
+        found = run_json(*asked, "--epsilon", 0.1, "--seed", 3, "--no-clip", "--no-round")["counts"]
+        expected = LaplaceHistogram.calibrate(epsilon=0.1).release(
+            [0, 1, 12, 30, 0], 3, clip=False, round_to_whole=False
+        )
+        assert list(found) == ["z", "c", "b", "a", "y"]
+        assert list(found.values()) == expected.tolist()
+        quiet = run_json(*asked, "--epsilon", 1.7, "--min-mass", 0.2)
+        assert quiet["counts"] == {"z": 0, "c": 1, "b": 12, "a": 30, "y": 0}
+
+    def test_where_no_noise_is_needed(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.csv"
+        asked = ("histogram", data, "--column", "class", "--epsilon", 1.7, "--min-mass", 0.2, "-o", out,
+                 "--classes", "a,b,c")  # fmt: skip
+        assert "no noise is needed" in run(*asked).output
+        assert self.read(out) == [["class", "count"], ["a", "30"], ["b", "12"], ["c", "1"]]
+        parsed = run_json(*asked)
+        assert parsed["counts"] == self.COUNTS
+        assert (parsed["scale"], parsed["dp_level"]) == (0.0, None)
+        assert parsed["level"] == pytest.approx(math.log(5), abs=1e-15)
+
+    def test_names_of_any_kind(self, tmp_path: Path) -> None:
+        names = ["a,b", 'say "x"', "line\nbreak", "\u00e5", " b ", "007", ""]
+        data, out = tmp_path / "data.csv", tmp_path / "out.csv"
+        with data.open("w", newline="", encoding="utf-8") as stream:
+            csv.writer(stream).writerows([("id", "the, class"), *((i, name) for i, name in enumerate(names))])
+        asked = ("histogram", data, "--column", "the, class", "--epsilon", 2, "--min-mass", 1 / 7, "-o", out,
+                 "--public-classes")  # fmt: skip
+        run(*asked)
+        rows = self.read(out)
+        assert rows[0] == ["the, class", "count"]
+        assert sorted(rows[1:]) == sorted([name, "1"] for name in names)
+        assert run_json(*asked)["counts"] == dict.fromkeys(names, 1)
+
+    @pytest.mark.parametrize(
+        ("extra", "message"),
+        [
+            (["--epsilon", "0"], "epsilon"),
+            (["--epsilon", "-1"], "epsilon"),
+            (["--epsilon", "nan"], "finite"),
+            (["--epsilon", "inf"], "finite"),
+            (["--epsilon", "much"], "much"),
+            (["--min-mass", "0.34"], "3 classes"),
+            (["--min-mass", "0.21", "--classes", "a,b,c,d,e"], "5 classes"),
+            (["--min-mass", "-0.1"], "minimum mass"),
+            (["--min-mass", "1.1"], "minimum mass"),
+            (["--min-mass", "nan"], "finite"),
+            (["--classes", "a,b"], "'c'"),
+            (["--classes", "a,b,C"], "'c'"),
+            (["--classes", "a,b,c,a"], "each class once"),
+            (["--classes", "a,b,c,"], "none empty"),
+            (["--classes", ""], "none empty"),
+            (["--column", "Class"], "0 columns"),
+            (["--seed", "-1"], "--seed"),
+            (["-o", "nowhere/out.csv"], "cannot be written"),
+        ],
+    )
+    def test_what_cannot_be_meant_is_refused_and_writes_no_file(
+        self, data: Path, tmp_path: Path, extra: list[str], message: str
+    ) -> None:
+        out, before = tmp_path / "out.csv", data.read_bytes()
+        named = [] if "--classes" in extra else ["--classes", "a,b,c"]
+        asked = ["--column", "class", "--epsilon", "0.5", "-o", str(out), *named, *extra]
+        said = run("histogram", data, *asked, code=2).output
+        assert message in said
+        assert "Traceback" not in said
+        assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+        assert data.read_bytes() == before
+
+    def test_an_earlier_release_stays_where_one_fails(self, data: Path, tmp_path: Path) -> None:
+        out = tmp_path / "out.csv"
+        out.write_text("before")
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "-o", out, "--classes", "a,b,c")
+        run(*asked, "--min-mass", 0.5, code=2)
+        assert out.read_text() == "before"
+        run(*asked)
+        assert self.read(out)[0] == ["class", "count"]
+
+    def test_the_data_is_never_written_over(
+        self, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = data.read_bytes()
+        link, hard = tmp_path / "link.csv", tmp_path / "hard.csv"
+        link.symlink_to(data)
+        hard.hardlink_to(data)
+        monkeypatch.chdir(tmp_path)
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "--classes", "a,b,c")
+        for same in (data, "data.csv", link, hard, tmp_path / "." / "data.csv"):
+            assert "the data itself" in run(*asked, "-o", same, code=2).output
+            assert data.read_bytes() == before
+        assert "the data itself" in run("histogram", link, *asked[2:], "-o", data, code=2).output
+        assert tmp_path.joinpath("link.csv").is_symlink()
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("", "0 row(s)"),
+            ("class\n", "1 row(s)"),
+            ("class,class\na,b\n", "2 columns"),
+            ("id,class\n1,a\n2\n", "cut short"),
+        ],
+    )
+    def test_data_that_is_none(self, tmp_path: Path, text: str, message: str) -> None:
+        data, out = tmp_path / "data.csv", tmp_path / "out.csv"
+        data.write_text(text)
+        asked = ("--column", "class", "--epsilon", 0.5, "--public-classes", "-o", out)
+        assert message in run("histogram", data, *asked, code=2).output
+        assert "cannot be read" in run("histogram", tmp_path / "none.csv", *asked, code=2).output
+        assert not out.exists()
+
+    def test_which_classes_occur_is_not_published_unasked(self, data: Path, tmp_path: Path) -> None:
+        """A row for each class that occurs shows the one record of class c, whatever the noise."""
+        out = tmp_path / "out.csv"
+        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "-o", out)
+        for options in ((), ("--public-classes", "--classes", "a,b,c")):
+            said = run(*asked, *options, code=2).output
+            assert "--public-classes" in said
+            assert not out.exists()
+        assert "set of classes that occur" in run(*asked, "--public-classes").output
+        assert run_json(*asked, "--public-classes")["public"] == [
+            "number of records", "set of classes that occur"
+        ]  # fmt: skip
+        assert "classes given" in run(*asked, "--classes", "a,b,c,d").output
+
+    def test_a_record_without_a_class_is_counted(self, tmp_path: Path) -> None:
+        data, out = tmp_path / "data.csv", tmp_path / "out.csv"
+        data.write_text('class\na\n""\nb\n')
+        found = run_json(
+            "histogram",
+            data,
+            "--column",
+            "class",
+            "--epsilon",
+            1.2,
+            "--min-mass",
+            0.33,
+            "-o",
+            out,
+            "--public-classes",
+        )
+        assert found["counts"] == {"": 1, "a": 1, "b": 1}
+
+
+def test_a_reader_that_leaves_is_no_bug() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pmlopt", "problems"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    complaint = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait() == 141
+    assert complaint == ""
+
+
+class TestNoTime:
+    """Where a time limit leaves a gap nothing is contradicted, and nothing is called solved."""
+
+    def test_an_expectation_within_the_gap_is_not_decided(self) -> None:
+        asked = ("solve", "adult-education-information", "--time-limit", 1e-9)
+        assert "not decided" in run(*asked, code=3).output
+        assert run_json(*asked, "--json", code=3)["agrees"] is None
+
+    def test_a_threshold_that_was_not_tried_is_not_ruled_out(self, tmp_path: Path) -> None:
+        prior = tmp_path / "counts.csv"
+        prior.write_text("letter,count\n1,40\n2,30\n3,20\n4,10\n")
+        asked = (
+            "worst-case",
+            "--prior",
+            prior,
+            "--utility",
+            "absolute",
+            "--epsilon",
+            1,
+            "--time-limit",
+            1e-9,
+        )
+        found = run_json(*asked, "--json", code=3)
+        assert found["bound"] > found["value"]
+        assert found["proved"] is False

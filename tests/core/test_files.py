@@ -1,0 +1,618 @@
+"""Files: exact round trips, whole-or-nothing writing, and errors for everything broken."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import MODEST, mechanisms
+
+from pmlopt import PML, ExpectedLoss, design
+from pmlopt.core import files
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.files import MatrixFile, read_letters, read_matrix, write_matrix
+from pmlopt.core.labels import labels_from_text
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.errors import FileFormatError, InputError, PmloptError
+
+ENDINGS = [".csv", ".json", ".npz"]
+MATRIX = np.array([[0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 - 2 / 3]])
+OUTPUTS = ("low", "mid", "high")
+
+
+def example() -> Mechanism:
+    return Mechanism(MATRIX, ["no", "yes"], OUTPUTS)
+
+
+def saved(folder: Path, ending: str) -> Path:
+    path = folder / f"mechanism{ending}"
+    example().save(path)
+    return path
+
+
+def assert_same(left: Mechanism, right: Mechanism) -> None:
+    assert left.matrix.tobytes() == right.matrix.tobytes()
+    assert left.matrix.shape == right.matrix.shape
+    assert (left.inputs, left.outputs) == (right.inputs, right.outputs)
+    assert [type(v) for v in left.inputs] == [type(v) for v in right.inputs]
+    assert [type(v) for v in left.outputs] == [type(v) for v in right.outputs]
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("no", "yes"),
+        (0, 1),
+        (-5, 12),
+        (0.5, 1e-30),
+        (0.1, -0.25),
+        ("01", "2"),
+        ("1e3", "x"),
+        ("+1", "-1"),
+        (" 1", "2"),
+        ("1_000", "2"),
+        ("comma, here", 'quote " here'),
+        ("two\nlines", "tab\there"),
+        ("return\rhere", "x"),
+        ("", " "),
+        ("é", "ß"),
+        (("no", "f"), ("yes", "f")),
+        (("quote ' here", 'and " here'), ("comma, here", "two\nlines")),
+        (("1", 2, 0.5, True), (-1, "x", 1e-30, False)),
+        (((0, 1), "a"), ((0, ("deep", 2)), "a")),
+        ((), ("one",)),
+        ("(1, 2", "x)"),
+    ],
+)
+def test_save_and_load_give_back_every_bit(tmp_path: Path, ending: str, labels: tuple[Any, Any]) -> None:
+    path = tmp_path / f"m{ending}"
+    first = Mechanism(MATRIX, labels, OUTPUTS)
+    second = Mechanism([[0.5, 0.5], [0.1, 0.9]], ["x", "y"], labels)
+    for mechanism in (first, second):
+        mechanism.save(path)
+        assert_same(Mechanism.load(path), mechanism)
+
+
+@pytest.mark.parametrize("ending", [".json", ".npz"])
+@pytest.mark.parametrize("labels", [("1", "2"), (1, "1"), (1, 2.5), ("nan", "inf"), (True, False)])
+def test_json_and_npz_keep_the_kind_of_each_label(
+    tmp_path: Path, ending: str, labels: tuple[Any, Any]
+) -> None:
+    path = tmp_path / f"m{ending}"
+    mechanism = Mechanism(np.eye(2), labels, labels)
+    mechanism.save(path)
+    assert_same(Mechanism.load(path), mechanism)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [(1, 2.5), (1, "a"), (1, "1"), (True, False), (None, "a"), ((1, 2), (3, 4))],
+)
+def test_csv_keeps_the_labels_or_refuses_them(tmp_path: Path, labels: tuple[Any, Any]) -> None:
+    path = tmp_path / "m.csv"
+    mechanism = Mechanism(np.eye(2), labels)
+    try:
+        mechanism.save(path)
+    except FileFormatError:
+        assert names_in(tmp_path) == []
+    else:
+        assert Mechanism.load(path).inputs == labels
+
+
+@pytest.mark.parametrize("labels", [("(1, 2)", "(3, 4)"), ((1, "a"), "b"), ((float("inf"),), (1,))])
+def test_csv_refuses_labels_that_it_would_give_back_as_others(
+    tmp_path: Path, labels: tuple[Any, Any]
+) -> None:
+    with pytest.raises(FileFormatError, match="back as"):
+        Mechanism(np.eye(2), labels).save(tmp_path / "m.csv")
+    assert names_in(tmp_path) == []
+
+
+LABELS = st.recursive(
+    st.text(max_size=3) | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans(),
+    lambda parts: st.lists(parts, max_size=3).map(tuple),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@given(labels=st.lists(st.lists(LABELS, max_size=3).map(tuple), min_size=2, max_size=2, unique=True))
+@MODEST
+def test_every_tuple_survives(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, labels: list[tuple[Any, ...]]
+) -> None:
+    path = tmp_path_factory.mktemp("tuples") / f"m{ending}"
+    Mechanism(np.eye(2), labels).save(path)
+    back = Mechanism.load(path)
+    assert repr(back.inputs) == repr(tuple(labels))  # unlike ==, it tells 1 from True
+
+
+@pytest.mark.parametrize(
+    "text", ["(1, 2", "()(", "(1,2)", "(" * 10_000 + ")" * 10_000, "(f(), 1)", "(1 + 2j,)"]
+)
+def test_text_that_is_no_tuple_stays_text(text: str) -> None:
+    assert labels_from_text([text, text]) == (text, text)
+
+
+def test_columns_of_letters_are_tuples_where_the_last_one_is_named_as_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("smokes,age,count\nno,20,3\nyes,20,4\nno,30,5\n")
+    assert read_letters(path) == ((("no", 20), ("yes", 20), ("no", 30)), [3, 4, 5])
+    path.write_text("smokes,age,weight\nno,20,3\nyes,20,4\n")
+    with pytest.raises(FileFormatError, match="3 column"):
+        read_letters(path)
+
+
+def test_csv_reads_numbers_written_as_python_writes_them_as_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text(",1,2\n0.5,1.0,0.0\n1.5,0.0,1.0\n")
+    mechanism = Mechanism.load(path)
+    assert (mechanism.inputs, mechanism.outputs) == ((0.5, 1.5), (1, 2))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@given(data=st.data())
+@MODEST
+def test_every_matrix_and_text_label_survives(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, data: st.DataObject
+) -> None:
+    matrix: FloatArray = data.draw(mechanisms(2))
+    labels = data.draw(
+        st.lists(st.text(max_size=4).map(lambda t: "x" + t), min_size=2, max_size=2, unique=True)
+    )
+    path = tmp_path_factory.mktemp("survives") / f"m{ending}"
+    mechanism = Mechanism(matrix, labels)
+    mechanism.save(path)
+    assert_same(Mechanism.load(path), mechanism)
+
+
+@pytest.mark.parametrize("ending", [".json", ".npz"])
+def test_infinite_labels_are_kept_or_refused(tmp_path: Path, ending: str) -> None:
+    mechanism = Mechanism(np.eye(2), [0.0, float("inf")])
+    path = tmp_path / f"m{ending}"
+    try:
+        mechanism.save(path)
+    except FileFormatError:
+        assert names_in(tmp_path) == []
+    else:
+        assert_same(Mechanism.load(path), mechanism)
+
+
+@pytest.mark.parametrize("ending", [".json", ".npz"])
+def test_labels_that_are_neither_text_nor_number_are_refused(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(FileFormatError, match=r"\(1, None\).*text or numbers"):
+        Mechanism(np.eye(2), [(1, None), (3, 4)]).save(tmp_path / f"m{ending}")
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("metadata", [{"x": float("nan")}, {"x": object()}])
+@pytest.mark.parametrize("ending", [".json", ".npz"])
+def test_metadata_that_json_cannot_hold_is_refused(
+    tmp_path: Path, ending: str, metadata: dict[str, Any]
+) -> None:
+    with pytest.raises(PmloptError):
+        example().save(tmp_path / f"m{ending}", metadata)
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("ending", [".json", ".npz"])
+def test_metadata_is_kept(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"m{ending}"
+    example().save(path, {"epsilon": np.float64(0.1), "levels": np.array([1, 2]), "note": "é"})
+    assert read_matrix(path).metadata == {"epsilon": 0.1, "levels": [1, 2], "note": "é"}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_saving_replaces_the_file_and_leaves_nothing_else(tmp_path: Path, ending: str) -> None:
+    path = saved(tmp_path, ending)
+    other = Mechanism([[1.0]], ["a"], ["b"])
+    other.save(path)
+    assert_same(Mechanism.load(path), other)
+    assert names_in(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_endings_in_capitals_and_paths_as_text_are_fine(tmp_path: Path, ending: str) -> None:
+    path = str(tmp_path / f"M{ending.upper()}")
+    example().save(path)
+    assert_same(Mechanism.load(path), example())
+
+
+class FullDisk(io.BufferedWriter):
+    """A stream that takes half of what it is given, and then the disk is full."""
+
+    def write(self, data: Any) -> int:
+        super().write(data[: len(data) // 2])
+        self.flush()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def half_open(handle: int, mode: str) -> FullDisk:
+    return FullDisk(io.FileIO(handle, "w"))
+
+
+def interrupted(*args: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def not_allowed(*args: Any) -> NoReturn:
+    raise OSError(errno.EACCES, "Permission denied")
+
+
+FAILURES = [
+    (os, "fdopen", half_open, FileFormatError),
+    (Path, "replace", not_allowed, FileFormatError),
+    (Path, "replace", interrupted, KeyboardInterrupt),
+    (Path, "chmod", not_allowed, FileFormatError),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "failing", "error"), FAILURES)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_failed_save_leaves_nothing_behind(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: str,
+    owner: Any,
+    name: str,
+    failing: Callable[..., Any],
+    error: type[BaseException],
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, failing)
+        with pytest.raises(error):
+            example().save(tmp_path / f"new{ending}")
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(("owner", "name", "failing", "error"), FAILURES)
+def test_a_failed_save_keeps_the_old_file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: Any,
+    name: str,
+    failing: Callable[..., Any],
+    error: type[BaseException],
+) -> None:
+    path = saved(tmp_path, ".json")
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, failing)
+        with pytest.raises(error):
+            Mechanism([[1.0]]).save(path)
+    assert path.read_bytes() == before
+    assert names_in(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_saving_where_no_file_can_be_is_told(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(FileFormatError, match=r"missing.*cannot be written"):
+        example().save(tmp_path / "missing" / f"m{ending}")
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        example().save(tmp_path / "file" / f"m{ending}")
+    (tmp_path / f"folder{ending}").mkdir()
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        example().save(tmp_path / f"folder{ending}")
+    assert names_in(tmp_path) == ["file", f"folder{ending}"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_saving_to_a_read_only_folder_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(FileFormatError, match="Permission denied"):
+        example().save(folder / "m.csv")
+    assert names_in(folder) == []
+
+
+@pytest.mark.parametrize("name", ["m.txt", "m", "m.csv.gz", ".csv"])
+def test_other_endings_are_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileFormatError, match=r"\.csv, \.json, \.npz"):
+        example().save(tmp_path / name)
+    with pytest.raises(FileFormatError, match=r"\.csv, \.json, \.npz"):
+        Mechanism.load(tmp_path / name)
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_files_that_are_not_there_are_told(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(FileFormatError, match=r"absent.*cannot be read"):
+        Mechanism.load(tmp_path / f"absent{ending}")
+    (tmp_path / f"folder{ending}").mkdir()
+    with pytest.raises(FileFormatError, match=r"folder.*cannot be read"):
+        Mechanism.load(tmp_path / f"folder{ending}")
+
+
+@pytest.mark.parametrize("ending", [".json", ".npz"])
+def test_a_cut_file_is_told_at_every_byte(tmp_path: Path, ending: str) -> None:
+    path = saved(tmp_path, ending)
+    content = path.read_bytes()
+    end = len(content.rstrip(b"\n")) if ending == ".json" else len(content)
+    for size in range(0, end, 3):
+        path.write_bytes(content[:size])
+        with pytest.raises(FileFormatError, match="mechanism"):
+            Mechanism.load(path)
+
+
+CSV = b",low,high\nno,0.25,0.75\nyes,0.5,0.5\n"
+
+
+def test_the_whole_csv_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_bytes(CSV)
+    assert Mechanism.load(path).matrix.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+
+
+ROW_END = CSV.index(b"\nyes")
+
+
+@pytest.mark.parametrize(
+    "size",
+    # a cut at the end of a row cannot be seen, nor one of the last line break
+    [size for size in range(len(CSV) - 1) if size not in (ROW_END, ROW_END + 1)],
+)
+def test_a_cut_csv_is_told(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "m.csv"
+    path.write_bytes(CSV[:size])
+    with pytest.raises(FileFormatError, match=r"m\.csv"):
+        Mechanism.load(path)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("mask", [0x01, 0x08, 0xFF])
+def test_a_changed_byte_is_no_crash(tmp_path: Path, ending: str, mask: int) -> None:
+    path = saved(tmp_path, ending)
+    content = path.read_bytes()
+    crashes = []
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ mask]) + content[place + 1 :])
+        try:
+            Mechanism.load(path)
+        except InputError:
+            continue
+        except Exception as crash:
+            crashes.append((place, repr(crash)))
+    assert crashes == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "0 row"),
+        (",a,b\n", "1 row"),
+        ("x\ny\n", "no output column"),
+        (",a,b\nx,0.5,half\n", "row 2: 'half'"),
+        (",a,b\nx,0.5,\n", "row 2: ''"),
+        (",a,b\nx,0.5,0.5\ny,1.0\n", "row 3 has 2 cells"),
+        (",a,b\nx,0.5,0.5,0\n", "row 2 has 4 cells"),
+        (',a,b\n"x,0.5,0.5\n', "not a whole CSV"),
+        (',a,b\n"x"y,0.5,0.5\n', "not a whole CSV"),
+    ],
+)
+def test_broken_csv_files_are_told_with_their_place(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=f"(?s)m.csv.*{message}"):
+        Mechanism.load(path)
+
+
+def test_a_csv_that_is_not_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_bytes(b"\xff\xfe,\x00")
+    with pytest.raises(FileFormatError, match="UTF-8"):
+        Mechanism.load(path)
+
+
+def test_a_csv_may_have_a_byte_order_mark_blank_lines_and_carriage_returns(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_bytes(b"\xef\xbb\xbf,a,b\r\n\r\nx,0.5,0.5\r\n")
+    assert Mechanism.load(path).outputs == ("a", "b")
+
+
+@pytest.mark.parametrize("text", [",a,a\nx,0.5,0.5\n", ",a,b\nx,0.5,0.5\nx,0.5,0.5\n"])
+def test_labels_that_stand_twice_in_a_csv_are_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match="stands twice"):
+        Mechanism.load(path)
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "-0.5", "0.7"])
+def test_numbers_that_are_no_probabilities_are_told(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text(f",a,b\nx,0.5,{cell}\n")
+    with pytest.raises(InputError):
+        Mechanism.load(path)
+
+
+def stored(**changes: Any) -> dict[str, Any]:
+    """The content of a JSON file, with changes; None leaves a key out."""
+    content = {
+        "format": "pmlopt-mechanism",
+        "version": 3,
+        "inputs": ["a", "b"],
+        "outputs": [0, 1],
+        "unnamed": [],
+        "matrix": [[0.5, 0.5], [0.25, 0.75]],
+        "metadata": {},
+        **changes,
+    }
+    return {key: value for key, value in content.items() if value is not None}
+
+
+def test_the_json_format_is_what_the_broken_ones_below_are_made_of(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(stored()))
+    assert Mechanism.load(path).matrix.tolist() == [[0.5, 0.5], [0.25, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (stored(version=2), "version 2"),
+        (stored(version=None), "version None"),
+        (stored(format="other"), "format"),
+        (stored(format=None), "format"),
+        ([1, 2], "format"),
+        ("text", "format"),
+        (stored(matrix=None), "'matrix' is missing"),
+        (stored(inputs=None), "'inputs' is missing"),
+        (stored(outputs=None), "'outputs' is missing"),
+        (stored(inputs="ab"), "'inputs' must be a list"),
+        (stored(outputs=[[1], [{}]]), "'outputs' must be a list"),
+        (stored(outputs=[{}, {}]), "'outputs' must be a list"),
+    ],
+)
+def test_json_files_of_another_make_are_told(tmp_path: Path, content: Any, message: str) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(FileFormatError, match=f"m.json.*{message}"):
+        Mechanism.load(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        stored(matrix="text"),
+        stored(matrix={}),
+        stored(matrix=[]),
+        stored(matrix=[[0.5, 0.5]]),
+        stored(matrix=[[0.5, 0.5], [1.0]]),
+        stored(matrix=[[0.5, float("nan")], [0.5, 0.5]]),
+        stored(inputs=["a", "a"]),
+        stored(inputs=["a"]),
+        stored(matrix=[[10**400, 0], [0, 1]]),
+    ],
+)
+def test_json_files_whose_content_does_not_fit_are_told(tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError):
+        Mechanism.load(path)
+
+
+def test_a_json_file_nested_too_deep_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text("[" * 200_000)
+    with pytest.raises(FileFormatError):
+        Mechanism.load(path)
+
+
+def npz(**arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def single_array() -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.eye(2))
+    return stream.getvalue()
+
+
+def zipped(**members: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return stream.getvalue()
+
+
+ABOUT = np.frombuffer(json.dumps(stored()).encode(), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"no archive", id="text"),
+        pytest.param(npz(matrix=np.array([[object()]]), about=ABOUT), id="pickled matrix"),
+        pytest.param(npz(matrix=np.eye(2), about=np.array([{}])), id="pickled labels"),
+        pytest.param(npz(matrix=np.eye(2)), id="no labels"),
+        pytest.param(npz(about=ABOUT), id="no matrix"),
+        pytest.param(npz(matrix=np.eye(2), about=ABOUT[:20]), id="cut labels"),
+        pytest.param(npz(matrix=np.eye(2), about=np.ones(3)), id="labels that are numbers"),
+        pytest.param(single_array(), id="npy"),
+        pytest.param(zipped(matrix=b"text", about=b"text"), id="text members"),
+    ],
+)
+def test_npz_files_of_another_make_are_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "m.npz"
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"m\.npz"):
+        Mechanism.load(path)
+
+
+def test_a_matrix_file_gives_back_matrix_and_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "m.npz"
+    write_matrix(path, MatrixFile(MATRIX, ("a", "b"), OUTPUTS, {"k": 1}))
+    back = read_matrix(path)
+    path.unlink()
+    assert back.matrix.tobytes() == MATRIX.tobytes()
+    assert back.metadata == {"k": 1}
+
+
+def test_overwriting_keeps_the_permissions_and_the_link(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
+    Mechanism([[1.0]]).save(real)
+    real.chmod(0o600)
+    link.symlink_to(real)
+    Mechanism([[0.5, 0.5]]).save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    assert Mechanism.load(real).matrix.shape == (1, 2)
+
+
+@pytest.mark.parametrize("path", [None, 3, object(), ["a.csv"], {}], ids=lambda path: type(path).__name__)
+def test_what_is_no_path_is_refused(path: Any) -> None:
+    program = design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]]))
+    for use in (Mechanism.load, Mechanism(np.eye(2)).save, program.write_mps, files.check_target):
+        with pytest.raises(FileFormatError):
+            use(path)
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, done = tmp_path / "file.csv", []
+    kept = os.fsync
+
+    def synchronised(handle: int) -> None:
+        done.append(("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file", path.exists()))
+        kept(handle)
+
+    monkeypatch.setattr(os, "fsync", synchronised)
+    files.write_whole(path, b"letter,count")
+    assert done == [("file", False), ("folder", True)]
+
+
+def test_a_file_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    (tmp_path / "link.csv").symlink_to(path)
+    for name in ("file.csv", "link.csv", "file.csv"):
+        with (
+            files.alone(path),
+            pytest.raises(InputError, match="another process is writing it"),
+            files.alone(tmp_path / name, wait=0, error=InputError),
+        ):
+            pass
+    assert not path.with_name("file.csv.lock").exists()
+    with pytest.raises(FileFormatError, match="cannot be written"), files.alone(tmp_path / "no" / "file.csv"):
+        pass

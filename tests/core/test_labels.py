@@ -1,0 +1,230 @@
+"""Labels: those that are given are never taken for positions, and positions go with any labels."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import MODEST
+
+from pmlopt import Box, ExpectedLoss, L1Ball, Mechanism, Prior, leakage_level
+from pmlopt.core.arrays import Positions, labels_of, subset_of
+from pmlopt.core.labels import labels_from_text
+from pmlopt.data.mechanism import paired
+from pmlopt.errors import FileFormatError, InputError, MechanismError, PriorError, PrivacyError
+
+SKEWED = [[0.9, 0.1], [0.1, 0.9]]
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("labels", [(1, 0), ("1", "0"), ("0", "1"), ("yes", "no"), (0.5, 1.5)])
+def test_labels_zero_to_n_are_labels_and_not_positions(labels: tuple[Any, ...]) -> None:
+    numbered = Prior.from_counts({0: 90, 1: 10})
+    with pytest.raises(MechanismError, match=r"\(0, 1\)"):
+        leakage_level(numbered, Mechanism(SKEWED, labels))
+    with pytest.raises(MechanismError, match=r"\(0, 1\)"):
+        leakage_level(Prior([0.9, 0.1], labels), Mechanism(SKEWED, [0, 1]))
+
+
+def test_the_level_under_labels_in_another_order_is_that_of_the_reordered_prior() -> None:
+    """P(Y=0) = .9 * .1 + .1 * .9 = 0.18 and P(Y=1) = 0.82, so that the level is log(.9 / .18) = log 5."""
+    turned = Mechanism(SKEWED, [1, 0])
+    with pytest.raises(MechanismError, match="reorder"):
+        leakage_level(Prior.from_counts({0: 90, 1: 10}), turned)
+    prior = Prior.from_counts({0: 90, 1: 10}).reordered(turned.inputs)
+    assert prior.counts == (10, 90)
+    assert leakage_level(prior, turned) == pytest.approx(math.log(5), abs=1e-14)
+
+
+def test_text_beside_numbers_is_refused_with_both_shown() -> None:
+    with pytest.raises(MechanismError, match=r"\('1', '2'\).*\(1, 2\).*look alike"):
+        paired(Prior([0.5, 0.5], [1, 2]), Mechanism(SKEWED, ["1", "2"]))
+
+
+@given(st.permutations(range(5)), st.permutations(range(5)))
+@MODEST
+def test_labels_pair_by_what_they_say_or_not_at_all(left: list[int], right: list[int]) -> None:
+    prior = Prior(np.arange(1, 6) / 15, labels=left)
+    mechanism = Mechanism(np.eye(5), right)
+    if left == right:
+        assert paired(prior, mechanism) == (prior, mechanism)
+    else:
+        with pytest.raises(MechanismError, match="reorder"):
+            paired(prior, mechanism)
+    turned = prior.reordered(right)
+    paired(turned, mechanism)
+    mass = dict(zip(left, prior.probabilities.tolist(), strict=True))
+    assert turned.probabilities.tolist() == [mass[label] for label in right]
+
+
+@pytest.mark.parametrize("labels", [None, ["a", "b"], [0, 1], [1, 0], ["0", "1"]])
+def test_letters_without_labels_go_with_any_by_position(labels: Any) -> None:
+    prior, mechanism = paired(Prior([0.9, 0.1], labels), Mechanism(SKEWED))
+    assert (prior.probabilities[0], mechanism.matrix[0, 0]) == (0.9, 0.9)
+    paired([0.9, 0.1], Mechanism(SKEWED, labels))
+
+
+def test_sets_of_priors_keep_their_labels_apart() -> None:
+    numbered, turned = Prior([0.9, 0.1], [0, 1]), Prior([0.9, 0.1], [1, 0])
+    for one in (L1Ball(numbered, 0.1), Box([0.8, 0.0], [1.0, 0.2], labels=[0, 1])):
+        assert one.contains(numbered)
+        assert one.contains([0.9, 0.1])
+        with pytest.raises(PrivacyError, match="another order"):
+            one.contains(turned)
+    assert L1Ball([0.9, 0.1], 0.1).contains(turned)
+    assert L1Ball([0.9, 0.1], 0.1) != L1Ball(numbered, 0.1)
+    assert L1Ball([0.9, 0.1], 0.1) == L1Ball(Prior([0.9, 0.1]), 0.1)
+
+
+def test_channels_after_a_mechanism_match_its_outputs() -> None:
+    named = Mechanism(SKEWED, outputs=[0, 1])
+    with pytest.raises(MechanismError, match="another order"):
+        named.post_process(Mechanism(np.eye(2), [1, 0]))
+    assert Mechanism(SKEWED).post_process(Mechanism(np.eye(2), [1, 0])).matrix.tolist() == SKEWED
+
+
+def test_losses_see_the_labels_of_a_prior_that_are_numbers() -> None:
+    differs = ExpectedLoss(lambda x, y: float(x != y))
+    prior = Prior([0.25, 0.75], labels=[1, 0])
+    assert differs.value(prior, Mechanism(np.eye(2), outputs=[1, 0])) == 0.0
+    assert differs.value(prior, Mechanism(np.eye(2), outputs=[0, 1])) == 1.0
+    assert differs.value(Prior([0.25, 0.75], labels=[0, 1]), Mechanism(np.eye(2), outputs=[0, 1])) == 0.0
+
+
+# ---------------------------------------------------------------- positions travel
+
+
+@given(st.integers(1, 20))
+@MODEST
+def test_positions_survive_copies_pickles_and_constructors(size: int) -> None:
+    positions = Positions(size)
+    made = [copy.copy(positions), copy.deepcopy(positions), pickle.loads(pickle.dumps(positions))]
+    made += [labels_of(positions, size, "labels", InputError), labels_of(None, size, "labels", InputError)]
+    prior = Prior.uniform(size)
+    mechanism = Mechanism(np.eye(size), prior.labels, prior.labels)
+    made += [prior.labels, mechanism.inputs, mechanism.outputs, mechanism.reduced().outputs]
+    made += [pickle.loads(pickle.dumps(prior)).labels, prior.reordered(range(size)).labels]
+    assert all(isinstance(labels, Positions) and labels == tuple(range(size)) for labels in made)
+
+
+def test_positions_that_are_chosen_or_reordered_become_labels() -> None:
+    assert not isinstance(Positions(3)[:2], Positions)
+    assert not isinstance(subset_of(Positions(3), [0, 1]), Positions)
+    assert not isinstance(Prior([0.25, 0.75]).reordered([1, 0]).labels, Positions)
+    reduced = Mechanism([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).reduced()
+    assert reduced.outputs == (0, 1)
+    assert not isinstance(reduced.outputs, Positions)
+
+
+def test_a_prior_with_labels_has_no_order_of_positions() -> None:
+    with pytest.raises(PriorError, match="no labels"):
+        Prior([0.25, 0.75], labels=[1, 0]).reordered(Positions(2))
+
+
+def test_positions_of_another_number_are_refused() -> None:
+    with pytest.raises(PriorError, match="3 labels for 2 letters"):
+        Prior([0.5, 0.5], labels=Positions(3))
+
+
+# ---------------------------------------------------------------- labels that equal nothing
+
+
+@pytest.mark.parametrize("label", [NAN, np.float64("nan"), (1, NAN), (("a", NAN),), complex(NAN, 0)])
+def test_a_nan_is_no_label_alone_or_twice(label: Any) -> None:
+    for labels in ([label, "a"], [label, label]):
+        with pytest.raises(PriorError, match="does not equal itself"):
+            Prior([0.5, 0.5], labels=labels)
+        with pytest.raises(MechanismError, match="does not equal itself"):
+            Mechanism(SKEWED, outputs=labels)
+
+
+class Grumpy:
+    """Equal to nothing, loudly."""
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("not comparable")
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("label", [[1], (1, [2]), {"a": 1}, Grumpy(), Decimal("sNaN"), np.array([1, 2])])
+def test_what_cannot_be_a_label_is_refused(label: Any) -> None:
+    with pytest.raises(PriorError, match="cannot be a label"):
+        Prior([0.5, 0.5], labels=["a", label])
+
+
+@pytest.mark.parametrize("labels", [{"a", "b"}, frozenset("ab"), b"ab", "ab", 2])
+def test_labels_come_in_an_order(labels: Any) -> None:
+    with pytest.raises(PriorError, match="must be a sequence of labels"):
+        Prior([0.5, 0.5], labels=labels)
+
+
+def test_the_keys_of_a_table_have_an_order() -> None:
+    assert Prior([0.25, 0.75], labels={"b": 1, "a": 2}.keys()).labels == ("b", "a")
+
+
+def test_messages_about_many_labels_are_short() -> None:
+    many = [f"letter {i}" for i in range(10_000)]
+    for other in (many[::-1], [*many[:-1], "other"], list(range(10_000))):
+        with pytest.raises(MechanismError) as raised:
+            paired(Prior.uniform(10_000, many), Mechanism(np.ones((10_000, 1)), other))
+        assert len(str(raised.value)) < 1000
+
+
+def test_a_cell_nan_is_text() -> None:
+    assert labels_from_text(["nan", "1.5"]) == ("nan", "1.5")
+    assert labels_from_text(["inf", "1.5"]) == (math.inf, 1.5)
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("ending", [".json", ".npz"])
+@pytest.mark.parametrize("inputs", [None, [0, 1], ["a", "b"]])
+@pytest.mark.parametrize("outputs", [None, [0, 1], ["a", "b"]])
+def test_files_tell_labels_from_positions(tmp_path: Path, ending: str, inputs: Any, outputs: Any) -> None:
+    path = tmp_path / f"m{ending}"
+    Mechanism(SKEWED, inputs, outputs).save(path)
+    loaded = Mechanism.load(path)
+    assert isinstance(loaded.inputs, Positions) == (inputs is None)
+    assert isinstance(loaded.outputs, Positions) == (outputs is None)
+
+
+def test_a_csv_gives_labels(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    Mechanism(SKEWED).save(path)
+    assert not isinstance(Mechanism.load(path).inputs, Positions)
+    with pytest.raises(MechanismError, match="differ"):
+        paired(Prior([0.5, 0.5], ["a", "b"]), Mechanism.load(path))
+
+
+@pytest.mark.parametrize(
+    "unnamed", ['["inputs"]', '["rows"]', '"inputs"', "1", "null", "[[]]", '["inputs", "outputs"]']
+)
+def test_a_file_cannot_say_that_labels_are_positions(tmp_path: Path, unnamed: str) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(
+        '{"format": "pmlopt-mechanism", "version": 3, "inputs": ["a", "b"], "outputs": [0, 1], '
+        f'"matrix": [[1, 0], [0, 1]], "metadata": {{}}, "unnamed": {unnamed}}}'
+    )
+    with pytest.raises(FileFormatError, match="unnamed"):
+        Mechanism.load(path)
+
+
+def test_files_that_say_nothing_of_it_hold_labels(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(
+        '{"format": "pmlopt-mechanism", "version": 3, "inputs": [0, 1], "outputs": [0, 1], '
+        '"matrix": [[1, 0], [0, 1]], "unnamed": [], "metadata": {}}'
+    )
+    assert Mechanism.load(path).inputs == (0, 1)
+    assert not isinstance(Mechanism.load(path).inputs, Positions)

@@ -1,0 +1,100 @@
+"""The exactness of draws from rows: by enumeration of all bits, and the frequencies of many draws."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from data.sampling.test_random_bits import Scripted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.sampling.categorical import WIDTH, RowSampler
+from pmlopt.data.sampling.random_bits import SeededBits, SystemBits
+from pmlopt.programs.exact.arithmetic import snap
+
+
+@st.composite
+def grid_rows(draw: st.DrawFn, width: int) -> FloatArray:
+    """Rows of multiples of 2^-width that sum to one."""
+    outputs = draw(st.integers(1, 6))
+    ends = [
+        sorted(draw(st.lists(st.integers(0, 2**width), min_size=outputs - 1, max_size=outputs - 1)))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    return np.asarray(np.array([np.diff([0, *row, 2**width]) for row in ends]) / 2**width)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 8))
+def test_on_the_grid_every_word_has_its_output(data: st.DataObject, width: int) -> None:
+    matrix = data.draw(grid_rows(width))
+    sampler = RowSampler(matrix, width)
+    words = [word << (64 - width) for word in range(2**width)]
+    for row, law in enumerate(matrix):
+        drawn = sampler.draw(np.full(len(words), row), Scripted(*words))
+        assert np.bincount(drawn, minlength=len(law)).tolist() == (law * 2**width).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=5).filter(any), st.integers(1, 5))
+def test_off_the_grid_more_bits_decide(weights: list[int], width: int) -> None:
+    """No output is drawn by more words than its probability has room for, and more bits tell the rest."""
+    row = np.array(weights, dtype=float)
+    law = [Fraction(weight, sum(weights)) for weight in weights]
+    found, opened = [Fraction(0)] * len(law), Fraction(0)
+    sampler = RowSampler(row[None] / 64, width)  # of whatever sum
+    for first in range(2**width):
+        for second in range(2**width):
+            words = [word << (64 - width) for word in (first, second)]
+            try:
+                found[int(sampler.draw(np.array([0]), Scripted(*words))[0])] += Fraction(1, 4**width)
+            except LookupError:
+                opened += Fraction(1, 4**width)
+    assert opened <= Fraction(len(law) - 1, 4**width)
+    assert all(mass <= share <= mass + opened for mass, share in zip(found, law, strict=True))
+    assert sum(found) + opened == 1
+
+
+def test_the_ends_of_a_row_of_many_outputs() -> None:
+    """Words below and above each sum of a snapped row fall on its two sides."""
+    rng = np.random.default_rng(0)
+    matrix = snap(rng.dirichlet(np.full(300, 0.2), 4))
+    sampler = RowSampler(matrix)
+    sums = np.cumsum((matrix * 2.0**WIDTH).astype(np.uint64), axis=1)
+    for row in range(4):
+        occurring = np.flatnonzero(matrix[row] > 0)
+        ends = sums[row, occurring].tolist()
+        words = [(end - 1) << (64 - WIDTH) for end in ends]
+        assert sampler.draw(np.full(len(words), row), Scripted(*words)).tolist() == occurring.tolist()
+        words = [end << (64 - WIDTH) for end in ends[:-1]]
+        assert sampler.draw(np.full(len(words), row), Scripted(*words)).tolist() == occurring[1:].tolist()
+
+
+@pytest.mark.parametrize("snapped", [True, False])
+def test_frequencies(snapped: bool) -> None:
+    # Hoeffding: each of 12 frequencies of 200,000 draws is off by 0.01 with probability at most 2 exp(-40)
+    matrix = np.array([[0.1, 0.2, 0.3, 0.4], [1 / 3, 0, 1 / 3, 1 / 3], [0, 0, 0, 1.0]])
+    sampler = RowSampler(snap(matrix) if snapped else matrix)
+    for row in range(3):
+        drawn = sampler.draw(np.full(200_000, row), SystemBits())
+        assert np.abs(np.bincount(drawn, minlength=4) / 200_000 - matrix[row]).max() < 0.01
+
+
+def test_the_length_of_batches_changes_nothing() -> None:
+    sampler = RowSampler(snap(np.random.default_rng(1).dirichlet(np.ones(7), 3)))
+    rows = np.random.default_rng(2).integers(0, 3, 200_000)
+    whole = sampler.draw(rows, SeededBits(np.random.default_rng(3)))
+    bits = SeededBits(np.random.default_rng(3))
+    parts = [sampler.draw(part, bits) for part in np.array_split(rows, 7)]
+    assert np.array_equal(whole, np.concatenate(parts))
+
+
+def test_tiny_probabilities_are_drawn_by_their_words_alone() -> None:
+    """An entry of 1e-30 takes the words of its 2^-53 only as often as more bits say."""
+    sampler = RowSampler(np.array([[1e-30, 1.0 - 1e-16]]))
+    most = (1 << 64) - 1
+    assert sampler.draw(np.array([0]), Scripted(0, most)).tolist() == [1]
+    assert sampler.draw(np.array([0]), Scripted(0, 0)).tolist() == [0]

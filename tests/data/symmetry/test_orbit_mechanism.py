@@ -1,0 +1,250 @@
+"""Mechanisms by orbit: exact entries, samples of the right law, files."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pmlopt import Circle, Invariant, Mechanism, OrbitMechanism, Prior, Types, leakage_level
+from pmlopt.data.sampling.random_bits import SeededBits, SystemBits, Words
+from pmlopt.data.symmetry import PairSpace, Product, reflection
+from pmlopt.data.symmetry.types import shuffled_within
+from pmlopt.errors import FileFormatError, MechanismError
+
+FALSE_ALARM = 1e-6
+"""The probability with which each test of a sample fails though the law is right."""
+
+SPACES = [
+    Types([0.7, 0.3], 3).pairs(),
+    Types(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), 2).pairs((3, 2)),
+    Circle(6).pairs(),
+    Circle(5, reflections=False).pairs(),
+    Invariant(Prior([0.1, 0.2, 0.4, 0.2, 0.1], list("abcde")), [reflection(5)]).pairs(),
+    Product(Types([0.7, 0.3], 2), Circle(3)).pairs(),
+]
+
+
+def random_mechanism(space: PairSpace, seed: int = 0, bits: int = 30) -> OrbitMechanism:
+    """Random masses, some of them zero."""
+    rng = np.random.default_rng(seed)
+    masses = rng.integers(0, 1000, size=space.orbits.count) * rng.integers(0, 2, size=space.orbits.count)
+    numbers = masses.tolist()
+    for letter in range(len(space.orbits.letters)):
+        own = np.flatnonzero(space.orbits.letter == letter)
+        numbers[own[-1]] += (1 << bits) - sum(numbers[k] for k in own)
+    return OrbitMechanism(space, numbers, 1 << bits)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
+def test_the_matrix_has_the_exact_entries_and_rows_that_sum_to_one(space: PairSpace) -> None:
+    mechanism = random_mechanism(space)
+    inputs, outputs = mechanism.inputs, mechanism.outputs
+    for x, row in zip(inputs, mechanism.matrix, strict=True):
+        exact = [mechanism.probability(x, y) for y in outputs]
+        assert sum(exact, Fraction(0)) == 1
+        assert row.tolist() == [float(value) for value in exact]
+    plain = mechanism.listed()
+    assert type(plain) is Mechanism
+    assert leakage_level(space.prior, mechanism) == leakage_level(space.prior, plain)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
+def test_samples_have_the_law_of_the_matrix(space: PairSpace) -> None:
+    """Chi-square against the row of each letter; each fails once in 10^6."""
+    mechanism, draws = random_mechanism(space, seed=1, bits=14), 1000
+    inputs, outputs = mechanism.inputs, mechanism.outputs
+    values = [letter for letter in inputs for _ in range(draws)]
+    where = {label: place for place, label in enumerate(outputs)}
+    seen = np.array([where[label] for label in mechanism.sample(values, seed=5).tolist()]).reshape(
+        len(inputs), draws
+    )
+    for row, places in zip(mechanism.matrix, seen, strict=True):
+        counts = np.bincount(places, minlength=len(outputs))
+        assert counts[row == 0].sum() == 0
+        likely = row > 0
+        if likely.sum() > 1:
+            test = stats.chisquare(counts[likely], draws * row[likely] / row[likely].sum())
+            assert test.pvalue > FALSE_ALARM / len(inputs)
+
+
+def test_arrays_are_sampled_as_their_labels_are() -> None:
+    space = Types(Prior([0.5, 0.5], ["no", "yes"]), 3).pairs()
+    mechanism = random_mechanism(space)
+    letters = np.array([["no", "yes", "no"], ["yes", "yes", "yes"]] * 50)
+    drawn = mechanism.sample_array(letters, seed=3)
+    assert drawn.shape == (100, 3)
+    assert space.decode(drawn) == mechanism.sample(map(tuple, letters.tolist()), seed=3).tolist()
+
+
+def test_counts_have_the_law_of_the_counts_of_samples() -> None:
+    """Chi-square of 20,000 draws against the masses of the orbits; fails once in 10^6."""
+    space = Types([0.7, 0.3], 5).pairs()
+    mechanism, draws = random_mechanism(space, seed=2, bits=14), 20_000
+    drawn = mechanism.sample_counts(np.tile([3, 2], (draws, 1)), seed=1)
+    own = np.flatnonzero(space.orbits.letter == space.letter_names.index((3, 2)))
+    wanted = np.zeros(6)
+    np.add.at(wanted, space.output_types[space.orbits.output[own], 0], mechanism.shares[own])
+    counts = np.bincount(drawn[:, 0], minlength=6)
+    assert (drawn.sum(axis=1) == 5).all()
+    assert counts[wanted == 0].sum() == 0
+    assert stats.chisquare(counts[wanted > 0], draws * wanted[wanted > 0]).pvalue > FALSE_ALARM
+
+
+def test_tables_of_24_records_are_released_by_their_orbits() -> None:
+    """The mean number of changed records of 2^15 draws is within six standard errors of its expectation."""
+    space = Types([0.7, 0.3], 24).pairs()
+    mechanism, draws = random_mechanism(space, seed=3), 2**15
+    rng = np.random.default_rng(7)
+    letters = (rng.random((draws, 24)) < 0.3).astype(np.int8)
+    changed = (mechanism.sample_array(letters, seed=8) != letters).sum(axis=1)
+    orbits, distance = space.orbits, space.tables[:, 0, 1] + space.tables[:, 1, 0]
+    wanted = (orbits.masses[orbits.letter] * mechanism.shares) @ distance
+    assert abs(changed.mean() - wanted) < 6 * changed.std() / np.sqrt(draws)
+
+
+def test_the_same_seed_gives_the_same_outputs() -> None:
+    mechanism = random_mechanism(Circle(9).pairs())
+    letters = np.arange(9)
+    assert (
+        mechanism.sample_array(letters, seed=1).tolist() == mechanism.sample_array(letters, seed=1).tolist()
+    )
+    assert mechanism.sample([], seed=1).tolist() == []
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
+def test_files_give_back_the_same_mechanism(space: PairSpace, tmp_path: Path) -> None:
+    mechanism = random_mechanism(space)
+    mechanism.save(tmp_path / "m.json", {"note": 1})
+    back = OrbitMechanism.load(tmp_path / "m.json")
+    assert (back.masses, back.total) == (mechanism.masses, mechanism.total)
+    assert back.space == space
+    assert back.outputs == mechanism.outputs
+    assert back.inputs == mechanism.inputs
+    assert back.space.orbits.weights == space.orbits.weights
+    with pytest.raises(FileFormatError, match=r"use \.json"):
+        mechanism.save(tmp_path / "m.csv")
+
+
+def edited(old: str, new: str) -> Any:
+    return lambda text: text.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda text: text[:-20], "whole JSON"),
+        (edited("pmlopt-orbit-mechanism", "other"), "no mechanism by orbits"),
+        (edited('"circle"', '"square"'), "space.kind is 'square'"),
+        (edited('"total": "1', '"total": "2'), "do not sum to"),
+        (edited('"size": 4', '"size": 0'), r"space\.prior\.size is 0"),
+    ],
+)
+def test_files_that_hold_none_are_refused(edit: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    random_mechanism(Circle(4).pairs()).save(path)
+    path.write_text(edit(path.read_text()))
+    with pytest.raises(FileFormatError, match=message):
+        OrbitMechanism.load(path)
+
+
+def test_masses_that_are_no_mechanism_are_refused() -> None:
+    space = Circle(4).pairs()
+    for masses in ([2, 1, 0], [5, -1, 0], [2, 2]):
+        with pytest.raises(MechanismError):
+            OrbitMechanism(space, masses, 4)
+
+
+def test_what_is_no_letter_is_refused() -> None:
+    mechanism = random_mechanism(Circle(4).pairs())
+    with pytest.raises(MechanismError, match="no letters"):
+        mechanism.sample([4])
+    with pytest.raises(MechanismError, match="has no counts"):
+        mechanism.sample_counts([[1]])
+    tables = random_mechanism(Types(Prior([0.5, 0.5], ["a", "b"]), 2).pairs())
+    with pytest.raises(MechanismError, match="'c'"):
+        tables.sample([("a", "c")])
+    with pytest.raises(MechanismError, match="do not sum"):
+        tables.sample_counts([[1, 2]])
+
+
+def test_a_matrix_that_is_too_large_is_not_written_out() -> None:
+    mechanism = random_mechanism(Types([0.5, 0.5], 40).pairs())
+    with pytest.raises(MechanismError, match="listed up to"):
+        _ = mechanism.matrix
+    assert mechanism.probability((0,) * 40, (1,) * 40) >= 0
+
+
+def test_words_on_a_sum_are_decided_by_more_bits() -> None:
+    """A third is between two words: the one below it goes to the first a third of the time."""
+    space = Circle(5).pairs()
+    mechanism = OrbitMechanism(space, [1, 0, 2], 3)
+    own = np.arange(3)
+    word = 2**64 // 3
+    bits = SeededBits(np.random.default_rng(4))
+    drawn = np.array([mechanism._decided(own, word, bits) for _ in range(3000)])
+    assert set(drawn.tolist()) == {0, 2}
+    assert abs((drawn == 0).mean() - 1 / 3) < 6 * np.sqrt(2 / 9 / 3000)  # fails once in 10^8
+    assert mechanism._decided(own, word - 1, bits) == 0
+    assert mechanism._decided(own, word + 1, bits) == 2
+
+
+class Counted(SystemBits):
+    """Bits of the operating system, counted."""
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def words(self, size: int) -> Words:
+        self.drawn += size
+        return super().words(size)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
+def test_all_of_a_draw_comes_from_the_bits_that_are_given(space: PairSpace) -> None:
+    mechanism, bits = random_mechanism(space, bits=14), Counted()
+    letters = list(mechanism.inputs)
+    drawn = mechanism.sample(letters, seed=bits)
+    assert bits.drawn >= len(letters)
+    assert set(drawn.tolist()) <= set(mechanism.outputs)
+
+
+def test_orders_within_a_letter_are_exactly_as_likely() -> None:
+    """Words of two bits tie often: rows with ties are drawn again, so that no order is favoured."""
+
+    class Short(SeededBits):
+        def words(self, size: int) -> Words:
+            return super().words(size) & np.uint64(0xC000000000000000)
+
+    letters = np.zeros((60_000, 3), dtype=np.int16)
+    order = shuffled_within(letters, 1, Short(np.random.default_rng(8)))
+    counts = np.unique(order, axis=0, return_counts=True)[1]
+    assert len(counts) == 6
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    mixed = np.array([[1, 0, 1, 0]] * 50, dtype=np.int16)
+    assert (np.take_along_axis(mixed, shuffled_within(mixed, 2, SystemBits()), axis=1) == [0, 0, 1, 1]).all()
+
+
+def test_labels_that_are_tuples_or_of_mixed_kinds_survive(tmp_path: Path) -> None:
+    for labels in ([("a", 1), ("b", 2)], [1, "b"]):
+        mechanism = random_mechanism(Types(Prior([0.7, 0.3], labels), 2).pairs())
+        mechanism.save(tmp_path / "orbits.json")
+        again = OrbitMechanism.load(tmp_path / "orbits.json")
+        assert again.inputs == mechanism.inputs
+        values = [(labels[0], labels[1]), (labels[1], labels[1])]
+        assert again.sample(values, seed=3).tolist() == mechanism.sample(values, seed=3).tolist()
+    with pytest.raises(MechanismError, match="'c' is none of the letters"):
+        mechanism.sample([(1, "c")])
+    with pytest.raises(MechanismError, match="as many for each"):
+        mechanism.sample([(1, "b"), (1,)])
+    assert mechanism.sample([]).tolist() == []
+
+
+def test_a_notebook_sees_orbits_where_letters_are_too_many_to_list() -> None:
+    html = random_mechanism(Types([0.7, 0.3], 40).pairs())._repr_html_()
+    assert "12341 orbits of pairs" in html
+    assert "and 12329 more rows" in html

@@ -1,0 +1,175 @@
+"""Orbits of pairs: the same as by applying every permutation of the group, with the same sizes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.symmetry import Pair, closure, group_orbits, record_orbits
+
+from pmlopt import Circle, Invariant, Prior, Types
+from pmlopt.data.symmetry import PairSpace, Product, reflection, rotation
+from pmlopt.data.symmetry.prior import taken
+from pmlopt.data.symmetry.types import compositions
+from pmlopt.errors import MechanismError, PriorError, UtilityError
+
+
+def places_of(space: PairSpace) -> dict[Pair, int]:
+    """The orbit of each pair of labels, by the space's own word."""
+    xs, ys = space.listed(), space.listed(outputs=True)
+    letters, outputs = space.decode(xs, letters=True), space.decode(ys)
+    pairs = np.divmod(np.arange(len(letters) * len(outputs)), len(outputs))
+    places = space.pair_orbits(taken(xs, pairs[0]), taken(ys, pairs[1]))
+    return {(letters[x], outputs[y]): int(c) for x, y, c in zip(*pairs, places, strict=True)}
+
+
+def check(space: PairSpace, wanted: dict[Pair, frozenset[Pair]]) -> None:
+    """The orbits, their sizes, and the representatives are those that are wanted."""
+    places, orbits = places_of(space), space.orbits
+    assert orbits.consistent
+    assert places.keys() == wanted.keys()
+    assert len(set(places.values())) == len(set(wanted.values())) == orbits.count
+    for pair, orbit in wanted.items():
+        assert {places[other] for other in orbit} == {places[pair]}
+    sizes = Counter(places.values())
+    for place, (n, m) in enumerate(zip(orbits.counts, orbits.multiplicities, strict=True)):
+        assert sizes[place] == n * orbits.outputs[orbits.output[place]]
+        assert sizes[place] == m * orbits.letters[orbits.letter[place]]
+    xs, ys = space.representatives()
+    assert space.pair_orbits(xs, ys).tolist() == list(range(orbits.count))
+    xs, ys = space.images(np.random.default_rng(0))
+    assert space.pair_orbits(xs, ys).tolist() == list(range(orbits.count))
+    assert space.letter_orbits(xs).tolist() == orbits.letter.tolist()
+    assert len(set(space.names)) == orbits.count
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "records"), [(2, 2, 4), (3, 3, 2), (3, 2, 3), (2, 4, 2), (1, 2, 3)]
+)
+def test_orbits_of_tables_are_those_under_all_permutations(inputs: int, outputs: int, records: int) -> None:
+    check(
+        Types(Prior.uniform(inputs), records).pairs((inputs, outputs)),
+        record_orbits(inputs, outputs, records),
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 7])
+@pytest.mark.parametrize("reflections", [True, False])
+def test_orbits_on_a_circle_are_those_of_the_dihedral_or_the_cyclic_group(
+    size: int, reflections: bool
+) -> None:
+    generators = [rotation(size), reflection(size)] if reflections else [rotation(size)]
+    check(Circle(size, reflections).pairs(), group_orbits(generators))
+
+
+@given(st.integers(2, 7), st.integers(1, 3), st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_orbits_of_generators_are_those_of_the_group_that_they_make(
+    size: int, several: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    moves = [rng.permutation(size).tolist() for _ in range(several)]
+    if len(closure(moves)) < 200:
+        check(Invariant(Prior.uniform(size), moves).pairs(), group_orbits(moves))
+
+
+def test_orbits_of_a_product_are_those_of_its_parts() -> None:
+    parts = Types([0.5, 0.5], 2).pairs(), Circle(4).pairs()
+    several = [places_of(part) for part in parts]
+    both = places_of(Product(Types([0.5, 0.5], 2), Circle(4)).pairs())
+    by_parts: dict[Any, int] = {}
+    for (x, y), place in both.items():
+        own = tuple(known[a, b] for known, a, b in zip(several, x, y, strict=True))
+        assert by_parts.setdefault(own, place) == place
+    assert len(by_parts) == len(set(by_parts.values())) == parts[0].orbits.count * parts[1].orbits.count
+    assert Product(Types([0.5, 0.5], 2), Circle(4)).pairs().orbits.consistent
+
+
+def test_outputs_may_be_no_letters() -> None:
+    flip = ([1, 0], [2, 1, 0])
+    space = Invariant([0.5, 0.5], [flip], outputs=["low", "either", "high"]).pairs()
+    assert space.orbits.outputs == (2, 1)
+    assert space.orbits.counts == (1, 1, 2)
+    assert space.names == [(0, "low"), (0, "high"), (0, "either")]
+
+
+@pytest.mark.parametrize(
+    "prior", [Types([0.75, 0.25], 3), Circle(5), Product(Types([0.75, 0.25], 2), Circle(3))]
+)
+def test_a_symmetric_prior_is_a_prior(prior: Any) -> None:
+    plain, orbits = prior.listed(), prior.pairs().orbits
+    assert prior.size == plain.size == len(prior.labels)
+    assert prior.pmf.tolist() == plain.pmf.tolist()
+    space = prior.pairs()
+    of = space.letter_orbits(space.listed())
+    assert plain.labels == tuple(space.decode(space.listed(), letters=True))
+    wanted = np.array(orbits.masses) / np.array(orbits.letters, dtype=float)
+    assert np.abs(plain.pmf - wanted[of]).max() < 1e-15
+
+
+def test_probabilities_are_exact_in_whole_numbers() -> None:
+    law = Prior.from_counts([7, 3])
+    orbits = Types(law, 40).pairs().orbits
+    assert orbits.total == 10**40
+    assert orbits.weights[3] == 7**3 * 3**37
+    assert sum(n * w for n, w in zip(orbits.letters, orbits.weights, strict=True)) == 10**40
+
+
+def test_compositions_are_all_and_in_order() -> None:
+    rows = compositions(5, 3).tolist()
+    assert rows == sorted(rows)
+    assert len({tuple(row) for row in rows}) == 21
+    assert all(sum(row) == 5 and min(row) >= 0 for row in rows)
+
+
+def test_what_cannot_be_meant_is_refused() -> None:
+    with pytest.raises(PriorError, match="whole number"):
+        Types([0.5, 0.5], 0)
+    with pytest.raises(PriorError, match="orbits of pairs"):
+        Types(Prior.uniform(5), 30).pairs()
+    for outputs in (10**9, 10**30):
+        with pytest.raises(PriorError, match="orbits of pairs"):
+            Types([0.5, 0.5], 4).pairs((2, outputs))
+    with pytest.raises(PriorError, match="whole number"):
+        Types([0.5, 0.5], 4).pairs((2, 0))
+    with pytest.raises(PriorError, match="up to 10000 records"):
+        Types([1.0], 10**12).pairs()
+    with pytest.raises(PriorError, match="orbits of pairs"):
+        Circle(10**9)
+    with pytest.raises(PriorError, match="listed up to"):
+        _ = Types([0.5, 0.5], 17).labels
+    no_permutations: list[Any] = [[0, 0], [[0], [0, 1]], 5]
+    for generator in no_permutations:
+        with pytest.raises(PriorError, match="no permutation"):
+            Invariant([0.5, 0.5], [generator])
+    no_lists: list[tuple[Any, Any]] = [(None, None), (5, None), ([], 5)]
+    for generators, names in no_lists:
+        with pytest.raises(PriorError, match="give a list of them"):
+            Invariant([0.5, 0.5], generators, names)
+    with pytest.raises(PriorError, match=r"the letter 1 of probability 0\.5 to 2"):
+        Invariant([0.3, 0.5, 0.2], [[0, 2, 1]])
+    with pytest.raises(PriorError, match="pair of a permutation"):
+        Invariant([0.5, 0.5], [[1, 0]], outputs=["a", "b"])
+    with pytest.raises(PriorError, match="moves 'c'"):
+        Invariant(Prior([0.5, 0.5], ["a", "b"]), [{"a": "c"}])
+    with pytest.raises(PriorError, match="symmetric priors"):
+        Product()
+    with pytest.raises(UtilityError, match="has 2"):
+        Types([0.5, 0.5], 2).pairs((3, 3))
+    with pytest.raises(UtilityError, match="the circle has 4"):
+        Circle(4).pairs((5, 5))
+    with pytest.raises(PriorError, match="below 1e-300"):
+        Types([1 - 1e-10, 1e-10], 31).pairs()
+    with pytest.raises(MechanismError, match="one row of 3"):
+        Types([0.5, 0.5], 3).pairs().encode([[0, 1]])
+
+
+def test_one_letter_of_another_probability_is_not_symmetric() -> None:
+    """Not even by one unit in the last place."""
+    law = [0.25, 0.25, 0.25, np.nextafter(0.25, 1)]
+    with pytest.raises(PriorError, match="not invariant"):
+        Invariant(law, [rotation(4)])

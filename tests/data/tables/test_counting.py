@@ -1,0 +1,163 @@
+"""Counts of columns, alone and crosswise, from files and frames; labels are kept or refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from data.tables.tables_of_any_kind import csv_bytes, write_table
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pmlopt import Prior, Secret
+from pmlopt.data.tables import CsvForm, Missing, column_counts, cross_counts, open_table
+from pmlopt.errors import InputError, PriorError
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=3)
+KINDS: tuple[st.SearchStrategy[Any], ...] = (
+    TEXTS, st.integers(-5, 5), st.sampled_from([0.5, 1.5, 2.0]), st.booleans()
+)  # fmt: skip
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_typed_columns_are_counted_as_python_counts_them(tmp_path: Path, data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(KINDS))
+    values = data.draw(st.lists(st.one_of(st.none(), kind), min_size=1, max_size=9))
+    present = Counter(value for value in values if value is not None)
+    write_table(tmp_path / "t.parquet", {"c": values})
+    sources: list[Any] = [tmp_path / "t.parquet", {"c": values}]
+    for source in sources:
+        if not present:
+            with pytest.raises(InputError):
+                column_counts(source, "c", "drop")
+            continue
+        found = column_counts(source, "c", "drop")
+        assert found == present
+        assert list(found) == sorted(present)
+        assert {type(label) for label in found} == {type(label) for label in present}
+        if None in values:
+            with pytest.raises(InputError, match="missing"):
+                column_counts(source, "c")
+            if "" not in present:
+                assert column_counts(source, "c", "letter") == {**present, "": values.count(None)}
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(TEXTS, st.integers(0, 2)), min_size=1, max_size=8))
+def test_csv_columns_are_numbers_where_all_are(tmp_path: Path, rows: list[tuple[str, int]]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(csv_bytes([["word", "size"], *([word, str(size)] for word, size in rows)], end="\r\n"))
+    form = CsvForm(",")
+    assert column_counts(path, "size", form=form) == Counter(size for _, size in rows)
+    words = column_counts(path, "word", form=form)
+    assert sorted(words.values()) == sorted(Counter(word for word, _ in rows).values())
+    assert {str(word) for word in words} == {word for word, _ in rows}
+    pairs = cross_counts(path, "word", "size", form=form)
+    assert {(str(word), size): n for (word, size), n in pairs.items()} == Counter(rows)
+
+
+def test_missing_cells_of_csv_are_told_with_their_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,x\n2,\n3,x\n")
+    with pytest.raises(InputError, match="row 3: the cell of 'b' is missing"):
+        column_counts(path, "b")
+    with pytest.raises(InputError, match="row 3: the cell of 'b'"):
+        cross_counts(path, "a", "b")
+    assert column_counts(path, "b", "drop") == {"x": 2}
+    assert column_counts(path, "b", "letter") == {"x": 2, "": 1}
+    assert cross_counts(path, "b", "a", "letter") == {("x", 1): 1, ("x", 3): 1, ("", 2): 1}
+    with pytest.raises(InputError, match="0 columns named 'c'"):
+        column_counts(path, "c")
+
+
+def test_a_joint_law_of_two_columns() -> None:
+    table: dict[str, list[Any]] = {"ill": ["no", "yes", "no", "no"], "age": [30, 70, 30, 70]}
+    secret = Secret.from_counts(cross_counts(table, "ill", "age"), name="ill")
+    assert (secret.values, secret.labels, secret.prior.counts) == (("no", "yes"), (30, 70), (2, 2))
+    assert secret == Secret.from_samples(table["ill"], table["age"], "ill")
+
+
+def test_columns_of_different_lengths_are_no_table() -> None:
+    tables: list[Any] = [{"a": [1, 2], "b": [1]}, {"a": [1], "b": [1, 2]}, {"a": [1, 2], "b": np.array([])}]
+    for table in tables:
+        with pytest.raises(InputError, match="different numbers of rows"):
+            cross_counts(table, "a", "b")
+    for no_column in (5, None, iter([1, 2])):
+        with pytest.raises(InputError, match="the column 'b'"):
+            open_table({"a": [1, 2], "b": no_column})
+
+
+def test_ways_with_missing_cells_are_known() -> None:
+    typo = cast("Missing", "typo")
+    for cell in (None, 2.0):  # told though nothing is missing
+        with pytest.raises(PriorError, match="missing='typo' is not known"):
+            Prior.from_samples([1.0, cell], missing=typo)
+        with pytest.raises(InputError, match="missing='typo' is not known"):
+            column_counts({"a": [1.0, cell]}, "a", typo)
+
+
+# ---------------------------------------------------------------- priors of other libraries
+
+
+def test_a_mapping_of_probabilities_is_a_prior() -> None:
+    prior = Prior({"a": 0.25, "b": 0.75})
+    assert (prior.labels, prior.probabilities.tolist()) == (("a", "b"), [0.25, 0.75])
+    with pytest.raises(PriorError, match="labels already"):
+        Prior({"a": 1.0}, ["b"])
+
+
+def test_a_pandas_series_keeps_its_index() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert Prior(pandas.Series([0.25, 0.75], index=["x", "y"])).labels == ("x", "y")
+    assert Prior.from_counts(pandas.Series(["b", "a", "b"]).value_counts()).labels == ("b", "a")
+    plain = Prior(pandas.Series([0.25, 0.75]))
+    assert type(plain.labels).__name__ == "Positions"
+    two = pandas.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+    assert Prior.from_counts(pandas.Series([3, 1], index=two)).labels == (("a", 1), ("b", 2))
+    frame = pandas.DataFrame({"letter": ["a", "b"], "n": [3, 1]})
+    assert Prior.from_counts(frame).counts == (3, 1)
+    for bad in (frame.set_index(pandas.Index(["u", "v"])), frame.assign(more=1)):
+        with pytest.raises(PriorError, match="table of two"):
+            Prior.from_counts(bad)
+    with pytest.raises(PriorError, match="position 1 is nan, a missing cell"):
+        Prior.from_counts(pandas.Series(["b", None]).value_counts(dropna=False))
+
+
+def test_polars_and_arrow_counts_keep_their_letters() -> None:
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    column = ["b", "a", "b"]
+    found = [
+        Prior.from_counts(polars.Series("c", column).value_counts()),
+        Prior.from_counts(pyarrow.array(column).value_counts()),
+        Prior.from_samples(polars.Series(column)),
+        Prior.from_samples(pyarrow.array(column)),
+        Prior.from_samples(np.array(column)),
+    ]
+    for prior in found:
+        assert prior.counts is not None
+        assert dict(zip(prior.labels, prior.counts, strict=True)) == {"a": 1, "b": 2}
+    for gaps in (polars.Series("c", ["b", None]), pyarrow.array(["b", None])):
+        with pytest.raises(PriorError, match="is None, a missing cell"):
+            Prior.from_counts(gaps.value_counts())
+    table = polars.DataFrame({"ill": ["no", "yes"], "young": [3, 1], "old": [2, 4]})
+    for crosstab in (table, table.to_arrow(), table.to_pandas().set_index("ill")):
+        secret = Secret.from_counts(crosstab)
+        assert (secret.values, secret.labels, secret.prior.counts) == (
+            ("no", "yes"),
+            ("young", "old"),
+            (4, 6),
+        )
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), "NA", "NaT"])
+def test_missing_samples(missing: Any) -> None:
+    pandas = pytest.importorskip("pandas")
+    values = ["a", {"NA": pandas.NA, "NaT": pandas.NaT}.get(missing, missing) if missing else missing, "b"]
+    with pytest.raises(PriorError, match="position 1 is missing"):
+        Prior.from_samples(values)
+    assert Prior.from_samples(values, "drop").labels == ("a", "b")
+    assert Prior.from_samples(values, "letter").labels == ("a", "b", "")

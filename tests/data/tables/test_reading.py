@@ -1,0 +1,178 @@
+"""Reading data files: the forms of CSV, Parquet and Arrow, and frames; CSV is read as the csv module does."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from data.tables.tables_of_any_kind import cells_of, csv_bytes, write_table
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pmlopt.data.tables import CsvForm, open_table
+from pmlopt.errors import FileFormatError, InputError
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=4)
+NASTY = st.sampled_from(
+    ["", " ", "a", "1", "0.5", '"', '""', ",", ";", "\n", "\r", "\r\n", "a\rb", "\ufeff", "NA", "null", "é"]
+)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), delimiter=st.sampled_from(",;\t|"))
+def test_every_cell_is_read_as_it_was_written(
+    tmp_path: Path, end: str, data: st.DataObject, delimiter: str
+) -> None:
+    width = data.draw(st.integers(1, 3))
+    row = st.lists(st.one_of(CELLS, NASTY), min_size=width, max_size=width)
+    body = data.draw(st.lists(row, min_size=1, max_size=5))
+    names = [f"n{place}" for place in range(width)]
+    path = tmp_path / "data.csv"
+    path.write_bytes(csv_bytes([names, *body], delimiter, end))
+    table = open_table(path, CsvForm(delimiter))
+    assert table.names == names
+    assert cells_of(table) == [[cell or None for cell in row] for row in body]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.sampled_from('a1,"\n\r;é '), max_size=25))
+def test_whatever_text_is_read_as_by_the_csv_module(tmp_path: Path, text: str) -> None:
+    """What the one refuses the other refuses, and else both read the same."""
+    path = tmp_path / "data.csv"
+    path.write_bytes(text.encode())
+    try:
+        table = open_table(path)
+        found: Any = (table.names, cells_of(table))
+    except FileFormatError:
+        found = None
+    assert found == by_the_csv_module(text)
+
+
+def by_the_csv_module(text: str) -> Any:
+    """The header and the cells of a text with rows of one length; None for any other."""
+    try:
+        delimiter = CsvForm().found(text.encode(), "data.csv").delimiter or ","
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except (FileFormatError, csv.Error):
+        return None
+    while rows and not rows[0]:
+        rows.pop(0)
+    if not rows:
+        return None
+    body = [row or [""] for row in rows[1:]] if len(rows[0]) == 1 else [row for row in rows[1:] if row]
+    if not body or any(len(row) != len(rows[0]) for row in body):
+        return None
+    return rows[0], [[cell or None for cell in row] for row in body]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252", "latin-1"])
+def test_encodings_are_found_or_said(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes("größe;ort\n1;Zürich\n2;Köln\n".encode(encoding))
+    if encoding in ("cp1252", "latin-1"):
+        with pytest.raises(FileFormatError, match="--encoding"):
+            open_table(path)
+    form = CsvForm(None, encoding if encoding in ("cp1252", "latin-1") else None)
+    table = open_table(path, form)
+    assert table.names == ["größe", "ort"]
+    assert cells_of(table) == [["1", "Zürich"], ["2", "Köln"]]
+
+
+def test_bytes_of_another_encoding_past_the_head_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"a,b\n" + (b"x," + b"y" * 1000 + b"\n") * 1200 + b"\xff,y\n")
+    table = open_table(path)
+    with pytest.raises(FileFormatError, match="UTF-8"):
+        cells_of(table)
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter"),
+    [("a,b\n1,2\n", ","), ("a;b\n1,5;2\n", ";"), ("a\tb\n1\t2\n", "\t"), ("a|b\n1|2\n", "|"),
+     ("a\n1;2\n", ","),      ('"a,b";c\n1;2\n', ";"), ("a,b\n1\n", ",")],
+)  # fmt: skip
+def test_delimiters_are_found(text: str, delimiter: str) -> None:
+    assert CsvForm().found(text.encode(), "data.csv").delimiter == delimiter
+
+
+def test_two_delimiters_that_would_do_are_asked_about() -> None:
+    with pytest.raises(FileFormatError, match=r"commas and semicolons.*--delimiter"):
+        CsvForm().found(b"a;b,c\n1;2,3\n", "data.csv")
+    assert CsvForm("tab").delimiter == "\t"
+    for bad in ("", ";;", '"', "\n", "é"):
+        with pytest.raises(InputError, match="delimiter"):
+            CsvForm(bad)
+    with pytest.raises(InputError, match="encoding"):
+        CsvForm(None, "no-such")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "0 row"),
+        ("\n\n", "0 row"),
+        ("a,b\n", "1 row"),
+        ("a,b\n1,2\n3\n", "row 3 has 1 cells and the header 2"),
+        ("a,b\n1,2\n3,4,5\n", "row 3 has 3 cells"),
+        ('a,b\n1,2\n3,"4\n', "row 3"),
+        ('a,b\n1,"2"x\n', "row 2"),
+    ],
+)
+def test_files_that_are_no_table_are_told_with_the_row(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(FileFormatError, match=message):
+        cells_of(open_table(path))
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+def test_typed_files_keep_types_and_missing_cells(tmp_path: Path, ending: str) -> None:
+    columns: dict[str, list[Any]] = {
+        "text": ["a", None, ""], "whole": [1, None, 3], "real": [0.5, float("nan"), None],
+        "truth": [True, False, None],
+    }  # fmt: skip
+    path = tmp_path / f"data{ending}"
+    write_table(path, columns)
+    table = open_table(path)
+    assert table.names == list(columns)
+    rows = cells_of(table)
+    assert rows == [["a", 1, 0.5, True], [None, None, None, False], ["", 3, None, None]]
+    (tmp_path / "cut.parquet").write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(FileFormatError, match="is not a whole"):
+        open_table(tmp_path / "cut.parquet")
+
+
+def test_frames_of_every_library_are_tables() -> None:
+    pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    columns = {"a": ["x", "y", None], "b": [1, 2, 3]}
+    frames = [
+        columns,
+        pandas.DataFrame(columns, index=[9, 8, 7]),
+        polars.DataFrame(columns),
+        pyarrow.table(columns),
+    ]
+    for frame in frames:
+        assert cells_of(open_table(frame)) == [["x", 1], ["y", 2], [None, 3]]
+    with pytest.raises(InputError, match="no table"):
+        open_table(3)
+    with pytest.raises(InputError, match="more than one column of one name"):
+        open_table(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_batches_know_their_rows(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,b\n" + "".join(f"{row},{'x' * 40}\n" for row in range(2, 66_002)))
+    with open_table(path) as table:
+        seen, batches = 2, 0
+        for batch in table.batches():
+            assert batch.first == seen
+            values, codes = batch.encoded(0)
+            assert values[codes[0]] == str(seen)
+            seen, batches = seen + batch.size, batches + 1
+        assert seen == 66_002
+        assert batches > 1
+        assert table.done() == 1.0

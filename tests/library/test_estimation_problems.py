@@ -1,0 +1,115 @@
+"""Designs for estimation from problem files and from the shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run, write
+from oracles.columns import extreme_columns
+from oracles.estimation import least_error
+
+from pmlopt import PML, EstimationError, Prior, design, solve
+from pmlopt.errors import PmloptError
+from pmlopt.library import Instance, load, load_all
+from pmlopt.library.closed_values import closed_form
+from pmlopt.programs.estimation.program import EstimationDesign
+
+ALL = [one for one in load_all() if isinstance(one.arguments.get("utility"), EstimationError)]
+
+GOOD = """
+id = "small"
+title = "A small design"
+builder = "design"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+prior = { uniform = 3 }
+privacy = { pml = 0.5 }
+utility = { estimation_error = "prefix" }
+"""
+
+
+@pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
+def test_every_instance_agrees_with_what_is_expected_and_an_independent_program(instance: Instance) -> None:
+    program = instance.program()
+    assert isinstance(program, EstimationDesign)
+    result, expected = solve(program), instance.expected
+    assert result.status.value == "optimal"
+    assert result.certificate.verify()
+    assert expected is not None
+    assert expected.agrees(result.value)
+    if program.criterion == "A":
+        columns = extreme_columns(program.prior.pmf, program.privacy)
+        assert result.value == pytest.approx(
+            least_error(program.prior.pmf, columns, program.workload), rel=1e-5
+        )
+    closed = instance.closed_value()
+    if closed is not None:
+        assert closed == pytest.approx(expected.value, rel=1e-12)
+
+
+def test_all_kinds_are_in_the_library() -> None:
+    programs = [instance.program() for instance in ALL]
+    assert {program.criterion for program in programs if isinstance(program, EstimationDesign)} == {"A", "D"}
+    assert sum(instance.names_closed_form for instance in ALL) == 2
+
+
+def test_workloads_are_read(tmp_path: Path) -> None:
+    program = load(write(tmp_path, GOOD)).program()
+    assert isinstance(program, EstimationDesign)
+    np.testing.assert_array_equal(program.workload, np.tri(3))
+    program = load(write(tmp_path, GOOD.replace('"prefix"', "[[1, 2, 4]]"))).program()
+    assert isinstance(program, EstimationDesign)
+    assert program.workload.tolist() == [[1.0, 2.0, 4.0]]
+    with pytest.raises(PmloptError):
+        closed_form(program, "least_pml_estimation_error")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"prefix"', '"all"', "use identity"),
+        ('"prefix"', "[[1, 2]]", "2 columns for 3 letters"),
+        ('"prefix"', '"prefix", criterion = "D"', "no workload"),
+        ('"prefix"', '"prefix", criterion = "E"', "criterion"),
+        ('"prefix"', "3", "estimation_error"),
+    ],
+)
+def test_bad_errors_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(PmloptError, match=message):
+        load(write(tmp_path, GOOD.replace(old, new))).program()
+
+
+def test_a_closed_form_of_another_problem_is_refused(tmp_path: Path) -> None:
+    text = """
+[expected]
+basis = "theorem"
+relation = "=="
+closed_form = "least_ldp_estimation_error"
+value = 1.0
+"""
+    with pytest.raises(PmloptError, match="is for frequencies"):
+        load(write(tmp_path, GOOD + text)).closed_value()
+
+
+def test_designs_from_the_shell(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("letter,count\n1,5\n2,3\n4,2\n")
+    options = ("--prior", path, "--epsilon", "0.7")
+    prior = Prior.from_counts([5, 3, 2], [1, 2, 4])
+    for name, workload in (("estimation-error", None), ("estimation-error:mean", "mean")):
+        found = json.loads(run("design", *options, "--utility", name, "--json"))
+        known = solve(design(prior, PML(0.7), EstimationError(workload))).value
+        assert found["value"] == pytest.approx(known, rel=1e-6)
+    for bad in (
+        ("estimation-error:all",),
+        ("estimation-error", "--minimise"),
+        ("estimation-error", "--outputs", "3"),
+    ):
+        run("design", *options, "--utility", *bad, code=2)

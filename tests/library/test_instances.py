@@ -1,0 +1,576 @@
+"""The problem library: its schema, and every instance against its oracle with every capable solver."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles import columns as column_oracles
+from oracles import ratio_bounds
+from oracles.designs import FloatArray, optimum
+from oracles.envelopes import most_mass
+from oracles.least_leakage import bisected
+from oracles.robust_designs import robust_optimum
+
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    ApproximatePML,
+    Box,
+    EstimationError,
+    GainLeakage,
+    JointLaws,
+    L1Ball,
+    MaximalLeakage,
+    Mechanism,
+    MetricPrivacy,
+    MinimumMass,
+    Prior,
+    Pufferfish,
+    Secret,
+    SubConvex,
+    Vertices,
+    confidence_ball,
+    confidence_box,
+    envelope_design,
+    leakage_level,
+    record_leakage,
+    solve,
+)
+from pmlopt.data.symmetry import SymmetricPrior
+from pmlopt.errors import FileFormatError, InstanceError, PmloptError
+from pmlopt.library import RELATIONS, Instance, find, library, load, load_all
+from pmlopt.library.closed_values import closed_form
+from pmlopt.model.privacy import Conjunction, Requirement
+from pmlopt.model.privacy.ratio_bound import RatioRequirement
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.utility import INFORMATIONS
+from pmlopt.programs.envelope.program import EnvelopeProgram
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.subconvex.program import ColumnDesign
+from pmlopt.programs.worst_case.program import BestWorstCase
+
+ALL = load_all()
+PROGRAMS = [
+    instance
+    for instance in ALL
+    if "prior" in instance.arguments
+    and "mechanism" not in instance.arguments
+    and instance.builder is not envelope_design  # test_envelope_problems has it
+    and not isinstance(instance.arguments.get("utility"), EstimationError)  # test_estimation_problems has it
+    and not isinstance(instance.prior, SymmetricPrior)  # test_symmetry_problems has it
+]
+RECORDS = [instance for instance in ALL if instance.builder is record_leakage]
+IDS = [instance.id for instance in PROGRAMS]
+WORTHS: dict[str, column_oracles.Worth] = {
+    "mutual-information": column_oracles.information,
+    "total-variation": lambda p, lifts: p @ abs(lifts - 1) / 2,
+    "chi-square": lambda p, lifts: p @ (lifts - 1) ** 2,
+    "hellinger": lambda p, lifts: p @ (np.sqrt(lifts) - 1) ** 2,
+}
+
+SAMPLE = Prior.from_counts({"a": 60, "b": 40})
+
+GOOD = """
+id = "small"
+title = "A small problem"
+builder = "design"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+prior = { probabilities = [0.5, 0.5], labels = ["a", "b"] }
+privacy = { pml = { log = "5/4" } }
+utility = { loss = "hamming" }
+
+[expected]
+basis = "derived"
+relation = "=="
+value = 0.375
+"""
+
+
+def asked(instance: Instance) -> LinearDesign | ColumnDesign:
+    """What an instance of `design` asks."""
+    program = instance.program()
+    assert isinstance(program, LinearDesign | ColumnDesign)
+    return program
+
+
+def write(folder: Path, text: str, name: str = "small.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_the_library_has_what_it_promises() -> None:
+    assert len(ALL) >= 15
+    forms = {i.expected.closed_form for i in ALL if i.expected is not None}
+    assert forms >= {"binary", "high_privacy", "uniform", "k_singular", "randomized_response", "exponential"}
+
+
+def test_every_source_is_in_the_bibliography() -> None:
+    references = (library() / "references.bib").read_text()
+    for instance in ALL:
+        assert f"{{{instance.cite}," in references
+
+
+@pytest.mark.parametrize("instance", PROGRAMS, ids=IDS)
+@pytest.mark.parametrize(
+    ("solver", "tolerance"), [("auto", 1e-9), ("highs", 1e-9), ("highs-ipm", 1e-6), ("clarabel", 1e-6)]
+)
+def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: str, tolerance: float) -> None:
+    program = instance.program()
+    if solver != "auto" and isinstance(program, ColumnDesign) and not program.complete:
+        return
+    if solver != "auto" and isinstance(program, LeastLeakage | BestWorstCase | EnvelopeProgram):
+        return
+    result = solve(program, solver, warm_start=False, tolerance=tolerance)
+    assert result.certificate.verify()
+    expected = instance.expected
+    assert expected is not None
+    slack = tolerance * max(1.0, float(np.ptp(program.table)) if isinstance(program, LinearDesign) else 0.0)
+    assert RELATIONS[expected.relation](result.value, expected.value, slack)
+
+
+def best_gain(p: FloatArray, privacy: Requirement, gains: FloatArray) -> float:
+    """The optimum by a program written from the definitions."""
+    if isinstance(privacy, PML) and privacy.over is not None:
+        return robust_optimum(p, privacy.over, privacy.epsilon, gains)
+    if isinstance(privacy, RatioRequirement | Conjunction):
+        return ratio_bounds.best_gain(p, ratio_bounds.pairs_of(privacy, Prior(p)), gains)
+    return optimum(p, privacy, gains).value
+
+
+@pytest.mark.parametrize("instance", PROGRAMS, ids=IDS)
+def test_every_instance_agrees_with_an_independent_program(instance: Instance) -> None:
+    program = instance.program()
+    result = solve(program)
+    p = instance.prior.pmf
+    if isinstance(program, ColumnDesign):
+        if isinstance(program.privacy, RatioRequirement | Conjunction):
+            pairs = ratio_bounds.pairs_of(program.privacy, program.prior)
+            columns = ratio_bounds.extreme_columns(p, pairs)
+            found = column_oracles.best_weights(p, columns, WORTHS[program.utility.name](p, columns))
+            assert result.value == pytest.approx(found.value, abs=1e-7)
+        elif program.prior.size <= 16:
+            found = column_oracles.optimum(p, program.privacy, WORTHS[program.utility.name])
+            assert result.value == pytest.approx(found.value, abs=1e-7)
+        return
+    if isinstance(program, LeastLeakage):
+        floor = program.floor
+        gains = None if floor is None else floor.gains
+        least = 0.0 if floor is None else floor.least
+        assert result.value == pytest.approx(bisected(p, program.allowed, gains, least), abs=1e-8)
+        return
+    if isinstance(program, BestWorstCase):
+        levels = [bisected(p, program.order >= rank) for rank in range(1, program.highest + 1)]
+        kept = max(rank for rank, level in enumerate(levels, 1) if level <= program.epsilon + 1e-9)
+        assert result.value == (kept if program.utilities is None else program.utilities[kept - 1])
+        return
+    if isinstance(program, EnvelopeProgram):
+        mass = most_mass(p, program.given.matrix, math.exp(result.value) * (1 - 1e-9))
+        assert mass >= program.delta - 1e-7
+        assert most_mass(p, program.given.matrix, math.exp(result.value) * (1 + 1e-6)) < program.delta
+        return
+    assert isinstance(program, LinearDesign)
+    best = best_gain(p, program.privacy, program.gains)
+    gain = result.value if program.utility.maximised else -result.value
+    assert gain == pytest.approx(best, abs=1e-7 * max(1.0, float(np.ptp(program.table))))
+
+
+@pytest.mark.parametrize("instance", PROGRAMS, ids=IDS)
+def test_every_closed_form_is_feasible_and_has_the_value(instance: Instance) -> None:
+    assert instance.expected is not None
+    if instance.expected.closed_form is None:
+        return
+    program = instance.program()
+    form = closed_form(program, instance.expected.closed_form)
+    if isinstance(program, LinearDesign | ColumnDesign):
+        levels = program.privacy.levels(program.prior, form)
+        for name, limit in program.privacy.limits.items():
+            assert levels[name] <= limit + 1e-12
+        value = program.utility.value(program.prior, form)
+    else:
+        value = leakage_level(instance.prior, form)
+    assert instance.closed_value() == value
+    assert value == pytest.approx(instance.expected.value, rel=1e-12)
+
+
+def test_emp_example_1_has_the_printed_optimum() -> None:
+    instance = find("emp-example-1")
+    assert instance.expected is not None
+    printed = instance.expected.mechanism
+    assert printed is not None
+    result = solve(instance.program(), warm_start=False)
+    assert result.mechanism.matrix == pytest.approx(printed, abs=1e-9)
+    assert leakage_level(instance.prior, printed) == pytest.approx(math.log(9 / 8), abs=1e-15)
+    assert asked(instance).utility.value(instance.prior, Mechanism(printed)) == pytest.approx(
+        result.value, abs=1e-12
+    )
+
+
+def test_a_good_file_becomes_a_program(tmp_path: Path) -> None:
+    instance = load(write(tmp_path, GOOD))
+    assert asked(instance).privacy == PML(math.log(1.25))
+    assert instance.prior.labels == ("a", "b")
+    assert instance.expected is not None
+    assert instance.expected.agrees(solve(instance.program()).value)
+    assert instance.closed_value() is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "requirement"),
+    [
+        ("pml = {", "ldp = {", LDP(math.log(1.25))),
+        ('pml = { log = "5/4" }', "pml = 0.3, radius = 0.0", None),
+        ("pml = { log", "maximal_leakage = { log", MaximalLeakage(math.log(1.25))),
+        ("pml = { log", "slack = 0.1, approximate_pml = { log", ApproximatePML(math.log(1.25), 0.1)),
+        ('{ log = "5/4" }', "0.3", PML(0.3)),
+    ],
+)
+def test_privacy_is_read_by_name(tmp_path: Path, old: str, new: str, requirement: object) -> None:
+    privacy = asked(load(write(tmp_path, GOOD.replace(old, new)))).privacy
+    if requirement is None:
+        assert isinstance(privacy, PML)
+        assert isinstance(privacy.over, L1Ball)
+        assert privacy.over.radius == 0
+    else:
+        assert privacy == requirement
+
+
+RATIOS = [
+    ("{ pml = [0.3, { log = \"5/4\" }] }", PML([0.3, math.log(1.25)])),
+    ('{ metric = 0.5, distance = "hamming" }', MetricPrivacy(0.5, [[0, 1], [1, 0]])),
+    ("{ metric = 0.5, distance = [[0, 2], [2, 0]] }", MetricPrivacy(0.5, [[0, 2], [2, 0]])),
+    ('{ metric = 0.5, edges = [["b", "a", 2]] }', MetricPrivacy(0.5, [[0, 2], [2, 0]])),
+    ("{ g_leakage = 0.5, gain = [[1, 0], [0, 1]] }", GainLeakage(0.5, [[1, 0], [0, 1]])),
+    ("{ pml = 0.1, about = { joint = [[0.25, 0.0], [0.25, 0.5]] } }",
+     PML(0.1, about=Secret([[0.25, 0.0], [0.25, 0.5]]))),
+    ('{ pufferfish = 0.1, about = { counts = [[1, 0], [1, 2]], values = ["s", "t"] }, pairs = [["t", "s"]] }',
+     Pufferfish(0.1, Secret.from_counts([[1, 0], [1, 2]]))),
+    ("[{ pml = 0.3 }, { ldp = 0.4 }]", PML(0.3) & LDP(0.4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "meant"), RATIOS)
+def test_ratio_bounds_are_read_by_key(tmp_path: Path, keys: str, meant: Requirement) -> None:
+    text = GOOD.replace('{ pml = { log = "5/4" } }', keys)
+    program = asked(load(write(tmp_path, text)))
+    exact = np.array(program.prior.weights, dtype=object)
+    one, other = program.privacy.ratios(exact), meant.ratios(exact)
+    assert one is not None
+    assert other is not None
+    assert program.privacy.limits == meant.limits
+    for name in ("rows", "scales", "above", "below", "exponents"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(
+    ("table", "meant"),
+    [
+        ('{ name = "lip", lower = 0.5, upper = 1 }', LIP(0.5, 1.0)),
+        ('{ name = "pml", epsilon = 0.5 }', PML(0.5)),
+        ('{ name = "pml", epsilon = [0.5, 0.25] }', PML([0.5, 0.25])),
+        (
+            '{ name = "pml", epsilon = 0.5, over = { kind = "l1-ball", center = "prior", radius = 0.1 } }',
+            PML(0.5, over=L1Ball([0.5, 0.5], 0.1)),
+        ),
+    ],
+)
+def test_a_requirement_is_read_by_the_arguments_of_its_class(
+    tmp_path: Path, table: str, meant: object
+) -> None:
+    found = asked(load(write(tmp_path, GOOD.replace('{ pml = { log = "5/4" } }', table))))
+    if isinstance(meant, PML) and isinstance(meant.over, L1Ball):
+        meant = PML(0.5, over=L1Ball(found.prior, 0.1))
+    assert found.privacy == meant
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('{ name = "pml" }', r"params\.privacy lacks the key 'epsilon'"),
+        ('{ name = "pml", epsilon = "1" }', r"params\.privacy\.epsilon is '1'"),
+        ('{ name = "pml", epsilon = 1, radius = 0.1 }', r"params\.privacy\.radius is not a known key"),
+        ('{ name = "strict", epsilon = 1 }', r"params\.privacy\.name is 'strict': known are"),
+        ('{ name = "lip", lower = 800.0, upper = 1 }', "the lower bound 800"),
+    ],
+)
+def test_a_requirement_by_its_arguments_is_read_strictly(tmp_path: Path, table: str, message: str) -> None:
+    with pytest.raises(InstanceError, match=message):
+        load(write(tmp_path, GOOD.replace('{ pml = { log = "5/4" } }', table)))
+
+
+@pytest.mark.parametrize("key", ["radius", "delta"])
+def test_sets_of_joint_laws_are_read(tmp_path: Path, key: str) -> None:
+    about = f"{{ pml = 0.1, {key} = 0.1, about = {{ counts = [[10, 1], [10, 19]] }} }}"
+    requirement = asked(load(write(tmp_path, GOOD.replace('{ pml = { log = "5/4" } }', about)))).privacy
+    secret = Secret.from_counts([[10, 1], [10, 19]])
+    meant = JointLaws.ball(secret, 0.1) if key == "radius" else JointLaws.confidence(secret, 0.1)
+    assert requirement == PML(0.1, about=secret, over=meant)
+    assert requirement.scope == meant.scope
+
+
+def test_the_prior_is_that_of_the_secret_where_none_is_given(tmp_path: Path) -> None:
+    text = GOOD.replace('prior = { probabilities = [0.5, 0.5], labels = ["a", "b"] }\n', "")
+    with pytest.raises(InstanceError, match=r"params\.prior is missing"):
+        load(write(tmp_path, text))
+    about = '{ pml = 0.1, about = { counts = [[1, 0], [2, 5]], labels = ["x", "y"] } }'
+    program = asked(load(write(tmp_path, text.replace('{ pml = { log = "5/4" } }', about))))
+    assert program.prior.counts == (3, 5)
+    assert program.prior.labels == ("x", "y")
+
+
+SETS: list[tuple[str, PriorSet]] = [
+    ("radius = 0.3", L1Ball(SAMPLE, 0.3)),
+    ("delta = 0.1", confidence_ball(SAMPLE, 0.1)),
+    ('delta = 0.1, region = "clopper-pearson"', confidence_box(SAMPLE, 0.1)),
+    ("minimum_mass = 0.2", MinimumMass(2, 0.2)),
+    ("box = { lower = [0.5, 0.1], upper = [0.9, 0.5] }", Box([0.5, 0.1], [0.9, 0.5])),
+    ("vertices = [[0.5, 0.5], [0.7, 0.3]]", Vertices([[0.5, 0.5], [0.7, 0.3]])),
+]
+
+
+@pytest.mark.parametrize(("keys", "priors"), SETS)
+def test_sets_of_priors_are_read_by_key(tmp_path: Path, keys: str, priors: PriorSet) -> None:
+    text = GOOD.replace("probabilities = [0.5, 0.5]", "counts = [60, 40]")
+    privacy = asked(load(write(tmp_path, text.replace('{ log = "5/4" }', f"0.5, {keys}")))).privacy
+    assert privacy == PML(0.5, over=priors)
+
+
+@pytest.mark.parametrize(("letters", "keys"), [(3, ", radius = 0.1"), (2, "")])
+def test_the_robust_binary_form_is_for_two_letters_and_a_set(tmp_path: Path, letters: int, keys: str) -> None:
+    text = GOOD.replace(
+        'probabilities = [0.5, 0.5], labels = ["a", "b"]', f"probabilities = {[1 / letters] * letters}"
+    )
+    text = text.replace('{ log = "5/4" }', f"0.5{keys}")
+    text = text.replace('{ loss = "hamming" }', '{ information_density_of = "robust_binary" }')
+    with pytest.raises(InstanceError, match=f"robust_binary is for 2 letters .* not for {letters} letters"):
+        load(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", sorted(INFORMATIONS))
+def test_informations_are_read_by_name(tmp_path: Path, name: str) -> None:
+    text = GOOD.replace('{ loss = "hamming" }', f'{{ information = "{name}" }}')
+    utility = asked(load(write(tmp_path, text))).utility
+    assert isinstance(utility, SubConvex)
+    assert utility.name == name
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title", "titel", r"title is missing"),
+        (
+            'relation = "=="',
+            'relation = "=="\nrelatoin = 1',
+            r"expected\.relatoin .* mean 'relation'",
+        ),
+        ("privacy = {", "privasy = {", r"params\.privacy is missing"),
+        ("pml = {", "pmml = {", r"params\.privacy must hold exactly one of pml, ldp"),
+        ('"hamming"', '"haming"', r"params\.utility\.loss is 'haming': write one of hamming"),
+        ('"hamming"', "3", r"params\.utility\.loss is 3: write text or a list"),
+        ('"=="', '"="', r"expected\.relation is '=': write one of ==, <=, >="),
+        ('"derived"', '"guess"', r"expected\.basis is 'guess'"),
+        (
+            "value = 0.375",
+            'value = "0.375"',
+            r"expected\.value is '0\.375': write a number",
+        ),
+        ("value = 0.375", 'value = 1\nclosed_form = "magic"', r"expected\.closed_form is 'magic'"),
+        ('"5/4"', '"five"', r"params\.privacy\.pml\.log is 'five': write a positive rational"),
+        ('"5/4"', '"0"', r"params\.privacy\.pml\.log is '0'"),
+        ('{ log = "5/4" }', "-1.0", r"epsilon must be at least 0 nats, not -1\.0"),
+        ("[0.5, 0.5]", "[0.5, 0.6]", r"sum to 1\.1"),
+        ('{ loss = "hamming" }', '{ information = "hamming" }', r"params\.utility\.information is 'hamming'"),
+        (
+            '{ pml = { log = "5/4" } }',
+            "{ pml = 1.0, radius = 2.5 }",
+            r"the radius is 2.5: give one in \[0, 2\]",
+        ),
+        ('{ pml = { log = "5/4" } }', "{ pml = 1.0, delta = 0.1 }", r"no sample size"),
+        ('{ pml = { log = "5/4" } }', "{ pml = 1.0, radius = 0.1, minimum_mass = 0.1 }", r"minimum_mass"),
+        ('{ pml = { log = "5/4" } }', "{ pml = 1.0, box = { lower = [0.1, 0.1] } }", r"upper is missing"),
+        ('{ pml = { log = "5/4" } }', "[]", r"privacy is \[\]: write a table, or a list of tables"),
+        ('{ pml = { log = "5/4" } }', "[{ pml = 1.0, colour = 1 }]", r"privacy\[0\]\.colour is not a known"),
+        ('{ pml = { log = "5/4" } }', "{ pml = [0.5, -1.0] }", r"budget of letter 1"),
+        ('{ pml = { log = "5/4" } }', "{ metric = 1.0 }", r"exactly one of distance, edges"),
+        ('{ pml = { log = "5/4" } }', '{ metric = 1.0, distance = "l2" }', r"write one of absolute, hamming"),
+        ('{ pml = { log = "5/4" } }', '{ metric = 1.0, edges = [["a", "b"]] }', r"length\] for each edge"),
+        ('{ pml = { log = "5/4" } }', "{ metric = 1.0, edges = [[[], {}, 1]] }", r"length\] for each edge"),
+        ('{ pml = { log = "5/4" } }', "{ pufferfish = 1.0 }", r"about is missing"),
+        (
+            '{ pml = { log = "5/4" } }',
+            "{ pufferfish = 1.0, about = { counts = [[1, 1], [1, 1]] }, pairs = [[[0], 1]] }",
+            r"pairs is .*write a list of pairs",
+        ),
+        (
+            '{ pml = { log = "5/4" } }',
+            "{ pml = 1.0, about = { counts = [[1, 0], [1, 0]] } }",
+            r"never occurs",
+        ),
+        ('"design"', '"magic"', r"builder is 'magic': write one of design"),
+        ('id = "small"', 'id = "large"', r"id is 'large' and the file's name 'small'"),
+        ("[source]", "[sauce]", r"source is missing"),
+        ("where =", "wher =", r"source\.where is missing"),
+        ("builder = ", "colour = 1\nbuilder = ", r"colour is not a known key"),
+        ("[expected]", "[expected", r"is not a whole TOML file"),
+    ],
+)
+def test_a_bad_file_is_refused_with_file_key_and_remedy(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = write(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(InstanceError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_cut_short_anywhere_is_an_error_or_a_whole_problem(tmp_path: Path) -> None:
+    for end in range(0, len(GOOD), 7):
+        path = write(tmp_path, GOOD[:end])
+        try:
+            instance = load(path)
+        except PmloptError:
+            continue
+        assert instance.title == "A small problem"
+
+
+def test_finding_by_name() -> None:
+    assert find("emp-example-1").id == "emp-example-1"
+    assert find(library() / "closed_forms" / "emp-example-1.toml").id == "emp-example-1"
+    with pytest.raises(InstanceError, match="did you mean 'emp-example-1'"):
+        find("emp-exampel-1")
+    with pytest.raises(InstanceError, match="`pmlopt problems` lists them"):
+        find("???")
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        find("nowhere.toml")
+
+
+def test_a_name_is_no_pattern() -> None:
+    for name in ("*", "u*-seven-letters", "emp-example-?"):
+        with pytest.raises(InstanceError, match="no problem of that name"):
+            find(name)
+
+
+@pytest.mark.parametrize("level", ['{ log = "1e400" }', "{ log = inf }", "inf", "nan", "1" * 400])
+def test_a_level_that_no_float_holds_is_refused(tmp_path: Path, level: str) -> None:
+    with pytest.raises(InstanceError, match=r"params\.privacy\.pml|is not a whole TOML"):
+        load(write(tmp_path, GOOD.replace('{ log = "5/4" }', level)))
+
+
+WORST = """
+id = "small"
+title = "A small worst case"
+builder = "worst_case_utility"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+prior = { probabilities = [0.6, 0.2, 0.2], labels = ["a", "b", "c"] }
+order = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
+threshold = 2
+
+[expected]
+basis = "derived"
+relation = "=="
+value = 0.6931471805599453
+"""
+
+LEAST = """
+id = "small"
+title = "A small least leakage"
+builder = "least_leakage"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+prior = { uniform = 4 }
+utility = { gain = "match" }
+expected = 0.5
+outputs = 4
+
+[expected]
+basis = "derived"
+relation = "=="
+value = 0.6931471805599453
+"""
+
+
+@pytest.mark.parametrize("text", [WORST, LEAST], ids=["worst case", "least leakage"])
+def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: str) -> None:
+    instance = load(write(tmp_path, text))
+    program = instance.program()
+    assert isinstance(program, LeastLeakage)
+    result = solve(program)
+    assert instance.expected is not None
+    assert instance.expected.agrees(result.value)
+    assert leakage_level(instance.prior, result.mechanism) == result.level
+    assert instance.closed_value() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "message"),
+    [
+        (WORST, "threshold = 2", "", r"params\.threshold is missing"),
+        (WORST, "threshold = 2", "threshold = 2.5", r"params\.threshold is 2\.5: write a whole number"),
+        (WORST, "threshold = 2", 'threshold = "2"', r"params\.threshold is '2'"),
+        (WORST, "threshold = 2", "threshold = true", r"params\.threshold is True"),
+        (WORST, "threshold = 2", "threshold = 2\nthreshhold = 2", r"params\.threshhold .*mean 'threshold'"),
+        (WORST, "order = ", "ordre = ", r"params\.order is missing"),
+        (WORST, "[[3, 2, 1], [1, 3, 2], [2, 1, 3]]", "3", r"params\.order is 3: write a list"),
+        (WORST, "[[3, 2, 1], [1, 3, 2], [2, 1, 3]]", "[3, 2, 1]", r"2 dimension"),
+        (WORST, "[1, 3, 2]", "[1, 3]", r"regular"),
+        (WORST, "[1, 3, 2]", '[1, "a", 2]', r"numbers"),
+        (WORST, "[1, 3, 2]", "[1, nan, 2]", r"nan at row 1, column 1"),
+        (WORST, "[params]", '[params]\nutility = { loss = "hamming" }', r"params\.utility is not a known"),
+        (WORST, "value = 0", 'closed_form = "binary"\nvalue = 0', r"'binary': write one of utility_safe"),
+        (LEAST, 'gain = "match"', 'information = "mutual"', r"params\.utility must hold exactly one of loss"),
+        (LEAST, '"match"', '"mach"', r"params\.utility\.gain is 'mach': write one of match"),
+        (LEAST, "expected = 0.5", 'expected = "0.5"', r"params\.expected is '0\.5': write a number"),
+        (LEAST, "expected = 0.5", "worst = [1]", r"params\.worst is \[1\]: write a number"),
+        (LEAST, "value = 0", 'closed_form = "binary"\nvalue = 0', r"none, for none is known here"),
+        (LEAST, "expected = 0.5", "privacy = { pml = 1.0 }\nworst = 1", r"params\.privacy is not a known"),
+    ],
+)
+def test_a_bad_file_about_the_least_level_is_refused(
+    tmp_path: Path, text: str, old: str, new: str, message: str
+) -> None:
+    assert old in text
+    path = write(tmp_path, text.replace(old, new, 1))
+    with pytest.raises(InstanceError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        (WORST, "threshold = 2", "threshold = 4"),
+        (WORST, "threshold = 2", "threshold = 0"),
+        (WORST, "[1, 3, 2]", "[1, 4, 2]"),
+        (WORST, ", [2, 1, 3]]", "]"),
+        (LEAST, "expected = 0.5", ""),
+        (LEAST, "expected = 0.5", "expected = 1.5"),
+        (LEAST, "expected = 0.5", "worst = 2"),
+        (LEAST, "expected = 0.5", "expected = nan"),
+        (LEAST, "outputs = 4", "outputs = 0"),
+    ],
+)
+def test_demands_that_no_program_meets_are_refused_by_load_or_by_the_program(
+    tmp_path: Path, text: str, old: str, new: str
+) -> None:
+    path = write(tmp_path, text.replace(old, new, 1))
+    with pytest.raises(PmloptError):
+        load(path).program()

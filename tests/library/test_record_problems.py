@@ -1,0 +1,236 @@
+"""The leakage per record from problem files and from the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import run, write
+from oracles import records as records_oracle
+
+from pmlopt import Mechanism, Prior, queries, record_leakage, solve
+from pmlopt.errors import InstanceError, PmloptError, SolverUnavailableError
+from pmlopt.library import Instance, load, load_all
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
+from pmlopt.programs.record_leakage.program import RecordLeakage
+
+ALL = [instance for instance in load_all() if instance.builder is record_leakage]
+
+GOOD = """
+id = "small"
+title = "A small audit"
+builder = "record_leakage"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+query = { modular_sum = { records = 3, modulus = 2 } }
+mechanism = { symmetric_channel = 0.25 }
+entropy = { log = 4 }
+
+[expected]
+basis = "theorem"
+relation = "=="
+closed_form = "parity_leakage"
+value = 0.13081203594113694
+"""
+
+
+def asked(instance: Instance) -> RecordLeakage:
+    program = instance.program()
+    assert isinstance(program, RecordLeakage)
+    return program
+
+
+@pytest.fixture
+def laplace(tmp_path: Path) -> Path:
+    path = tmp_path / "laplace.csv"
+    queries.laplace(queries.ModularSum(4, 2), 1.0).save(path)
+    return path
+
+
+@pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
+def test_every_instance_agrees_with_what_is_expected(instance: Instance) -> None:
+    result = solve(asked(instance), tolerance=1e-9)
+    assert result.gap <= 1e-9
+    assert result.certificate.verify()
+    assert instance.expected is not None
+    assert instance.expected.agrees(result.value)
+    closed = instance.closed_value()
+    if closed is not None:
+        assert closed == pytest.approx(instance.expected.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
+def test_small_instances_agree_with_a_search_over_all_datasets(instance: Instance) -> None:
+    problem = asked(instance)
+    channel, query = problem.channel, problem.channel.query
+    if query.records > 4:
+        return
+    rows = channel.rows[channel.table().ravel()]
+    every = records_oracle.datasets(query.alphabets, rows)
+    best = records_oracle.largest(every, 0, problem.entropy)
+    assert records_oracle.entropy(best) >= problem.entropy - 1e-12
+    assert instance.expected is not None
+    assert records_oracle.information(every, 0, best) == pytest.approx(instance.expected.value, abs=1e-6)
+
+
+def test_a_good_file_becomes_a_problem(tmp_path: Path) -> None:
+    instance = load(write(tmp_path, GOOD))
+    problem = asked(instance)
+    assert problem.channel.query == queries.ModularSum(3, 2)
+    assert problem.channel.mechanism.matrix.tolist() == [[0.75, 0.25], [0.25, 0.75]]
+    assert problem.entropy == pytest.approx(math.log(4))
+    closed = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+    assert instance.closed_value() == pytest.approx(closed, abs=1e-14)
+    assert solve(problem).value == pytest.approx(closed, abs=1e-9)
+    with pytest.raises(InstanceError, match="small has no prior"):
+        _ = instance.prior
+    with pytest.raises(SolverUnavailableError, match="branch-and-bound"):
+        solve(problem, "highs")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "query"),
+    [
+        ("{ modular_sum = { records = 3, modulus = 2 } }", "{ weight = 3 }", queries.Weight(3)),
+        ("{ modular_sum = { records = 3, modulus = 2 } }", "{ quadratic = 4 }", queries.Quadratic(4)),
+        ("modulus = 2 }", "modulus = 5, letters = [2, 3, 4] }", queries.ModularSum(3, 5, [2, 3, 4])),
+        ("modulus = 2 }", "modulus = 5, letters = 3 }", queries.ModularSum(3, 5, 3)),
+    ],
+)
+def test_queries_are_read_by_name(tmp_path: Path, old: str, new: str, query: queries.Query) -> None:
+    text = GOOD.replace(old, new).replace('closed_form = "parity_leakage"\n', "")
+    assert asked(load(write(tmp_path, text))).channel.query == query
+
+
+def test_a_table_and_a_matrix_are_read(tmp_path: Path) -> None:
+    text = GOOD.replace("{ modular_sum = { records = 3, modulus = 2 } }", "{ explicit = [[0, 1], [1, 1]] }")
+    text = text.replace("{ symmetric_channel = 0.25 }", "{ matrix = [[0.75, 0.25], [0.5, 0.5]] }")
+    problem = asked(load(write(tmp_path, text)))
+    assert problem.channel.query.table().tolist() == [[0, 1], [1, 1]]
+    assert problem.channel.mechanism.matrix.tolist() == [[0.75, 0.25], [0.5, 0.5]]
+    with pytest.raises(InstanceError, match="parity through a symmetric channel"):
+        load(tmp_path / "small.toml").closed_value()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("modular_sum", "modularsum", r"params\.query must hold exactly one of modular_sum"),
+        ("records = 3, ", "", r"params\.query\.modular_sum\.records is missing"),
+        ("modulus = 2 }", "modulus = 2, moduls = 2 }", r"mean 'modulus'"),
+        ("modulus = 2 }", "modulus = 0 }", r"modulus must be a whole number of at least 1"),
+        ("symmetric_channel = 0.25", "symmetric_channel = 1.5", r"error probability is 1\.5"),
+        ("symmetric_channel = 0.25", "symmetrical = 0.25", r"params\.mechanism must hold exactly one of"),
+        ("symmetric_channel = 0.25", "laplace = -1", r"epsilon is -1"),
+        ("symmetric_channel = 0.25", "matrix = [[1.0, 0.5]]", r"sums to 1\.5"),
+        ("entropy = { log = 4 }", "", r"params\.entropy is missing"),
+        ("entropy = { log = 4 }", 'entropy = "1"', r"params\.entropy is '1'"),
+        ("parity_leakage", "binary", r"'binary': write one of parity_leakage"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in GOOD
+    with pytest.raises(InstanceError, match=message):
+        load(write(tmp_path, GOOD.replace(old, new)))
+
+
+@pytest.mark.parametrize(("old", "new"), [("{ log = 4 }", "3.0"), ("{ log = 4 }", "-1"), ("0.25 }", "0.0 }")])
+def test_what_the_file_cannot_know_is_refused_by_solving(tmp_path: Path, old: str, new: str) -> None:
+    instance = load(write(tmp_path, GOOD.replace(old, new)))
+    if "0.0" in new:
+        problem = asked(instance)
+        assert solve(problem).value == pytest.approx(math.log(2), abs=1e-9)
+        return
+    with pytest.raises(PmloptError, match="the entropy b is"):
+        instance.program()
+
+
+def test_solve_prints_the_audit_and_writes_it(tmp_path: Path) -> None:
+    out = tmp_path / "audit.json"
+    text = run("solve", "record-parity-laplace-b2", "-o", out)
+    assert "0.0795415059" in text
+    assert "yes, in decimal arithmetic" in text
+    assert "parity_leakage" in text
+    written = json.loads(out.read_text())["metadata"]
+    assert written["certificate"]["prior"] is not None
+    assert np.sum(written["certificate"]["prior"]) == pytest.approx(1.0)
+    assert Mechanism.load(out).matrix.shape == (2, 2)
+    found = json.loads(run("solve", "record-parity-laplace-b2", "--json"))
+    assert found["agrees"] is True
+    assert found["value"] <= found["bound"]
+    assert "no prior has it" not in text
+    message = run("solve", "record-parity-laplace-b2", "--mps", tmp_path / "a.mps", code=2)
+    assert "MPS holds nothing else" in message
+    message = run("solve", "record-parity-laplace-b2", "--plot", tmp_path / "a.png", code=2)
+    assert "has none" in message
+
+
+def audit(laplace: Path, *more: object, code: int = 0) -> str:
+    query = ("--query", "modular-sum", "--records", 4, "--modulus", 2)
+    return run("record-leakage", laplace, *query, *more, code=code)
+
+
+def test_the_command_audits_a_curve(laplace: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "curve.png"
+    text = audit(laplace, "--entropy", "0,2,2.7", "--plot", picture)
+    assert text.count("0.0795415059") >= 2
+    assert "optimal" in text
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    found = json.loads(audit(laplace, "--entropy", "2.7,2,2.7", "--json"))
+    assert [row["status"] for row in found] == ["optimal"] * 3
+    assert [row["warm_started"] for row in found] == [False, True, False]  # from the largest entropy down
+    assert [row["value"] for row in found] == pytest.approx([0.0110038, 0.0795415, 0.0110038], abs=1e-7)
+    assert found[0]["holds"] is None
+
+
+def test_the_command_decides_claims(laplace: Path) -> None:
+    assert "The claim holds" in audit(laplace, "--entropy", "2.7", "--epsilon", 0.02)
+    assert "The claim FAILS" in audit(laplace, "--entropy", "2.7,2.0", "--epsilon", 0.02, code=1)
+    text = audit(laplace, "--entropy", "2.7", "--epsilon", 0.2, "--solver", "alternating", code=3)
+    assert "is not decided" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--query", "weight", "--records", "4", "--entropy", "1"], "2 rows"),
+        (["--query", "modular-sum", "--records", "4", "--entropy", "1"], "--modulus belong together"),
+        (["--query", "weight", "--records", "1", "--modulus", "2", "--entropy", "0"], "belong together"),
+        (["--query", "weight", "--records", "1", "--letters", "3", "--entropy", "0"], "--letters belongs"),
+        (["--query", "weight", "--records", "1", "--entropy", "x"], "give numbers with commas"),
+        (["--query", "weight", "--records", "1", "--entropy", "5"], "no prior has it"),
+        (["--query", "weight", "--records", "0", "--entropy", "0"], "number of records"),
+        (["--query", "weight", "--records", "1", "--entropy", "0", "--plot", "a.bmp"], "use .png"),
+    ],
+)
+def test_the_command_refuses(laplace: Path, options: list[str], message: str) -> None:
+    assert message in run("record-leakage", laplace, *options, code=2)
+
+
+def test_the_quadratic_query_and_larger_alphabets(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    Mechanism([[0.5, 0.5]] * 3).save(path)
+    for query in (["quadratic", "--records", "3"], ["modular-sum", "--records", "2", "--modulus", "3"]):
+        found: Any = json.loads(run("record-leakage", path, "--query", *query, "--entropy", "0.5", "--json"))
+        assert found[0]["value"] == 0
+    more = ["modular-sum", "--records", "2", "--modulus", "3", "--letters", "3"]
+    found = json.loads(run("record-leakage", path, "--query", *more, "--entropy", "0.5", "--json"))
+    assert len(found[0]["joint"] if "joint" in found[0] else found[0]["certificate"]["joint"]) == 3
+
+
+def test_a_certificate_of_many_datasets_has_no_prior_written() -> None:
+    parity = queries.ModularSum(40, 2)
+    program = record_leakage(parity, queries.symmetric_channel(parity, 0.2), 39.5 * math.log(2))
+    certificate = solve(program).certificate
+    assert isinstance(certificate, RecordCertificate)
+    record = certificate.to_dict()
+    assert record["prior"] is None
+    assert Prior(certificate.joint.sum(axis=1)).size == 2

@@ -1,0 +1,152 @@
+"""The library's problems on symmetric priors: every solver, and programs of another hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles import designs as oracles
+from oracles.symmetry import bits_under_hamming
+
+from pmlopt import (
+    LDP,
+    PML,
+    Circle,
+    CoordinateLoss,
+    DisplacementLoss,
+    ExpectedGain,
+    Invariant,
+    Types,
+    design,
+    solve,
+)
+from pmlopt.data.symmetry import SymmetricPrior
+from pmlopt.errors import PmloptError
+from pmlopt.library import Instance, find, load, load_all
+from pmlopt.programs.symmetric.program import SymmetricDesign
+
+PROBLEMS = [
+    instance
+    for instance in load_all()
+    if "prior" in instance.arguments and isinstance(instance.prior, SymmetricPrior)
+]
+
+
+def asked(instance: Instance) -> SymmetricDesign:
+    program = instance.program()
+    assert isinstance(program, SymmetricDesign)
+    return program
+
+
+@pytest.mark.parametrize("instance", PROBLEMS, ids=lambda instance: instance.id)
+@pytest.mark.parametrize(("solver", "tolerance"), [("auto", 1e-9), ("highs-ipm", 1e-6), ("clarabel", 1e-6)])
+def test_every_solver_agrees_with_what_is_expected(instance: Instance, solver: str, tolerance: float) -> None:
+    program = asked(instance)
+    result = solve(program, solver, tolerance=tolerance)
+    assert result.certificate.verify()
+    assert instance.expected is not None
+    assert abs(result.value - instance.expected.value) <= tolerance * max(1.0, program.scale)
+
+
+@pytest.mark.parametrize(
+    "name", ["bits-hamming-4", "three-answers-three-people", "hours-on-a-circle", "mirrored-scale"]
+)
+def test_small_ones_agree_with_the_dense_program(name: str) -> None:
+    program = asked(find(name))
+    prior = program.prior.listed()
+    table = program.utility.table(prior.labels, prior.labels)
+    if prior.size > 16:  # as many rows as pairs of letters: the listed program, which the dense one holds
+        wanted = solve(design(prior, program.privacy, ExpectedGain(-table))).value
+    else:
+        wanted = oracles.optimum(prior.pmf, program.privacy, -table).value
+    assert -solve(program).value == pytest.approx(wanted, abs=1e-9)
+
+
+def test_24_bits_agree_with_a_program_of_another_hand() -> None:
+    assert solve(asked(find("bits-hamming-24"))).value == pytest.approx(
+        bits_under_hamming(0.3, 24, 1.0), abs=2e-9
+    )
+
+
+HEAD = """
+id = "small"
+title = "A small problem"
+builder = "design"
+
+[source]
+cite = "somebody"
+where = "somewhere"
+
+[params]
+"""
+
+
+def read(folder: Path, params: Sequence[str]) -> dict[str, Any]:
+    """The arguments of a design with a prior, a requirement and a utility, as a file has them."""
+    path = folder / "small.toml"
+    lines = zip(("prior", "privacy", "utility"), params, strict=True)
+    path.write_text(HEAD + "\n".join(f"{key} = {value}" for key, value in lines))
+    return dict(load(path).arguments)
+
+
+def test_tables_of_records_are_read_by_key(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, ["{ counts = [7, 3], records = 5 }", "{ pml = 1.0 }", "{ loss = [[0, 2], [1, 0]] }"]
+    )
+    assert isinstance(found["prior"], Types)
+    assert (found["prior"].records, found["prior"].law.counts) == (5, (7, 3))
+    assert isinstance(found["utility"], CoordinateLoss)
+    assert found["utility"].table([(0, 1)], [(1, 1)]).tolist() == [[2.0]]
+
+
+def test_circles_are_read_by_key(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, ["{ circle = 5, reflections = false }", "{ ldp = 1.0 }", "{ loss = [0, 1, 2, 3, 4] }"]
+    )
+    assert isinstance(found["prior"], Circle)
+    assert not found["prior"].reflections
+    assert isinstance(found["utility"], DisplacementLoss)
+    assert found["privacy"] == LDP(1.0)
+
+
+def test_generators_are_read_by_key(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        ["{ uniform = 3, generators = [[2, 1, 0]] }", "{ pml = 1.0, radius = 0.1 }", '{ gain = "match" }'],
+    )
+    assert isinstance(found["prior"], Invariant)
+    assert isinstance(found["privacy"], PML)
+    assert found["privacy"].over is not None
+
+
+def test_a_ball_around_a_table_is_around_its_prior(tmp_path: Path) -> None:
+    ball = read(
+        tmp_path,
+        ["{ counts = [7, 3], records = 4 }", "{ pml = 1.0, radius = 0.1 }", '{ loss = "hamming" }'],
+    )
+    assert solve(design(**ball)).certificate.verify()
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ("{ counts = [7, 3], records = 0 }", "records"),
+        ("{ counts = [7, 3], generators = [[1, 0]] }", "not invariant"),
+        ("{ circle = 0 }", "circle"),
+        ("{ circle = 4, labels = [1, 2, 3, 4] }", "labels"),
+    ],
+)
+def test_what_is_no_symmetric_prior_is_refused(prior: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(PmloptError, match=message):
+        read(tmp_path, [prior, "{ pml = 1.0 }", '{ loss = "hamming" }'])
+
+
+def test_the_circle_is_the_mean_of_the_least_losses() -> None:
+    """By hand: with e^eps letters of mass 1/N a column may put all its mass on N e^-eps displacements."""
+    for size, share in [(24, 4), (12, 3), (30, 6)]:
+        along = [min(d, size - d) for d in range(size)]
+        result = solve(design(Circle(size), PML(float(np.log(share))), DisplacementLoss(along)))
+        assert result.value == pytest.approx(np.mean(sorted(along)[: size // share]), abs=1e-9)

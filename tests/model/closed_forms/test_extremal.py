@@ -1,0 +1,240 @@
+"""Extremal mechanisms against the privacy bound and against an LP over all vertices."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from strategies import MODEST, epsilons, priors
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.errors import PrivacyError
+from pmlopt.measures import leakage_level, mutual_information
+from pmlopt.model.closed_forms import binary, high_privacy, k_singular, uniform
+
+# at levels below 0.01 the vertices lie closer together than an LP solver's tolerance
+ORACLE_SHARES = st.floats(0.05, 1.0)
+SHARES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0))
+
+
+def vertices(prior: FloatArray, epsilon: float) -> Iterator[FloatArray]:
+    """The vertices of {0 <= lam <= e^eps, <p, lam> = 1}: at most one coordinate between."""
+    top = math.exp(epsilon)
+    letters = range(len(prior))
+    for size in range(len(prior) + 1):
+        for full in itertools.combinations(letters, size):
+            left = 1 - top * math.fsum(prior[list(full)])
+            lam = np.zeros(len(prior))
+            lam[list(full)] = top
+            if abs(left) < 1e-13:
+                yield lam
+            elif left > 0:
+                for f in set(letters) - set(full):
+                    if left / prior[f] < top * (1 - 1e-13):
+                        yield np.where(np.arange(len(prior)) == f, left / prior[f], lam)
+
+
+def best_information(prior: FloatArray, epsilon: float) -> float:
+    """The largest mutual information under eps-PML: an LP over the vertices (EXT, Theorem 6)."""
+    columns = np.array(list(vertices(prior, epsilon)))
+    gains = np.where(columns > 0, columns * np.log(np.where(columns > 0, columns, 1.0)), 0.0) @ prior
+    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    solved: Any = linprog(-gains, A_eq=columns.T, b_eq=np.ones(len(prior)), method="highs", options=options)
+    assert solved.status == 0
+    return -float(solved.fun)
+
+
+def assert_extremal(prior: FloatArray, mechanism: Mechanism, epsilon: float) -> None:
+    """Each column over its mean is 0, e^eps, or at most once a value between."""
+    top = math.exp(epsilon)
+    for column in mechanism.matrix.T[mechanism.matrix.max(axis=0) > 0]:
+        lam = column / math.fsum(prior * column)
+        between = (lam > 1e-9) & (lam < top - 1e-9)
+        assert lam.max() <= top * (1 + 1e-12)
+        assert between.sum() <= 1
+
+
+def assert_stochastic(mechanism: Mechanism) -> None:
+    assert (mechanism.matrix >= 0).all()
+    assert np.abs(mechanism.matrix.sum(axis=1) - 1).max() <= 1e-14
+
+
+@given(priors(2, 2, tiny=False), SHARES)
+@MODEST
+def test_binary_attains_epsilon(prior: FloatArray, share: float) -> None:
+    epsilon = share * Prior(prior).max_leakage
+    mechanism = binary(prior, epsilon)
+    assert_stochastic(mechanism)
+    assert leakage_level(prior, mechanism) == pytest.approx(epsilon, abs=1e-12)
+    assert_extremal(prior, mechanism, epsilon)
+
+
+@given(priors(2, 2), SHARES)
+@MODEST
+def test_binary_never_passes_epsilon_even_with_an_unlikely_letter(prior: FloatArray, share: float) -> None:
+    epsilon = share * Prior(prior).max_leakage
+    mechanism = binary(prior, epsilon)
+    assert_stochastic(mechanism)
+    assert leakage_level(prior, mechanism) == pytest.approx(epsilon, abs=1e-12)
+
+
+@given(priors(2, 2), st.floats(0, 1000))
+@MODEST
+def test_binary_past_the_maximum_is_the_identity(prior: FloatArray, extra: float) -> None:
+    mechanism = binary(prior, Prior(prior).max_leakage + 1e-9 + extra)
+    assert mechanism.matrix == pytest.approx(np.eye(2), abs=1e-14)
+
+
+@pytest.mark.parametrize("sizes", [range(1, 50), range(50, 150), range(150, 500, 7)])
+def test_binary_at_the_maximum_is_the_identity(sizes: range) -> None:
+    for size in sizes:
+        prior = Prior.from_counts([size, 1])
+        assert binary(prior, prior.max_leakage).matrix == pytest.approx(np.eye(2), abs=1e-14)
+        assert binary(prior, 50.0).matrix == pytest.approx(np.eye(2), abs=1e-14)
+
+
+def test_binary_by_hand_in_both_regions() -> None:
+    # p1 = 3/4 is the second letter, so the printed matrix is turned around; t = 6/5, then t = 2
+    first = [[0.9, 0.1], [0.7, 0.3]]
+    assert binary([0.25, 0.75], math.log(1.2)).matrix == pytest.approx(np.array(first), abs=1e-15)
+    second = [[1.0, 0.0], [1 / 3, 2 / 3]]
+    assert binary([0.25, 0.75], math.log(2)).matrix == pytest.approx(np.array(second), abs=1e-15)
+
+
+@given(priors(2, 2, tiny=False), ORACLE_SHARES)
+@MODEST
+def test_binary_is_optimal_for_mutual_information(prior: FloatArray, share: float) -> None:
+    epsilon = share * Prior(prior).max_leakage
+    value = mutual_information(prior, binary(prior, epsilon))
+    assert value == pytest.approx(best_information(prior, epsilon), abs=1e-9)
+
+
+@given(priors(2, 5, tiny=False), SHARES)
+@MODEST
+def test_high_privacy_attains_epsilon_up_to_the_end_of_the_region(prior: FloatArray, share: float) -> None:
+    epsilon = -math.log1p(-float(prior.min())) * share
+    mechanism = high_privacy(prior, epsilon)
+    assert_stochastic(mechanism)
+    assert leakage_level(prior, mechanism) == pytest.approx(epsilon, abs=1e-12)
+    assert_extremal(prior, mechanism, epsilon)
+
+
+@pytest.mark.parametrize("sizes", [range(1, 50), range(50, 150)])
+def test_high_privacy_takes_the_end_of_its_region(sizes: range) -> None:
+    for size in sizes:
+        prior = Prior.from_counts([size, size, 1])
+        mechanism = high_privacy(prior, -math.log1p(-float(prior.pmf.min())))
+        assert mechanism.matrix.diagonal().min() == pytest.approx(0, abs=1e-15)
+
+
+@given(priors(2, 5, tiny=False), st.floats(0.05, 0.999))
+@MODEST
+def test_high_privacy_is_optimal_for_mutual_information(prior: FloatArray, share: float) -> None:
+    epsilon = -math.log1p(-float(prior.min())) * share
+    value = mutual_information(prior, high_privacy(prior, epsilon))
+    assert value == pytest.approx(best_information(prior, epsilon), abs=1e-9)
+
+
+def test_high_privacy_of_the_printed_example() -> None:
+    # EMP, Example 1
+    expected = [
+        [0.325, 0.225, 0.225, 0.225],
+        [0.45, 0.1, 0.225, 0.225],
+        [0.45, 0.225, 0.1, 0.225],
+        [0.45, 0.225, 0.225, 0.1],
+    ]
+    mechanism = high_privacy([2 / 5, 1 / 5, 1 / 5, 1 / 5], math.log(9 / 8))
+    assert mechanism.matrix == pytest.approx(np.array(expected), abs=1e-15)
+
+
+def test_high_privacy_agrees_with_binary_in_the_first_region() -> None:
+    prior = Prior([0.7, 0.3], ["a", "b"])
+    left, right = high_privacy(prior, 0.2), binary(prior, 0.2)
+    assert left.inputs == right.inputs == left.outputs == right.outputs == ("a", "b")
+    # the columns are those of the binary mechanism, named after the other letter
+    assert left.matrix[:, ::-1] == pytest.approx(right.matrix, abs=1e-15)
+
+
+@given(st.integers(1, 8), epsilons())
+@MODEST
+def test_uniform_attains_epsilon_until_the_maximum(size: int, epsilon: float) -> None:
+    prior = np.full(size, 1 / size)
+    reached = min(epsilon, math.log(size))
+    mechanism = uniform(size, epsilon)
+    assert_stochastic(mechanism)
+    assert leakage_level(prior, mechanism) == pytest.approx(reached, abs=1e-12)
+    assert_extremal(prior, mechanism, reached)
+    assert mechanism.matrix.sum(axis=0) == pytest.approx(np.ones(size), abs=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [1.7, 5.0, 700.0, 1e6])
+def test_uniform_past_the_maximum_is_the_identity(epsilon: float) -> None:
+    assert uniform(5, epsilon).matrix == pytest.approx(np.eye(5), abs=1e-14)
+
+
+@given(st.integers(1, 5), st.floats(0.01, 2.0))
+@MODEST
+def test_uniform_is_optimal_for_mutual_information(size: int, epsilon: float) -> None:
+    prior = np.full(size, 1 / size)
+    value = mutual_information(prior, uniform(size, epsilon))
+    assert value == pytest.approx(best_information(prior, min(epsilon, math.log(size))), abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 10, 49, 93])
+def test_k_singular_is_uniform_at_log_n_over_k(size: int) -> None:
+    for k in range(1, size + 1):
+        singular = k_singular(size, k)
+        assert uniform(size, math.log(size / k)).matrix == pytest.approx(singular.matrix, abs=1e-13)
+        assert (singular.matrix > 0).sum(axis=0).tolist() == [k] * size
+        assert (singular.matrix > 0).sum(axis=1).tolist() == [k] * size
+        level = leakage_level(np.full(size, 1 / size), singular)
+        assert level == pytest.approx(math.log(size / k), abs=1e-12)
+
+
+@pytest.mark.parametrize("prior", [[0.6, 0.4 - 8e-10], [0.6, 0.4 + 8e-10]])
+def test_a_prior_that_is_off_by_rounding_is_treated_as_its_pmf(prior: list[float]) -> None:
+    for mechanism in (binary(prior, 0.4), high_privacy(prior, 0.4), binary(prior, 0.7)):
+        epsilon = 0.7 if mechanism.matrix.min() == 0 else 0.4
+        assert leakage_level(prior, mechanism) == pytest.approx(epsilon, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf])
+def test_levels_that_are_none_are_refused(epsilon: float) -> None:
+    for form in (binary, high_privacy):
+        with pytest.raises(PrivacyError, match="epsilon"):
+            form([0.6, 0.4], epsilon)
+    with pytest.raises(PrivacyError, match="epsilon"):
+        uniform(3, epsilon)
+
+
+def test_binary_needs_two_letters() -> None:
+    with pytest.raises(PrivacyError, match="2 letters, not 3"):
+        binary([0.5, 0.25, 0.25], 0.1)
+
+
+def test_high_privacy_ends_with_the_first_region() -> None:
+    prior = [0.4, 0.2, 0.2, 0.2]
+    assert high_privacy(prior, math.log(1.25) - 1e-12).matrix.min() >= 0
+    with pytest.raises(PrivacyError, match=r"0\.2231435513"):
+        high_privacy(prior, math.log(1.25) + 1e-9)
+
+
+@pytest.mark.parametrize(("size", "k"), [(3, 4), (3, 0), (0, 1), (3, 1.5), (2.5, 1)])
+def test_k_singular_outside_its_domain(size: Any, k: Any) -> None:
+    with pytest.raises(PrivacyError):
+        k_singular(size, k)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, "many"])
+def test_uniform_needs_a_size(size: Any) -> None:
+    with pytest.raises(PrivacyError, match="size of the alphabet"):
+        uniform(size, 1.0)

@@ -1,0 +1,193 @@
+"""Local differential privacy: the classical mechanisms and what LDP means in PML."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import MODEST, epsilons, pairs, priors
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.errors import PrivacyError, UtilityError
+from pmlopt.measures import ldp_level, leakage_level
+from pmlopt.model.closed_forms import exponential, ldp_for_pml, pml_of_ldp, randomized_response
+
+TABLES = st.tuples(st.integers(1, 5), st.integers(1, 5)).flatmap(
+    lambda shape: st.lists(
+        st.lists(st.integers(-80, 80).map(lambda v: v / 8), min_size=shape[1], max_size=shape[1]),
+        min_size=shape[0],
+        max_size=shape[0],
+    )
+)
+
+# WCU, eq. (11): minus the squared error, and one more where the released count is too low
+COUNTING = [
+    [0, -1, -4, -9, -16, -25, -36],
+    [-2, 0, -1, -4, -9, -16, -25],
+    [-5, -2, 0, -1, -4, -9, -16],
+    [-10, -5, -2, 0, -1, -4, -9],
+    [-17, -10, -5, -2, 0, -1, -4],
+    [-26, -17, -10, -5, -2, 0, -1],
+    [-37, -26, -17, -10, -5, -2, 0],
+]
+
+
+@given(st.integers(2, 6), epsilons(40.0))
+@MODEST
+def test_randomized_response_has_exactly_its_level(size: int, epsilon: float) -> None:
+    mechanism = randomized_response(size, epsilon)
+    assert np.abs(mechanism.matrix.sum(axis=1) - 1).max() <= 1e-15
+    assert ldp_level(mechanism) == pytest.approx(epsilon, rel=1e-12, abs=1e-15)
+
+
+def test_randomized_response_by_hand() -> None:
+    expected = [[3 / 5, 1 / 5, 1 / 5], [1 / 5, 3 / 5, 1 / 5], [1 / 5, 1 / 5, 3 / 5]]
+    assert randomized_response(3, math.log(3)).matrix == pytest.approx(np.array(expected), abs=1e-15)
+
+
+def test_randomized_response_at_the_ends() -> None:
+    assert randomized_response(1, 1.0).matrix.tolist() == [[1.0]]
+    assert randomized_response(4, 0.0).matrix.tolist() == np.full((4, 4), 0.25).tolist()
+    assert randomized_response(3, 5000.0).matrix.tolist() == np.eye(3).tolist()
+
+
+@given(TABLES, epsilons())
+@MODEST
+def test_exponential_mechanism_keeps_its_level(scores: list[list[float]], epsilon: float) -> None:
+    mechanism = exponential(scores, epsilon)
+    assert np.abs(mechanism.matrix.sum(axis=1) - 1).max() <= 1e-14
+    assert ldp_level(mechanism) <= epsilon + 1e-12
+
+
+@given(TABLES, epsilons())
+@MODEST
+def test_exponential_mechanism_prefers_by_the_scores(scores: list[list[float]], epsilon: float) -> None:
+    table = np.array(scores)
+    sensitivity = max(max(column) - min(column) for column in table.T)
+    matrix = exponential(scores, epsilon).matrix
+    if sensitivity > 0:
+        log_ratio = np.log(matrix / matrix[:, :1])
+        expected = epsilon * (table - table[:, :1]) / (2 * sensitivity)
+        assert log_ratio == pytest.approx(expected, rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0, 10.0])
+def test_exponential_mechanism_of_the_counting_query(epsilon: float) -> None:
+    # WCU, Section IV-A: the divisor is 74, twice the sensitivity 37
+    weights = [[math.exp(u * epsilon / 74) for u in row] for row in COUNTING]
+    expected = np.array([[w / math.fsum(row) for w in row] for row in weights])
+    assert exponential(COUNTING, epsilon).matrix == pytest.approx(expected, rel=1e-13)
+
+
+def test_the_counting_query_is_the_loss_it_is_said_to_be() -> None:
+    loss = [[-((i - j) ** 2) - (1 if j < i else 0) for j in range(7)] for i in range(7)]
+    assert loss == COUNTING
+
+
+def test_exponential_mechanism_without_sensitivity_ignores_the_secret() -> None:
+    mechanism = exponential([[1.0, 0.0], [1.0, 0.0]], 2.0)
+    assert ldp_level(mechanism) == 0.0
+
+
+@pytest.mark.parametrize("scores", [[1.0, 2.0], [[math.nan, 1.0]], [[1.0], [1.0, 2.0]], []])
+def test_scores_that_are_no_table_are_refused(scores: Any) -> None:
+    with pytest.raises(UtilityError, match="the scores"):
+        exponential(scores, 1.0)
+
+
+@given(priors(2, 5), st.floats(0.0, 0.999))
+@MODEST
+def test_the_level_in_ldp_and_the_one_in_pml_are_inverses(prior: FloatArray, share: float) -> None:
+    epsilon = share * Prior(prior).max_leakage
+    assert pml_of_ldp(prior, ldp_for_pml(prior, epsilon)) == pytest.approx(epsilon, rel=1e-9, abs=1e-14)
+
+
+@given(priors(2, 5, tiny=False), epsilons(3.0))
+@MODEST
+def test_the_level_in_pml_and_the_one_in_ldp_are_inverses(prior: FloatArray, epsilon: float) -> None:
+    assert ldp_for_pml(prior, pml_of_ldp(prior, epsilon)) == pytest.approx(epsilon, rel=1e-9, abs=1e-14)
+
+
+@given(priors(2, 5), epsilons(50.0))
+@MODEST
+def test_the_pml_level_is_at_most_the_ldp_level_and_the_maximum(prior: FloatArray, epsilon: float) -> None:
+    level = pml_of_ldp(prior, epsilon)
+    assert 0 <= level <= min(epsilon, Prior(prior).max_leakage) * (1 + 1e-12)
+
+
+@given(pairs())
+@MODEST
+def test_no_mechanism_leaks_more_than_its_ldp_level_allows(pair: tuple[FloatArray, FloatArray]) -> None:
+    # WCU, Proposition 1
+    prior, matrix = pair
+    smoothed = 0.9 * matrix + 0.1 / matrix.shape[1]
+    assert leakage_level(prior, smoothed) <= pml_of_ldp(prior, ldp_level(smoothed)) + 1e-12
+
+
+@given(priors(2, 5), epsilons(3.0))
+@MODEST
+def test_the_pml_level_of_an_ldp_level_is_reached(prior: FloatArray, epsilon: float) -> None:
+    rare = np.full(len(prior), math.exp(-epsilon) / 20)
+    rare[prior.argmin()] = 1 / 20
+    matrix = np.column_stack([rare, 1 - rare])
+    expected = pml_of_ldp(prior, ldp_level(matrix))
+    assert ldp_level(matrix) == pytest.approx(epsilon, abs=1e-12)
+    assert leakage_level(prior, matrix) == pytest.approx(expected, abs=1e-12)
+
+
+@given(priors(2, 5, tiny=False), st.floats(0.01, 0.99))
+@MODEST
+def test_a_larger_ldp_level_guarantees_no_more(prior: FloatArray, share: float) -> None:
+    epsilon = share * Prior(prior).max_leakage
+    level = ldp_for_pml(prior, epsilon)
+    assert math.isfinite(level)
+    assert pml_of_ldp(prior, level + 0.01) > epsilon
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 10, 49, 100, 1000])
+def test_from_the_maximum_on_any_mechanism_will_do(size: int) -> None:
+    prior = Prior.uniform(size)
+    assert ldp_for_pml(prior, prior.max_leakage) == math.inf
+    assert ldp_for_pml(prior, prior.max_leakage + 1) == math.inf
+
+
+def test_levels_by_hand() -> None:
+    # pmin = 1/5, e^-eps = 3/5: (3/5 - 1/5) / (4/5) = 1/2
+    prior = [0.4, 0.2, 0.4]
+    assert ldp_for_pml(prior, math.log(5 / 3)) == pytest.approx(math.log(2), rel=1e-14)
+    assert pml_of_ldp(prior, math.log(2)) == pytest.approx(math.log(5 / 3), rel=1e-14)
+
+
+def test_levels_of_zero_stay_exactly_zero() -> None:
+    assert ldp_for_pml([0.4, 0.6], 0.0) == 0.0
+    assert pml_of_ldp([0.4, 0.6], 0.0) == 0.0
+    assert pml_of_ldp([1.0], 3.0) == 0.0
+
+
+@pytest.mark.parametrize("smallest", [1e-9, 1e-20, 1e-100])
+def test_a_very_unlikely_letter_keeps_the_digits(smallest: float) -> None:
+    prior = [smallest, 1 - smallest]
+    exact = -math.log(smallest + (1 - smallest) * math.exp(-40.0))
+    assert pml_of_ldp(prior, 40.0) == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf])
+def test_levels_that_are_none_are_refused(epsilon: float) -> None:
+    for form in (ldp_for_pml, pml_of_ldp):
+        with pytest.raises(PrivacyError, match="epsilon"):
+            form([0.5, 0.5], epsilon)
+    with pytest.raises(PrivacyError, match="epsilon"):
+        randomized_response(3, epsilon)
+    with pytest.raises(PrivacyError, match="epsilon"):
+        exponential([[1.0]], epsilon)
+
+
+@pytest.mark.parametrize("size", [0, -2, 1.5, "many"])
+def test_randomized_response_needs_a_size(size: Any) -> None:
+    with pytest.raises(PrivacyError, match="size of the alphabet"):
+        randomized_response(size, 1.0)

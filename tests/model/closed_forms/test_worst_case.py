@@ -1,0 +1,319 @@
+"""The worst case by rank: orders, M*(h), its level, and what every mechanism leaks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.designs import FloatArray, is_stochastic, random_prior
+from strategies import MODEST, priors
+
+from pmlopt import Prior, leakage_level
+from pmlopt.core.arrays import IntArray
+from pmlopt.errors import UtilityError
+from pmlopt.measures import leakage_parts
+from pmlopt.model.closed_forms import support_bound, utility_safe, utility_safe_level
+from pmlopt.model.closed_forms.worst_case import uniform_on
+from pmlopt.model.utility.orders import allowed_pairs, utility_order
+
+PRINTED_ORDER = [
+    [7, 6, 5, 4, 3, 2, 1],
+    [5, 7, 6, 4, 3, 2, 1],
+    [3, 5, 7, 6, 4, 2, 1],
+    [1, 3, 5, 7, 6, 4, 2],
+    [1, 2, 3, 5, 7, 6, 4],
+    [1, 2, 3, 4, 5, 7, 6],
+    [1, 2, 3, 4, 5, 6, 7],
+]
+"""WCU, eq. (12)."""
+
+
+def counting_query() -> FloatArray:
+    """WCU, eq. (11): minus the squared error, and minus one more where the release is too low."""
+    x, y = np.indices((7, 7))
+    return np.asarray(-((x - y) ** 2) - (y < x), dtype=float)
+
+
+@st.composite
+def ranked(draw: st.DrawFn) -> tuple[FloatArray, IntArray, int]:
+    """A prior, an order without ties and a threshold."""
+    prior = draw(priors())
+    outputs = draw(st.integers(1, 5))
+    rows = [draw(st.permutations(range(1, outputs + 1))) for _ in prior]
+    return prior, np.array(rows), draw(st.integers(1, outputs))
+
+
+@st.composite
+def tied(draw: st.DrawFn) -> tuple[FloatArray, IntArray, int]:
+    """The same with ties, ranked together."""
+    prior = draw(priors())
+    outputs = draw(st.integers(1, 5))
+    cells = st.lists(st.integers(0, 2), min_size=outputs, max_size=outputs)
+    utilities = [draw(cells) for _ in prior]
+    return prior, utility_order(utilities, "grouped"), draw(st.integers(1, outputs))
+
+
+# ---------------------------------------------------------------- the order
+
+
+def test_the_counting_query_has_the_printed_order() -> None:
+    utilities = counting_query()
+    assert utilities[4].tolist() == [-17, -10, -5, -2, 0, -1, -4]  # printed with -9 for -10
+    assert utilities[6].tolist() == [-37, -26, -17, -10, -5, -2, 0]
+    assert utility_order(utilities).tolist() == PRINTED_ORDER
+    assert utility_order(utilities, "grouped").tolist() == PRINTED_ORDER
+    assert utility_order(3 * utilities - 100).tolist() == PRINTED_ORDER
+
+
+def test_ties_rank_in_turn_or_together() -> None:
+    utilities = [[1, 1, 1], [0, 2, 2], [5, 5, -5]]
+    assert utility_order(utilities).tolist() == [[1, 2, 3], [1, 2, 3], [2, 3, 1]]
+    assert utility_order(utilities, "grouped").tolist() == [[3, 3, 3], [1, 3, 3], [3, 3, 1]]
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda m: st.lists(st.lists(st.integers(-3, 3), min_size=m, max_size=m), min_size=1, max_size=4)
+    )
+)
+@MODEST
+def test_orders_rank_as_the_utilities_do(utilities: list[list[int]]) -> None:
+    first, grouped = utility_order(utilities), utility_order(utilities, "grouped")
+    for row, turn, together in zip(utilities, first.tolist(), grouped.tolist(), strict=True):
+        assert sorted(turn) == list(range(1, len(row) + 1))
+        for y, one in enumerate(row):
+            assert together[y] == sum(other <= one for other in row)
+            assert turn[y] == 1 + sum(other < one for other in row) + row[:y].count(one)
+
+
+@pytest.mark.parametrize(
+    ("utilities", "ties", "message"),
+    [
+        ([[0, 1]], "last", "ties is 'last': write 'first' or 'grouped'"),
+        ([0, 1], "first", "2 dimension"),
+        ([[0, math.nan]], "first", "nan at row 0, column 1"),
+        ([[0, -math.inf]], "first", "-inf at row 0, column 1"),
+        ([["a", "b"]], "first", "numbers"),
+        ([[]], "first", "at least one entry"),
+        ([[1, 2], [3]], "first", "regular"),
+    ],
+)
+def test_utilities_without_an_order_are_refused(utilities: Any, ties: Any, message: str) -> None:
+    with pytest.raises(UtilityError, match=message):
+        utility_order(utilities, ties)
+
+
+@pytest.mark.parametrize(
+    ("order", "threshold", "message"),
+    [
+        ([[1, 2], [2, 3]], 1, "entry 3 at row 1, column 1: give ranks from 1 to 2"),
+        ([[1, 2], [2, 0]], 1, "entry 0 at row 1, column 1"),
+        ([[1, 1.5]], 1, r"entry 1\.5 at row 0, column 1"),
+        ([[1, math.nan]], 1, "nan"),
+        ([1, 2], 1, "2 dimension"),
+        ([[1, 2], [2, 1]], 3, "threshold 3 is above the number of outputs, 2"),
+        ([[1, 2], [2, 1]], 0, "whole number of at least 1"),
+        ([[1, 2], [2, 1]], -1, "whole number of at least 1"),
+        ([[1, 2], [2, 1]], 1.5, "whole number"),
+        ([[1, 2], [2, 1]], True, "must be a number"),
+        ([[1, 2], [2, 1]], "2", "must be a number"),
+        ([[1, 2], [1, 1]], 2, "row 1 of the order has no rank of 2 or more"),
+    ],
+)
+def test_orders_and_thresholds_that_cannot_be_meant_are_refused(
+    order: Any, threshold: Any, message: str
+) -> None:
+    prior = np.full(len(order), 1 / len(order))
+    for ask in (
+        lambda: allowed_pairs(order, threshold),
+        lambda: utility_safe(order, threshold),
+        lambda: utility_safe_level(prior, order, threshold),
+        lambda: support_bound(prior, order, threshold),
+    ):
+        with pytest.raises(UtilityError, match=message):
+            ask()
+
+
+def test_the_prior_must_have_a_letter_for_each_row() -> None:
+    for ask in (utility_safe_level, support_bound):
+        with pytest.raises(UtilityError, match="2 rows for 3 letters"):
+            ask([0.2, 0.3, 0.5], [[1, 2], [2, 1]], 1)
+
+
+# ---------------------------------------------------------------- M*(h)
+
+
+@given(ranked())
+@MODEST
+def test_theorem_1_is_the_matrix(case: tuple[FloatArray, IntArray, int]) -> None:
+    _, order, h = case
+    outputs = order.shape[1]
+    mechanism = utility_safe(order, h)
+    for row, ranks in zip(mechanism.matrix.tolist(), order.tolist(), strict=True):
+        assert row == [1 / (outputs - h + 1) if rank >= h else 0.0 for rank in ranks]
+
+
+@given(tied())
+@MODEST
+def test_with_ties_it_is_uniform_on_what_is_good_enough(case: tuple[FloatArray, IntArray, int]) -> None:
+    _, order, h = case
+    allowed = allowed_pairs(order, h)
+    assert allowed.tolist() == [[rank >= h for rank in ranks] for ranks in order.tolist()]
+    matrix = utility_safe(order, h).matrix
+    assert ((matrix > 0) == allowed).all()
+    assert np.array_equal(matrix, uniform_on(allowed).matrix)
+    assert all(len(set(row[row > 0].tolist())) == 1 for row in matrix)
+
+
+@given(ranked())
+@MODEST
+def test_corollary_1_is_the_level(case: tuple[FloatArray, IntArray, int]) -> None:
+    prior, order, h = case
+    level = utility_safe_level(prior, order, h)
+    assert level == pytest.approx(leakage_level(prior, utility_safe(order, h)), abs=1e-12)
+    p = Prior(prior).pmf
+    masses = [math.fsum(p[order[:, y] >= h]) for y in range(order.shape[1])]
+    assert math.exp(-level) == pytest.approx(min(mass for mass in masses if mass > 0), rel=1e-12)
+    assert level >= 0
+
+
+@given(tied())
+@MODEST
+def test_corollary_1_with_ties_is_the_level_or_refused(case: tuple[FloatArray, IntArray, int]) -> None:
+    prior, order, h = case
+    counts = (order >= h).sum(axis=1)
+    if counts.min() < counts.max():
+        with pytest.raises(UtilityError, match=f"from {counts.min()} to {counts.max()} outputs left"):
+            utility_safe_level(prior, order, h)
+    else:
+        level = leakage_level(prior, utility_safe(order, h))
+        assert utility_safe_level(prior, order, h) == pytest.approx(level, abs=1e-12)
+
+
+@given(ranked())
+@MODEST
+def test_corollary_2_keeps_the_ratios_of_the_prior(case: tuple[FloatArray, IntArray, int]) -> None:
+    prior, order, h = case
+    p, matrix = Prior(prior).pmf, utility_safe(order, h).matrix
+    for column in matrix.T[matrix.max(axis=0) > 0]:
+        posterior = p * column / (p @ column)
+        known = column > 0
+        assert (posterior[~known] == 0).all()
+        ratios = posterior[known] / p[known]
+        assert ratios == pytest.approx(np.full(known.sum(), ratios[0]), rel=1e-13)
+
+
+@given(ranked())
+@MODEST
+def test_what_it_tells_beyond_its_support_is_nothing(case: tuple[FloatArray, IntArray, int]) -> None:
+    prior, order, h = case
+    excluded, rest = leakage_parts(prior, utility_safe(order, h))
+    assert (rest == 0).all()
+    assert excluded.max() == pytest.approx(utility_safe_level(prior, order, h), abs=1e-12)
+
+
+@given(ranked())
+@MODEST
+def test_levels_do_not_fall_with_the_threshold(case: tuple[FloatArray, IntArray, int]) -> None:
+    prior, order, _ = case
+    thresholds = range(1, order.shape[1] + 1)
+    bounds = [support_bound(prior, order, h) for h in thresholds]
+    for values in (bounds, [leakage_level(prior, utility_safe(order, h)) for h in (1, order.shape[1])]):
+        assert values[0] == pytest.approx(0, abs=1e-14)
+        assert all(b >= a - 1e-12 for a, b in itertools.pairwise(values))
+    # at the highest each letter has one output, and there is nothing to choose
+    top = leakage_level(prior, utility_safe(order, thresholds[-1]))
+    assert bounds[-1] == pytest.approx(top, abs=1e-12)
+
+
+@pytest.mark.parametrize("prior", [[1 / 7] * 7, [0.53230533, 0.2558558, 0.21183887], [0.1] * 10, [0.5, 0.5]])
+def test_without_a_demand_nothing_leaks_exactly(prior: list[float]) -> None:
+    # a constant leaks exactly 0, and 1e-16 is no lower bound on that
+    order = [[1, 2]] * len(prior)
+    assert leakage_level(prior, utility_safe(order, 1)) == 0
+    assert utility_safe_level(prior, order, 1) == 0
+    assert support_bound(prior, order, 1) == 0
+
+
+def test_the_level_of_the_form_may_fall_with_the_threshold() -> None:
+    order = [[3, 2, 1], [3, 2, 1]]  # nobody needs to leak anything here
+    assert [utility_safe_level([0.5, 0.5], order, h) for h in (1, 2, 3)] == [0, 0, 0]
+    order = [[1, 2, 3], [2, 1, 3]]
+    assert utility_safe_level([0.1, 0.9], order, 2) == pytest.approx(math.log(10))
+    assert utility_safe_level([0.1, 0.9], order, 3) == 0
+
+
+@given(tied(), st.integers(0, 2**32 - 1))
+@MODEST
+def test_no_mechanism_on_the_allowed_pairs_is_below_the_support_bound(
+    case: tuple[FloatArray, IntArray, int], seed: int
+) -> None:
+    prior, order, h = case
+    allowed, rng = order >= h, np.random.default_rng(seed)
+    bound = support_bound(prior, order, h)
+    p = Prior(prior).pmf
+    masses = [math.fsum(p[allowed[:, y]]) for y in range(allowed.shape[1])]
+    least = max(min(-math.log(min(1.0, masses[y])) for y in np.flatnonzero(row)) for row in allowed)
+    assert bound == pytest.approx(least, abs=1e-12)
+    for _ in range(10):
+        kept = allowed & (rng.random(allowed.shape) < 0.6)
+        kept |= allowed & ~kept.any(axis=1, keepdims=True)
+        matrix = np.where(kept, rng.random(allowed.shape) + 1e-3, 0.0)
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        assert leakage_level(prior, matrix) >= bound - 1e-12
+
+
+@given(tied(), st.integers(0, 2**32 - 1))
+@MODEST
+def test_theorem_1_no_mechanism_that_emits_all_that_is_allowed_leaks_less(
+    case: tuple[FloatArray, IntArray, int], seed: int
+) -> None:
+    prior, order, h = case
+    allowed = order >= h
+    counts = allowed.sum(axis=1)
+    if counts.min() < counts.max():
+        return
+    rng, level = np.random.default_rng(seed), utility_safe_level(prior, order, h)
+    for _ in range(10):
+        matrix = np.where(allowed, rng.random(allowed.shape) + 1e-3, 0.0)
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        assert leakage_level(prior, matrix) >= level - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "kept"),
+    [
+        (1e-9, 1), (math.log(7 / 3) - 1e-9, 1), (math.log(7 / 3) + 1e-9, 3), (math.log(7 / 2) - 1e-9, 3),
+        (math.log(7 / 2) + 1e-9, 5), (math.log(7) - 1e-9, 5), (math.log(7) + 1e-9, 7), (9.0, 7),
+    ],
+)  # fmt: skip
+def test_the_counting_query_switches_where_the_paper_says(epsilon: float, kept: int) -> None:
+    prior = Prior.uniform(7)
+    levels = [utility_safe_level(prior, PRINTED_ORDER, h) for h in range(1, 8)]
+    assert max(h for h, level in enumerate(levels, 1) if level <= epsilon) == kept
+
+
+def test_a_letter_of_one_in_a_billion_keeps_its_digits() -> None:
+    prior = [1e-9, 0.5, 0.5 - 1e-9]
+    assert utility_safe_level(prior, [[3, 2, 1], [1, 3, 2], [1, 2, 3]], 3) == pytest.approx(
+        9 * math.log(10), rel=1e-12
+    )
+    # -log(1 - 1e-9) from a sum of masses: to the last digit of 1, not of 1e-9
+    assert utility_safe_level(prior, [[3, 2, 1], [1, 2, 3], [1, 2, 3]], 2) == pytest.approx(
+        9 * math.log(10), rel=1e-12
+    )
+    assert support_bound(prior, [[3, 2, 1], [1, 2, 3], [1, 2, 3]], 2) == pytest.approx(0, abs=1e-12)
+
+
+def test_random_forms_are_stochastic_to_the_last_digit_or_nearly() -> None:
+    rng = np.random.default_rng(7)
+    prior = random_prior(rng, 6)
+    order = utility_order(rng.normal(size=(6, 8)))
+    for h in (1, 5, 7, 8):  # eight, four, two and one output: halves are exact
+        assert is_stochastic(utility_safe(order, h).matrix)
+        assert utility_safe_level(prior, order, h) <= -math.log(prior.min()) + 1e-12

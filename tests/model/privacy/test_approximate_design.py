@@ -1,0 +1,357 @@
+"""Approximate PML as a requirement: its twins, and designs against a dense linear program."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracles import designs as oracles
+from oracles.designs import FloatArray, violation
+from scipy.optimize import linprog
+
+from pmlopt import (
+    PML,
+    ApproximatePML,
+    ExpectedGain,
+    ExpectedLoss,
+    Mechanism,
+    MutualInformation,
+    Prior,
+    Status,
+    design,
+    solve,
+)
+from pmlopt.errors import PrivacyError
+from pmlopt.measures import approximate_pml_level, slack
+from pmlopt.programs.exact.arithmetic import integers, power_below
+from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.result import Result
+
+GAP = 1e-7
+
+DELTAS = st.one_of(st.floats(0.01, 0.99), st.sampled_from([1e-6, 1e-3, 0.999, 1 - 1e-9]))
+
+# ---------------------------------------------------------------- a dense linear program
+
+
+def dense(
+    p: FloatArray,
+    gains: FloatArray,
+    epsilon: float,
+    delta: float,
+    *,
+    rows: bool = True,
+    cap: float = math.inf,
+) -> float:
+    """The best expected gain with `sum_y s[x,y] <= delta`, `s[x,y] >= P[x,y] - e^eps q[y]`.
+
+    Over mechanisms, or (not `rows`) over P >= 0 whose output law is one; P[0,0] at most `cap`.
+    """
+    n, m = gains.shape
+    size, down = n * m, math.exp(-epsilon)
+    over = np.zeros((n, m, 2, n, m))
+    budget = np.zeros((n, 2, n, m))
+    for x in range(n):
+        budget[x, 1, x] = 1.0
+        for y in range(m):
+            over[x, y, 0, x, y] += down
+            over[x, y, 0, :, y] -= p
+            over[x, y, 1, x, y] -= down
+    equal = np.kron(np.eye(n), np.ones((1, m))) if rows else np.repeat(p, m)[None, :]
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    bounds = [(0.0, cap if place == 0 else math.inf) for place in range(2 * size)]
+    answer: Any = None
+    for options in (tight, {**tight, "presolve": False}):
+        answer = linprog(
+            np.concatenate([-(p[:, None] * gains).ravel(), np.zeros(size)]),
+            A_ub=np.vstack([over.reshape(size, 2 * size), budget.reshape(n, 2 * size)]),
+            b_ub=np.concatenate([np.zeros(size), np.full(n, delta)]),
+            A_eq=np.hstack([equal, np.zeros_like(equal)]),
+            b_eq=np.ones(len(equal)),
+            bounds=bounds,
+            method="highs",
+            options=options,
+        )
+        if answer.status == 0:
+            return -float(answer.fun)
+    raise AssertionError(answer.message)
+
+
+def assert_proved(result: Result[LinearCertificate], epsilon: float, delta: float) -> None:
+    """All that a result claims of itself."""
+    privacy = result.certificate.privacy
+    matrix, prior = result.mechanism.matrix, result.certificate.prior
+    assert result.status is Status.OPTIMAL
+    assert result.gap <= GAP
+    assert result.certificate.verify()
+    assert oracles.is_stochastic(matrix)
+    assert privacy.holds(prior, matrix)
+    assert result.certificate.levels == {"approximate_pml": approximate_pml_level(prior, matrix, delta)}
+    assert result.level <= epsilon
+    # the slack itself, from the definition
+    over = np.maximum(matrix - math.exp(min(epsilon, 50.0)) * (prior.pmf @ matrix), 0.0)
+    assert over.sum(axis=1).max() <= delta * (1 + 1e-12)
+
+
+def random_problem(seed: int, size: int = 6) -> tuple[FloatArray, FloatArray, float, float]:
+    """A prior, gains, epsilon and delta."""
+    rng = np.random.default_rng([1301, seed])
+    n, m = (int(number) for number in rng.integers(2, size, 2))
+    p = oracles.random_prior(rng, n, (0.3, 1.0, 10.0)[seed % 3])
+    epsilon = float(rng.uniform(0, 1.1)) * -math.log(p.min())
+    return p, rng.normal(size=(n, m)), epsilon, float(rng.choice([1e-4, 0.01, 0.1, 0.3, 0.6]))
+
+
+# ---------------------------------------------------------------- designs
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_optimum_is_that_of_the_dense_program(seed: int) -> None:
+    p, gains, epsilon, delta = random_problem(seed)
+    utility: ExpectedGain | ExpectedLoss = ExpectedGain(gains) if seed % 2 else ExpectedLoss(-gains)
+    result = solve(design(p, ApproximatePML(epsilon, delta), utility))
+    assert_proved(result, epsilon, delta)
+    sign = 1 if seed % 2 else -1
+    assert sign * result.value == pytest.approx(dense(p, gains, epsilon, delta), abs=1e-7)
+    assert sign * result.bound >= dense(p, gains, epsilon, delta) - 1e-9
+
+
+@pytest.mark.parametrize("n", [4, 8, 12])
+def test_counts_and_hamming_loss(n: int) -> None:
+    prior = Prior.from_counts(list(range(1, n + 1)))
+    result = solve(design(prior, ApproximatePML(0.7, 0.05), ExpectedLoss(1 - np.eye(n))))
+    assert_proved(result, 0.7, 0.05)
+    assert -result.value == pytest.approx(dense(prior.pmf, np.eye(n) - 1, 0.7, 0.05), abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_near_delta_0_the_optimum_is_that_of_pml(seed: int) -> None:
+    p, gains, epsilon, _ = random_problem(seed)
+    exactly = solve(design(p, PML(epsilon), ExpectedGain(gains))).value
+    before = math.inf
+    for delta in (1e-2, 1e-6, 1e-12):
+        result = solve(design(p, ApproximatePML(epsilon, delta), ExpectedGain(gains)))
+        assert_proved(result, epsilon, delta)
+        assert exactly - GAP <= result.value <= before + GAP
+        before = result.value
+    assert before == pytest.approx(exactly, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_near_delta_1_everything_is_allowed(seed: int, epsilon: float) -> None:
+    p, gains, _, _ = random_problem(seed)
+    delta = 1 - 1e-9
+    result = solve(design(p, ApproximatePML(epsilon, delta), ExpectedGain(gains)))
+    assert_proved(result, epsilon, delta)
+    assert result.value == pytest.approx(float(p @ gains.max(axis=1)), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("delta", [1e-9, 0.01, 0.4])
+def test_at_epsilon_0_only_the_slack_is_left(seed: int, delta: float) -> None:
+    p, gains, _, _ = random_problem(seed)
+    result = solve(design(p, ApproximatePML(0.0, delta), ExpectedGain(gains)))
+    assert_proved(result, 0.0, delta)
+    assert result.value == pytest.approx(dense(p, gains, 0.0, delta), abs=1e-7)
+    assert result.value >= float((p @ gains).max()) - 1e-9
+
+
+@pytest.mark.parametrize("beyond", [0.0, 1e-9, 1.0, 50.0, 900.0])
+def test_past_the_largest_leakage_nothing_is_bound(beyond: float) -> None:
+    p, gains, _, _ = random_problem(4)
+    prior = Prior(p)
+    epsilon = prior.max_leakage + beyond
+    result = solve(design(prior, ApproximatePML(epsilon, 1e-9), ExpectedGain(gains)))
+    assert_proved(result, epsilon, 1e-9)
+    assert result.value == pytest.approx(float(p @ gains.max(axis=1)), abs=1e-8)
+
+
+@pytest.mark.parametrize("rare", [1e-6, 1e-4])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_rare_letters(rare: float, epsilon: float) -> None:
+    prior = Prior([rare, 0.3, 0.3, 0.4 - rare])
+    gains = np.random.default_rng(1302).normal(size=(4, 4))
+    result = solve(design(prior, ApproximatePML(epsilon, 0.05), ExpectedGain(gains)))
+    assert_proved(result, epsilon, 0.05)
+    assert result.value == pytest.approx(dense(prior.pmf, gains, epsilon, 0.05), abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_constraints_of_ones_own(seed: int) -> None:
+    p, gains, epsilon, delta = random_problem(seed)
+    free = design(p, ApproximatePML(epsilon, delta), ExpectedGain(gains))
+    assert isinstance(free, LinearDesign)
+    result = solve(free.with_constraints(capped=free.mechanism[0, 0] <= 0.05))
+    assert result.certificate.verify()
+    assert result.certificate.privacy.holds(p, result.mechanism)
+    assert result.mechanism.matrix[0, 0] <= 0.05 + 1e-7
+    assert result.value == pytest.approx(dense(p, gains, epsilon, delta, cap=0.05), abs=1e-6)
+    assert result.bound >= dense(p, gains, epsilon, delta, cap=0.05) - 1e-7
+
+
+def test_the_slack_survives_post_processing_of_a_design() -> None:
+    rng = np.random.default_rng(1303)
+    p, gains, epsilon, delta = random_problem(2)
+    result = solve(design(p, ApproximatePML(epsilon, delta), ExpectedGain(gains)))
+    for _ in range(50):
+        channel = rng.dirichlet(np.full(3, 0.3), gains.shape[1])
+        after = result.mechanism.post_process(channel)
+        assert slack(p, after, epsilon) <= delta + 1e-12
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 7])
+def test_one_letter_and_one_output(outputs: int) -> None:
+    gains = np.arange(outputs, dtype=float)[None, :]
+    result = solve(design([1.0], ApproximatePML(0.0, 0.3), ExpectedGain(gains)))
+    assert_proved(result, 0.0, 0.3)
+    assert result.value == pytest.approx(outputs - 1, abs=1e-9)
+    result = solve(design([0.3, 0.7], ApproximatePML(0.1, 0.3), ExpectedGain([[1.0], [2.0]])))
+    assert result.value == pytest.approx(1.7, abs=1e-12)
+
+
+def test_sub_convex_utilities_are_refused() -> None:
+    with pytest.raises(PrivacyError, match="sub-convex"):
+        design([0.5, 0.5], ApproximatePML(0.5, 0.1), MutualInformation())
+
+
+# ---------------------------------------------------------------- twins
+
+
+ROUNDING = 1e-13
+MARGIN = 2.0**-39
+
+
+def level_of(prior: Prior, matrix: FloatArray, delta: float) -> float:
+    """The least epsilon whose slack is delta, by bisection on the definition."""
+    law = prior.pmf @ matrix
+
+    def over(epsilon: float) -> float:
+        return float(np.maximum(matrix - math.exp(epsilon) * law, 0.0).sum(axis=1).max())
+
+    low, high = 0.0, prior.max_leakage
+    if over(low) <= delta:
+        return 0.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if over(middle) > delta else (low, middle)
+    return high
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=oracles.cases(), delta=DELTAS)
+def test_constraint_number_and_excess_agree_just_inside_and_outside(case: oracles.Case, delta: float) -> None:
+    level = level_of(case.prior, case.matrix, delta)
+    assume(level > 1e-2)
+    weights = np.array(case.prior.weights, dtype=object)
+    for factor in (1 + 1e-6, 1 - 1e-6):
+        requirement = ApproximatePML(level * factor, delta)
+        assert requirement.holds(case.prior, case.matrix) is (factor > 1)
+        assert (violation(case.prior, requirement, case.matrix) <= ROUNDING) is (factor > 1)
+        in_floats = requirement.excess(case.prior.pmf, case.matrix, math.exp)
+        exactly = requirement.excess(weights, integers(case.matrix), power_below)
+        assert bool(np.all(in_floats <= 0)) is (factor > 1)
+        assert bool(np.all(exactly <= 0)) is (factor > 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=oracles.cases(), epsilon=st.floats(0.0, 3.0), zeros=st.integers(0, 2**32 - 1))
+def test_the_slack_decides_with_zeros_and_unused_outputs(
+    case: oracles.Case, epsilon: float, zeros: int
+) -> None:
+    matrix = case.matrix * (np.random.default_rng(zeros).random(case.matrix.shape) < 0.6)
+    assume(bool((matrix.sum(axis=1) > 0).all()))
+    matrix = np.hstack([matrix / matrix.sum(axis=1, keepdims=True), np.zeros((len(matrix), 1))])
+    law = case.prior.pmf @ matrix
+    least = float(np.maximum(matrix - math.exp(epsilon) * law, 0.0).sum(axis=1).max())
+    assume(1e-6 < least < 0.99)
+    weights = np.array(case.prior.weights, dtype=object)
+    for factor in (1 + 1e-6, 1 - 1e-6):
+        requirement = ApproximatePML(epsilon, least * factor)
+        assert requirement.holds(case.prior, matrix) is (factor > 1)
+        assert (violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN * least) is (factor > 1)
+        exactly = requirement.excess(weights, integers(matrix), power_below)
+        assert bool(np.all(exactly <= 0)) is (factor > 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases(), delta=DELTAS)
+def test_limits_and_levels_have_the_same_names(case: oracles.Case, delta: float) -> None:
+    requirement = ApproximatePML(0.5, delta)
+    assert requirement.name == "approximate-pml"
+    assert requirement.limits == {"approximate_pml": 0.5}
+    levels = requirement.levels(case.prior, case.matrix)
+    assert list(levels) == ["approximate_pml"]
+    expected = level_of(case.prior, case.matrix, delta)
+    assert requirement.level(case.prior, case.matrix) == pytest.approx(expected, abs=1e-9)
+
+
+def test_constant_mechanisms_meet_it_at_zero() -> None:
+    matrix = np.tile([0.3, 0.0, 0.7], (4, 1))
+    for delta in (1e-12, 0.5):
+        requirement = ApproximatePML(0, delta)
+        assert requirement.holds([0.1, 0.2, 0.3, 0.4], matrix)
+        assert violation(Prior([0.1, 0.2, 0.3, 0.4]), requirement, matrix) <= 1e-15
+
+
+def test_past_the_largest_leakage_all_mechanisms_meet_it() -> None:
+    prior = Prior.from_counts([1, 9])
+    for epsilon in (math.log(10) + 1e-9, 50.0, 800.0):
+        requirement = ApproximatePML(epsilon, 1e-12)
+        assert requirement.holds(prior, Mechanism(np.eye(2)))
+        assert violation(prior, requirement, np.eye(2)) <= MARGIN
+        exactly = requirement.excess(np.array(prior.weights, dtype=object), integers(np.eye(2)), power_below)
+        assert np.all(exactly <= 0)
+
+
+# ---------------------------------------------------------------- the support function
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=oracles.cases(), share=st.floats(0.0, 1.2), delta=DELTAS)
+def test_relaxation_is_the_support_function(case: oracles.Case, share: float, delta: float) -> None:
+    epsilon = share * case.prior.max_leakage
+    requirement = ApproximatePML(epsilon, delta)
+    expected = dense(case.prior.pmf, case.gains, epsilon, delta, rows=False)
+    relaxed = requirement.relaxation(case.prior, case.gains)
+    assert relaxed >= expected - 1e-9
+    assert relaxed == pytest.approx(expected, abs=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases(), delta=DELTAS, spread=st.sampled_from([0.0, 1e-3, 1.0, 1e3, 1e9]))
+def test_any_multipliers_bound_every_mechanism(case: oracles.Case, delta: float, spread: float) -> None:
+    requirement = ApproximatePML(approximate_pml_level(case.prior, case.matrix, delta) + 1e-9, delta)
+    value = float((case.prior.pmf[:, None] * case.gains * case.matrix).sum())
+    assert requirement.relaxation(case.prior, case.gains) >= value - 1e-12
+    multipliers = spread * case.rng.normal(size=case.prior.size)
+    assert utility_bound(case.prior, requirement, case.gains, multipliers) >= value
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_relaxation_scales_with_the_gains(scale: float) -> None:
+    p, gains, epsilon, delta = random_problem(7)
+    relaxed = ApproximatePML(epsilon, delta).relaxation(Prior(p), scale * gains)
+    expected = dense(p, gains, epsilon, delta, rows=False)
+    assert relaxed == pytest.approx(scale * expected, rel=1e-6, abs=1e-6 * scale)
+    assert ApproximatePML(epsilon, delta).relaxation(Prior(p), 0 * gains) == pytest.approx(0, abs=1e-12)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("bad", [-1e-9, -1, math.nan, math.inf, -math.inf, "half", None, [1.0, 2.0]])
+def test_impossible_levels_are_refused(bad: Any) -> None:
+    with pytest.raises(PrivacyError):
+        ApproximatePML(bad, 0.1)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.1, math.nan, math.inf, "half", None, [0.1, 0.2], True])
+def test_impossible_deltas_are_refused(bad: Any) -> None:
+    with pytest.raises(PrivacyError):
+        ApproximatePML(0.5, bad)

@@ -1,0 +1,452 @@
+"""Ratio bounds: conformance, what they equal, independent linear programs, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from oracles.designs import random_prior
+from oracles.ratio_bounds import best_gain, broken_pairs, pairs_of, random_distances, shortest
+
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    ApproximatePML,
+    ExpectedGain,
+    ExpectedLoss,
+    GainLeakage,
+    JointLaws,
+    MetricPrivacy,
+    MutualInformation,
+    Prior,
+    Pufferfish,
+    RatioBound,
+    Secret,
+    closed_forms,
+    design,
+    leakage_level,
+    solve,
+)
+from pmlopt.errors import PrivacyError, SolverError
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import absolute, hamming
+from pmlopt.programs.exact.arithmetic import integers, power_below
+from pmlopt.programs.exact.repair import repair
+from pmlopt.testing import check_requirement
+
+JOINT = np.array([[0.05, 0.1, 0.02, 0.13], [0.2, 0.05, 0.3, 0.15]])
+SECRET = Secret(JOINT)
+COUNTED = Secret.from_counts([[5, 10, 2, 13], [20, 5, 30, 15]])
+TWO_LAWS = Secret(np.array([JOINT, JOINT[:, ::-1]]))
+DISTANCES = np.array([[0, 1, np.inf, 5], [1, 0, 2, 2], [np.inf, 2, 0, 1], [5, 2, 1, 0]])
+PATH: Any = {("a", "b"): 1.0, ("b", "c"): 2.0, ("c", "d"): 0.5}
+
+
+def steps(x: int, y: int) -> float:
+    return abs(x - y)
+
+
+ON_FOUR: dict[str, Requirement] = {
+    "secret": PML(0.2, about=SECRET),
+    "counted secret": PML(0.2, about=COUNTED),
+    "two joint laws": PML(0.2, about=TWO_LAWS),
+    "pufferfish": Pufferfish(0.3, SECRET),
+    "one pair": Pufferfish(0.3, Secret(np.full((3, 4), 1 / 12) * [[1, 2, 1, 0], [1, 1, 1, 1], [1, 0, 1, 2]]),
+                           pairs=[(0, 2)]),
+    "budgets": PML([0.1, 0.5, 1.0, 0.3]),
+    "line": MetricPrivacy(0.4, steps),
+    "matrix": MetricPrivacy(0.4, DISTANCES),
+    "gains": GainLeakage(0.2, np.array([[1, 0, 0.5, 0], [0, 2, 0, 1], [0.3, 0.3, 0.3, 0.3]])),
+    "pairs": RatioBound([[1, 0, 0, 1], [0, 3, 0, 0]], [[1, 1, 1, 1], [1, 1, 1, 0]], 0.1),
+    "pairs of their own": RatioBound([[1, 0, 0, 1], [0, 3, 0, 0]], [[1, 1, 0, 0], [1, 1, 1, 0]], [0.1, 0.7]),
+    "data and secret": PML(0.9) & PML(0.2, about=SECRET),
+    "three": LDP(0.8) & LIP(0.4, 0.5) & MetricPrivacy(0.3, steps),
+}  # fmt: skip
+PRIOR = SECRET.prior
+PRIORS = {"one pair": Prior([0.25, 0.25, 0.25, 0.25])}
+
+
+@pytest.mark.parametrize("name", ON_FOUR)
+def test_conformance(name: str) -> None:
+    check_requirement(ON_FOUR[name], PRIORS.get(name, PRIOR), instances=3)
+
+
+@pytest.mark.parametrize("name", ON_FOUR)
+def test_the_optimum_is_that_of_a_dense_linear_program(name: str) -> None:
+    requirement, prior = ON_FOUR[name], PRIORS.get(name, PRIOR)
+    gains = np.random.default_rng(len(name)).normal(size=(4, 4))
+    result = solve(design(prior, requirement, ExpectedGain(gains)))
+    assert result.certificate.verify()
+    assert result.value == pytest.approx(best_gain(prior.pmf, pairs_of(requirement, prior), gains), abs=1e-7)
+    assert result.bound >= result.value
+
+
+class TestEqualities:
+    @pytest.mark.parametrize(
+        "utility", [ExpectedLoss(hamming), MutualInformation()], ids=["linear", "convex"]
+    )
+    @pytest.mark.parametrize("epsilon", [0.05, 0.7, 9.0])
+    def test_the_data_as_its_own_secret_and_equal_budgets_are_pml(self, utility: Any, epsilon: float) -> None:
+        prior = Prior(random_prior(np.random.default_rng(3), 5))
+        value = solve(design(prior, PML(epsilon), utility)).value
+        itself = Secret(np.diag(prior.pmf))
+        for same in (PML(epsilon, about=itself), PML([epsilon] * 5)):
+            assert solve(design(prior, same, utility)).value == pytest.approx(value, abs=1e-9)
+
+    def test_local_dp_is_metric_privacy_of_equal_distances(self) -> None:
+        p = random_prior(np.random.default_rng(4), 5)
+        gain = ExpectedGain(np.random.default_rng(5).normal(size=(5, 5)))
+        same = MetricPrivacy(0.6, 1 - np.eye(5))
+        assert solve(design(p, same, gain)).value == pytest.approx(
+            solve(design(p, LDP(0.6), gain)).value, abs=1e-9
+        )
+
+    def test_a_secret_that_the_data_tells_nothing_of_costs_nothing(self) -> None:
+        law = np.outer([0.3, 0.7], [0.5, 0.25, 0.25])
+        result = solve(design(Secret(law).prior, PML(0.0, about=Secret(law)), MutualInformation()), gap=1e-9)
+        assert result.value == pytest.approx(1.5 * math.log(2), abs=1e-9)  # the entropy of the data
+
+    def test_perfect_privacy_where_part_of_the_data_is_independent(self) -> None:
+        """X = (S, U) with U independent of S: all of U can be told [rassouli2018perfect]."""
+        counts = np.zeros((2, 2, 3), int)
+        counts[0, 0], counts[1, 1] = [2, 2, 2], [5, 5, 5]
+        secret = Secret.from_counts(counts.reshape(2, 6))
+        result = solve(design(secret.prior, PML(0.0, about=secret), MutualInformation()))
+        assert result.certificate.verify()
+        assert result.value == pytest.approx(math.log(3), abs=1e-9)
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_data_processing(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        secret = Secret(rng.dirichlet(np.full(12, 0.5)).reshape(3, 4))
+        matrix = rng.dirichlet(np.full(5, 0.3), 4)
+        about = PML(1.0, about=secret).level(secret.prior, matrix)
+        assert about <= leakage_level(secret.prior, matrix) + 1e-12
+        means = secret.conditionals @ matrix / (secret.prior.pmf @ matrix)
+        assert about == pytest.approx(math.log(means.max()), abs=1e-12)
+
+
+class TestMetric:
+    @pytest.mark.parametrize("epsilon", [0.3, 1.0])
+    @pytest.mark.parametrize("letters", [10, 30, 100])
+    def test_on_a_line_it_is_the_geometric_mechanism(self, letters: int, epsilon: float) -> None:
+        for p in (np.full(letters, 1 / letters), random_prior(np.random.default_rng(1), letters, 3.0)):
+            result = solve(design(p, MetricPrivacy(epsilon, steps), ExpectedLoss(absolute)))
+            known = closed_forms.geometric(letters, epsilon).matrix
+            losses = np.abs(np.subtract.outer(np.arange(letters), np.arange(letters)))
+            best = float((known.T @ (p[:, None] * losses)).min(axis=1).sum())  # the best remap of each output
+            assert result.certificate.verify()
+            assert result.value == pytest.approx(best, abs=1e-8)
+
+    def test_a_graph_protects_along_its_ways(self) -> None:
+        labels = ["a", "b", "c", "d"]
+        prior = Prior([0.1, 0.2, 0.3, 0.4], labels)
+        ways = np.array([[0, 1, 3, 3.5], [1, 0, 2, 2.5], [3, 2, 0, 0.5], [3.5, 2.5, 0.5, 0]])
+        graph, matrix = MetricPrivacy(0.5, PATH), MetricPrivacy(0.5, ways)
+        assert np.array_equal(graph.for_prior(prior).ways, ways)
+        assert len(graph.for_prior(prior).ratios(prior.pmf).exponents) == 6  # three edges, both ways
+        gain = ExpectedGain(np.eye(4))
+        assert solve(design(prior, graph, gain)).value == pytest.approx(
+            solve(design(prior, matrix, gain)).value, abs=1e-9
+        )
+
+    def test_one_letter_has_nothing_to_hide(self) -> None:
+        for utility in (ExpectedGain([[1.0, 3.0]]), MutualInformation()):
+            result = solve(design([1.0], MetricPrivacy(0.5, [[0]]), utility))
+            assert result.certificate.verify()
+            assert result.gap <= 1e-9
+
+    def test_a_way_that_is_longer_by_rounding_alone_implies_its_ends_and_they_are_checked_all_the_same(
+        self,
+    ) -> None:
+        places = np.array([0.0, 0.1, 0.1 + 0.2, 0.7])
+        distance = np.abs(np.subtract.outer(places, places))
+        privacy, weights = MetricPrivacy(1.0, distance), np.full(4, 0.25)
+        assert len(privacy.ratios(weights).exponents) == 6
+        assert len(privacy.required(weights).exponents) == 12
+        short = 2 * (1 - 6e-13)
+        kept = MetricPrivacy(1.0, [[0, 1, short], [1, 0, 1], [short, 1, 0]])
+        assert len(kept.ratios(weights[:3]).exponents) == 6
+
+    @pytest.mark.parametrize(
+        "distance",
+        [
+            [[0, 5e-9], [5e-9, 0]],
+            [[0, 1e-7, 1e6], [1e-7, 0, 1e6], [1e6, 1e6, 0]],
+            [[0, 1, 1], [1, 0, 1e-13], [1, 1e-13, 0]],
+            [[0, 1e308, 1e308], [1e308, 0, 1e-300], [1e308, 1e-300, 0]],
+        ],
+    )
+    @pytest.mark.parametrize("epsilon", [1e-6, 1.0])
+    def test_points_that_are_nearly_one_and_distances_that_differ_by_far(
+        self, distance: Any, epsilon: float
+    ) -> None:
+        privacy, n = MetricPrivacy(epsilon, distance), len(distance)
+        result = solve(design(Prior.uniform(n), privacy, ExpectedGain(np.eye(n))))
+        assert result.certificate.verify()
+        assert not broken_pairs(epsilon, distance, result.mechanism.matrix)
+        identity = np.eye(n)
+        assert not privacy.holds(Prior.uniform(n), identity)
+        assert privacy.level(Prior.uniform(n), identity) == math.inf
+
+    def test_two_rows_an_ulp_apart_have_the_level_of_an_ulp(self) -> None:
+        matrix = [[0.5, 0.5], [0.5 - 2.0**-53, 0.5 + 2.0**-53]]
+        near = MetricPrivacy(1.0, [[0, 1e-16], [1e-16, 0]])
+        assert near.level([0.5, 0.5], matrix) == pytest.approx(2.0**-52 / 1e-16, rel=1e-6)
+
+    def test_names_of_distances(self) -> None:
+        prior = Prior([0.2, 0.3, 0.5], [1, 2, 4])
+        assert np.array_equal(
+            np.asarray(MetricPrivacy(1.0, "absolute").for_prior(prior).distance),
+            [[0, 1, 3], [1, 0, 2], [3, 2, 0]],
+        )
+
+    def test_a_matrix_may_be_laid_out_by_columns(self) -> None:
+        ways = np.asfortranarray(np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))))
+        assert np.array_equal(np.asarray(MetricPrivacy(0.5, ways).distance), ways)
+
+    @pytest.mark.parametrize(
+        ("distance", "said"),
+        [
+            ([[0, -1], [-1, 0]], "negative"),
+            ([[0, 1], [2, 0]], "both ways"),
+            ([[1, 1], [1, 0]], "from itself"),
+            ([[0, 0], [0, 0]], "merge them"),
+            ([[0, 1, 2], [1, 0, 1]], "matrix"),
+            ({("a", "x"): 1.0}, "not between letters"),
+            ({("a", "b"): 1.0, ("b", "a"): 5.0}, "back 5"),
+            ("euclidean", "absolute, hamming"),
+            ([[0, math.nan], [math.nan, 0]], "finite"),
+            ([[0, 1], [1]], "numbers"),
+            (np.ones((3, 3)) - np.eye(3), "on 3 letters"),
+        ],
+    )
+    def test_distances_that_cannot_be_meant(self, distance: Any, said: str) -> None:
+        with pytest.raises(PrivacyError, match=said):
+            design(Prior([0.5, 0.5], ["a", "b"]), MetricPrivacy(1.0, distance), ExpectedGain(np.eye(2)))
+
+
+def test_checks_of_random_metrics_are_those_of_all_pairs_in_fractions() -> None:
+    """Near-duplicate points, scales from 1e-300 to 1e300, graphs with edges given one way."""
+    rng = np.random.default_rng(32)
+    seen = set()
+    for _ in range(1000):
+        epsilon, given, distance = random_distances(rng)
+        n = len(distance)
+        privacy, prior = MetricPrivacy(epsilon, given).for_prior(Prior.uniform(n)), Prior.uniform(n)
+        with np.errstate(over="ignore"):
+            ways = np.minimum(np.asarray(privacy.ways) * epsilon, 300.0)
+        matrix = rng.dirichlet(np.ones(2), n)
+        matrix[:, 0] = np.exp(-ways[0] * rng.choice([0.5, 1.0 - 1e-15, 1.0, 1.0 + 1e-12, 1.5])) / 4
+        matrix = matrix / matrix.sum(axis=1, keepdims=True)
+        if rng.random() < 0.02:
+            matrix = repair(prior, privacy, matrix).matrix
+        wrong = broken_pairs(epsilon, distance, matrix)
+        exact = np.array(prior.weights, dtype=object)
+        said = privacy.excess(exact, integers(matrix), power_below)
+        assert {int(y) for y in np.flatnonzero(np.array(said > 0, dtype=bool))} == {y for _, _, y in wrong}
+        kept = privacy.ratios(prior.pmf)
+        assert all(math.isfinite(distance[x][z]) for x, z in zip(kept.above, kept.below, strict=True))
+        assert follows(distance, kept)
+        seen.add(bool(wrong))
+    assert seen == {False, True}
+
+
+def follows(distance: Any, kept: Any) -> bool:
+    """Whether the pairs that were kept imply the others, to a trillionth of their distances."""
+    n = len(distance)
+    ways = [[Fraction(0) if x == z else None for z in range(n)] for x in range(n)]
+    for x, z in zip(kept.above.tolist(), kept.below.tolist(), strict=True):
+        ways[x][z] = Fraction(float(distance[x][z]))
+    shortened: Any = shortest(ways)
+    return all(
+        shortened[x][z] is not None
+        and shortened[x][z] <= Fraction(float(distance[x][z])) * (1 + Fraction(1, 10**12))
+        for x in range(n)
+        for z in range(n)
+        if math.isfinite(distance[x][z])
+    )
+
+
+def test_parts_that_are_no_ratio_bounds_leave_a_gap_that_is_said() -> None:
+    both = ApproximatePML(0.3, 0.05) & LDP(1.0)
+    gain = ExpectedGain(np.random.default_rng(8).normal(size=(4, 4)))
+    result = solve(design(PRIOR, both, gain))
+    assert result.certificate.verify()
+    assert both.holds(PRIOR, result.mechanism)
+    assert result.status.value == "unproved"
+    alone = [solve(design(PRIOR, part, gain)).bound for part in (ApproximatePML(0.3, 0.05), LDP(1.0))]
+    assert result.value <= min(result.bound, *alone)
+
+
+def test_many_bounds_on_pairs_of_letters_are_solved_by_columns() -> None:
+    points = np.random.default_rng(2).random((18, 2))
+    distance = np.hypot(*(points[:, None] - points).T)
+    program = design(Prior.uniform(18), MetricPrivacy(2.0, distance), ExpectedLoss(distance))
+    found, other = certify_of(program, "letter-pairs"), certify_of(program, "highs")
+    assert found.certificate.verify()
+    assert not broken_pairs(2.0, distance, found.mechanism.matrix)
+    assert found.value == pytest.approx(other.value, abs=1e-5)
+    assert found.bound <= other.value + 1e-9
+
+
+def certify_of(program: Any, solver: str) -> Any:
+    """The result of a solver, proved optimal or not."""
+    try:
+        return solve(program, solver=solver)
+    except SolverError as error:
+        return error.result
+
+
+@pytest.mark.parametrize("epsilon", [709.0, 710.0, 1e5])
+def test_levels_past_the_largest_exponential_bind_nothing(epsilon: float) -> None:
+    for privacy in (Pufferfish(epsilon, SECRET), PML(epsilon, about=SECRET), GainLeakage(epsilon, np.eye(4))):
+        assert solve(design(PRIOR, privacy, ExpectedGain(np.eye(4)))).value == pytest.approx(1.0, abs=1e-9)
+
+
+class TestFunnel:
+    @pytest.mark.parametrize("secrets", [2, 3])
+    @pytest.mark.parametrize("epsilon", [0.01, 0.3])
+    def test_it_is_the_best_over_all_extreme_columns(self, secrets: int, epsilon: float) -> None:
+        rng = np.random.default_rng(secrets)
+        secret = Secret(rng.dirichlet(np.ones(secrets * 9)).reshape(secrets, 9))
+        p = secret.prior.pmf
+        result = solve(design(secret.prior, PML(epsilon, about=secret), MutualInformation()), gap=1e-8)
+        assert result.certificate.verify()
+        given, factor = secret.conditionals, math.exp(epsilon)
+        for _ in range(40):  # corners of the polytope of columns, each by a linear program of its own
+            column = cp.Variable(9, nonneg=True)
+            within = [given @ column <= factor * (p @ column), p @ column == 1]
+            cp.Problem(cp.Maximize(rng.normal(size=9) @ column), within).solve(solver=cp.HIGHS)
+            lam = np.maximum(column.value, 0.0)
+            rho = np.asarray(result.certificate.multipliers)
+            worth = float(p @ np.where(lam > 0, lam * np.log(np.where(lam > 0, lam, 1.0)), 0.0))
+            assert p @ rho + worth - float((p * rho) @ lam) <= result.bound + 1e-8
+
+    def test_sixty_letters(self) -> None:
+        secret = Secret(np.random.default_rng(6).dirichlet(np.ones(120)).reshape(2, 60))
+        result = solve(design(secret.prior, PML(0.1, about=secret), MutualInformation()), gap=1e-8)
+        assert result.status.value == "optimal"
+
+
+@pytest.mark.parametrize("utility", [MutualInformation(), ExpectedLoss(hamming)], ids=["convex", "linear"])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-9])
+def test_a_tiny_level_costs_no_more_than_it_must(epsilon: float, utility: Any) -> None:
+    secret = Secret(np.random.default_rng(7).dirichlet(np.ones(15)).reshape(3, 5))
+    for privacy in (Pufferfish(epsilon, secret), PML(epsilon, about=secret) & PML(0.6)):
+        result = solve(design(secret.prior, privacy, utility))
+        assert result.certificate.verify()
+        assert result.gap <= 1e-6
+
+
+def test_a_level_of_zero_that_no_floats_meet_is_said_and_no_error() -> None:
+    secret = Secret(np.random.default_rng(7).dirichlet(np.ones(15)).reshape(3, 5))
+    gain = ExpectedGain(np.random.default_rng(8).normal(size=(5, 3)))
+    result = solve(design(secret.prior, PML(0.0, about=secret), gain))
+    near = solve(design(secret.prior, PML(1e-9, about=secret), gain))
+    assert result.certificate.verify()
+    assert result.status.value == "unproved"
+    assert result.value <= near.value <= result.bound + 1e-6
+    assert near.gap <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("declare", "said"),
+    [
+        (lambda: PML([0.1, -0.2]), "budget of letter 1"),
+        (lambda: PML([]), "no budget"),
+        (lambda: PML([0.1], about=SECRET), "give one of them"),
+        (lambda: PML(0.1, about=JOINT), "give a Secret"),  # type: ignore[arg-type]
+        (lambda: design(PRIOR, PML([0.1, 0.2]), ExpectedGain(np.eye(4))), "2 budgets"),
+        (lambda: design([0.25] * 4, PML(0.1, about=SECRET), ExpectedGain(np.eye(4))), "differs from the pri"),
+        (lambda: design([0.5, 0.5], PML(0.1, about=SECRET), ExpectedGain(np.eye(2))), "4 letters"),
+        (lambda: Pufferfish(0.1, SECRET, pairs=[(0, 7)]), "none of the secret's values"),
+        (lambda: Pufferfish(0.1, Secret([[0.5, 0.5]])), "two values"),
+        (lambda: Pufferfish(0.1, SECRET, [(0, 0)]), "one value twice"),
+        (lambda: PML(0.1, JointLaws.ball(COUNTED, 0.1), Secret(JOINT[:, ::-1])), "from one secret"),
+        (lambda: GainLeakage(0.1, [[0, 0]]), "nothing to learn"),
+        (lambda: GainLeakage(0.1, [[0, -1]]), "negative"),
+        (lambda: RatioBound([[3, 0]], [[1, 1]], 0.1), "releases nothing"),
+        (lambda: RatioBound([[1, 0]], [[1, 1], [1, 1]], 0.1), "shape"),
+        (lambda: RatioBound([[1, 0]], [[1, 1]], [0.1, 0.2]), "2 entries for 1"),
+        (lambda: RatioBound([[-1, 0]], [[1, 1]], 0.1), "negative"),
+        (lambda: PML(0.1) & PML(0.2), "named 'pml'"),
+        (lambda: design(PRIOR, ApproximatePML(0.1, 0.1) & PML(0.5), MutualInformation()), "ratio"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(declare: Callable[[], Any], said: str) -> None:
+    with pytest.raises(PrivacyError, match=said):
+        declare()
+
+
+class TestBlocks:
+    """Few pairs in the structured interior point, beside linear programs that know nothing of blocks."""
+
+    @pytest.mark.parametrize(
+        "name", ["secret", "counted secret", "two joint laws", "pufferfish", "gains", "data and secret"]
+    )
+    def test_few_pairs_are_solved_in_blocks(self, name: str) -> None:
+        requirement = ON_FOUR[name]
+        gains = np.random.default_rng(7).normal(size=(4, 3))
+        result = solve(design(PRIOR, requirement, ExpectedGain(gains), 3), solver="structured")
+        assert result.certificate.verify()
+        assert result.status.value == "optimal"
+        best = best_gain(PRIOR.pmf, pairs_of(requirement, PRIOR), gains)
+        assert result.value == pytest.approx(best, abs=1e-7)
+
+    @pytest.mark.parametrize("name", ["line", "matrix", "three"])
+    def test_many_pairs_make_no_blocks(self, name: str) -> None:
+        assert ON_FOUR[name].for_prior(PRIOR).block(PRIOR) is None
+
+    def test_without_room_there_is_no_block(self) -> None:
+        assert PML(0.0, about=SECRET).block(PRIOR) is None
+        assert PML(1e-6, about=SECRET).block(PRIOR) is not None
+
+    def test_entries_kept_at_zero(self) -> None:
+        """Rows of the block have coefficients of either sign."""
+        program = design(PRIOR, ON_FOUR["secret"], ExpectedGain(np.eye(4)))
+        shut = program.with_constraints(shut=program.mechanism[0, 1] == 0)
+        found, other = solve(shut, solver="structured"), solve(shut, solver="highs")
+        assert found.certificate.verify()
+        assert found.value == pytest.approx(other.value, abs=1e-6)
+
+
+def test_on_a_long_line_the_closed_form_is_proved_without_a_solver() -> None:
+    result = solve(design(Prior.uniform(40), MetricPrivacy(0.5, steps), ExpectedLoss(absolute)))
+    assert result.solver == "closed-form"
+    assert result.gap <= 1e-9
+    assert result.certificate.verify()
+
+
+def test_counts_from_2_to_the_63_keep_all_digits() -> None:
+    counts = [[2**63 + 1, 1], [5, 2**64 - 1]]
+    assert Secret.from_counts(counts).weights[0].tolist() == counts
+
+
+def test_whole_numbers_between_2_to_the_63_and_64_stay_whole() -> None:
+    """Their sum is no signed integer of 64 bits, and numpy put it into a float beside ones."""
+    prior = Prior([math.nextafter(2.0**-11, 0.0), 0.5, 0.5 - 2.0**-11])  # multiples of 2^-64
+    weights = np.array(prior.weights, dtype=object)
+    assert 2**63 <= weights.sum() < 2**64
+    shares = [Fraction(int(weight), int(weights.sum())) for weight in weights]
+    mean = (shares[1] / 2 + shares[2] / 4) / (1 - shares[0])  # what letter 0, of 0 nats, must have
+    requirement = PML([0.0, 20.0, 20.0])
+    for near in (float(mean), math.nextafter(float(mean), 0.0), math.nextafter(float(mean), 1.0)):
+        assert Fraction(near) != mean
+        matrix = np.array([[near, 1 - near], [0.5, 0.5], [0.25, 0.75]])
+        assert max(requirement.excess(weights, integers(matrix), power_below)) > 0
+
+
+def test_steps_of_many_nats_are_mended_by_next_to_nothing_beside_small_ones() -> None:
+    """What a constant adds to a pair of 50 nats is e^48 times as much as what it adds to one of 2."""
+    places = np.array([0, 2.5, 2.6, 3.6, 3.7, 6.2])
+    requirement = MetricPrivacy(20.0, np.abs(places[:, None] - places))
+    fixed = repair(Prior.uniform(6), requirement, np.array([[0.0, 1.0]] * 5 + [[1.0, 0.0]]))
+    assert fixed.theta < 1e-14
+    assert requirement.holds(Prior.uniform(6), fixed.matrix)

@@ -1,0 +1,92 @@
+"""PML about a secret over sets of joint laws: conformance, and programs over every vertex."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.joint_laws import ball_vertices, laws_of, pairs_over
+from oracles.ratio_bounds import best_gain
+
+from pmlopt import PML, ExpectedGain, L1Ball, MutualInformation, Secret, Vertices, design, solve
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty import AllPriors, Box, JointLaws
+from pmlopt.testing import check_requirement
+
+COUNTS = np.array([[30, 5, 12], [20, 25, 13]])
+SECRET = Secret.from_counts(COUNTS)
+POINTS = [np.array([[0.6, 0.1, 0.3], [0.7, 0.2, 0.1]]), np.array([[0.3, 0.4, 0.3]])]
+SETS = {
+    "ball": JointLaws.ball(SECRET, 0.05),
+    "sample": JointLaws.confidence(SECRET, 0.1),
+    "vertices": JointLaws(Vertices([[0.4, 0.6], [0.5, 0.5]]), [Vertices(points) for points in POINTS]),
+    "boxes": JointLaws(Box([0.3, 0.4], [0.6, 0.7]), [Box([0.1] * 3, [0.7] * 3), AllPriors(3)]),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_conformance(name: str) -> None:
+    check_requirement(PML(0.7, about=SECRET, over=SETS[name]), SECRET.prior, instances=2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["ball", "vertices"])
+def test_the_optimum_is_that_of_a_program_over_every_vertex(name: str, seed: int) -> None:
+    over, rng = SETS[name], np.random.default_rng(seed)
+    epsilon, gains = float(rng.uniform(0.05, 0.8)), rng.normal(size=(3, 3))
+    own, *others = (
+        ball_vertices(part.center.probabilities, part.radius) if isinstance(part, L1Ball)
+        else np.asarray(getattr(part, "points", None), float)
+        for part in (over.law, *over.conditionals)
+    )  # fmt: skip
+    pairs = pairs_over(laws_of(own, others), epsilon)
+    requirement = PML(epsilon, about=SECRET, over=over)
+    result = solve(design(SECRET.prior, requirement, ExpectedGain(gains)))
+    best = best_gain(SECRET.prior.pmf, pairs, gains)
+    assert result.certificate.verify()
+    assert result.value == pytest.approx(best, abs=1e-7)
+    assert result.bound >= best - 1e-9
+    matrix = result.mechanism.matrix
+    assert all((up @ matrix <= down @ matrix * (1 + 1e-9)).all() for up, down in pairs)
+
+
+def test_a_small_set_costs_little_and_a_large_one_what_pml_of_the_data_does() -> None:
+    gains = ExpectedGain(np.eye(3))
+    alone = solve(design(SECRET.prior, PML(0.5, about=SECRET), gains)).value
+    values = [
+        solve(design(SECRET.prior, PML(0.5, about=SECRET, over=JointLaws.ball(SECRET, radius)), gains)).value
+        for radius in (1e-7, 0.05, 0.2, 2.0)
+    ]
+    assert values[0] == pytest.approx(alone, abs=1e-5)
+    assert values == sorted(values, reverse=True)
+    # at radius 2 the law given s and the law of the data are any: local DP
+    assert values[3] == pytest.approx(
+        solve(design(SECRET.prior, PML(0.5, over=AllPriors(3)), gains)).value, abs=1e-6
+    )
+
+
+def test_the_claim_says_for_which_laws_it_is() -> None:
+    result = solve(design(SECRET.prior, PML(0.5, about=SECRET, over=SETS["sample"]), ExpectedGain(np.eye(3))))
+    assert "except with probability 0.1" in result.certificate.privacy.scope
+    assert PML(0.5, about=SECRET).level(SECRET.prior, result.mechanism) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: PML(0.5, about=SECRET, over=L1Ball(SECRET.prior, 0.1)), "JointLaws"),
+        (lambda: PML(0.5, over=SETS["ball"]), "JointLaws"),
+        (lambda: PML([0.5] * 3, about=SECRET, over=SETS["ball"]), "budgets"),
+        (lambda: PML(0.5, about=Secret(np.full((3, 3), 1 / 9)), over=SETS["ball"]), "3"),
+        (lambda: PML(0.5, about=Secret(np.full((2, 4), 1 / 8)), over=SETS["ball"]), "4"),
+        (
+            lambda: design(
+                SECRET.prior, PML(0.5, about=SECRET, over=SETS["ball"]), MutualInformation()
+            ),
+            "expected gain or loss",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(make: object, said: str) -> None:
+    assert callable(make)
+    with pytest.raises(PrivacyError, match=said):
+        make()

@@ -1,0 +1,185 @@
+"""Each requirement is one thing in several forms: number, constraint, exact excess, support function."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracles import designs as oracles
+
+from pmlopt import LDP, LIP, PML, MaximalLeakage, Mechanism, Prior
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.exact.arithmetic import integers, power_below
+
+ROUNDING = 1e-13
+"""Violations by rounding are below this; those of the matrices built just outside are above."""
+
+MARGIN = 2.0**-39
+"""The constraints on a variable may be stricter than the claim by 2^-40, far below any solver's tolerance."""
+
+kinds = pytest.mark.parametrize("kind", oracles.KINDS)
+
+
+def one_limit_moved(kind: str, levels: dict[str, float], factor: float) -> list[Requirement]:
+    """The requirements whose limits are the levels, with one of them multiplied by the factor."""
+    if kind != "lip":
+        return [oracles.requirement_at(kind, levels, factor)]
+    lower, upper = levels["lip_lower"], levels["lip_upper"]
+    return [LIP(lower * factor, upper + 1), LIP(lower + 1, upper * factor)]
+
+
+@kinds
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases())
+def test_constraint_and_number_agree_just_inside_and_outside(kind: str, case: oracles.Case) -> None:
+    levels = oracles.levels_of(kind, case.prior, case.matrix)
+    assume(min(levels.values()) > 1e-2)
+    for inside in one_limit_moved(kind, levels, 1 + 1e-6):
+        assert inside.holds(case.prior, case.matrix)
+        assert oracles.violation(case.prior, inside, case.matrix) <= ROUNDING
+    for outside in one_limit_moved(kind, levels, 1 - 1e-6):
+        assert not outside.holds(case.prior, case.matrix)
+        assert oracles.violation(case.prior, outside, case.matrix) > ROUNDING
+
+
+@kinds
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases())
+def test_excess_agrees_with_the_number_in_floats_and_in_integers(kind: str, case: oracles.Case) -> None:
+    levels = oracles.levels_of(kind, case.prior, case.matrix)
+    assume(min(levels.values()) > 1e-2)
+    weights = np.array(case.prior.weights, dtype=object)
+    for factor in (1 + 1e-6, 1 - 1e-6):
+        for requirement in one_limit_moved(kind, levels, factor):
+            in_floats = requirement.excess(case.prior.pmf, case.matrix, math.exp)
+            exactly = requirement.excess(weights, integers(case.matrix), power_below)
+            assert bool(np.all(in_floats <= 0)) is (factor > 1)
+            assert bool(np.all(exactly <= 0)) is (factor > 1)
+
+
+@pytest.mark.parametrize("kind", ["pml", "maximal-leakage"])
+@settings(max_examples=30, deadline=None)
+@given(case=oracles.cases(), zeros=st.integers(0, 2**32 - 1))
+def test_zeros_and_unused_outputs_change_nothing(kind: str, case: oracles.Case, zeros: int) -> None:
+    matrix = case.matrix * (np.random.default_rng(zeros).random(case.matrix.shape) < 0.6)
+    assume(bool((matrix.sum(axis=1) > 0).all()))
+    matrix = np.hstack([matrix / matrix.sum(axis=1, keepdims=True), np.zeros((len(matrix), 1))])
+    used = matrix[:, matrix.max(axis=0) > 0]
+    peaks = used.max(axis=0)
+    level = np.log(peaks / (case.prior.pmf @ used)).max() if kind == "pml" else np.log(peaks.sum())
+    assume(level > 1e-2)
+    for factor in (1 + 1e-3, 1 - 1e-3):
+        requirement = oracles.requirement_at(kind, {kind: float(level)}, factor)
+        assert requirement.holds(case.prior, matrix) is (factor > 1)
+        assert (oracles.violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN) is (factor > 1)
+
+
+@pytest.mark.parametrize("requirement", [LDP(30.0), LIP(30.0, 30.0)])
+def test_an_excluded_letter_breaks_every_bound_from_below(requirement: Requirement) -> None:
+    matrix = np.array([[0.0, 1.0], [0.5, 0.5]])
+    assert not requirement.holds([0.5, 0.5], matrix)
+    assert max(requirement.levels([0.5, 0.5], matrix).values()) == math.inf
+    assert oracles.violation(Prior([0.5, 0.5]), requirement, matrix) > 0
+
+
+@pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases(), first=st.floats(0.0, 3.0), second=st.floats(0.0, 3.0))
+def test_relaxation_is_the_support_function(
+    kind: str, case: oracles.Case, first: float, second: float
+) -> None:
+    limits = {"lower": first, "upper": second} if kind == "lip" else {"epsilon": first}
+    requirement = oracles.requirement_at(kind, limits, 1.0)
+    expected = oracles.support(case.prior.pmf, requirement, case.gains)
+    assert requirement.relaxation(case.prior, case.gains) == pytest.approx(expected, abs=1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases(), epsilon=st.floats(0.0, 3.0))
+def test_relaxation_of_maximal_leakage_is_the_joint_linear_program(
+    case: oracles.Case, epsilon: float
+) -> None:
+    expected = oracles.peak_support(case.prior.pmf, epsilon, case.gains, with_mass=False)
+    relaxed = MaximalLeakage(epsilon).relaxation(case.prior, case.gains)
+    assert relaxed == pytest.approx(expected, abs=1e-7)
+    assert relaxed >= oracles.peak_support(case.prior.pmf, epsilon, case.gains, with_mass=True) - 1e-7
+
+
+@kinds
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases())
+def test_relaxation_is_never_below_a_mechanism(kind: str, case: oracles.Case) -> None:
+    requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), 1 + 1e-9)
+    assert requirement.holds(case.prior, case.matrix)
+    value = float((case.prior.pmf[:, None] * case.gains * case.matrix).sum())
+    assert requirement.relaxation(case.prior, case.gains) >= value - 1e-12
+
+
+@kinds
+@pytest.mark.parametrize("bad", [-1e-9, -1, math.nan, math.inf, -math.inf, "half", None, [1.0, -2.0]])
+def test_impossible_bounds_are_refused(kind: str, bad: Any) -> None:
+    with pytest.raises(PrivacyError):
+        oracles.bounded(kind, bad)
+    with pytest.raises(PrivacyError):
+        LIP(1.0, bad)
+
+
+def test_bounds_that_no_float_can_hold_are_refused() -> None:
+    for make in (LDP, lambda e: LIP(e, 1.0), lambda e: LIP(1.0, e)):
+        make(700)
+        with pytest.raises(PrivacyError, match="700"):
+            make(700.1)
+
+
+@kinds
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases())
+def test_limits_and_levels_have_the_same_names(kind: str, case: oracles.Case) -> None:
+    expected = oracles.levels_of(kind, case.prior, case.matrix)
+    requirement = oracles.requirement_at(kind, expected, 1.0)
+    levels = requirement.levels(case.prior, case.matrix)
+    assert requirement.name == kind
+    assert requirement.limits == expected
+    assert list(levels) == list(expected)
+    assert list(levels.values()) == pytest.approx(list(expected.values()), rel=1e-12, abs=1e-14)
+    assert requirement.level(case.prior, case.matrix) == max(levels.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=oracles.cases())
+def test_the_levels_are_ordered(case: oracles.Case) -> None:
+    level = {
+        kind: max(
+            oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), 1.0)
+            .levels(case.prior, case.matrix)
+            .values()
+        )
+        for kind in oracles.KINDS
+    }
+    rounding = 1e-14
+    assert level["maximal-leakage"] <= level["pml"] + rounding
+    assert level["pml"] <= level["ldp"] + rounding
+    assert level["lip"] <= level["ldp"] + rounding
+    assert LDP(level["ldp"]).holds(case.prior, case.matrix)
+    assert PML(level["ldp"] + rounding).holds(case.prior, case.matrix)
+
+
+def test_a_constant_mechanism_meets_every_requirement_at_zero() -> None:
+    matrix = np.tile([0.3, 0.0, 0.7], (4, 1))
+    for requirement in (PML(0), LDP(0), LIP(0, 0), MaximalLeakage(0)):
+        assert requirement.holds([0.1, 0.2, 0.3, 0.4], matrix)
+        assert oracles.violation(Prior([0.1, 0.2, 0.3, 0.4]), requirement, matrix) <= 1e-15
+
+
+def test_pml_past_the_largest_leakage_binds_nothing() -> None:
+    prior = Prior.from_counts([1, 9])
+    requirement = PML(800.0)
+    exactly = requirement.excess(np.array(prior.weights, dtype=object), integers(np.eye(2)), power_below)
+    assert requirement.holds(prior, Mechanism(np.eye(2)))
+    assert oracles.violation(prior, requirement, np.eye(2)) <= MARGIN
+    assert (exactly <= 0).all()

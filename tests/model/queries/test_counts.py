@@ -1,0 +1,380 @@
+"""How many datasets lie behind each value: against a list of all of them, and exactly where they are many."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from oracles.queries import Case, cases, explicit, logs, modular_sum, quadratic, weight
+from strategies import MODEST
+
+from pmlopt.errors import InputError, QueryError
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
+
+NAN, INF = math.nan, math.inf
+NOT_WHOLE: list[Any] = [0, -1, 2.5, NAN, INF, "a", "2", None, True, [2]]
+
+
+def extremes(test: Any) -> Any:
+    """One letter, one value, a plain sum, values out of reach, unlike alphabets, one record."""
+    for case in (
+        modular_sum((1,), 1),
+        modular_sum((1,), 3),
+        modular_sum((1, 1, 1), 2),
+        modular_sum((4, 4), 2),
+        modular_sum((2, 2, 2), 1),
+        modular_sum((2, 3, 2), 9),
+        modular_sum((3, 1, 4, 3), 5),
+        quadratic(1),
+        quadratic(6),
+        weight(None, 1),
+        weight([1, 0, 0, 5, 0, -2, 1], 6),
+        weight(["few", "few", "many"], 2),
+        explicit((1,), ["only"]),
+        explicit((2, 1, 3), [3, 1, 2, 3, 3, 1]),
+        explicit((2, 2), [0, 1, 1, 0]),
+    ):
+        test = example(case)(test)
+    return test
+
+
+class TestAgainstAllDatasets:
+    @extremes
+    @given(cases())
+    @MODEST
+    def test_counts(self, case: Case) -> None:
+        query = case.query
+        assert query.values == case.values
+        assert query.alphabets == case.alphabets
+        assert query.records == len(case.alphabets)
+        for record in range(query.records):
+            found, expected = query.log_counts(record), np.array(logs(case.counts(record)))
+            assert found.shape == expected.shape
+            assert found.dtype == np.float64
+            assert np.array_equal(np.isneginf(found), np.isneginf(expected))
+            reached = np.isfinite(expected)
+            assert found[reached] == pytest.approx(expected[reached], rel=1e-13, abs=1e-14)
+
+    @extremes
+    @given(cases())
+    @MODEST
+    def test_every_dataset_is_counted_once(self, case: Case) -> None:
+        size = math.prod(case.alphabets)
+        assert case.query.log_size == pytest.approx(math.log(size), rel=1e-14, abs=0)
+        for record, letters in enumerate(case.alphabets):
+            counts = np.exp(case.query.log_counts(record))
+            assert counts.sum() == pytest.approx(size, rel=1e-12)
+            assert counts.sum(axis=1) == pytest.approx([size / letters] * letters, rel=1e-12)
+
+    @extremes
+    @given(cases())
+    @MODEST
+    def test_table(self, case: Case) -> None:
+        table = case.query.table()
+        assert table.shape == case.alphabets
+        for x in case.datasets:
+            assert case.values[table[x]] == case.function(x)
+
+    @extremes
+    @given(cases())
+    @MODEST
+    def test_kinds_stand_for_all_records(self, case: Case) -> None:
+        kinds = case.query.kinds
+        assert len(set(kinds)) == len(kinds)
+        known = [(case.alphabets[kind], case.counts(kind)) for kind in kinds]
+        for record, letters in enumerate(case.alphabets):
+            # exactly one representative, so that none is superfluous either
+            assert known.count((letters, case.counts(record))) == 1
+            kind = kinds[known.index((letters, case.counts(record)))]
+            assert np.array_equal(case.query.log_counts(record), case.query.log_counts(kind))
+
+    @given(cases(numeric=True))
+    @example(modular_sum((2, 2, 2), 3))
+    @example(modular_sum((1, 1), 3))
+    @example(modular_sum((2,), 5))
+    @example(modular_sum((9, 2), 4))
+    @example(weight([0, 7, -3], 2))
+    @example(quadratic(1))
+    @MODEST
+    def test_sensitivity(self, case: Case) -> None:
+        found = case.query.sensitivity
+        assert type(found) is float
+        assert found == pytest.approx(case.sensitivity, rel=1e-15)
+
+
+class TestModularSum:
+    @pytest.mark.parametrize(
+        ("n", "modulus", "expected"),
+        [(4, 2, 1), (1, 5, 1), (2, 3, 1), (3, 3, 2), (10, 3, 2), (6, 7, 1), (7, 7, 6), (5, 1, 0), (3, 50, 1)],
+    )
+    def test_one_bit_moves_a_sum_by_one_or_from_the_last_value_to_zero(
+        self, n: int, modulus: int, expected: float
+    ) -> None:
+        # the sum of the n - 1 others reaches m - 1, where one more gives 0, if n >= m
+        assert ModularSum(n, modulus).sensitivity == expected
+
+    def test_parity_of_ten_thousand(self) -> None:
+        parity = ModularSum(10_000, 2)
+        for record in (0, 4_999, 9_999):
+            assert parity.log_counts(record) == pytest.approx(
+                np.full((2, 2), 9_998 * math.log(2)), rel=0, abs=1e-9
+            )
+        assert parity.kinds == (0,)
+        assert parity.sensitivity == 1
+        assert parity.log_size == pytest.approx(10_000 * math.log(2), rel=1e-15)
+
+    @pytest.mark.parametrize(("modulus", "letters"), [(3, 2), (3, 3), (5, 2), (4, 3), (7, 6)])
+    def test_thousands_of_records_against_whole_numbers(self, modulus: int, letters: int) -> None:
+        n, others = 3_001, [1] + [0] * (modulus - 1)
+        for _ in range(n - 1):
+            others = [sum(others[(t - a) % modulus] for a in range(letters)) for t in range(modulus)]
+        found = ModularSum(n, modulus, letters).log_counts(1_234)
+        assert found.shape == (letters, modulus)
+        for a, t in product(range(letters), range(modulus)):
+            assert found[a, t] == pytest.approx(math.log(others[(t - a) % modulus]), rel=1e-13)
+
+    def test_unlike_alphabets_against_whole_numbers(self) -> None:
+        sizes, modulus = (2, 3, 5) * 400, 6
+        query = ModularSum(1_200, modulus, sizes)
+        assert query.kinds == (0, 1, 2)
+        for record in (0, 601, 1_199):
+            others = [1] + [0] * (modulus - 1)
+            for size in (*sizes[:record], *sizes[record + 1 :]):
+                others = [sum(others[(t - a) % modulus] for a in range(size)) for t in range(modulus)]
+            found = query.log_counts(record)
+            for a, t in product(range(sizes[record]), range(modulus)):
+                assert found[a, t] == pytest.approx(math.log(others[(t - a) % modulus]), rel=1e-13)
+
+    def test_a_plain_sum_has_binomials(self) -> None:
+        found = ModularSum(200, 201).log_counts(7)
+        for w in range(201):
+            for a in (0, 1):
+                count = math.comb(199, w - a) if w >= a else 0
+                assert found[a, w] == pytest.approx(math.log(count) if count else -INF, rel=1e-13)
+
+    def test_letters_in_any_form(self) -> None:
+        expected = (2, 3, 1)
+        forms: list[Any] = [[2, 3, 1], (2.0, 3.0, 1.0), np.array([2, 3, 1]), iter([2, 3, 1])]
+        for letters in forms:
+            assert ModularSum(3, 2, letters).alphabets == expected
+        alike: list[Any] = [3, 3.0, np.int64(3), np.array(3)]
+        for letters in alike:
+            assert ModularSum(2, 2, letters).alphabets == (3, 3)
+
+    def test_equal_parameters_make_equal_queries(self) -> None:
+        assert ModularSum(3, 2) == ModularSum(3, 2, [2, 2, 2])
+        assert len({ModularSum(3, 2), ModularSum(3, 2, 2), ModularSum(3, 4)}) == 2
+
+    @pytest.mark.parametrize("bad", NOT_WHOLE)
+    def test_numbers_must_be_whole(self, bad: Any) -> None:
+        with pytest.raises(QueryError, match="the number of records must be"):
+            ModularSum(bad, 2)
+        with pytest.raises(QueryError, match="the modulus must be"):
+            ModularSum(3, bad)
+        with pytest.raises(QueryError, match="an alphabet's size must be"):
+            ModularSum(3, 2, [2, 2, bad])
+
+    @pytest.mark.parametrize("bad", [0, -1, 2.5, NAN, None])
+    def test_the_one_size_must_be_whole(self, bad: Any) -> None:
+        with pytest.raises(QueryError, match="the alphabets' size must be"):
+            ModularSum(3, 2, bad)
+
+    @pytest.mark.parametrize("letters", [[], [2], [2, 2], [2, 2, 2, 2]])
+    def test_one_size_for_each_record(self, letters: list[int]) -> None:
+        with pytest.raises(QueryError, match=f"{len(letters)} alphabets for 3 records"):
+            ModularSum(3, 2, letters)
+
+
+class TestWeight:
+    def test_ten_thousand_records(self) -> None:
+        found = Weight(10_000).log_counts(5_000)
+        assert found.shape == (2, 10_001)
+        assert found[0, -1] == -INF
+        assert found[1, 0] == -INF
+        for w in (0, 1, 2, 37, 2_500, 4_999, 5_000, 5_001, 7_777, 9_998, 9_999):
+            expected = math.log(math.comb(9_999, w))
+            assert found[0, w] == pytest.approx(expected, rel=1e-13, abs=0)
+            assert found[1, w + 1] == pytest.approx(expected, rel=1e-13, abs=0)
+            # lgamma itself is good to about 1e-16 of its values, which are 1e5
+            by_gamma = math.lgamma(10_000) - math.lgamma(w + 1) - math.lgamma(10_000 - w)
+            assert found[0, w] == pytest.approx(by_gamma, rel=0, abs=1e-9)
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 10, 11])
+    def test_binomials_of_odd_and_even_lengths(self, n: int) -> None:
+        found = Weight(n).log_counts(n - 1)
+        assert found[0, :n].tolist() == [math.log(math.comb(n - 1, w)) for w in range(n)]
+        assert found[1, 1:].tolist() == found[0, :n].tolist()
+
+    def test_parity_as_a_function_of_the_weight(self) -> None:
+        counts = Weight(10_000, lambda w: w % 2).log_counts(0)
+        assert counts == pytest.approx(np.full((2, 2), 9_998 * math.log(2)), rel=0, abs=1e-9)
+        few, many = Weight(3, lambda w: w % 3), ModularSum(3, 3)
+        assert few.log_counts(2) == pytest.approx(many.log_counts(2), rel=1e-14, abs=1e-14)
+        assert few.sensitivity == many.sensitivity == 2
+
+    def test_values_rise_and_text_stays_as_it_comes(self) -> None:
+        assert Weight(3, lambda w: -w).values == (-3, -2, -1, 0)
+        assert Weight(2, lambda w: Fraction(1, w + 1)).values == (Fraction(1, 3), Fraction(1, 2), 1)
+        assert Weight(3, lambda w: "zyxx"[w]).values == ("z", "y", "x")
+        assert Weight(3, lambda w: "mixed" if w else 0).values == (0, "mixed")
+
+    @pytest.mark.parametrize("bad", NOT_WHOLE)
+    def test_the_number_of_records_must_be_whole(self, bad: Any) -> None:
+        for make in (Weight, Quadratic):
+            with pytest.raises(QueryError, match="the number of records must be"):
+                make(bad)
+
+    def test_the_function_must_be_one(self) -> None:
+        bad: Any = 5
+        with pytest.raises(QueryError, match="the function of the weight is 5"):
+            Weight(3, bad)
+
+    def test_values_must_be_labels(self) -> None:
+        lists: Any = lambda w: [w]  # noqa: E731
+        with pytest.raises(QueryError, match="cannot be a label"):
+            _ = Weight(3, lists).values
+        with pytest.raises(QueryError, match="the value nan"):
+            Weight(3, lambda w: math.sqrt(w) if w else NAN).log_counts(0)
+
+    def test_the_function_s_own_errors_are_left_alone(self) -> None:
+        with pytest.raises(ZeroDivisionError):
+            _ = Weight(3, lambda w: 1 / w).values
+
+
+class TestQuadratic:
+    @pytest.mark.parametrize("n", range(1, 9))
+    def test_one_more_record_pairs_with_all_the_others(self, n: int) -> None:
+        assert Quadratic(n).sensitivity == n - 1
+
+    def test_weights_zero_and_one_have_the_same_value(self) -> None:
+        found = Quadratic(1_000).log_counts(3)
+        assert found.shape == (2, 1_000)
+        assert found[0, 0] == pytest.approx(math.log(1_000), rel=1e-14)
+        assert found[1, 0] == 0
+        for w in (2, 500, 999):
+            assert found[0, w - 1] == pytest.approx(math.log(math.comb(999, w)), rel=1e-13)
+            assert found[1, w - 1] == pytest.approx(math.log(math.comb(999, w - 1)), rel=1e-13)
+
+
+class TestExplicit:
+    @given(cases())
+    @MODEST
+    def test_any_query_is_the_explicit_one_of_its_table(self, case: Case) -> None:
+        again = Explicit(case.query.table())
+        reached = [case.values.index(value) for value in dict.fromkeys(map(case.function, case.datasets))]
+        for record in range(again.records):
+            assert again.log_counts(record) == pytest.approx(
+                case.query.log_counts(record)[:, sorted(reached)], rel=1e-13, abs=1e-14
+            )
+
+    def test_numbers_beside_text_stay_numbers(self) -> None:
+        mixed: Any = [[1, "a"], [0.5, "a"]]
+        assert Explicit(mixed).values == (1, "a", 0.5)
+        assert Explicit(["b", "a", "b"]).values == ("b", "a")
+        assert Explicit(np.array(["b", "a", "b"])).values == ("b", "a")
+
+    def test_the_array_is_kept_as_it_was(self) -> None:
+        array = np.array([[0, 1], [1, 0]])
+        query = Explicit(array)
+        array[0, 0] = 1
+        assert query.table().tolist() == [[0, 1], [1, 0]]
+        with pytest.raises(ValueError, match="read-only"):
+            query.table()[0, 0] = 1
+
+    def test_records_of_one_alphabet_may_differ(self) -> None:
+        assert Explicit([[0, 0], [1, 1]]).kinds == (0, 1)
+        assert Explicit([[0, 1], [1, 1]]).kinds == (0,)
+
+    def test_records_that_one_swap_makes_alike_in_letters_only(self) -> None:
+        # record 1 has the counts of record 0 with its letters exchanged: not the same counts
+        assert Explicit([[0, 1], [0, 0]]).kinds == (0, 1)
+
+    def test_a_million_entries_and_no_more(self) -> None:
+        assert Explicit(np.zeros(2**20)).log_size == pytest.approx(20 * math.log(2), rel=1e-15)
+        with pytest.raises(QueryError, match="1,048,576 entries"):
+            Explicit(np.zeros(2**20 + 1))
+
+    @pytest.mark.parametrize(
+        ("table", "message"),
+        [
+            ([], "shape"),
+            ([[], []], "shape"),
+            (3, "shape"),
+            ("abc", "shape"),
+            (None, "shape"),
+            ([[1, 2], [3]], "not a regular array"),
+            ([0.0, NAN], "the value nan"),
+            (np.array([0, NAN], dtype=object), "the value nan"),
+            (np.array([{}, {}]), "cannot be a label"),
+            (np.array([{1}, {2}], dtype=object), "cannot be a label"),
+        ],
+    )
+    def test_unusable_tables(self, table: Any, message: str) -> None:
+        with pytest.raises(QueryError, match=message):
+            Explicit(table)
+
+
+QUERIES: list[Query] = [
+    ModularSum(3, 2),
+    Weight(3),
+    Quadratic(3),
+    Explicit([[[0, 1], [1, 1]], [[2, 1], [0, 1]]]),
+]
+
+
+class TestAllQueries:
+    @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
+    @pytest.mark.parametrize(
+        "record", [-1, 3, 10**30, 1.0, 0.5, NAN, "a", None, [0], np.array([0, 1])], ids=lambda bad: repr(bad)
+    )
+    def test_there_is_no_such_record(self, query: Query, record: Any) -> None:
+        with pytest.raises(QueryError, match="the records 0 to 2"):
+            query.log_counts(record)
+
+    @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
+    def test_numpy_s_whole_numbers_are_records(self, query: Query) -> None:
+        assert np.array_equal(query.log_counts(int(np.int64(1))), query.log_counts(1))
+        narrow: Any = np.int8(1)
+        assert np.array_equal(query.log_counts(narrow), query.log_counts(1))
+
+    @pytest.mark.parametrize("query", [ModularSum(21, 2), Weight(21), Quadratic(21), ModularSum(2, 3, 1025)])
+    def test_more_than_a_million_datasets_are_not_listed(self, query: Query) -> None:
+        with pytest.raises(QueryError, match="too many to list"):
+            query.table()
+
+    def test_more_than_thirty_two_records_are_not_listed(self) -> None:
+        with pytest.raises(QueryError, match="40 records are too many"):
+            ModularSum(40, 2, [1] * 39 + [2]).table()
+        assert ModularSum(32, 2, [1] * 31 + [2]).table().ravel().tolist() == [0, 1]
+
+    def test_a_million_datasets_are_listed(self) -> None:
+        table = Weight(20).table()
+        assert Counter(table.ravel().tolist()) == {w: math.comb(20, w) for w in range(21)}
+
+    @pytest.mark.parametrize(
+        ("query", "message"),
+        [
+            (Weight(2, lambda w: "abc"[w]), "not numbers"),
+            (Explicit(np.array([[0, "a"], [1, 1]], dtype=object)), "not numbers"),
+            (Explicit([1j, 2.0]), "not numbers"),
+            (Explicit(np.array([None, 0])), "not numbers"),
+            (Explicit([0.0, INF]), "not all finite"),
+            (Explicit([-1e308, 1e308]), "not all finite"),
+            (Weight(2, lambda w: 10 ** (400 * w)), "not all finite"),
+            (Explicit([2**53, 2**53 + 1]), "are the same float"),
+            (Weight(2, lambda w: 10**20 + w), "are the same float"),
+        ],
+    )
+    def test_there_is_no_distance_between_such_values(self, query: Query, message: str) -> None:
+        with pytest.raises(QueryError, match=message):
+            _ = query.sensitivity
+
+    def test_an_error_of_a_query_is_an_input_error(self) -> None:
+        assert issubclass(QueryError, InputError)
+        assert issubclass(QueryError, ValueError)

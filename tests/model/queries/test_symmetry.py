@@ -1,0 +1,396 @@
+"""Classes of datasets and expected distortions, against lists of all datasets and of their permutations."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.designs import FloatArray
+from oracles.queries import cases
+from strategies import MODEST
+
+from pmlopt.errors import InputError, MechanismError, PriorError, QueryError, UtilityError
+from pmlopt.model.queries import (
+    Explicit,
+    ModularSum,
+    Orbits,
+    Quadratic,
+    Query,
+    Weight,
+    expected_distortion,
+    orbits,
+    symmetric_channel,
+)
+
+Dataset = tuple[int, ...]
+
+
+def datasets(query: Query) -> list[Dataset]:
+    return list(product(*map(range, query.alphabets)))
+
+
+def classes_of(found: Orbits) -> dict[int, list[Dataset]]:
+    """The datasets of each class, by the table of the classes."""
+    table = found.query.table()
+    members: dict[int, list[Dataset]] = {}
+    for x in datasets(found.query):
+        members.setdefault(int(table[x]), []).append(x)
+    return members
+
+
+def keeping(table: Any, law: FloatArray) -> list[tuple[int, ...]]:
+    """Every permutation of records that leaves table and law as they are."""
+    kept = []
+    for order in permutations(range(table.ndim)):
+        turned, weighted = table.transpose(order), law.transpose(order)
+        same = turned.shape == table.shape and (turned == table).all()
+        if same and np.allclose(weighted, law, rtol=1e-12, atol=0):
+            kept.append(order)
+    return kept
+
+
+def relabellings(table: Any, law: FloatArray) -> list[Any]:
+    """Every permutation of records with a relabelling of the letters of each that leaves both as they are."""
+    places, kept = np.arange(table.size).reshape(table.shape), []
+    for order in permutations(range(table.ndim)):
+        if tuple(table.shape[i] for i in order) != table.shape:
+            continue
+        for letters in product(*(list(permutations(range(size))) for size in table.shape)):
+            moved = places.transpose(order)[np.ix_(*letters)].ravel()
+            same = (table.ravel()[moved] == table.ravel()).all()
+            if same and np.allclose(law.ravel()[moved], law.ravel(), rtol=1e-12, atol=0):
+                kept.append(moved)
+    return kept
+
+
+def symmetrised(law: FloatArray) -> FloatArray:
+    """The mean over all permutations of records of equal alphabets."""
+    images = [law.transpose(order) for order in permutations(range(law.ndim))]
+    return np.asarray(np.mean([image for image in images if image.shape == law.shape], axis=0))
+
+
+def assert_orbits(query: Query, law: FloatArray | None) -> None:
+    found = orbits(query, law)
+    table = query.table()
+    masses = np.full(table.shape, 1 / table.size) if law is None else law
+    members = classes_of(found)
+    assert found.query.alphabets == query.alphabets
+    assert len(found.masses) == len(found.values) == len(found.query.values)
+    assert math.fsum(found.masses) == pytest.approx(1, abs=1e-12)
+    for place, (value, mass) in enumerate(zip(found.values, found.masses, strict=True)):
+        known = members.get(place, [])
+        assert mass == pytest.approx(math.fsum(masses[x] for x in known), rel=1e-10, abs=1e-15)
+        assert {int(table[x]) for x in known} <= {int(value)}
+    for record in range(query.records):
+        counts = [[0] * len(found.values) for _ in range(query.alphabets[record])]
+        for place, known in members.items():
+            for x in known:
+                counts[x[record]][place] += 1
+        assert np.exp(found.query.log_counts(record)) == pytest.approx(np.array(counts), rel=1e-12, abs=0)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[Explicit, FloatArray]:
+    """A random table on a small product alphabet, with some symmetry at times; and a law."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    count = math.prod(sizes)
+    places = np.array(draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))).reshape(sizes)
+    kind = draw(st.sampled_from(["free", "sums", "symmetric"]))
+    if kind == "sums":
+        places = np.indices(sizes).sum(axis=0)
+    elif kind == "symmetric" and len(set(sizes)) == 1:
+        places = np.max([places.transpose(order) for order in permutations(range(len(sizes)))], axis=0)
+    seed = draw(st.integers(0, 2**16))
+    law = np.random.default_rng(seed).dirichlet(np.full(count, 0.7)).reshape(sizes)
+    form = draw(st.sampled_from(["uniform", "random", "symmetric", "few"]))
+    if form == "uniform":
+        law = np.full(sizes, 1 / count)
+    elif form == "symmetric":
+        law = symmetrised(law)
+    elif form == "few":
+        law = np.where(law >= np.median(law), law, 0.0)
+    return Explicit(places), law / law.sum()
+
+
+class TestOrbits:
+    @given(tables(), st.booleans())
+    @MODEST
+    def test_masses_values_and_counts_are_those_of_the_definition(
+        self, drawn: tuple[Explicit, FloatArray], given_law: bool
+    ) -> None:
+        query, law = drawn
+        assert_orbits(query, law if given_law else None)
+
+    @given(cases())
+    @MODEST
+    def test_of_every_query(self, case: Any) -> None:
+        assert_orbits(case.query, None)
+
+    @given(tables())
+    @MODEST
+    def test_a_class_lies_in_an_orbit_of_what_keeps_function_and_law(
+        self, drawn: tuple[Explicit, FloatArray]
+    ) -> None:
+        query, law = drawn
+        kept = relabellings(query.table(), law)
+        flat = orbits(query, law).query.table().ravel()
+        for place in np.unique(flat):
+            members = np.flatnonzero(flat == place).tolist()
+            assert set(members) <= {int(moved[members[0]]) for moved in kept}
+
+    @pytest.mark.parametrize(
+        ("records", "modulus", "letters"),
+        [(3, 2, 3), (3, 3, [2, 3, 2]), (4, 3, [4, 2, 4, 5]), (3, 5, 3), (4, 3, [2, 3, 2, 3]), (2, 4, 4)],
+    )
+    def test_letters_of_one_residue_are_merged(self, records: int, modulus: int, letters: Any) -> None:
+        """As many classes as the table alone tells, with the counts of their definition."""
+        query = ModularSum(records, modulus, letters)
+        assert_orbits(query, None)
+        assert len(orbits(query).values) == len(orbits(Explicit(query.table())).values)
+
+    def test_thirteen_ternary_records(self) -> None:
+        """Their 3^13 datasets are not listed: 14 numbers of odd letters, binomial with 1/3."""
+        found = orbits(ModularSum(13, 2, letters=3))
+        odd = np.arange(14)
+        assert found.values.tolist() == (odd % 2).tolist()
+        law = [math.comb(13, w) * 2 ** (13 - w) / 3**13 for w in range(14)]
+        assert found.masses == pytest.approx(law, rel=1e-12)
+
+    def test_a_function_that_is_the_same_for_w_and_n_minus_w(self) -> None:
+        found = orbits(Weight(7, lambda w: abs(2 * w - 7) > 3))
+        assert found.values.tolist() == [1, 1, 0, 0]
+        assert found.masses == pytest.approx(np.array([1, 7, 21, 35]) / 64)
+
+    @pytest.mark.parametrize("table", [[[0, 1], [1, 0]], np.indices((3, 3)).sum(axis=0) % 3])
+    def test_relabellings_of_two_records_at_a_time(self, table: Any) -> None:
+        """A parity or a sum modulo 3 as a table: the values, in their order."""
+        query = Explicit(table)
+        found = orbits(query)
+        assert found.query is query
+        assert found.values.tolist() == list(range(len(query.values)))
+
+    @given(tables())
+    @MODEST
+    def test_a_class_is_closed_under_exchanges_of_two_records_that_keep_both(
+        self, drawn: tuple[Explicit, FloatArray]
+    ) -> None:
+        query, law = drawn
+        exchanges = [
+            order
+            for order in keeping(query.table(), law)
+            if sum(place != record for place, record in enumerate(order)) == 2
+        ]
+        for members in classes_of(orbits(query, law)).values():
+            for order in exchanges:
+                assert {tuple(x[i] for i in order) for x in members} == set(members)
+
+    def test_a_law_that_tells_records_apart_splits_classes(self) -> None:
+        query = ModularSum(2, 2)
+        law = [[0.1, 0.2], [0.3, 0.4]]
+        found = orbits(query, law)
+        assert len(found.values) == 4
+        assert sorted(found.masses.tolist()) == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=1e-15)
+        symmetric = orbits(query, [[0.1, 0.25], [0.25, 0.4]])
+        assert sorted(symmetric.masses.tolist()) == pytest.approx([0.1, 0.4, 0.5], abs=1e-15)
+
+    def test_a_law_may_be_flat_or_have_a_row_for_each_letter(self) -> None:
+        query = Explicit([[0, 1, 2], [1, 2, 3]])
+        law = np.random.default_rng(0).dirichlet(np.ones(6))
+        first, second = orbits(query, law), orbits(query, law.reshape(2, 3))
+        assert (first.masses == second.masses).all()
+        assert (first.query.table() == second.query.table()).all()
+
+    @pytest.mark.parametrize(
+        "query",
+        [ModularSum(3, 2), ModularSum(2, 3, 3), ModularSum(2, 2, 4), ModularSum(3, 2, [2, 4, 2])],
+    )
+    def test_a_sum_of_full_alphabets_has_its_values_as_classes(self, query: ModularSum) -> None:
+        found = orbits(query)
+        assert found.values.tolist() == list(range(query.modulus))
+        assert found.masses == pytest.approx(np.full(query.modulus, 1 / query.modulus), abs=1e-12)
+        assert (found.query.table() == query.table()).all()
+        # adding a letter to each record is a permutation of its letters; those of sum 0 keep f ...
+        table = query.table()
+        shifts = [s for s in datasets(query) if sum(s) % query.modulus == 0]
+        added = {s: {x: _added(query, x, s) for x in datasets(query)} for s in shifts}
+        for image in added.values():
+            assert sorted(image.values()) == datasets(query)
+            assert all(table[x] == table[y] for x, y in image.items())
+        # ... and lead from a dataset to all of its value
+        for x in datasets(query):
+            reached = {added[s][x] for s in shifts}
+            assert reached == {y for y in datasets(query) if table[y] == table[x]}
+
+    @pytest.mark.parametrize(
+        "query", [ModularSum(4, 3), ModularSum(3, 7), Quadratic(4), Weight(3), Weight(1)]
+    )
+    def test_binary_records_are_told_by_their_weight(self, query: Query) -> None:
+        found = orbits(query)
+        table = found.query.table()
+        for x in datasets(query):
+            for y in datasets(query):
+                assert (table[x] == table[y]) == (sum(x) == sum(y))
+        binomials = [math.comb(query.records, w) / 2**query.records for w in range(query.records + 1)]
+        assert found.masses == pytest.approx(binomials, rel=1e-12)
+
+    @pytest.mark.parametrize("query", [ModularSum(10_000, 2), ModularSum(10_000, 3), Weight(200)])
+    def test_many_records(self, query: Query) -> None:
+        found = orbits(query)
+        assert math.fsum(found.masses) == pytest.approx(1, abs=1e-9)
+        middle = len(found.masses) // 2
+        if query.alphabets != (2,) * 10_000:
+            assert found.masses[100] == pytest.approx(math.comb(200, 100) / 2**200, rel=1e-10)
+        elif len(found.masses) == 2:
+            assert found.masses.tolist() == pytest.approx([0.5, 0.5], abs=1e-9)
+        else:
+            exact = math.comb(10_000, 5_000) / 2**10_000
+            assert found.masses[middle] == pytest.approx(exact, rel=1e-9)
+
+    def test_of_one_class(self) -> None:
+        for query in (ModularSum(3, 1), ModularSum(2, 1, [3, 4]), ModularSum(3, 2, 1)):
+            found = orbits(query)
+            assert found.masses.max() == pytest.approx(1, abs=1e-12)
+
+
+def _added(query: ModularSum, x: Dataset, s: Dataset) -> Dataset:
+    return tuple((a + b) % size for a, b, size in zip(x, s, query.alphabets, strict=True))
+
+
+BAD_LAWS: list[Any] = [
+    [[0.5, 0.6], [-0.1, 0.0]],
+    [[0.5, 0.5], [0.5, 0.5]],
+    [[0.0, 0.0], [0.0, 0.0]],
+    [0.5, 0.5],
+    [0.2] * 5,
+    [[0.25] * 4],
+    [[math.nan, 0.5], [0.25, 0.25]],
+    [[math.inf, 0.5], [0.25, 0.25]],
+    [[0.5], [0.25, 0.25]],
+    [["a", "b"], ["c", "d"]],
+    "uniform",
+    0.25,
+    [],
+]
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("law", BAD_LAWS)
+    def test_laws(self, law: Any) -> None:
+        for query in (ModularSum(2, 2), Weight(2), Explicit([[0, 1], [1, 3]])):
+            with pytest.raises(PriorError, match="law") as caught:
+                orbits(query, law)
+            assert isinstance(caught.value, InputError)
+            assert len(str(caught.value)) < 400
+
+    def test_a_sum_that_is_one_up_to_rounding_is_one(self) -> None:
+        found = orbits(Weight(1), [0.3, 0.7 + 1e-12])
+        assert math.fsum(found.masses) == pytest.approx(1, abs=1e-15)
+
+    def test_too_many_datasets(self) -> None:
+        for query, law in [
+            (ModularSum(21, 3, 3), np.full(8, 1 / 8)),
+            (ModularSum(30, 2), np.full(8, 1 / 8)),
+            (ModularSum(21, 4, range(2, 23)), None),
+            (Weight(40), [1.0]),
+        ]:
+            with pytest.raises(QueryError, match="too many"):
+                orbits(query, law)
+
+    @pytest.mark.parametrize("query", [None, "parity", [[0, 1], [1, 0]]])
+    def test_what_is_no_query(self, query: Any) -> None:
+        with pytest.raises(QueryError, match="the query is"):
+            orbits(query)
+        with pytest.raises(QueryError, match="the query is"):
+            expected_distortion(query, np.eye(2))
+
+
+class TestExpectedDistortion:
+    @given(tables(), st.integers(0, 2**16), st.booleans(), st.booleans())
+    @MODEST
+    def test_against_enumeration(
+        self, drawn: tuple[Explicit, FloatArray], seed: int, own_loss: bool, own_law: bool
+    ) -> None:
+        query, law = drawn
+        random = np.random.default_rng(seed)
+        count = len(query.values)
+        outputs = int(random.integers(1, 5)) if own_loss else count
+        rows = random.dirichlet(np.full(outputs, 0.5), size=count)
+        loss = random.gamma(1.0, size=(count, outputs)) if own_loss else None
+        values = [float(str(value)) for value in query.values]
+        table = query.table()
+        mean = math.fsum(
+            (float(law[x]) if own_law else 1 / law.size)
+            * rows[table[x], y]
+            * (abs(values[table[x]] - values[y]) if loss is None else loss[table[x], y])
+            for x in datasets(query)
+            for y in range(outputs)
+        )
+        found = expected_distortion(query, rows, loss, law if own_law else None)
+        assert found == pytest.approx(mean, rel=1e-12, abs=1e-15)
+
+    @given(cases(numeric=True), st.integers(0, 2**16))
+    @MODEST
+    def test_of_every_query(self, case: Any, seed: int) -> None:
+        rows = np.random.default_rng(seed).dirichlet(np.ones(len(case.values)), size=len(case.values))
+        total = math.fsum(
+            rows[case.values.index(case.function(x)), y] * abs(case.function(x) - value)
+            for x in case.datasets
+            for y, value in enumerate(case.values)
+        )
+        mean = total / len(case.datasets)
+        assert expected_distortion(case.query, rows) == pytest.approx(mean, rel=1e-11, abs=1e-14)
+
+    def test_of_many_records(self) -> None:
+        parity = ModularSum(10_000, 2)
+        assert expected_distortion(parity, symmetric_channel(parity, 0.3)) == pytest.approx(0.3, abs=1e-9)
+
+    def test_a_loss_may_have_its_own_outputs(self) -> None:
+        found = expected_distortion(Weight(1), [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]], [[0, 1, 2], [4, 1, 0]])
+        assert found == pytest.approx(0.5, abs=1e-15)
+
+    @pytest.mark.parametrize(
+        ("loss", "message"),
+        [
+            ([[0.0, 1.0]], "one for each of the query's 2 values"),
+            ([[0.0, 1.0, 2.0], [1.0, 0.0, 2.0]], "shape"),
+            ([[0.0, -1.0], [1.0, 0.0]], "at least 0"),
+            ([[0.0, math.nan], [1.0, 0.0]], "finite"),
+            ([[0.0, math.inf], [1.0, 0.0]], "finite"),
+            ([[0.0], [1.0, 0.0]], "numbers"),
+            ([0.0, 1.0], "dimension"),
+            ("hamming", "numbers"),
+        ],
+    )
+    def test_bad_losses(self, loss: Any, message: str) -> None:
+        with pytest.raises(UtilityError, match=message):
+            expected_distortion(ModularSum(3, 2), np.eye(2), loss)
+
+    @pytest.mark.parametrize("given_law", [False, True])
+    def test_rows_by_value_by_class_and_by_dataset_agree(self, given_law: bool) -> None:
+        query = Quadratic(3)
+        law = None
+        if given_law:
+            law = symmetrised(np.random.default_rng(3).dirichlet(np.ones(8)).reshape(2, 2, 2))
+        rows = np.random.default_rng(4).dirichlet(np.ones(3), 3)
+        classes = orbits(query, law)
+        by_value = expected_distortion(query, rows, law=law)
+        by_class = expected_distortion(query, rows[classes.values], law=law)
+        by_dataset = expected_distortion(query, rows[query.table().ravel()], law=law)
+        assert by_class == pytest.approx(by_value, rel=1e-12)
+        assert by_dataset == pytest.approx(by_value, rel=1e-12)
+
+    def test_bad_mechanisms_and_queries(self) -> None:
+        with pytest.raises(MechanismError):
+            expected_distortion(ModularSum(3, 2), np.eye(3))
+        with pytest.raises(UtilityError, match="value"):
+            expected_distortion(ModularSum(3, 2), np.full((8, 3), 1 / 3))
+        with pytest.raises(QueryError, match="not numbers"):
+            expected_distortion(Explicit([["no", "yes"]]), np.eye(2))
+        assert expected_distortion(Explicit([["no", "yes"]]), np.eye(2), 1 - np.eye(2)) == 0
+        with pytest.raises(PriorError):
+            expected_distortion(ModularSum(2, 2), np.eye(2), law=[0.5, 0.5])

@@ -1,0 +1,269 @@
+"""The worst case of a mechanism over a set: against linear programs, against sampling, and its identities."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray, random_prior
+from oracles.prior_sets import KINDS, Case, Definition, ball_case, random_matrix, random_set
+from scipy.optimize import minimize
+from strategies import MODEST, mechanisms
+
+from pmlopt import (
+    PML,
+    AllPriors,
+    Box,
+    L1Ball,
+    Mechanism,
+    MinimumMass,
+    MutualInformation,
+    Prior,
+    Vertices,
+    closed_forms,
+    confidence_box,
+    design,
+    ldp_level,
+    leakage_capacity,
+    leakage_level,
+    leakage_sensitivity,
+    lipschitz_bound,
+)
+from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def capacity(defined: Definition, matrix: FloatArray) -> float:
+    """The largest leakage of an output that occurs, by a linear program each."""
+    least = min(defined.least(column / column.max()) for column in matrix.T if column.max() > 0)
+    return -math.log(least) if least > 1e-9 else math.inf
+
+
+def divergence(defined: Definition, p: FloatArray, matrix: FloatArray) -> float:
+    """max over Q of `D_inf(P_Y || Q_Y) = max_y log(p(y) / q(y))`."""
+    return max(math.log(float(p @ column) / defined.least(column)) for column in matrix.T)
+
+
+def level_under(q: FloatArray, matrix: FloatArray) -> float:
+    """max_y log(max_x P[x,y] / q(y)), from the definition."""
+    return float(np.log(matrix.max(axis=0) / (q @ matrix)).max())
+
+
+def smooth_case(kind: str, seed: int) -> tuple[Case, FloatArray]:
+    """A set and a matrix without zeros."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    case = random_set(kind, rng, 4)
+    matrix = rng.dirichlet(np.full(4, 2.0), 4) + 0.02
+    return case, matrix / matrix.sum(axis=1, keepdims=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.sampled_from(KINDS))
+def test_capacity_is_that_of_the_linear_programs(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    case, matrix = random_set(kind, rng, n), random_matrix(rng, n, 3)
+    expected = capacity(case.defined, matrix)
+    worst = leakage_capacity(case.priors, matrix)
+    if math.isinf(expected):
+        assert worst > 15
+    else:
+        assert worst == pytest.approx(expected, abs=1e-8 * math.exp(expected))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_worst_prior_is_in_the_set_and_attains_the_capacity(kind: str, seed: int) -> None:
+    case, matrix = smooth_case(kind, seed)
+    worst = leakage_capacity(case.priors, matrix)
+    assert case.defined.outside(worst.prior) <= 1e-9
+    column = matrix[:, worst.output]
+    assert math.log(column.max() / (worst.prior @ column)) == pytest.approx(float(worst), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_search_in_the_set_beats_the_capacity(kind: str, seed: int) -> None:
+    case, matrix = smooth_case(kind, seed)
+    worst = leakage_capacity(case.priors, matrix)
+    corners, rng = case.defined.corners(), np.random.default_rng(seed)
+    mixtures = rng.dirichlet(np.full(len(corners), 0.3), 300) @ corners
+    sampled = max(level_under(q, matrix) for q in np.vstack([mixtures, corners]))
+    assert sampled <= worst + 1e-9
+    assert sampled == pytest.approx(float(worst), abs=1e-9)
+
+    def hidden(logits: FloatArray) -> float:
+        weights = np.exp(logits - logits.max())
+        return -level_under(weights / weights.sum() @ corners, matrix)
+
+    climbed = -min(
+        minimize(hidden, start, method="Powell").fun for start in rng.normal(size=(2, len(corners)))
+    )
+    assert climbed <= worst + 1e-9
+
+
+@given(st.integers(1, 5).flatmap(mechanisms))
+@MODEST
+def test_over_all_priors_it_is_the_ldp_level(matrix: FloatArray) -> None:
+    worst = leakage_capacity(AllPriors(len(matrix)), matrix)
+    assert worst == pytest.approx(ldp_level(matrix), abs=1e-12)
+
+
+@given(SEEDS)
+@MODEST
+def test_over_one_prior_it_is_the_pml_level(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 6))
+    p, matrix = random_prior(rng, n), random_matrix(rng, n, 4)
+    for one in (L1Ball(p, 0.0), Vertices([p])):
+        assert leakage_capacity(one, matrix) == pytest.approx(leakage_level(p, matrix), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_output_has_its_own_capacity(kind: str) -> None:
+    case, matrix = smooth_case(kind, 9)
+    each = pointwise_capacity(case.priors, matrix)
+    for y, column in enumerate(matrix.T):
+        assert each[y] == pytest.approx(math.log(column.max() / case.defined.least(column)), abs=1e-9)
+    worst = leakage_capacity(case.priors, matrix)
+    assert float(worst) == each.max() == each[worst.output]
+    assert PML(1.0, over=case.priors).level(case.p, matrix) == float(worst)
+
+
+def test_outputs_that_never_occur_leak_nothing() -> None:
+    each = pointwise_capacity(AllPriors(2), [[0.5, 0.0, 0.5], [0.25, 0.0, 0.75]])
+    assert each[1] == -math.inf
+    assert leakage_capacity(AllPriors(2), [[0.5, 0.0, 0.5], [0.25, 0.0, 0.75]]).output == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_constants_leak_exactly_nothing(kind: str) -> None:
+    case = random_set(kind, np.random.default_rng(6), 5)
+    assert float(leakage_capacity(case.priors, np.tile([[0.1, 0.2, 0.7]], (5, 1)))) == 0
+
+
+def test_a_letter_that_may_be_impossible_is_given_away_by_its_zero() -> None:
+    worst = leakage_capacity(L1Ball([0.5, 0.5], 1.0), [[1.0, 0.0], [0.5, 0.5]])
+    assert worst == math.inf
+    assert worst.prior.tolist() == [1.0, 0.0]
+    assert worst.output == 1
+    assert leakage_capacity(MinimumMass(2, 1e-9), np.eye(2)) == pytest.approx(9 * math.log(10))
+
+
+def test_a_mechanism_gives_what_its_matrix_gives() -> None:
+    matrix = [[0.75, 0.25], [0.25, 0.75]]
+    named = Mechanism(matrix, ["a", "b"], ["c", "d"])
+    assert leakage_capacity(L1Ball([0.5, 0.5], 0.2), named) == leakage_capacity(
+        L1Ball([0.5, 0.5], 0.2), matrix
+    )
+
+
+# ---------------------------------------------------------------- sensitivity
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sensitivity_is_what_the_set_adds_to_the_level(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, matrix = random_prior(rng, 4), rng.dirichlet(np.ones(3), 4) + 0.01
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    case = ball_case(p, float(rng.uniform(0, 2)))
+    added = leakage_sensitivity(p, case.priors, matrix)
+    assert added == pytest.approx(capacity(case.defined, matrix) - level_under(p, matrix), abs=1e-8)
+    assert added >= 0
+    corners = case.defined.corners()
+    gains = [level_under(q, matrix) - level_under(p, matrix) for q in corners]
+    assert max(gains) == pytest.approx(float(added), abs=1e-8)
+    assert level_under(added.prior, matrix) - level_under(p, matrix) == pytest.approx(float(added), abs=1e-9)
+
+
+def test_without_a_neighbourhood_there_is_no_sensitivity() -> None:
+    for matrix in (np.eye(3), np.full((3, 2), 0.5)):
+        assert float(leakage_sensitivity([0.5, 0.3, 0.2], L1Ball([0.5, 0.3, 0.2], 0.0), matrix)) == 0
+
+
+def test_sensitivity_to_a_set_that_the_prior_is_not_in_is_refused() -> None:
+    with pytest.raises(PrivacyError, match="not in L1Ball"):
+        leakage_sensitivity([0.6, 0.4], L1Ball([0.5, 0.5], 0.1), np.eye(2))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6, 0.95])
+@pytest.mark.parametrize("n", [2, 4, 5])
+def test_where_all_outputs_leak_alike_it_is_the_divergence_of_the_outputs(n: int, share: float) -> None:
+    rng = np.random.default_rng(n)
+    p, uniform = random_prior(rng, n, 5.0), np.full(n, 1 / n)
+    region = -math.log1p(-float(p.min()))
+    pairs = [(uniform, closed_forms.k_singular(n, k).matrix) for k in range(1, n)]
+    pairs.append((p, closed_forms.high_privacy(p, 0.7 * region).matrix))
+    for law, matrix in pairs:
+        case = ball_case(law, share * 2 * float(law.min()))
+        added = leakage_sensitivity(law, case.priors, matrix)
+        assert added == pytest.approx(divergence(case.defined, law, matrix), abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["l1 ball", "vertices", "box"])
+@pytest.mark.parametrize("seed", range(10))
+def test_in_general_that_divergence_is_an_upper_bound(kind: str, seed: int) -> None:
+    case, matrix = smooth_case(kind, 20 + seed)
+    added = leakage_sensitivity(case.p, case.priors, matrix)
+    assert added <= divergence(case.defined, case.p, matrix) + 1e-9
+
+
+def test_it_is_not_the_sensitivity_where_the_output_that_leaks_most_moves_least() -> None:
+    p = np.full(3, 1 / 3)
+    matrix = np.array([[0.32, 0.30, 0.38], [0.14, 0.30, 0.56], [0.14, 0.0, 0.86]])
+    case = ball_case(p, 0.1)
+    # over its mean the first output is (1.6, 0.7, 0.7), and the second (1.5, 1.5, 0)
+    assert leakage_sensitivity(p, case.priors, matrix) == pytest.approx(-math.log(0.955), abs=1e-12)
+    assert divergence(case.defined, p, matrix) == pytest.approx(-math.log(0.925), abs=1e-9)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("no_set", [None, 0.1, [0.5, 0.5], "l1-ball"])
+def test_what_is_no_set_is_refused(no_set: object) -> None:
+    with pytest.raises(PrivacyError, match="no set of priors"):
+        leakage_capacity(no_set, np.eye(2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "priors",
+    [
+        L1Ball(Prior([0.7, 0.3], labels=["a", "b"]), 0.1),
+        Box([0.6, 0.2], [0.8, 0.4], labels=["a", "b"]),
+        confidence_box({"a": 70, "b": 30}, 0.1),
+    ],
+)
+def test_letters_must_be_the_same_in_the_same_order(priors: PriorSet) -> None:
+    p = Prior([0.3, 0.7], labels=["b", "a"])
+    turned = Mechanism(np.eye(2), ["b", "a"])
+    for attempt in (
+        lambda: leakage_capacity(priors, turned),
+        lambda: pointwise_capacity(priors, turned),
+        lambda: leakage_sensitivity(p, priors, turned),
+        lambda: leakage_sensitivity(p, priors, np.eye(2)),
+        lambda: priors.contains(p),
+        lambda: lipschitz_bound(priors, np.eye(2), p, p),
+        lambda: design(p, PML(0.5, over=priors), MutualInformation()),
+        lambda: PML(0.5, over=priors).level(p, np.eye(2)),
+    ):
+        with pytest.raises(PrivacyError, match="same in another order"):
+            attempt()
+    right = p.reordered(["a", "b"])
+    assert priors.contains(right)
+    assert priors.contains([0.7, 0.3])
+    assert leakage_sensitivity(right, priors, np.eye(2)) > 0
+
+
+def test_letters_must_be_as_many() -> None:
+    with pytest.raises(PrivacyError, match="on 3 letters, and the mechanism on 2"):
+        leakage_capacity(AllPriors(3), np.eye(2))
+    with pytest.raises(PrivacyError, match="on 2 letters, and the mechanism on 3"):
+        pointwise_capacity(L1Ball([0.5, 0.5], 0.1), np.eye(3))
+    with pytest.raises(MechanismError):
+        leakage_sensitivity([0.5, 0.3, 0.2], AllPriors(3), np.eye(2))

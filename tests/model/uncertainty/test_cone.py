@@ -1,0 +1,320 @@
+"""The columns that a bound over a set allows: their extreme ones, and what no column exceeds."""
+
+from __future__ import annotations
+
+import math
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import designs as oracles
+from oracles.columns import UTILITIES
+from oracles.designs import FloatArray
+from oracles.prior_sets import KINDS, Case, extreme_columns, random_set, robust_rows
+from scipy.optimize import linprog
+
+from pmlopt import LDP, PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices, design, solve
+from pmlopt.model.uncertainty import ChoquetSet, Cone
+from pmlopt.model.uncertainty.support_functions import Piece, largest_gain
+from pmlopt.model.utility import TotalVariation
+from pmlopt.programs.subconvex.column_spaces import column_space
+
+SEEDS = st.integers(0, 2**32 - 1)
+KERNELS = ["mutual information", "total variation", "chi-square", "hellinger", "own generator"]
+
+
+@st.composite
+def cones(draw: st.DrawFn, max_size: int = 4) -> tuple[Case, float, np.random.Generator]:
+    """A set, a level and a generator for more."""
+    rng = np.random.default_rng(draw(SEEDS, label="seed"))
+    case = random_set(draw(st.sampled_from(KINDS), label="kind"), rng, int(rng.integers(2, max_size + 1)))
+    return case, float(rng.choice([0.02, *rng.uniform(0.05, 3, 5)])), rng
+
+
+def support(case: Case, epsilon: float, gain: FloatArray) -> float:
+    """The largest `<p g, v>` over columns of mean one, by a linear program over the corners of the set."""
+    rows = robust_rows(case.defined.corners(), 1, epsilon)
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    mean = case.p[None, :]
+    answer = linprog(
+        -case.p * gain,
+        A_ub=rows,
+        b_ub=np.zeros(len(rows)),
+        A_eq=mean,
+        b_eq=[1.0],
+        method="highs",
+        options=tight,
+    )
+    assert answer.status == 0
+    return -float(answer.fun)
+
+
+def brute(case: Case, epsilon: float) -> FloatArray:
+    """(N, K) the extreme columns by brute force."""
+    return extreme_columns(case.p, case.defined.corners(), epsilon)
+
+
+# ---------------------------------------------------------------- the support function
+
+
+@settings(max_examples=50, deadline=None)
+@given(cones())
+def test_the_largest_gain_is_that_of_the_linear_program(
+    problem: tuple[Case, float, np.random.Generator],
+) -> None:
+    case, epsilon, rng = problem
+    gains = rng.normal(size=(case.priors.size, 3))
+    expected = max(support(case, epsilon, gain) for gain in gains.T)
+    found = case.priors.relaxation(case.p, gains, math.exp(-epsilon))
+    assert found == pytest.approx(expected, abs=2e-8)
+    assert found >= expected - 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(cones(3))
+def test_no_extreme_column_gains_more(problem: tuple[Case, float, np.random.Generator]) -> None:
+    case, epsilon, rng = problem
+    gain = rng.normal(size=(case.priors.size, 1))
+    found = case.priors.relaxation(case.p, gain, math.exp(-epsilon))
+    reached = float(((case.p[:, None] * gain).T @ brute(case, epsilon)).max())
+    assert found == pytest.approx(reached, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_level_zero_the_largest_gain_is_the_mean(kind: str) -> None:
+    case = random_set(kind, np.random.default_rng(1), 4)
+    gains = np.random.default_rng(2).normal(size=(4, 3))
+    assert case.priors.relaxation(case.p, gains, 1.0) == pytest.approx(float((case.p @ gains).max()))
+
+
+@pytest.mark.parametrize("epsilon", [50.0, 700.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_a_huge_level_it_is_the_largest_entry(kind: str, epsilon: float) -> None:
+    case = random_set(kind, np.random.default_rng(3), 4)
+    gains = np.random.default_rng(4).normal(size=(4, 3))
+    found = case.priors.relaxation(case.p, gains, math.exp(-epsilon))
+    assert found == pytest.approx(float(gains.max()), abs=1e-8)
+
+
+@given(SEEDS, st.floats(0.05, 0.999))
+@settings(max_examples=50, deadline=None)
+def test_for_one_prior_it_is_the_mean_over_the_largest_mass(seed: int, keep: float) -> None:
+    rng = np.random.default_rng(seed)
+    case = oracles.random_case(rng, int(rng.integers(2, 8)), 3)
+    p = case.prior.pmf
+    expected = PML(-math.log(keep)).relaxation(case.prior, case.gains)
+    found = largest_gain((Piece(p, 1.0),), p, case.gains, keep)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_for_all_priors_it_is_that_of_ldp(epsilon: float) -> None:
+    rng = np.random.default_rng(5)
+    for n in range(2, 12):
+        prior, gains = Prior(oracles.random_prior(rng, n)), rng.normal(size=(n, 4))
+        expected = LDP(epsilon).relaxation(prior, gains)
+        for one in (AllPriors(n), L1Ball(prior, 2.0), MinimumMass(n, 0.0)):
+            found = one.relaxation(prior.pmf, gains, math.exp(-epsilon))
+            assert found == pytest.approx(expected, abs=1e-9)
+
+
+# ---------------------------------------------------------------- the extreme columns
+
+
+@settings(max_examples=60, deadline=None)
+@given(cones())
+def test_the_list_has_every_extreme_column_and_none_that_is_not_allowed(
+    problem: tuple[Case, float, np.random.Generator],
+) -> None:
+    case, epsilon, _ = problem
+    lifts = Cone(case.priors, math.exp(-epsilon)).extreme(case.p, 10**6)
+    assert lifts is not None
+    assert lifts.min() >= 0
+    assert case.p @ lifts == pytest.approx(np.ones(lifts.shape[1]), abs=1e-12)
+    assert (
+        math.exp(-epsilon) * lifts.max(axis=0) <= (case.defined.corners() @ lifts).min(axis=0) + 1e-9
+    ).all()
+    for column in brute(case, epsilon).T:
+        assert np.abs(lifts - column[:, None]).max(axis=0).min() <= 1e-7
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (2, 1), (4, 2), (5, 3), (3, 5)])
+def test_no_list_is_longer_than_its_limit(n: int, k: int) -> None:
+    p = np.full(n, 1 / n)
+    points = np.random.default_rng(6).dirichlet(np.ones(n), k)
+    patterns = sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
+    bounded = Box(np.full(n, 0.5 / n), np.full(n, min(1.0, 1.2 / n)))
+    additive = 2**n + n * 2 ** (n - 1)
+    sets = (
+        (Vertices(points), patterns),
+        (MinimumMass(n, 0.5 / n), additive),
+        (bounded, 3**n if n > 1 else additive),
+    )
+    for one, count in sets:
+        cone = Cone(one, 0.5)
+        assert cone.count == count
+        assert cone.extreme(p, count - 1) is None
+        assert cone.extreme(p, count) is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_at_level_zero_the_constant_is_the_only_column(kind: str) -> None:
+    case = random_set(kind, np.random.default_rng(7), 4)
+    lifts = Cone(case.priors, 1.0).extreme(case.p, 10**4)
+    assert lifts is not None
+    assert np.abs(lifts - 1).max() <= 1e-9
+    if kind != "vertices":  # there rounding may repeat it
+        assert lifts.shape == (4, 1)
+
+
+def test_extreme_columns_on_rare_letters_are_found() -> None:
+    rare = 1e-7
+    priors = Vertices([[1 - 4 * rare, rare, 3 * rare], [1 - 4 * rare, 3 * rare, rare]])
+    lifts = Cone(priors, math.exp(-2 * rare)).extreme(np.full(3, 1 / 3), 10**6)
+    assert lifts is not None
+    shapes = (lifts / lifts.max(axis=0)).T
+    for shape in ([1.0, 0.5, 0.5], [1.0, 1.0, 1 / 3], [1.0, 1 / 3, 1.0], [1 - 2 * rare, 1.0, 1.0]):
+        assert np.abs(shapes - shape).max(axis=1).min() <= 1e-6
+
+
+def test_vertices_in_any_units_of_the_letters_give_every_extreme_column() -> None:
+    rng = np.random.default_rng(8)
+    for scale in (1e-6, 1e-9):
+        rare = scale * rng.dirichlet(np.ones(3), 2)
+        points = np.hstack([1 - rare.sum(axis=1, keepdims=True), rare])
+        lifts = Cone(Vertices(points), 1 - scale / 2).extreme(np.full(4, 0.25), 10**6)
+        assert lifts is not None
+        # with the first letter at 1, what the others lack is a polytope that does not know the scale
+        lack = rare / scale
+        shapes = (lifts / lifts.max(axis=0)).T
+        shapes = shapes[shapes[:, 0] == 1][:, 1:]
+        for column in _least_columns(lack):
+            assert np.abs(shapes - column).max(axis=1).min() <= 1e-5
+
+
+def _least_columns(rows: FloatArray) -> list[FloatArray]:
+    """The vertices of `0 <= b <= 1, rows b >= row sums - 1/2` with both rows tight, on three letters."""
+    found = []
+    for x in range(3):
+        others = [y for y in range(3) if y != x]
+        for fixed in (0.0, 1.0):
+            right = rows.sum(axis=1) - 0.5 - rows[:, x] * fixed
+            between = np.linalg.solve(rows[:, others], right)
+            if (between >= 0).all() and (between <= 1).all():
+                column = np.full(3, fixed)
+                column[others] = between
+                found.append(column)
+    return found
+
+
+def test_columns_that_differ_in_late_digits_are_kept() -> None:
+    priors = Vertices([[1 - 1e-8, 1e-8], [1 - 5e-9, 5e-9]])
+    lifts = Cone(priors, math.exp(-9.8e-13)).extreme(np.array([0.5, 0.5]), 100)
+    assert lifts is not None
+    reached = float(np.abs(lifts - 1).min(axis=0)[np.ptp(lifts, axis=0) > 0].min())
+    assert 4e-13 <= reached <= 6e-13
+    result = solve(design([0.5, 0.5], PML(9.8e-13, over=priors), TotalVariation()))
+    best = np.array([[0.5 + 2.4e-13, 0.5 - 2.4e-13], [0.5 - 2.4e-13, 0.5 + 2.4e-13]])
+    assert PML(9.8e-13, over=priors).holds([0.5, 0.5], best)
+    assert result.bound >= TotalVariation().value(Prior([0.5, 0.5]), best)
+
+
+@pytest.mark.parametrize("epsilon", [1e-16, 3e-16, 1e-14])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_level_of_a_last_digit_allows_the_constant_and_hardly_more(kind: str, epsilon: float) -> None:
+    case = random_set(kind, np.random.default_rng(9), 4)
+    gains = np.random.default_rng(10).normal(size=(4, 3))
+    mean = float((case.p @ gains).max())
+    found = case.priors.relaxation(case.p, gains, math.exp(-epsilon))
+    assert mean <= found <= mean + 1e-12
+
+
+@settings(max_examples=40, deadline=None)
+@given(cones())
+def test_the_value_between_is_the_least_that_suffices(
+    problem: tuple[Case, float, np.random.Generator],
+) -> None:
+    case, epsilon, rng = problem
+    n, keep, corners = case.priors.size, math.exp(-epsilon), case.defined.corners()
+    states = rng.integers(0, 3, (20, n))
+    inner, outer = states == 2, states == 1
+    shares = case.priors.between(inner, outer, keep)
+
+    def least(column: FloatArray) -> float:
+        return float((corners @ column).min())
+
+    for here, there, share in zip(inner.astype(float), outer.astype(float), shares, strict=True):
+        if least(here) > keep - 1e-9 or not there.any():
+            continue
+        most = least(here + there)
+        if math.isnan(share):
+            assert most < keep + 1e-9
+        else:
+            assert most >= keep - 1e-9
+            assert least(here + share * there) == pytest.approx(keep, abs=1e-8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cones())
+def test_nested_columns_are_allowed(problem: tuple[Case, float, np.random.Generator]) -> None:
+    case, epsilon, rng = problem
+    states = rng.integers(0, 3, (30, case.priors.size))
+    columns = Cone(case.priors, math.exp(-epsilon)).nested(states == 2, states == 1)
+    assert ((columns >= 0) & (columns <= 1)).all()
+    leasts = (case.defined.corners() @ columns).min(axis=0)
+    assert (math.exp(-epsilon) * columns.max(axis=0) <= leasts + 1e-9).all()
+
+
+def test_a_set_is_vacuous_iff_its_columns_are_those_of_ldp() -> None:
+    p = [0.5, 0.3, 0.2]
+    vacuous: list[ChoquetSet] = [AllPriors(3), L1Ball(p, 2.0), MinimumMass(3, 0.0), L1Ball(p, 1.6)]
+    assert [one.vacuous for one in vacuous] == [True, True, True, True]
+    others: list[ChoquetSet] = [L1Ball(p, 1.5), MinimumMass(3, 1e-6), Box([0, 0, 0], [1, 1, 0.9])]
+    assert [one.vacuous for one in others] == [False, False, False]
+    for one in vacuous:
+        assert one.least_mean(np.eye(3)).tolist() == [0.0, 0.0, 0.0]
+
+
+# ---------------------------------------------------------------- the search and its bound
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_search_proves_is_above_every_column(
+    kind: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
+    utility, worth = UTILITIES[name]
+    rng = np.random.default_rng([KINDS.index(kind), KERNELS.index(name)])
+    for n in (2, 4):
+        case, epsilon = random_set(kind, rng, n), float(rng.uniform(0.1, 2))
+        lifts = brute(case, epsilon)
+        space = column_space(Prior(case.p), PML(epsilon, over=case.priors), utility)
+        assert (lifts <= space.caps[:, None] + 1e-8).all()
+        for rho in rng.normal(size=(2, n)) * 0.3:
+            best = float((worth(case.p, lifts) - (case.p * rho) @ lifts).max())
+            priced = space.pricer().price(rho, 10, math.inf)
+            assert priced.best <= best + 1e-8
+            assert priced.upper >= best - 1e-8
+            assert space.pricer().bound(rho, -math.inf) >= best - 1e-8
+            assert space.bound(rho, -math.inf, None)[0] >= case.p @ rho + best - 1e-8
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"vertices"}))
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_finds_the_best_of_few_columns(
+    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
+    utility, worth = UTILITIES["mutual information"]
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    case, epsilon = random_set(kind, rng, 4), float(rng.uniform(0.3, 1.5))
+    lifts = brute(case, epsilon)
+    pricer = column_space(Prior(case.p), PML(epsilon, over=case.priors), utility).pricer()
+    for rho in rng.normal(size=(3, 4)) * 0.3:
+        best = float((worth(case.p, lifts) - (case.p * rho) @ lifts).max())
+        assert pricer.price(rho, 10, -math.inf).best == pytest.approx(best, abs=1e-8)

@@ -1,0 +1,452 @@
+"""Radii and intervals from samples: the formulas, by other means, and promises kept on simulated samples."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.designs import FloatArray
+from scipy.stats import binom, norm, poisson
+from strategies import MODEST, exact_law, priors
+
+from pmlopt import (
+    PML,
+    Box,
+    ExpectedGain,
+    L1Ball,
+    Prior,
+    balance,
+    confidence_ball,
+    confidence_box,
+    design,
+    leakage_level,
+    solve,
+    weissman_radius,
+)
+from pmlopt.core.arrays import Label
+from pmlopt.errors import PriorError, PrivacyError
+from pmlopt.model.uncertainty import REGIONS, phi
+from pmlopt.model.uncertainty.confidence import log_events
+
+DELTAS = st.sampled_from([1e-12, 1e-5, 0.01, 0.1, 0.5, 0.999])
+
+# ---------------------------------------------------------------- Weissman's radius
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize("samples", [1, 37, 1000, 10**9])
+def test_the_radius_is_that_of_the_formula_with_its_root_over_the_logarithm(
+    samples: int, delta: float
+) -> None:
+    for size in range(2, 201):
+        printed = math.sqrt(2 / samples * math.log(Fraction(2**size - 2) / Fraction(delta)))
+        assert weissman_radius(samples, size, delta) == pytest.approx(min(2.0, printed), rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 50, 200, 1023])
+def test_the_number_of_events_is_exact(size: int) -> None:
+    assert log_events(size) == pytest.approx(math.log(2**size - 2), rel=1e-14)
+
+
+def test_no_two_distributions_are_further_apart_than_two() -> None:
+    assert weissman_radius(1, 2, 0.01) == 2.0
+    assert weissman_radius(1000, 10**6, 0.01) == 2.0
+    assert weissman_radius(1000, 2, 5e-324) < 2.0
+
+
+def test_one_letter_has_one_distribution() -> None:
+    assert weissman_radius(1, 1, 0.5) == 0.0
+    assert log_events(1) == -math.inf
+
+
+def test_four_times_the_samples_halve_the_radius() -> None:
+    assert weissman_radius(4000, 5, 0.1) == pytest.approx(weissman_radius(1000, 5, 0.1) / 2)
+
+
+@given(st.floats(1e-6, 0.5), st.integers(2, 30), DELTAS)
+@MODEST
+def test_a_distribution_known_to_be_uneven_has_a_smaller_radius(
+    kappa: float, size: int, delta: float
+) -> None:
+    terms = math.log((2**size - 2) / delta)
+    slope = 2.0 if kappa == 0.5 else math.log((1 - kappa) / kappa) / (1 - 2 * kappa)
+    if abs(kappa - 0.5) > 1e-4:
+        printed = 2 * math.sqrt(terms / (10**6 * slope))
+        assert weissman_radius(10**6, size, delta, kappa) == pytest.approx(min(2.0, printed), rel=1e-10)
+    assert weissman_radius(10**6, size, delta, kappa) <= weissman_radius(10**6, size, delta) + 1e-15
+
+
+# ---------------------------------------------------------------- phi and kappa
+
+
+@given(st.floats(1e-5, 0.499))
+@MODEST
+def test_phi_is_its_formula(kappa: float) -> None:
+    assert phi(kappa) == pytest.approx(math.log((1 - kappa) / kappa) / (1 - 2 * kappa), rel=1e-10)
+
+
+def test_phi_falls_to_two_at_one_half() -> None:
+    values = [phi(0.5 - 2.0**-k) for k in range(2, 53)]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == phi(0.5) == 2.0
+    # its series at g = 1 - 2 kappa: 2 (1 + g^2 / 3 + ...)
+    for gap in (1e-3, 1e-6):
+        assert phi((1 - gap) / 2) == pytest.approx(2 + 2 * gap**2 / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize("kappa", [1e-15, 1e-16, 1e-17, 1e-100, 1e-300])
+def test_phi_of_a_tiny_kappa_is_its_logarithm(kappa: float) -> None:
+    assert phi(kappa) == pytest.approx(-math.log(kappa), rel=1e-9)
+
+
+@given(priors(1, 8))
+@MODEST
+def test_kappa_is_the_most_even_split(p: FloatArray) -> None:
+    law = exact_law(p)
+    masses = [sum(x for x, taken in zip(law, event, strict=True) if taken) for event in _events(len(p))]
+    assert balance(p) == pytest.approx(float(max(min(mass, 1 - mass) for mass in masses)), abs=1e-15)
+
+
+def _events(n: int) -> list[tuple[int, ...]]:
+    return list(product([0, 1], repeat=n))
+
+
+@pytest.mark.parametrize("size", [19, 20])
+def test_up_to_twenty_letters_kappa_is_exact(size: int) -> None:
+    # nothing but the largest letter is a multiple of 1/3
+    p = np.full(size, (1 - 0.4) / (size - 1))
+    p[0] = 0.4
+    others = np.arange(size) * p[1]
+    masses = np.concatenate([others, others + 0.4])
+    assert balance(p) == pytest.approx(float(np.minimum(masses, 1 - masses)[masses <= 1].max()), abs=1e-14)
+
+
+def test_past_twenty_letters_kappa_is_bounded_by_one_half() -> None:
+    p = np.full(21, 0.6 / 20)
+    p[0] = 0.4
+    assert balance(p) == 0.5
+    assert balance(np.concatenate([[0.9], np.full(30, 0.1 / 30)])) == pytest.approx(0.1)
+
+
+# ---------------------------------------------------------------- the ball and the box of a sample
+
+
+@pytest.mark.parametrize("counts", [[1, 1], [3, 7, 90], [40, 1, 200, 5, 5, 5]])
+def test_the_ball_of_a_sample_is_around_its_frequencies(counts: list[int]) -> None:
+    prior = Prior.from_counts(counts)
+    found = confidence_ball(prior, 0.05)
+    printed = math.sqrt(2 / sum(counts) * math.log((2 ** len(counts) - 2) / 0.05))
+    assert found.center is prior
+    assert found.radius == pytest.approx(min(2.0, printed), rel=1e-12)
+    assert found.delta == 0.05
+
+
+@given(st.lists(st.integers(1, 400), min_size=2, max_size=6), DELTAS)
+@MODEST
+def test_the_bounds_of_a_sample_have_the_tails_of_the_binomial(counts: list[int], delta: float) -> None:
+    prior, total = Prior.from_counts(counts), sum(counts)
+    found = confidence_box(prior, delta)
+    tail = delta / 2 if len(counts) == 2 else delta / (2 * len(counts))
+    k = np.array(counts)
+    assert (binom.sf(k - 1, total, found.lower) <= tail).all()
+    assert (binom.cdf(k, total, found.upper) <= tail).all()
+    # and no end can be nearer, but for the rounding
+    assert (binom.sf(k - 1, total, found.lower * (1 + 2e-9)) >= tail).all()
+    assert (binom.cdf(k, total, found.upper * (1 - 2e-9)) >= tail).all()
+    assert (found.lower < k / total).all()
+    assert (k / total < found.upper).all()
+    assert found.contains(prior)
+    assert found.delta == delta
+
+
+def test_on_two_letters_the_bounds_are_one_interval() -> None:
+    found = confidence_box(Prior.from_counts([30, 70]), 0.05)
+    assert found.lower == pytest.approx(1 - found.upper[::-1], abs=2e-9)
+
+
+def test_one_letter_is_certain() -> None:
+    found = confidence_box(Prior.from_counts([7]), 0.05)
+    assert found.lower.tolist() == found.upper.tolist() == [1.0]
+    assert confidence_ball(Prior.from_counts([7]), 0.05).radius == 0.0
+
+
+def test_samples_make_regions_as_counts_do() -> None:
+    prior = Prior.from_samples(["b", "a", "b", "b"])
+    assert confidence_box(prior, 0.1) == confidence_box(Prior.from_counts({"a": 1, "b": 3}), 0.1)
+    assert {name: type(make(prior, 0.1)) for name, make in REGIONS.items()} == {
+        "l1-ball": L1Ball,
+        "clopper-pearson": Box,
+    }
+
+
+def test_a_sample_size_alone_makes_a_ball_and_no_box() -> None:
+    prior = Prior([0.5, 0.5], samples=100)
+    assert confidence_ball(prior, 0.1).radius == weissman_radius(100, 2, 0.1)
+    with pytest.raises(PriorError, match="no counts"):
+        confidence_box(prior, 0.1)
+
+
+@pytest.mark.parametrize("draws", [10**9, 10**12, 10**14, 10**16, 10**18])
+@pytest.mark.parametrize("seen", [1, 2, 5, 1000])
+@pytest.mark.parametrize("delta", [2e-12, 2e-9, 0.02])
+def test_rare_letters_in_large_samples_have_the_tails_of_poisson(draws: int, seen: int, delta: float) -> None:
+    found = confidence_box([seen, draws - seen], delta)
+    lower, upper = poisson.sf(seen - 1, draws * found.lower[0]), poisson.cdf(seen, draws * found.upper[0])
+    assert max(lower, upper) <= delta / 2 * (1 + 1e-4)
+    assert [lower, upper] == pytest.approx([delta / 2] * 2, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("seen", "draws", "delta"),
+    [
+        (14223335882822, 99061052907407, 1.76e-9),
+        (10**14, 10**15, 2e-6),
+        (511888840548315, 559593366202937, 4e-11),
+        (189128771561421, 841763576292978, 2e-6),
+        (10**17, 10**19, 1e-3),
+    ],
+)
+def test_intervals_of_huge_samples_are_no_narrower_than_the_normal_ones(
+    seen: int, draws: int, delta: float
+) -> None:
+    found, share = confidence_box([seen, draws - seen], delta), seen / draws
+    width = norm.isf(delta / 2) * math.sqrt(share * (1 - share) / draws)
+    apart = [share - found.lower[0], found.upper[0] - share]
+    assert apart == pytest.approx([width] * 2, rel=1e-3, abs=2e-9 * share)
+    assert min(apart) >= 0.999 * width
+
+
+@pytest.mark.parametrize(("counts", "delta"), [([3, 97], 2e-300), ([1, 10**300], 0.2), ([10**300] * 2, 0.2)])
+def test_intervals_hold_the_frequencies_at_any_size(counts: list[int], delta: float) -> None:
+    found = confidence_box(counts, delta)
+    shares = np.array([count / sum(counts) for count in counts])
+    assert (found.lower <= shares).all()
+    assert (shares <= found.upper).all()
+
+
+@pytest.mark.parametrize("counts", [[10**400, 10**400], [10**308, 10**308]])
+def test_counts_past_the_floats_are_refused(counts: list[int]) -> None:
+    for source in (counts, Prior.from_counts(counts)):
+        with pytest.raises(PriorError, match="too large for floats"):
+            confidence_box(source, 0.1)
+    with pytest.raises(PrivacyError, match="too large for a float"):
+        confidence_ball(Prior.from_counts(counts), 0.1)
+
+
+# ---------------------------------------------------------------- letters that were not seen
+
+
+def test_raw_counts_give_the_box_of_the_prior_they_make() -> None:
+    counts: dict[Label, int] = {"a": 3, "b": 5, "c": 2}
+    assert confidence_box(counts, 0.1) == confidence_box(Prior.from_counts(counts), 0.1)
+    assert confidence_box([3, 5, 2], 0.1) == confidence_box(Prior.from_counts([3, 5, 2]), 0.1)
+    assert confidence_box(counts, 0.1).labels == ("a", "b", "c")
+
+
+def test_a_letter_that_was_not_seen_has_a_share_from_zero_on() -> None:
+    found = confidence_box([30, 0, 70], 0.06)
+    assert found.lower[1] == 0
+    assert (1 - found.upper[1]) ** 100 == pytest.approx(0.01, rel=1e-6)  # P(not seen) is delta / 6
+    only = confidence_box([10, 0], 0.1)
+    assert (only.lower[1], only.upper[0]) == (0.0, 1.0)
+
+
+def test_with_letters_that_were_not_seen_the_truth_is_covered_as_promised() -> None:
+    """Each of 1,000 boxes misses with probability 0.1 at most, and pseudo-counts would miss far more often.
+
+    The misses are allowed up to the 1 - 1e-6 quantile of Binomial(1000, 0.1): with a seed at random, a
+    correct implementation fails with probability 1e-6 at most.
+    """
+    truth = [0.98, *[0.001] * 20]
+    draws = np.random.default_rng(24).multinomial(50, truth, size=RUNS)
+    assert (draws == 0).any(axis=1).all()
+    misses = sum(not confidence_box(counts.tolist(), DELTA).contains(truth) for counts in draws)
+    assert misses <= binom.ppf(1 - 1e-6, RUNS, DELTA)
+    smoothed: list[Prior] = [Prior.from_counts((counts + 20).tolist()) for counts in draws[:20]]
+    assert not any(confidence_box(prior, DELTA).contains(truth) for prior in smoothed)
+
+
+def test_a_design_over_the_box_of_raw_counts_takes_any_prior_on_the_letters() -> None:
+    counts: dict[Label, int] = {"a": 60, "b": 40, "c": 0}
+    region = confidence_box(counts, 0.01)
+    guess = Prior.from_counts({letter: count + 1 for letter, count in counts.items()})
+    result = solve(design(guess, PML(1.0, over=region), ExpectedGain(np.eye(3))))
+    assert result.level <= 1.0
+    assert result.certificate.verify()
+    with pytest.raises(PrivacyError, match="another order"):
+        design(guess.reordered(["b", "a", "c"]), PML(1.0, over=region), ExpectedGain(np.eye(3)))
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([0, 0], "all 0"),
+        ({"a": 0}, "all 0"),
+        ([], "no counts"),
+        ([3, -1], "at least 0, not -1"),
+        ({"a": 3, "b": 0.5}, "'b' must be a whole number"),
+        (None, "mapping"),
+    ],
+)
+def test_raw_counts_are_those_of_a_sample(counts: Any, words: str) -> None:
+    with pytest.raises(PriorError, match=words):
+        confidence_box(counts, 0.1)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_no_sample_is_so_large_that_nothing_is_left_of_the_radius(size: int) -> None:
+    largest = int(1.7e308)
+    assert weissman_radius(largest, size, 0.1) == pytest.approx(
+        math.sqrt((math.log(2**size - 2) - math.log(0.1)) * 2 / 1.7) * 1e-154
+    )
+    assert weissman_radius(largest, size, 0.1, kappa=1e-300) > 0
+    with pytest.raises(PrivacyError, match="number of samples is too large"):
+        weissman_radius(10**5000, size, 0.1)
+
+
+@pytest.mark.parametrize("samples", [0, -1, 2.5, math.nan, math.inf, "many", True])
+def test_no_sample_has_such_a_size(samples: Any) -> None:
+    with pytest.raises(PrivacyError, match="number of samples"):
+        weissman_radius(samples, 3, 0.1)
+
+
+@pytest.mark.parametrize("size", [0, -3, 1.5, math.nan])
+def test_no_alphabet_has_such_a_size(size: Any) -> None:
+    with pytest.raises(PrivacyError, match="size of the alphabet"):
+        weissman_radius(10, size, 0.1)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.1, math.nan, math.inf, "small", None])
+def test_no_promise_has_such_a_delta(delta: Any) -> None:
+    prior = Prior.from_counts([3, 4])
+    for attempt in (
+        lambda: weissman_radius(10, 3, delta),
+        lambda: confidence_ball(prior, delta),
+        lambda: confidence_box(prior, delta),
+        lambda: confidence_box(Prior.from_counts([3, 4, 5]), delta),
+    ):
+        with pytest.raises(PrivacyError, match="delta"):
+            attempt()
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, math.nan])
+def test_one_letter_takes_no_such_delta_either(delta: float) -> None:
+    prior = Prior.from_counts([3])
+    for make in (confidence_ball, confidence_box):
+        with pytest.raises(PrivacyError, match="delta"):
+            make(prior, delta)
+
+
+@pytest.mark.parametrize("kappa", [0.0, -0.1, 0.6, math.nan, "even"])
+def test_no_distribution_has_such_a_kappa(kappa: Any) -> None:
+    with pytest.raises(PrivacyError, match="kappa"):
+        phi(kappa)
+    with pytest.raises(PrivacyError, match="kappa"):
+        weissman_radius(10, 3, 0.1, kappa)
+
+
+@pytest.mark.parametrize("prior", [Prior([0.5, 0.5]), [0.5, 0.5]])
+@pytest.mark.parametrize("make", [confidence_ball, confidence_box])
+def test_a_prior_without_samples_has_no_region(make: Any, prior: Any) -> None:
+    with pytest.raises(PriorError, match=r"no sample size|must be a whole number"):
+        make(prior, 0.1)
+
+
+@pytest.mark.parametrize("counts", [[0, 0], [5, 0]])
+def test_a_letter_that_was_not_seen_is_refused_before_there_is_a_region(counts: list[int]) -> None:
+    with pytest.raises(PriorError, match="count 0"):
+        Prior.from_counts(counts)
+
+
+# ---------------------------------------------------------------- promises on simulated samples
+
+TRUTH = [0.4, 0.25, 0.2, 0.15]
+DELTA = 0.1
+RUNS = 1000
+
+
+def samples(seed: int, runs: int) -> list[Prior]:
+    """Empirical distributions of 200 draws each."""
+    draws = np.random.default_rng(seed).multinomial(200, TRUTH, size=runs)
+    return [Prior.from_counts(counts.tolist()) for counts in draws]
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_the_truth_is_outside_the_set_no_more_often_than_promised(name: str) -> None:
+    """Each of 1,000 sets misses the true distribution with probability 0.1 at most.
+
+    The misses are allowed up to the 1 - 1e-6 quantile of Binomial(1000, 0.1): with a seed at random, a
+    correct implementation fails with probability 1e-6 at most.
+    """
+    misses = sum(not REGIONS[name](prior, DELTA).contains(TRUTH) for prior in samples(20, RUNS))
+    assert misses <= binom.ppf(1 - 1e-6, RUNS, DELTA)
+
+
+def test_on_two_letters_the_interval_misses_about_as_often_as_promised() -> None:
+    """Each of 1,000 intervals misses with the probability that the binomial gives, which is near 0.1.
+
+    Both ends of the count are the 5e-7 and 1 - 5e-7 quantiles of Binomial(1000, that probability): with a
+    seed at random, a correct implementation fails with probability 1e-6 at most.
+    """
+    m, truth = 200, [0.3, 0.7]
+    counts = np.arange(1, m)
+    missed = [
+        not confidence_box(Prior.from_counts([k, m - k]), DELTA).contains(truth) for k in counts.tolist()
+    ]
+    chance = float(binom.pmf(counts, m, 0.3)[missed].sum())
+    assert 0.04 <= chance <= DELTA
+    draws = np.random.default_rng(21).binomial(m, 0.3, RUNS).tolist()
+    misses = sum(not confidence_box(Prior.from_counts([k, m - k]), DELTA).contains(truth) for k in draws)
+    assert binom.ppf(5e-7, RUNS, chance) <= misses <= binom.ppf(1 - 5e-7, RUNS, chance)
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_a_mechanism_keeps_its_level_wherever_the_truth_is_in_the_set(name: str) -> None:
+    """For 50 samples a design at level 1 over the set; never above it under a truth in the set.
+
+    Nothing is left to chance here: a correct implementation never fails.
+    """
+    rng = np.random.default_rng(22)
+    for prior in samples(23, 50):
+        region = REGIONS[name](prior, DELTA)
+        result = solve(design(prior, PML(1.0, over=region), ExpectedGain(rng.normal(size=(4, 2)))))
+        assert result.level <= 1.0
+        if region.contains(TRUTH):
+            assert leakage_level(TRUTH, result.mechanism) <= 1.0 + 1e-12
+
+
+# ---------------------------------------------------------------- the ball of raw counts
+
+
+def test_raw_counts_give_the_ball_of_the_prior_they_make() -> None:
+    counts: dict[Label, int] = {"a": 3, "b": 5, "c": 2}
+    assert confidence_ball(counts, 0.1) == confidence_ball(Prior.from_counts(counts), 0.1)
+    assert confidence_ball([3, 5, 2], 0.1) == confidence_ball(Prior.from_counts([3, 5, 2]), 0.1)
+    unseen = confidence_ball({"a": 3, "b": 7, "c": 0}, 0.1)
+    assert unseen.radius == weissman_radius(10, 3, 0.1)
+    assert unseen.labels == ("a", "b", "c")
+    assert unseen.center.pmf.tolist() == [0.3, 0.7, 0.0]
+    assert confidence_ball([3, 7], 0.1, kappa=0.3).radius == weissman_radius(10, 2, 0.1, kappa=0.3)
+
+
+def test_with_letters_that_were_not_seen_a_ball_covers_the_truth_as_promised() -> None:
+    truth = [0.97, *[0.003] * 10]
+    draws = np.random.default_rng(25).multinomial(200, truth, size=RUNS)
+    assert (draws == 0).any(axis=1).mean() > 0.9
+    misses = sum(not confidence_ball(counts.tolist(), DELTA).contains(truth) for counts in draws)
+    assert misses <= binom.ppf(1 - 1e-6, RUNS, DELTA)
+
+
+@pytest.mark.parametrize("counts", [[0, 0], {"a": 0}, [], [3, -1], {"a": 3, "b": 0.5}, None])
+def test_raw_counts_of_a_ball_are_those_of_a_sample(counts: Any) -> None:
+    with pytest.raises(PriorError):
+        confidence_ball(counts, 0.1)

@@ -1,0 +1,382 @@
+"""Robust designs: against programs over the corners of the set, between PML and LDP, and their proofs."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from model.uncertainty.test_l1_ball import printed_rows
+from oracles import designs as oracles
+from oracles.columns import UTILITIES, best_weights, deviation
+from oracles.designs import FloatArray
+from oracles.prior_sets import KINDS, Case, ball_case, exact, extreme_columns, hull, random_set, robust_rows
+
+from pmlopt import (
+    LDP,
+    PML,
+    AllPriors,
+    Box,
+    ExpectedGain,
+    ExpectedLoss,
+    L1Ball,
+    MinimumMass,
+    MutualInformation,
+    Prior,
+    Result,
+    Status,
+    SubConvex,
+    Vertices,
+    design,
+    solve,
+)
+from pmlopt.core.records import plain
+from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.utility import GuessingProbability, LinearUtility
+from pmlopt.programs.linear.certificate import utility_bound
+from pmlopt.programs.subconvex.column_spaces import column_bound
+
+SUBCONVEX = ["mutual information", "guessing"]
+AnyUtility = LinearUtility | SubConvex
+NO_LIST = "pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS"
+
+
+def linear_optimum(case: Case, epsilon: float, gains: FloatArray) -> oracles.Optimum:
+    """The best expected gain with the bound at every corner of the set."""
+    rows = robust_rows(case.defined.corners(), gains.shape[1], epsilon)
+    return oracles.optimum(case.p, PML(50.0), gains, rows, np.zeros(len(rows)))
+
+
+def column_optimum(case: Case, epsilon: float, name: str) -> float:
+    """The best sub-convex utility: a linear program over the extreme columns, by brute force."""
+    lifts = extreme_columns(case.p, case.defined.corners(), epsilon)
+    return best_weights(case.p, lifts, UTILITIES[name][1](case.p, lifts)).value
+
+
+def designed(case: Case, epsilon: float, utility: AnyUtility, **options: Any) -> Result[Any]:
+    """The solved design over the set, its proof checked."""
+    result = solve(design(case.p, PML(epsilon, over=case.priors), utility), **options)
+    assert_proved(case, epsilon, result)
+    return result
+
+
+def assert_proved(case: Case, epsilon: float, result: Result[Any]) -> None:
+    """The level holds at every corner of the set, exactly as certified, and the value is within the bound."""
+    assert result.value <= result.bound
+    assert result.certificate.verify()
+    assert result.level <= epsilon
+    matrix = result.mechanism.matrix
+    assert oracles.is_stochastic(matrix)
+    leasts = (case.defined.corners() @ matrix).min(axis=0)
+    assert (matrix.max(axis=0) <= math.exp(epsilon) * leasts + 1e-12).all()
+
+
+def value(p: FloatArray, privacy: Any, utility: AnyUtility) -> float:
+    return solve(design(p, privacy, utility)).value
+
+
+# ---------------------------------------------------------------- linear utilities
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(5))
+def test_linear_designs_reach_the_program_over_the_corners(kind: str, seed: int) -> None:
+    rng = np.random.default_rng([1, seed, KINDS.index(kind)])
+    n = int(rng.integers(2, 5))
+    case, epsilon = random_set(kind, rng, n), float(rng.uniform(0.02, 2.5))
+    gains = rng.normal(size=(n, int(rng.integers(2, 5))))
+    best = linear_optimum(case, epsilon, gains)
+    result = designed(case, epsilon, ExpectedGain(gains))
+    assert result.value == pytest.approx(best.value, abs=1e-7)
+    assert result.bound >= best.value - 1e-9
+    assert result.status is Status.OPTIMAL
+    near = best.multipliers + rng.normal(size=n) * 0.1
+    assert utility_bound(Prior(case.p), PML(epsilon, over=case.priors), gains, near) >= best.value - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ball_on_five_letters_reaches_the_program_over_its_corners(seed: int) -> None:
+    rng = np.random.default_rng([2, seed])
+    case = ball_case(oracles.random_prior(rng, 5, 2.0), float(rng.uniform(0.1, 1.5)))
+    gains, epsilon = rng.normal(size=(5, 4)), float(rng.uniform(0.2, 2))
+    best = linear_optimum(case, epsilon, gains)
+    assert designed(case, epsilon, ExpectedGain(gains)).value == pytest.approx(best.value, abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_expected_losses_are_minimised(kind: str) -> None:
+    rng = np.random.default_rng([3, KINDS.index(kind)])
+    case, losses = random_set(kind, rng, 3), rng.uniform(0, 1, (3, 3))
+    best = linear_optimum(case, 0.7, -losses)
+    result = solve(design(case.p, PML(0.7, over=case.priors), ExpectedLoss(losses)))
+    assert result.value == pytest.approx(-best.value, abs=1e-7)
+    assert result.bound <= result.value
+    assert result.certificate.verify()
+
+
+def test_the_centre_of_a_ball_need_not_be_the_prior_of_the_design() -> None:
+    for seed in range(4):
+        rng = np.random.default_rng([4, seed])
+        n = int(rng.integers(2, 5))
+        ball = ball_case(oracles.random_prior(rng, n, 3.0), float(rng.uniform(0.05, 0.5)))
+        case = Case(ball.priors, ball.defined, oracles.random_prior(rng, n))
+        gains = rng.normal(size=(n, n))
+        best = linear_optimum(case, 0.8, gains).value
+        assert designed(case, 0.8, ExpectedGain(gains)).value == pytest.approx(best, abs=1e-7)
+        reached = designed(case, 0.8, MutualInformation()).value
+        assert reached == pytest.approx(column_optimum(case, 0.8, "mutual information"), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_within_its_range_proposition_2_is_the_program_over_the_corners(seed: int) -> None:
+    rng = np.random.default_rng([5, seed])
+    n = int(rng.integers(2, 5))
+    p = oracles.random_prior(rng, n, 3.0)
+    radius = float(rng.uniform(0, 0.99)) * 2 * float(Prior(p).pmf.min())
+    gains, epsilon = rng.normal(size=(n, n)), float(rng.uniform(0.1, 2))
+    rows = printed_rows(p, n, epsilon, radius)
+    printed = oracles.optimum(p, PML(50.0), gains, rows, np.zeros(len(rows))).value
+    case = ball_case(p, radius)
+    assert linear_optimum(case, epsilon, gains).value == pytest.approx(printed, abs=1e-8)
+    assert designed(case, epsilon, ExpectedGain(gains)).value == pytest.approx(printed, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["linear", *SUBCONVEX])
+def test_a_ball_is_between_pml_and_ldp(name: str, seed: int) -> None:
+    rng = np.random.default_rng([6, seed])
+    n = int(rng.integers(2, 6))
+    p, epsilon = oracles.random_prior(rng, n, 2.0), float(rng.uniform(0.1, 2))
+    utility = ExpectedGain(rng.normal(size=(n, n))) if name == "linear" else UTILITIES[name][0]
+    values = [value(p, PML(epsilon, over=L1Ball(p, r)), utility) for r in (0.0, 0.05, 0.2, 0.6, 1.2, 2.0)]
+    assert values[0] == pytest.approx(value(p, PML(epsilon), utility), abs=1e-9)
+    assert values[-1] == pytest.approx(value(p, LDP(epsilon), utility), abs=1e-9)
+    assert all(after <= before + 1e-9 for before, after in pairwise(values))
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+def test_sets_that_hold_the_same_priors_have_the_same_designs(epsilon: float) -> None:
+    p = [0.5, 0.3, 0.2]
+    wide = [
+        AllPriors(3),
+        L1Ball(p, 2.0),
+        MinimumMass(3, 0.0),
+        Box(np.zeros(3), np.ones(3)),
+        Vertices(np.eye(3)),
+    ]
+    alone = [L1Ball(p, 0.0), Vertices([p]), Box(p, p)]
+    gains = np.random.default_rng(7).normal(size=(3, 3))
+    for utility in (ExpectedGain(gains), MutualInformation()):
+        for sets, privacy in ((wide, LDP(epsilon)), (alone, PML(epsilon))):
+            expected = value(np.array(p), privacy, utility)
+            for one in sets:
+                found = value(np.array(p), PML(epsilon, over=one), utility)
+                assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_more_mass_on_every_letter_is_worth_more() -> None:
+    p, gains = np.array([0.5, 0.3, 0.2]), np.random.default_rng(8).normal(size=(3, 3))
+    for utility in (ExpectedGain(gains), MutualInformation()):
+        values = [
+            value(p, PML(0.7, over=MinimumMass(3, mass)), utility) for mass in (0.0, 0.05, 0.1, 0.3, 1 / 3)
+        ]
+        assert all(before <= after + 1e-9 for before, after in pairwise(values))
+        assert values[-1] > values[0] + 1e-3
+
+
+# ---------------------------------------------------------------- the ends of the ranges
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("utility", [ExpectedGain(np.eye(3)), MutualInformation()])
+def test_at_level_zero_nothing_is_told(kind: str, utility: AnyUtility) -> None:
+    case = random_set(kind, np.random.default_rng(9), 3)
+    result = designed(case, 0.0, utility)
+    assert result.level == 0
+    nothing = float(case.p.max()) if isinstance(utility, ExpectedGain) else 0.0
+    assert result.value == pytest.approx(nothing, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [50.0, 800.0])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("utility", [ExpectedGain(np.eye(3)), MutualInformation()])
+def test_at_a_huge_level_all_is_told(kind: str, utility: AnyUtility, epsilon: float) -> None:
+    case = random_set(kind, np.random.default_rng(10), 3)
+    result = solve(design(case.p, PML(epsilon, over=case.priors), utility))
+    everything = 1.0 if isinstance(utility, ExpectedGain) else float(-case.p @ np.log(case.p))
+    assert result.value == pytest.approx(everything, abs=1e-8)
+    assert result.value <= result.bound
+    assert result.certificate.verify()
+    assert result.level <= epsilon
+
+
+@pytest.mark.parametrize(
+    "one", [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), Vertices([[1.0]])]
+)
+def test_on_one_letter_there_is_nothing_to_tell(one: PriorSet) -> None:
+    gains = solve(design([1.0], PML(0.3, over=one), ExpectedGain([[1.0, 3.0, 2.0]])))
+    assert gains.value == 3
+    assert gains.level == 0
+    told = solve(design([1.0], PML(0.3, over=one), MutualInformation()))
+    assert told.value == pytest.approx(0, abs=1e-15)
+    assert told.certificate.verify()
+
+
+@pytest.mark.parametrize("radius", [1e-10, 1e-8, 0.01, 1.0])
+@pytest.mark.parametrize("utility", [ExpectedGain(np.eye(3)), MutualInformation()])
+def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: float) -> None:
+    p = np.array([0.6, 0.4 - 1e-9, 1e-9])
+    case = ball_case(p, radius)
+    result = designed(case, 0.5, utility)
+    assert result.gap <= 1e-6
+    assert result.value >= value(p, LDP(0.5), utility) - 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [1e-16, 1.2e-16, 1e-15])
+@pytest.mark.parametrize(
+    "one",
+    [
+        L1Ball([0.25] * 4, 0.1),
+        L1Ball([0.1, 0.2, 0.3, 0.4], 0.0),
+        MinimumMass(4, 0.1),
+        AllPriors(4),
+        Box([0.0, 0.1, 0.1, 0.1], [0.4, 0.5, 0.6, 0.7]),
+        Box([0.2] * 4, [0.3] * 4),
+        Vertices([[0.25] * 4]),
+    ],
+)
+def test_at_a_level_of_a_last_digit_nothing_is_told(one: PriorSet, epsilon: float) -> None:
+    result = solve(design([0.25] * 4, PML(epsilon, over=one), ExpectedGain(np.eye(4))))
+    assert result.value == pytest.approx(0.25, abs=1e-12)
+    assert result.gap <= 1e-12
+
+
+# ---------------------------------------------------------------- sub-convex utilities
+
+
+@pytest.mark.parametrize("name", SUBCONVEX)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_sub_convex_designs_reach_the_program_over_all_columns(seed: int, kind: str, name: str) -> None:
+    rng = np.random.default_rng([11, seed, KINDS.index(kind)])
+    case, epsilon = random_set(kind, rng, int(rng.integers(2, 5))), float(rng.uniform(0.05, 2))
+    best = column_optimum(case, epsilon, name)
+    result = designed(case, epsilon, UTILITIES[name][0])
+    assert result.value == pytest.approx(best, abs=1e-7)
+    assert result.bound >= best - 1e-9
+    assert result.status is Status.OPTIMAL
+
+
+def test_a_ball_on_five_letters_reaches_the_program_over_all_columns() -> None:
+    case = ball_case(np.array([0.35, 0.25, 0.2, 0.12, 0.08]), 0.3)
+    lifts = extreme_columns(case.p, case.defined.corners(), 0.8)
+    for name in SUBCONVEX:
+        utility, worth = UTILITIES[name]
+        best = best_weights(case.p, lifts, worth(case.p, lifts)).value
+        assert designed(case, 0.8, utility).value == pytest.approx(best, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_multipliers_give_a_bound(kind: str) -> None:
+    rng = np.random.default_rng([12, KINDS.index(kind)])
+    case = random_set(kind, rng, 3)
+    requirement = PML(0.6, over=case.priors)
+    for name in SUBCONVEX:
+        best = column_optimum(case, 0.6, name)
+        for rho in rng.normal(size=(4, 3)) * 0.5:
+            assert column_bound(Prior(case.p), requirement, UTILITIES[name][0], rho) >= best - 1e-9
+
+
+def wide_case(kind: str, seed: int) -> Case:
+    """A set on 6 to 8 letters."""
+    rng = np.random.default_rng([13, seed, KINDS.index(kind)])
+    n = 6 + seed % 3
+    if kind == "vertices":
+        points = rng.dirichlet(np.full(n, 3.0), 2 if n == 8 else 3)
+        return Case(Vertices(points), hull([exact(point) for point in points]), points.mean(axis=0))
+    return random_set(kind, rng, n)
+
+
+def searched(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[float, Result[Any]]:
+    """The optimum with all columns listed, and the answer of the search for them."""
+    best = value(case.p, PML(0.7, over=case.priors), MutualInformation())
+    monkeypatch.setattr(NO_LIST, 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
+    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
+    monkeypatch.setattr("pmlopt.programs.subconvex.column_generation.MAX_RELAXED_ROUNDS", 1)
+    return best, solve(design(case.p, PML(0.7, over=case.priors), MutualInformation()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_found_without_a_list_is_proved(
+    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = wide_case(kind, seed)
+    best, result = searched(case, monkeypatch)
+    if kind == "vertices":
+        assert best == pytest.approx(column_optimum(case, 0.7, "mutual information"), abs=1e-8)
+    assert result.value <= best + 1e-9
+    assert result.bound >= best - 1e-9
+    assert result.certificate.verify()
+    assert result.level <= 0.7
+    assert result.status is (Status.OPTIMAL if result.gap <= 1e-7 else Status.UNPROVED)
+
+
+@pytest.mark.parametrize("kind", ["ball", "mass"])
+def test_on_fourteen_letters_there_is_a_mechanism_and_a_bound(kind: str) -> None:
+    rng = np.random.default_rng(14)
+    p = oracles.random_prior(rng, 14, 3.0)
+    one = L1Ball(p, 0.3) if kind == "ball" else MinimumMass(14, 0.02)
+    result = solve(design(p, PML(1.0, over=one), MutualInformation()), tolerance=1e-2)
+    assert result.status in (Status.UNPROVED, Status.OPTIMAL)
+    assert result.value <= result.bound
+    assert result.certificate.verify()
+    assert result.level <= 1.0
+    assert value(p, LDP(1.0), MutualInformation()) - 1e-9 <= result.value
+    assert result.value <= value(p, PML(1.0), MutualInformation()) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("one", "number"),
+    [
+        (L1Ball(np.full(12, 1 / 12), 0.5), 3**12),
+        (Box(np.full(12, 0.01), np.full(12, 0.5)), 3**12),
+        (MinimumMass(16, 0.01), 9 * 2**16),
+        (Vertices(np.random.default_rng(15).dirichlet(np.ones(12), 4)), None),
+    ],
+)
+def test_too_many_columns_for_a_function_are_refused_by_their_number(
+    one: PriorSet, number: int | None
+) -> None:
+    n, k = one.size, 4
+    if number is None:
+        number = sum(math.comb(n, t) * math.comb(k, t) * 2 ** (n - t) for t in range(k + 1))
+    with pytest.raises(ProgramError, match=re.escape(f"{number:,}")):
+        design(np.full(n, 1 / n), PML(0.5, over=one), SubConvex(deviation))
+
+
+def test_guessing_needs_a_list_too() -> None:
+    with pytest.raises(ProgramError, match=f"{21 * 2**18:,}"):
+        design(np.full(19, 1 / 19), PML(0.5, over=MinimumMass(19, 0.01)), GuessingProbability())
+
+
+# ---------------------------------------------------------------- what is said
+
+
+def test_a_set_on_other_letters_is_refused() -> None:
+    for utility in (MutualInformation(), ExpectedGain(np.eye(3))):
+        with pytest.raises(PrivacyError, match="on 2 letters"):
+            design([0.5, 0.3, 0.2], PML(0.3, over=AllPriors(2)), utility)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_certificate_names_the_set(kind: str) -> None:
+    case = random_set(kind, np.random.default_rng(16), 3)
+    result = designed(case, 0.5, MutualInformation())
+    record = result.to_dict()["certificate"]["privacy"]
+    assert record["over"] == plain(case.priors, result.certificate.prior.context)

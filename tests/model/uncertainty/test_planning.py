@@ -1,0 +1,327 @@
+"""Planning of samples: three functions that follow from one inequality, and a promise that is kept."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import binom
+from strategies import MODEST
+
+from pmlopt import (
+    Prior,
+    closed_forms,
+    confidence_ball,
+    failure_bound,
+    leakage_level,
+    level_with_confidence,
+    samples_needed,
+    weissman_radius,
+)
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty import phi, weissman_delta, weissman_samples
+
+LEVELS = st.floats(0, 3)
+STEPS = st.floats(0.01, 2)
+SIZES = st.integers(2, 60)
+DELTAS = st.sampled_from([1e-9, 1e-5, 0.01, 0.1, 0.7])
+
+
+@given(st.integers(1, 10**6), SIZES, LEVELS, STEPS)
+@MODEST
+def test_the_failure_bound_is_its_formula(samples: int, size: int, epsilon: float, step: float) -> None:
+    width = math.exp(-epsilon) - math.exp(-epsilon - step)
+    logarithm = math.log(Fraction(2**size - 2)) - 2 * samples * width**2
+    found = failure_bound(samples, size, epsilon, epsilon + step)
+    assert found <= 1
+    if logarithm > -600:
+        assert math.log(found) == pytest.approx(min(0.0, logarithm), rel=1e-9, abs=1e-9)
+    else:
+        assert found < 1e-250
+
+
+@given(st.integers(1, 10**7), SIZES, LEVELS, DELTAS)
+@MODEST
+def test_the_level_with_confidence_is_its_formula(
+    samples: int, size: int, epsilon: float, delta: float
+) -> None:
+    moved = math.sqrt(2 / samples * (math.log(2**size - 2) - math.log(delta))) / 2 * math.exp(epsilon)
+    assume(abs(moved - 1) > 1e-6)
+    found = level_with_confidence(samples, size, epsilon, delta)
+    assert found == (pytest.approx(epsilon - math.log(1 - moved), abs=1e-9) if moved < 1 else math.inf)
+
+
+@given(st.integers(1, 10**7), SIZES, LEVELS, DELTAS)
+@MODEST
+def test_the_failure_bound_at_the_level_with_confidence_is_delta(
+    samples: int, size: int, epsilon: float, delta: float
+) -> None:
+    target = level_with_confidence(samples, size, epsilon, delta)
+    if not math.isinf(target):
+        assert failure_bound(samples, size, epsilon, target) == pytest.approx(delta, rel=1e-6)
+
+
+@given(SIZES, LEVELS, STEPS, DELTAS)
+@MODEST
+def test_the_samples_needed_are_the_fewest_that_do(
+    size: int, epsilon: float, step: float, delta: float
+) -> None:
+    m = samples_needed(size, epsilon, epsilon + step, delta)
+    assert failure_bound(m, size, epsilon, epsilon + step) <= delta * (1 + 1e-9)
+    assert level_with_confidence(m, size, epsilon, delta) <= epsilon + step + 1e-9
+    if m > 1:
+        assert failure_bound(m - 1, size, epsilon, epsilon + step) > delta * (1 - 1e-9)
+        assert level_with_confidence(m - 1, size, epsilon, delta) > epsilon + step - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "target", "delta"),
+    [
+        (37, 3.888186928539637, 3.8883304979156774, 2.694056577722661e-11),
+        (2, 300.0, 301.0, 0.1),
+        (5, 0.1, 0.1 + 1e-9, 1e-300),
+    ],
+)
+def test_the_samples_needed_keep_the_promise_in_floats(
+    size: int, epsilon: float, target: float, delta: float
+) -> None:
+    assert failure_bound(samples_needed(size, epsilon, target, delta), size, epsilon, target) <= delta
+
+
+@given(SIZES, st.floats(0, 5), st.floats(1e-9, 1e-3), st.floats(1e-300, 0.9))
+@MODEST
+def test_the_samples_needed_keep_the_promise_at_any_size(
+    size: int, epsilon: float, step: float, delta: float
+) -> None:
+    assume(epsilon + step > epsilon)
+    m = samples_needed(size, epsilon, epsilon + step, delta)
+    assert failure_bound(m, size, epsilon, epsilon + step) <= delta
+
+
+def test_no_sample_is_so_large_that_nothing_can_fail() -> None:
+    for samples in (10**6, 10**300, int(1.7e308)):
+        assert failure_bound(samples, 2, 0.0, 1.0) == sys.float_info.min
+    assert samples_needed(3, 0.0, 1.0, 5e-324) < 1000
+    with pytest.raises(PrivacyError, match="number of samples is too large"):
+        failure_bound(10**400, 2, 0.0, 1.0)
+    with pytest.raises(PrivacyError, match="number of samples is too large"):
+        level_with_confidence(10**5000, 2, 0.0, 0.1)
+
+
+def test_the_printed_figure() -> None:
+    # EMP, Figure 3: N = 20, epsilon = log 5, delta = 1e-5
+    width = 1 / 5 - 1 / 6
+    m = math.ceil(math.log((2**20 - 2) / 1e-5) / (2 * width**2))
+    assert samples_needed(20, math.log(5), math.log(6), 1e-5) == m
+
+
+def test_more_samples_fail_less_and_more_letters_more() -> None:
+    assert failure_bound(2000, 5, 1.0, 1.2) < failure_bound(1000, 5, 1.0, 1.2)
+    assert failure_bound(2000, 6, 1.0, 1.2) > failure_bound(2000, 5, 1.0, 1.2)
+    assert level_with_confidence(2000, 5, 1.0, 0.1) < level_with_confidence(1000, 5, 1.0, 0.1)
+    assert samples_needed(5, 1.0, 1.2, 0.01) > samples_needed(5, 1.0, 1.2, 0.1)
+
+
+def test_a_bound_past_one_promises_nothing() -> None:
+    assert failure_bound(1, 200, 1.0, 1.01) == 1
+    assert level_with_confidence(1, 200, 1.0, 0.1) == math.inf
+
+
+def test_one_letter_needs_no_samples() -> None:
+    assert samples_needed(1, 0.0, 0.1, 0.1) == 1
+    assert failure_bound(1, 1, 0.0, 0.1) == 0
+    assert level_with_confidence(1, 1, 0.5, 0.1) == 0.5
+
+
+@pytest.mark.parametrize(("epsilon", "target"), [(300.0, 301.0), (400.0, 401.0), (1.0, 1.0 + 2e-16)])
+def test_levels_that_no_sample_tells_apart_need_a_number_of_samples_or_are_refused(
+    epsilon: float, target: float
+) -> None:
+    try:
+        needed = samples_needed(2, epsilon, target, 0.1)
+    except PrivacyError:
+        return
+    assert needed > 10**30
+
+
+def test_the_promise_is_kept() -> None:
+    """Each of 1,000 mechanisms is above the promised level with probability 0.1 at most.
+
+    The failures are allowed up to the 1 - 1e-6 quantile of Binomial(1000, 0.1): with a seed at random, a
+    correct implementation fails with probability 1e-6 at most.
+    """
+    truth, m, delta, runs = [0.6, 0.4], 400, 0.1, 1000
+    draws = np.random.default_rng(30).multinomial(m, truth, size=runs)
+    failures = 0
+    for counts in draws:
+        estimate = Prior.from_counts(counts.tolist())
+        mechanism = closed_forms.binary(estimate, 0.5)
+        promised = level_with_confidence(m, 2, leakage_level(estimate, mechanism), delta)
+        failures += leakage_level(truth, mechanism) > promised
+    assert failures <= binom.ppf(1 - 1e-6, runs, delta)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("target", [0.4, 0.5, 0.0])
+def test_a_target_that_is_not_above_the_level_is_refused(target: float) -> None:
+    with pytest.raises(PrivacyError, match="is not above the level"):
+        samples_needed(3, 0.5, target, 0.1)
+    with pytest.raises(PrivacyError, match="is not above the level"):
+        failure_bound(100, 3, 0.5, target)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 2.0, math.nan])
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_delta_that_is_no_probability_is_refused(size: int, delta: float) -> None:
+    with pytest.raises(PrivacyError, match="delta"):
+        samples_needed(size, 0.5, 0.6, delta)
+    with pytest.raises(PrivacyError, match="delta"):
+        level_with_confidence(10, size, 0.5, delta)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.5, math.nan, "ten"])
+def test_numbers_of_samples_and_letters_are_whole(bad: int) -> None:
+    attempts: list[tuple[str, Callable[[], float]]] = [
+        ("number of samples", lambda: failure_bound(bad, 3, 0.5, 0.6)),
+        ("number of samples", lambda: level_with_confidence(bad, 3, 0.5, 0.1)),
+        ("number of samples", lambda: weissman_radius(bad, 3, 0.1)),
+        ("size of the alphabet", lambda: failure_bound(10, bad, 0.5, 0.6)),
+        ("size of the alphabet", lambda: level_with_confidence(10, bad, 0.5, 0.1)),
+        ("size of the alphabet", lambda: samples_needed(bad, 0.5, 0.6, 0.1)),
+    ]
+    for words, attempt in attempts:
+        with pytest.raises(PrivacyError, match=words):
+            attempt()
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf])
+def test_levels_that_are_none_are_refused(epsilon: float) -> None:
+    for attempt in (
+        lambda: samples_needed(3, epsilon, 1.0, 0.1),
+        lambda: samples_needed(3, 0.5, epsilon, 0.1),
+        lambda: failure_bound(10, 3, epsilon, 1.0),
+        lambda: level_with_confidence(10, 3, epsilon, 0.1),
+    ):
+        with pytest.raises(PrivacyError, match=r"epsilon|target level"):
+            attempt()
+
+
+# ---------------------------------------------------------------- what is known beforehand
+
+KAPPAS = st.floats(1e-6, 0.5)
+
+
+@given(st.integers(1, 10**6), SIZES, st.floats(1e-3, 1.999), KAPPAS)
+@MODEST
+def test_radius_samples_and_delta_follow_from_each_other(
+    samples: int, size: int, radius: float, kappa: float
+) -> None:
+    delta = weissman_delta(radius, samples, size, kappa)
+    logarithm = math.log(Fraction(2**size - 2)) - samples * phi(kappa) * radius**2 / 4
+    assert delta <= 1
+    if logarithm > -600:
+        assert math.log(delta) == pytest.approx(min(0.0, logarithm), rel=1e-9, abs=1e-9)
+    if 1e-300 < delta < 0.99:
+        assert weissman_radius(samples, size, delta, kappa) == pytest.approx(radius, rel=1e-6)
+        needed = weissman_samples(radius * (1 + 1e-9), size, delta, kappa)
+        assert needed <= samples <= needed * (1 + 1e-6) + 1
+
+
+@given(SIZES, st.floats(1e-3, 2.0), DELTAS, KAPPAS)
+@MODEST
+def test_the_samples_for_a_radius_are_the_fewest(
+    size: int, radius: float, delta: float, kappa: float
+) -> None:
+    m = weissman_samples(radius, size, delta, kappa)
+    assert weissman_radius(m, size, delta, kappa) <= radius
+    if m > 1 and radius < 2:
+        assert weissman_radius(m - 1, size, delta, kappa) > radius * (1 - 1e-9)
+
+
+@given(SIZES, st.floats(0.0, 2.0), STEPS, DELTAS, KAPPAS, st.floats(1e-3, 0.5))
+@MODEST
+def test_what_is_known_takes_fewer_samples_and_keeps_the_promise(
+    size: int, epsilon: float, step: float, delta: float, kappa: float, least: float
+) -> None:
+    target = epsilon + step
+    plain = samples_needed(size, epsilon, target, delta)
+    for known in ({"kappa": kappa}, {"least": least}, {"kappa": kappa, "least": least}):
+        m = samples_needed(size, epsilon, target, delta, **known)
+        assert m <= plain
+        assert failure_bound(m, size, epsilon, target, **known) <= delta * (1 + 1e-12)
+        assert level_with_confidence(m, size, epsilon, delta, **known) <= target + 1e-9
+        if m > 1:
+            assert failure_bound(m - 1, size, epsilon, target, **known) > delta * (1 - 1e-9)
+
+
+def test_the_first_region_by_hand() -> None:
+    """N = 2, min p = 0.4 and e^eps = 1.25 < 1 / 0.6: the half radius is (1 - e^-0.1) 0.4 / 0.25."""
+    epsilon, width = math.log(1.25), -math.expm1(-0.1) * 0.4 / 0.25
+    found = failure_bound(100, 2, epsilon, epsilon + 0.1, least=0.4)
+    assert found == pytest.approx(2 * math.exp(-2 * 100 * width**2), rel=1e-9)
+    past = failure_bound(100, 2, math.log(2), math.log(2.5), least=0.4)
+    assert past == failure_bound(100, 2, math.log(2), math.log(2.5))
+
+
+def test_a_known_balance_by_hand() -> None:
+    # phi(1/4) = 2 log 3
+    found = failure_bound(100, 2, math.log(2), math.log(2.5), kappa=0.25)
+    assert found == pytest.approx(2 * math.exp(-2 * math.log(3) * 100 * 0.01), rel=1e-9)
+
+
+def test_the_promise_with_what_is_known_is_kept() -> None:
+    """As `test_the_promise_is_kept`, with kappa = min p of two letters, and in the first region."""
+    truth, m, delta, runs = [0.7, 0.3], 400, 0.1, 1000
+    draws = np.random.default_rng(31).multinomial(m, truth, size=runs)
+    failures = 0
+    for counts in draws:
+        estimate = Prior.from_counts(counts.tolist())
+        least = float(estimate.pmf.min())
+        mechanism = closed_forms.binary(estimate, 0.15)
+        level = leakage_level(estimate, mechanism)
+        promised = level_with_confidence(m, 2, level, delta, kappa=0.3, least=least)
+        assert promised < level_with_confidence(m, 2, level, delta)
+        failures += leakage_level(truth, mechanism) > promised
+    assert failures <= binom.ppf(1 - 1e-6, runs, delta)
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 0.6, math.nan, "half"])
+def test_a_kappa_that_is_none_is_refused(bad: float) -> None:
+    for attempt in (
+        lambda: samples_needed(3, 0.5, 0.6, 0.1, kappa=bad),
+        lambda: failure_bound(10, 3, 0.5, 0.6, kappa=bad),
+        lambda: level_with_confidence(10, 3, 0.5, 0.1, kappa=bad),
+        lambda: weissman_samples(0.1, 3, 0.1, kappa=bad),
+        lambda: weissman_delta(0.1, 10, 3, kappa=bad),
+        lambda: confidence_ball([3, 4], 0.1, kappa=bad),
+    ):
+        with pytest.raises(PrivacyError, match="kappa"):
+            attempt()
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 1.1, math.nan, "small"])
+def test_a_least_probability_that_is_none_is_refused(bad: float) -> None:
+    for attempt in (
+        lambda: samples_needed(3, 0.5, 0.6, 0.1, least=bad),
+        lambda: failure_bound(10, 3, 0.5, 0.6, least=bad),
+        lambda: level_with_confidence(10, 3, 0.5, 0.1, least=bad),
+    ):
+        with pytest.raises(PrivacyError, match="least probability"):
+            attempt()
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.1, 2.1, math.nan, "wide", 1e-200])
+def test_a_radius_that_is_none_is_refused(bad: float) -> None:
+    with pytest.raises(PrivacyError, match="radius"):
+        weissman_samples(bad, 3, 0.1)
+    if bad != 1e-200:
+        with pytest.raises(PrivacyError, match="radius"):
+            weissman_delta(bad, 10, 3)

@@ -1,0 +1,376 @@
+"""Bounds of the literature on the leakage near a prior: never below the exact one, at times equal to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray, random_prior
+from oracles.prior_sets import KINDS, random_set
+from strategies import MODEST
+
+from pmlopt import (
+    PML,
+    AllPriors,
+    L1Ball,
+    MinimumMass,
+    Prior,
+    closed_forms,
+    leakage_level,
+    leakage_sensitivity,
+    level_bound,
+    lipschitz_bound,
+    robust_level,
+    sensitivity_bound,
+)
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty import distance, sensitivity_bound_is_tight
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def near(rng: np.random.Generator, p: FloatArray, radius: float) -> FloatArray:
+    """A random law of positive probabilities at most the radius away."""
+    moved = rng.normal(size=len(p))
+    moved -= moved.mean()
+    moved *= rng.uniform() * radius / np.abs(moved).sum()
+    q = p + moved
+    return q if q.min() > 0 else p
+
+
+def mechanism(rng: np.random.Generator, n: int) -> FloatArray:
+    """A random mechanism, in any of the privacy regions."""
+    share = float(rng.choice([0.02, 0.2, 1.0]))
+    matrix = share * rng.dirichlet(np.full(n, 0.7), n) + (1 - share) * rng.dirichlet(np.ones(n))
+    if rng.uniform() < 0.5 and share == 1:
+        matrix = np.where(matrix < 0.1, 0.0, matrix) + 1e-3 * np.eye(n)[0]
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
+
+
+# ---------------------------------------------------------------- Theorem 3
+
+
+def test_the_distance_is_that_of_l1() -> None:
+    assert distance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]) == pytest.approx(0.6)
+    assert distance([0.5, 0.5], [0.5, 0.5]) == 0
+    with pytest.raises(PrivacyError, match="2 and 3 letters"):
+        distance([0.5, 0.5], [0.5, 0.3, 0.2])
+    first, second = Prior([0.7, 0.3], labels=["a", "b"]), Prior([0.3, 0.7], labels=["b", "a"])
+    with pytest.raises(PrivacyError, match="same in another order"):
+        distance(first, second)
+    assert distance(first, second.reordered(["a", "b"])) == 0
+    assert distance(first, [0.3, 0.7]) == pytest.approx(0.8)
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.sampled_from(KINDS))
+def test_the_levels_under_two_priors_of_a_set_are_within_the_lipschitz_bound(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    case, matrix = random_set(kind, rng, n), mechanism(rng, n)
+    corners = case.defined.corners()
+    first, second = (rng.dirichlet(np.full(len(corners), 0.3)) @ corners for _ in range(2))
+    if min(first.min(), second.min()) <= 1e-9:
+        return
+    apart = abs(leakage_level(first, matrix) - leakage_level(second, matrix))
+    assert apart <= lipschitz_bound(case.priors, matrix, first, second) + 1e-9
+
+
+def test_the_lipschitz_bound_is_its_formula() -> None:
+    # least means: 0.4 * 0.7 + 0.6 * 0.2 of the first column, 0.6 * 0.3 + 0.4 * 0.8 of the second
+    ball, matrix = L1Ball([0.5, 0.5], 0.2), [[0.7, 0.3], [0.2, 0.8]]
+    ratio = max(0.7 / 0.4, 0.8 / 0.5)
+    assert lipschitz_bound(ball, matrix, [0.5, 0.5], [0.6, 0.4]) == pytest.approx(ratio * 0.2)
+    assert lipschitz_bound(ball, matrix, [0.6, 0.4], [0.6, 0.4]) == 0
+
+
+def test_an_infinite_capacity_bounds_nothing() -> None:
+    assert lipschitz_bound(AllPriors(2), np.eye(2), [0.5, 0.5], [0.6, 0.4]) == math.inf
+    assert lipschitz_bound(AllPriors(2), np.eye(2), [0.5, 0.5], [0.5, 0.5]) == 0
+    huge = lipschitz_bound(MinimumMass(2, 1e-300), np.eye(2), [0.5, 0.5], [0.6, 0.4])
+    assert huge == pytest.approx(2e299)
+
+
+def test_priors_on_another_number_of_letters_have_no_lipschitz_bound() -> None:
+    for other in ([1.0], [0.5, 0.3, 0.2]):
+        with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
+            lipschitz_bound(L1Ball([0.5, 0.5], 0.1), np.eye(2), other, [0.5, 0.5])
+
+
+def test_priors_outside_the_set_have_no_lipschitz_bound() -> None:
+    for pair in (([0.5, 0.5], [0.9, 0.1]), ([0.9, 0.1], [0.5, 0.5])):
+        with pytest.raises(PrivacyError, match="not in L1Ball"):
+            lipschitz_bound(L1Ball([0.5, 0.5], 0.1), np.eye(2), *pair)
+
+
+# ---------------------------------------------------------------- Theorem 4
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.floats(0, 0.999))
+def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
+    radius = share * 2 * float(Prior(p).pmf.min())
+    exact = leakage_sensitivity(p, L1Ball(p, radius), matrix)
+    level = leakage_level(p, matrix)
+    bound = sensitivity_bound(p, level, radius)
+    assert exact <= bound + 1e-9
+    if sensitivity_bound_is_tight(p, matrix):
+        assert exact == pytest.approx(bound, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.floats(0, 0.99))
+def test_mechanisms_with_a_zero_at_the_worst_output_reach_it_past_the_first_region(
+    seed: int, share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
+    matrix = matrix[:, matrix.max(axis=0) > 0]
+    lifts = matrix / (p @ matrix)
+    worst = lifts[:, lifts.max(axis=0).argmax()]
+    radius = share * 2 * float(Prior(p).pmf.min())
+    if worst.min() > 0:
+        return
+    assert sensitivity_bound_is_tight(p, matrix)
+    exact = leakage_sensitivity(p, L1Ball(p, radius), matrix)
+    assert exact == pytest.approx(-math.log(1 - radius / 2 * worst.max()), abs=1e-9)
+    assert exact == pytest.approx(sensitivity_bound(p, leakage_level(p, matrix), radius), abs=1e-9)
+
+
+@given(SEEDS, st.floats(0.01, 0.99), st.floats(0, 0.999))
+@MODEST
+def test_extremal_mechanisms_of_the_first_region_reach_the_bound(
+    seed: int, part: float, share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    p = Prior(random_prior(rng, int(rng.integers(2, 7)), 3.0)).pmf
+    least = float(p.min())
+    epsilon, radius = -part * math.log1p(-least), share * 2 * least
+    extremal = closed_forms.high_privacy(p, epsilon)
+    printed = -math.log(1 - radius / 2 * (math.exp(epsilon) - 1) / least)
+    assert sensitivity_bound(p, epsilon, radius) == pytest.approx(printed, abs=1e-12)
+    assert sensitivity_bound_is_tight(p, extremal)
+    assert leakage_sensitivity(p, L1Ball(p, radius), extremal) == pytest.approx(printed, abs=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.999])
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 1), (3, 2), (5, 3), (10, 2), (10, 9)])
+def test_singular_mechanisms_reach_the_bound_past_the_first_region(n: int, k: int, share: float) -> None:
+    p, radius = np.full(n, 1 / n), share * 2 / n
+    singular = closed_forms.k_singular(n, k)
+    printed = -math.log(1 - radius / 2 * n / k)
+    assert sensitivity_bound(p, math.log(n / k), radius) == pytest.approx(printed, abs=1e-12)
+    assert sensitivity_bound_is_tight(p, singular)
+    assert leakage_sensitivity(p, L1Ball(p, radius), singular) == pytest.approx(printed, abs=1e-12)
+
+
+def test_most_mechanisms_do_not_reach_the_bound() -> None:
+    p, matrix = [0.5, 0.3, 0.2], [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]]
+    assert not sensitivity_bound_is_tight(p, matrix)
+    exact = leakage_sensitivity(p, L1Ball(p, 0.2), matrix)
+    assert exact < sensitivity_bound(p, leakage_level(p, matrix), 0.2) - 1e-3
+
+
+@given(st.floats(0, 3), st.floats(0, 3), st.floats(0, 0.39))
+@MODEST
+def test_the_bound_grows_with_the_level_and_stops_at_the_largest(
+    one: float, other: float, radius: float
+) -> None:
+    p = [0.5, 0.3, 0.2]
+    low, high = sorted([one, other])
+    assert 0 <= sensitivity_bound(p, low, radius) <= sensitivity_bound(p, high, radius) + 1e-12
+    assert sensitivity_bound(p, 10 + high, radius) == sensitivity_bound(p, Prior(p).max_leakage, radius)
+
+
+def test_both_forms_meet_where_the_regions_do() -> None:
+    p = [0.5, 0.3, 0.2]
+    edge = -math.log(0.8)
+    sides = [sensitivity_bound(p, edge + step, 0.3) for step in (-1e-12, 1e-12)]
+    assert sides[0] == pytest.approx(sides[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_bound_is_a_number_on_all_of_its_range(seed: int) -> None:
+    p = Prior(np.random.default_rng(seed).dirichlet(np.ones(3)))
+    edge = math.nextafter(2 * float(p.pmf.min()), 0)
+    for epsilon in (0.0, 1.0, p.max_leakage, 50.0):
+        assert sensitivity_bound(p, epsilon, edge) >= 0
+
+
+def test_one_letter_is_never_sensitive() -> None:
+    assert sensitivity_bound([1.0], 1.0, 1.5) == 0
+    assert sensitivity_bound_is_tight([1.0], [[0.5, 0.5]])
+
+
+# ---------------------------------------------------------------- Corollary 2 and eq. (13)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.floats(0, 1.5))
+def test_the_level_under_a_prior_nearby_is_within_the_bound(seed: int, radius: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
+    q = near(rng, p, radius)
+    bound = level_bound(leakage_level(p, matrix), distance(p, q))
+    assert leakage_level(q, matrix) <= bound + 1e-9
+
+
+@given(st.floats(0, 4), st.floats(0, 0.999))
+@MODEST
+def test_the_level_bound_is_its_formula(epsilon: float, share: float) -> None:
+    radius = share * 2 * math.exp(-epsilon)
+    printed = epsilon + math.log(1 / (1 - math.exp(epsilon) * radius / 2))
+    assert level_bound(epsilon, radius) == pytest.approx(printed, abs=1e-9)
+
+
+def test_past_its_range_the_level_bound_says_nothing() -> None:
+    assert level_bound(math.log(4), 0.5) == math.inf
+    assert level_bound(1.0, 2.0) == math.inf
+    assert level_bound(800.0, 0.0) == 800.0
+    assert level_bound(800.0, 1e-9) == math.inf
+    assert level_bound(800.0, 1e-310) == math.inf
+    assert level_bound(705.0, 1e-310) == pytest.approx(705 - math.log1p(-math.exp(705 + math.log(5e-311))))
+
+
+@given(st.floats(0, 4), st.floats(0, 2))
+@MODEST
+def test_the_robust_level_is_the_inverse_of_the_level_bound(epsilon: float, radius: float) -> None:
+    inner = robust_level(epsilon, radius)
+    printed = epsilon - math.log(1 + radius / 2 * math.exp(epsilon))
+    assert inner == pytest.approx(printed, abs=1e-12)
+    assert inner <= epsilon + 1e-15
+    if inner >= 0:
+        assert level_bound(inner, radius) == pytest.approx(epsilon, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 700.0, 745.0, 800.0])
+def test_without_a_radius_both_leave_the_level(epsilon: float) -> None:
+    assert robust_level(epsilon, 0.0) == pytest.approx(epsilon, abs=1e-12)
+    assert level_bound(epsilon, 0.0) == epsilon
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.floats(0, 1.99))
+def test_the_robust_level_at_the_centre_suffices_on_the_whole_ball(seed: int, radius: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
+    epsilon = -math.log(max(math.exp(-leakage_level(p, matrix)) - radius / 2, 1e-12))
+    assert robust_level(epsilon, radius) <= leakage_level(p, matrix) + 1e-9 or epsilon > 27
+    if epsilon < 27:
+        assert PML(epsilon + 1e-9, over=L1Ball(p, radius)).holds(p, matrix)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_for_columns_with_a_zero_it_is_the_whole_condition(share: float) -> None:
+    n, k = 6, 2
+    p, radius = np.full(n, 1 / n), share * 2 / n
+    level = PML(0.0, over=L1Ball(p, radius)).level(p, closed_forms.k_singular(n, k))
+    assert robust_level(level, radius) == pytest.approx(math.log(n / k), abs=1e-12)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("radius", [-0.1, math.nan, math.inf, 2.1, "wide"])
+def test_a_radius_that_is_none_is_refused(radius: float) -> None:
+    attempts: list[Callable[[], float]] = [
+        lambda: sensitivity_bound([0.6, 0.4], 0.5, radius),
+        lambda: level_bound(0.5, radius),
+        lambda: robust_level(0.5, radius),
+    ]
+    for attempt in attempts:
+        with pytest.raises(PrivacyError, match="the radius"):
+            attempt()
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf, "low"])
+def test_a_level_that_is_none_is_refused(epsilon: float) -> None:
+    attempts: list[Callable[[], float]] = [
+        lambda: sensitivity_bound([0.6, 0.4], epsilon, 0.1),
+        lambda: level_bound(epsilon, 0.1),
+        lambda: robust_level(epsilon, 0.1),
+    ]
+    for attempt in attempts:
+        with pytest.raises(PrivacyError, match="epsilon"):
+            attempt()
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.floats(0, 1))
+@example(52395434, 0.0)  # the mean is 0, and 1 - radius / 2 e^eps a rounding error
+def test_past_twice_the_least_probability_the_bound_still_holds(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
+    least = float(Prior(p).pmf.min())
+    radius = 2 * least + share * (2 - 2 * least)
+    exact = leakage_sensitivity(p, L1Ball(p, min(radius, 2.0)), matrix)
+    assert exact <= sensitivity_bound(p, leakage_level(p, matrix), min(radius, 2.0)) + 1e-9
+
+
+def test_past_it_by_hand() -> None:
+    # e^0.1 * 0.6 < 1: the first region; the second is that of log 2
+    printed = -math.log(1 - 0.4 * (math.exp(0.1) - 1) / 0.4)
+    assert sensitivity_bound([0.6, 0.4], 0.1, 0.8) == pytest.approx(printed, rel=1e-12)
+    assert sensitivity_bound([0.6, 0.4], math.log(2), 0.9) == pytest.approx(-math.log(0.1), rel=1e-12)
+    assert sensitivity_bound([0.6, 0.4], math.log(2), 1.0) == math.inf
+    assert sensitivity_bound([0.6, 0.4], 0.0, 2.0) == 0.0
+
+
+@pytest.mark.parametrize("least", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_whether_it_is_tight_is_told_of_rare_letters_too(least: float, part: float) -> None:
+    for p in ([least, 1 - least], [least, 0.5, 0.5 - least]):
+        extremal = closed_forms.high_privacy(p, -part * math.log1p(-least))
+        assert sensitivity_bound_is_tight(p, extremal)
+        # the rare letter alone stands out: entries are e^eps - 1 apart, and could be 1 / least times as far
+        step = 0.4 * part * least
+        rows = [[0.5 + step, 0.5 - step], *[[0.5, 0.5]] * (len(p) - 1)]
+        assert not sensitivity_bound_is_tight(p, rows)
+
+
+def test_an_entry_next_to_zero_is_no_zero() -> None:
+    """Past the first region only a zero makes the bound tight, for every radius."""
+    p = [0.5, 0.3, 0.2]
+    for small, tight in ((0.0, True), (1e-10, False)):
+        matrix = [[1 - small, small], [0.5, 0.5], [0.4, 0.6]]
+        assert sensitivity_bound_is_tight(p, matrix) == tight
+
+
+@pytest.mark.parametrize("priors", [None, [0.5, 0.5], 0.1])
+def test_what_is_no_set_of_priors_has_no_lipschitz_bound(priors: Any) -> None:
+    with pytest.raises(PrivacyError, match="no set of priors"):
+        lipschitz_bound(priors, np.eye(2), [0.5, 0.5], [0.6, 0.4])
+    with pytest.raises(PrivacyError, match="no set of priors"):
+        leakage_sensitivity([0.5, 0.5], priors, np.eye(2))
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.floats(0, 1.5))
+def test_the_level_nearby_is_within_the_bound_of_the_first_region(seed: int, radius: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
+    q, least = near(rng, p, radius), float(Prior(p).pmf.min())
+    level = leakage_level(p, matrix)
+    bound = level_bound(level, distance(p, q), least)
+    assert leakage_level(q, matrix) <= bound + 1e-9
+    assert bound <= level_bound(level, distance(p, q)) + 1e-12
+    assert bound - level == pytest.approx(sensitivity_bound(p, level, distance(p, q)), abs=1e-9)
+
+
+@pytest.mark.parametrize("least", [0.0, -0.1, 1.1, math.nan, "small"])
+def test_a_least_probability_that_is_none_is_refused(least: float) -> None:
+    with pytest.raises(PrivacyError, match="least probability"):
+        level_bound(0.1, 0.1, least)

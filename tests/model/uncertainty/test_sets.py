@@ -1,0 +1,469 @@
+"""Sets of priors: the least mean, exact and in floats, where it is attained, and its twin in cvxpy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray, violation
+from oracles.prior_sets import KINDS, Case, Definition, ball, ball_case, exact, random_matrix, random_set
+from strategies import MODEST, mechanisms, priors
+
+from pmlopt import PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices
+from pmlopt.core.records import plain
+from pmlopt.errors import PriorError, PrivacyError
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.programs.exact.arithmetic import holds_exactly
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def problems(draw: st.DrawFn, max_size: int = 5) -> tuple[Case, FloatArray]:
+    """A set of any kind, and a matrix on its letters."""
+    rng = np.random.default_rng(draw(SEEDS, label="seed"))
+    n = draw(st.integers(1, max_size), label="letters")
+    case = random_set(draw(st.sampled_from(KINDS), label="kind"), rng, n)
+    return case, draw(mechanisms(n, 3), label="matrix")
+
+
+def worst_case(kind: str, seed: int, n: int = 4, m: int = 3) -> tuple[Case, FloatArray, float]:
+    """A set, a matrix without outputs that never occur, and the matrix's level from the linear programs."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    case = random_set(kind, rng, n)
+    matrix = rng.dirichlet(np.ones(m), n)
+    level = max(math.log(column.max() / case.defined.least(column)) for column in matrix.T)
+    return case, matrix, level
+
+
+# ---------------------------------------------------------------- the least mean
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems())
+def test_the_least_mean_is_that_of_the_linear_program(problem: tuple[Case, FloatArray]) -> None:
+    case, matrix = problem
+    expected = [case.defined.least(column) for column in matrix.T]
+    assert case.priors.least_mean(matrix) == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems(), SEEDS)
+def test_rationals_near_any_numbers_are_a_prior_of_the_set(
+    problem: tuple[Case, FloatArray], seed: int
+) -> None:
+    case, matrix = problem
+    rng = np.random.default_rng(seed)
+    member = case.priors.worst_prior(matrix[:, 0])
+    assert np.abs(case.priors.nearby(member).astype(float) - member).max() <= 1e-14
+    far = 1e3 * rng.normal(size=len(member))
+    for law in (member, rng.dirichlet(np.ones(len(member))), far, -np.abs(far), 0 * member):
+        near = case.priors.nearby(law)
+        assert sum(near) == 1
+        assert min(near) >= 0
+        assert case.defined.outside(near.astype(float)) <= 1e-9  # of a hull by a linear program
+        whole = np.array([[int(v * 2**40)] for v in matrix[:, 0]], dtype=object)
+        least, total = case.priors.least_sum(whole)  # no prior of the set is below it
+        assert total * (near @ whole[:, 0]) >= least[0]
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems())
+def test_the_worst_prior_is_in_the_set_and_attains_it(problem: tuple[Case, FloatArray]) -> None:
+    case, matrix = problem
+    for column in matrix.T:
+        worst = case.priors.worst_prior(column)
+        assert case.defined.outside(worst) <= 1e-9
+        assert worst @ column == pytest.approx(case.defined.least(column), abs=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, st.sampled_from(KINDS), st.lists(st.integers(0, 2**54), min_size=3, max_size=3))
+def test_sums_of_integers_are_the_rational_least_mean(seed: int, kind: str, column: list[int]) -> None:
+    case = random_set(kind, np.random.default_rng(seed), 3)
+    least, total = case.priors.least_sum(np.array([[value] for value in column], dtype=object))
+    assert isinstance(least[0], int)
+    assert Fraction(least[0], total) == case.defined.exact_least(column)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_of_integers_are_rational_on_four_letters(kind: str) -> None:
+    rng = np.random.default_rng([1, KINDS.index(kind)])
+    case = random_set(kind, rng, 4)
+    matrix = rng.integers(0, 9, (4, 2))
+    least, total = case.priors.least_sum(matrix.astype(object))
+    expected = [case.defined.exact_least(column) for column in matrix.T.tolist()]
+    assert [Fraction(value, total) for value in least] == expected
+
+
+@given(SEEDS, st.sampled_from(KINDS))
+@MODEST
+def test_floats_and_integers_agree(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    case = random_set(kind, rng, int(rng.integers(1, 9)))
+    matrix = rng.integers(0, 2**20, (case.priors.size, 3))
+    least, total = case.priors.least_sum(matrix.astype(object))
+    exactly = [float(Fraction(value, total)) for value in least]
+    assert case.priors.least_mean(matrix.astype(float)) == pytest.approx(exactly, rel=1e-12, abs=1e-6)
+
+
+@given(priors(2, 5), st.floats(0, 2))
+@MODEST
+def test_a_ball_around_unlikely_letters_is_that_of_the_linear_program(p: FloatArray, radius: float) -> None:
+    case = ball_case(p, radius)
+    matrix = np.random.default_rng(len(p)).dirichlet(np.ones(3), len(p))
+    expected = [case.defined.least(column) for column in matrix.T]
+    assert case.priors.least_mean(matrix) == pytest.approx(expected, abs=1e-9)
+
+
+@given(priors(2, 6, tiny=False), st.floats(0, 0.999))
+@MODEST
+def test_small_balls_have_the_form_of_proposition_2(p: FloatArray, share: float) -> None:
+    radius = share * 2 * float(p.min())
+    matrix = random_matrix(np.random.default_rng(len(p)), len(p), 4)
+    printed = p @ matrix - radius / 2 * (matrix.max(axis=0) - matrix.min(axis=0))
+    assert L1Ball(p, radius).least_mean(matrix) == pytest.approx(printed, abs=1e-14)
+
+
+def test_past_its_range_proposition_2_is_needlessly_strict() -> None:
+    p, column = np.array([0.5, 0.3, 0.2]), np.array([0.0, 1.0, 2.0])
+    assert L1Ball(p, 2.0).least_mean(column[:, None]) == pytest.approx([0.0])
+    assert p @ column - (column.max() - column.min()) < 0
+
+
+# ---------------------------------------------------------------- members
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, st.sampled_from(KINDS))
+def test_mixtures_of_corners_are_in_the_set_and_laws_outside_are_not(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    case = random_set(kind, rng, n)
+    corners = case.defined.corners()
+    inside = rng.dirichlet(np.ones(len(corners))) @ corners
+    if inside.min() > 1e-12:
+        assert case.priors.contains(inside)
+    other = rng.dirichlet(np.full(n, 0.5)) + 1e-9
+    off = case.defined.outside(other / other.sum())
+    if abs(off) > 1e-8:
+        assert case.priors.contains(other / other.sum()) == (off < 0)
+
+
+def test_priors_a_hair_outside_are_not_in_the_set() -> None:
+    inside, outside = [0.5 + 1e-14, 0.5 - 1e-14], [0.5 + 1e-6, 0.5 - 1e-6]
+    half = [0.5, 0.5]
+    sets = [L1Ball(half, 0.0), MinimumMass(2, 0.5), Vertices([half]), Box(half, half)]
+    assert all(one.contains(inside) and not one.contains(outside) for one in sets)
+    barely = [0.5 + 1e-11, 0.5 - 1e-11]
+    assert not any(one.contains(barely) for one in sets)
+
+
+def test_priors_on_another_number_of_letters_are_refused() -> None:
+    half = [0.5, 0.5]
+    for one in (L1Ball(half, 0.1), MinimumMass(2, 0.5), Vertices([half]), Box(half, half), AllPriors(2)):
+        for other in ([1.0], [0.5, 0.3, 0.2]):
+            with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
+                one.contains(other)
+
+
+# ---------------------------------------------------------------- what a set knows of itself
+
+
+def test_sets_on_other_letters_are_not_equal() -> None:
+    named, turned = Prior([0.7, 0.3], labels=["a", "b"]), Prior([0.7, 0.3], labels=["b", "a"])
+    assert L1Ball(named, 0.1) == L1Ball(Prior([0.7, 0.3], labels=["a", "b"]), 0.1)
+    assert L1Ball(named, 0.1) != L1Ball(turned, 0.1)
+    bounds = ([0.6, 0.2], [0.8, 0.4])
+    assert Box(*bounds, labels=["a", "b"]) == Box(*bounds, labels=["a", "b"])
+    assert Box(*bounds, labels=["a", "b"]) != Box(*bounds, labels=["b", "a"])
+    assert Box(*bounds, labels=["a", "b"]) != Box(*bounds)
+    assert Box(*bounds, labels=[0, 1]) != Box(*bounds)  # numbers that are given are labels
+
+
+def test_balls_around_counts_are_known_by_their_counts() -> None:
+    counts, floats = Prior.from_counts({"a": 1, "b": 2}), Prior([1 / 3, 2 / 3], labels=["a", "b"])
+    assert L1Ball(counts, 0.1) != L1Ball(floats, 0.1)
+    assert plain(L1Ball(counts, 0.1))["center"]["counts"] == [1, 2]
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, math.nan, math.inf, "small"])
+def test_no_set_has_such_a_delta(delta: Any) -> None:
+    with pytest.raises(PrivacyError, match="delta"):
+        L1Ball([0.5, 0.5], 0.1, delta)
+    with pytest.raises(PrivacyError, match="delta"):
+        Box([0.4, 0.4], [0.6, 0.6], delta)
+
+
+@pytest.mark.parametrize("labels", [["a"], ["a", "a"], "ab"])
+def test_bounds_have_a_label_for_each_letter(labels: Any) -> None:
+    with pytest.raises(PrivacyError, match="labels of the bounds"):
+        Box([0.4, 0.4], [0.6, 0.6], labels=labels)
+
+
+# ---------------------------------------------------------------- the twin
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_largest_declared_value_is_the_least_mean(kind: str, seed: int) -> None:
+    case, matrix, _ = worst_case(kind, seed, m=2)
+    variable, largest = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 2), nonneg=True)
+    declared = case.priors.declare(variable, largest)
+    fixed = [variable == matrix, largest == matrix.max(axis=0, keepdims=True)]
+    problem = cp.Problem(cp.Maximize(cp.sum(declared.value)), fixed + list(declared.constraints.values()))
+    problem.solve(solver=cp.HIGHS)
+    expected = [case.defined.least(column) for column in matrix.T]
+    assert declared.value.value[0] == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_auxiliary_values_attain_the_least_mean(kind: str, seed: int) -> None:
+    case, matrix, _ = worst_case(kind, seed)
+    variable, largest = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 3), nonneg=True)
+    declared = case.priors.declare(variable, largest)
+    values = case.priors.auxiliary(matrix)
+    assert set(values) == set(declared.variables)
+    variable.value, largest.value = matrix, matrix.max(axis=0, keepdims=True)
+    for name, value in values.items():
+        declared.variables[name].value = value
+    expected = [case.defined.least(column) for column in matrix.T]
+    assert declared.value.value[0] == pytest.approx(expected, abs=1e-9)
+    assert all(constraint.violation().max() <= 1e-12 for constraint in declared.constraints.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_matrix_meets_the_declared_constraints_iff_its_level_is_within_epsilon(
+    kind: str, seed: int
+) -> None:
+    case, matrix, level = worst_case(kind, seed)
+    prior = Prior(case.p)
+    variable, law = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 3), nonneg=True)
+    fixed = [variable == matrix, law == case.p[None, :] @ matrix]
+
+    above = PML(level + 1e-6, over=case.priors)
+    assert violation(prior, above, matrix) <= 1e-12
+    assert above.holds(prior, matrix)
+
+    below = PML(level - 1e-3, over=case.priors)
+    declared = below.declare(prior, variable, law)
+    problem = cp.Problem(cp.Minimize(0), fixed + list(declared.constraints.values()))
+    problem.solve(solver=cp.HIGHS)
+    assert problem.status == cp.INFEASIBLE
+    assert not below.holds(prior, matrix)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_number_and_exact_form_agree(kind: str, seed: int) -> None:
+    case, matrix, level = worst_case(kind, seed)
+    assert PML(level + 1e-9, over=case.priors).holds(case.p, matrix)
+    assert holds_exactly(Prior(case.p), PML(level + 1e-9, over=case.priors), matrix)
+    assert not PML(level - 1e-7, over=case.priors).holds(case.p, matrix)
+    assert not holds_exactly(Prior(case.p), PML(level - 1e-7, over=case.priors), matrix)
+
+
+# ---------------------------------------------------------------- sets that are one
+
+
+def equal_sets() -> list[Any]:
+    """Pairs of sets that hold the same priors."""
+    p, q = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.6, 0.4])
+    zeros, ones = np.zeros(4), np.ones(4)
+    return [
+        pytest.param(L1Ball(p, 2.0), AllPriors(4), id="the widest ball and all priors"),
+        pytest.param(L1Ball(p, 0.0), Vertices([p]), id="the ball of radius 0 and its centre"),
+        pytest.param(MinimumMass(4, 0.0), AllPriors(4), id="no minimum mass and all priors"),
+        pytest.param(MinimumMass(4, 0.25), Vertices([ones / 4]), id="all the mass and the uniform prior"),
+        pytest.param(Box(zeros, ones), AllPriors(4), id="no bounds and all priors"),
+        pytest.param(Box(p, p), Vertices([p]), id="bounds that meet and the prior between"),
+        pytest.param(Box(np.full(4, 0.1), ones), MinimumMass(4, 0.1), id="lower bounds and a minimum mass"),
+        pytest.param(Vertices(np.eye(4)), AllPriors(4), id="the sure letters and all priors"),
+        pytest.param(
+            L1Ball(q, 0.3), Vertices([[0.75, 0.25], [0.45, 0.55]]), id="a ball on two letters and its ends"
+        ),
+        pytest.param(
+            L1Ball(q, 1.0), Vertices([[1.0, 0.0], [0.1, 0.9]]), id="a wide ball on two letters and its ends"
+        ),
+        pytest.param(L1Ball(q, 0.3), Box([0.45, 0.25], [0.75, 0.55]), id="a ball on two letters and bounds"),
+    ]
+
+
+@pytest.mark.parametrize(("one", "other"), equal_sets())
+def test_sets_that_hold_the_same_priors_have_the_same_least_means(one: PriorSet, other: PriorSet) -> None:
+    for seed in range(20):
+        matrix = random_matrix(np.random.default_rng(seed), one.size, 4)
+        assert one.least_mean(matrix) == pytest.approx(other.least_mean(matrix), abs=1e-14)
+
+
+@pytest.mark.parametrize(("one", "other"), equal_sets())
+def test_they_contain_the_same_priors(one: PriorSet, other: PriorSet) -> None:
+    rng = np.random.default_rng(3)
+    for law in rng.dirichlet(np.full(one.size, 3.0), 40):
+        assert one.contains(law) == other.contains(law)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_set_is_the_hull_of_its_corners(seed: int) -> None:
+    for kind in KINDS:
+        case, matrix, _ = worst_case(kind, seed)
+        corners = Vertices(case.defined.corners())
+        assert corners.least_mean(matrix) == pytest.approx(case.priors.least_mean(matrix), abs=1e-9)
+
+
+@given(priors(2, 4, tiny=False), st.floats(0, 2), st.floats(0, 2))
+@MODEST
+def test_a_wider_ball_has_smaller_means(p: FloatArray, one: float, other: float) -> None:
+    matrix = random_matrix(np.random.default_rng(len(p)), len(p), 4)
+    narrow, wide = sorted([one, other])
+    assert (L1Ball(p, wide).least_mean(matrix) <= L1Ball(p, narrow).least_mean(matrix) + 1e-14).all()
+
+
+# ---------------------------------------------------------------- the ends of the ranges
+
+
+@pytest.mark.parametrize(
+    "one",
+    [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), Vertices([[1.0], [1.0]])],
+)
+def test_one_letter_has_one_prior(one: PriorSet) -> None:
+    assert one.size == 1
+    assert one.least_mean(np.array([[0.25, 0.75]])) == pytest.approx([0.25, 0.75])
+    assert one.worst_prior(np.array([3.0])).tolist() == [1.0]
+    assert one.contains([1.0])
+    least, total = one.least_sum(np.array([[3]], dtype=object))
+    assert Fraction(least[0], total) == 3
+
+
+@pytest.mark.parametrize("radius", [1e-9, 4e-9, 1e-3, 1.0])
+def test_a_letter_of_a_billionth_can_be_emptied(radius: float) -> None:
+    p = [1e-9, 0.5, 0.5 - 1e-9]
+    defined = ball(exact(p), Fraction(radius))
+    for column in ([1, 0, 0], [0, 0, 1], [4, 2, 1]):
+        law = exact(Prior(p).pmf)
+        defined = ball([value / sum(law) for value in law], Fraction(radius))
+        expected = float(defined.exact_least(column))
+        found = L1Ball(p, radius).least_mean(np.array(column, dtype=float)[:, None])
+        assert found == pytest.approx([expected], rel=1e-6, abs=1e-16)
+
+
+@pytest.mark.parametrize("radius", [-1e-9, -1.0, 2 + 1e-9, math.nan, math.inf, -math.inf, "wide", None, True])
+def test_no_ball_has_such_a_radius(radius: Any) -> None:
+    with pytest.raises(PrivacyError, match="the radius"):
+        L1Ball([0.5, 0.5], radius)
+
+
+@pytest.mark.parametrize("center", [[1.0, 0.0], [0.5, 0.5, 0.0]])
+def test_a_centre_on_the_boundary_needs_a_radius(center: list[float]) -> None:
+    assert L1Ball(center, 0.1).least_mean(np.eye(len(center)))[-1] == 0.0
+    with pytest.raises(PrivacyError, match="probability 0 under every prior"):
+        L1Ball(center, 0.0)
+    for none in ([1.1, -0.1, 0.0], [0.5, 0.4, 0.0]):
+        with pytest.raises(PriorError):
+            L1Ball(none, 0.1)
+
+
+@pytest.mark.parametrize("mass", [-1e-9, 0.3334, 0.5, math.nan, math.inf, "some"])
+def test_no_set_has_such_a_minimum_mass(mass: Any) -> None:
+    with pytest.raises(PrivacyError, match="the minimum mass"):
+        MinimumMass(3, mass)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, math.nan, "three"])
+def test_no_alphabet_has_such_a_size(size: Any) -> None:
+    with pytest.raises(PrivacyError, match="size of the alphabet"):
+        AllPriors(size)
+    with pytest.raises(PrivacyError, match="size of the alphabet"):
+        MinimumMass(size, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "words"),
+    [
+        ([0.6, 0.6], [1, 1], "lower bounds sum to 1.2"),
+        ([0, 0], [0.4, 0.4], "upper bounds sum to 0.8"),
+        ([0.5, 0.1], [0.4, 0.9], "cross at position 0"),
+        ([0.1, 0.1], [0.9, 0.9, 0.9], "2 lower and 3 upper"),
+        ([-0.1, 0.1], [0.9, 0.9], "lower bound at position 0 is -0.1"),
+        ([0.1, 0.1], [0.9, 1.1], "upper bound at position 1 is 1.1"),
+        ([0.1, math.nan], [0.9, 0.9], "finite"),
+        ([0.1, 0.0], [1.0, 0.0], "position 1 has probability 0"),
+        ([], [], "at least one"),
+    ],
+)
+def test_bounds_without_a_distribution_are_refused(
+    lower: Sequence[float], upper: Sequence[float], words: str
+) -> None:
+    with pytest.raises(PrivacyError, match=words):
+        Box(lower, upper)
+
+
+def test_lower_bounds_that_leave_nothing_for_a_letter_are_refused() -> None:
+    for lower in ([1.0, 0.0], [0.5, 0.5, 0.0]):
+        with pytest.raises(PrivacyError, match="has probability 0"):
+            Box(lower, np.ones(len(lower)))
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        ([[0.5, 0.5], [-0.1, 1.1]], "vertex 1 has a negative entry"),
+        ([[0.5, 0.5], [0.5, 0.6]], "vertex 1 sums to 1.1"),
+        ([[0.5, 0.5, 0.0], [0.3, 0.7, 0.0]], "position 2 has probability 0"),
+        ([0.5, 0.5], "2 dimension"),
+        ([[0.5, 0.5], [1.0]], "regular"),
+        ([[0.5, math.nan]], "finite"),
+        (np.empty((0, 2)), "at least one"),
+    ],
+)
+def test_points_that_are_no_distributions_are_refused(points: Any, words: str) -> None:
+    with pytest.raises(PrivacyError, match=words):
+        Vertices(points)
+
+
+def test_a_vertex_may_have_zeros() -> None:
+    assert Vertices([[1.0, 0.0], [0.0, 1.0]]).least_mean(np.eye(2)).tolist() == [0.0, 0.0]
+
+
+def test_equal_sets_of_a_kind_are_equal() -> None:
+    assert L1Ball([0.5, 0.5], 0.1) == L1Ball([0.5, 0.5], 0.1)
+    assert L1Ball([0.5, 0.5], 0.1) != L1Ball([0.5, 0.5], 0.2)
+    assert L1Ball([0.5, 0.5], 0.1) != L1Ball([0.5, 0.5], 0.1, delta=0.1)
+    assert len({AllPriors(3), AllPriors(3), AllPriors(4)}) == 2
+    assert AllPriors(3) != "all priors"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_set_says_what_it_is(kind: str) -> None:
+    one = random_set(kind, np.random.default_rng(4), 3).priors
+    assert "3" in repr(one)
+    assert one.words in one.scope
+    assert one.scope.startswith("for every prior")
+    assert plain(one)["kind"] == one.kind
+
+
+def test_a_set_from_a_sample_names_its_delta() -> None:
+    for one in (L1Ball([0.5, 0.5], 0.1, delta=0.05), Box([0.1, 0.1], [0.9, 0.9], delta=0.05)):
+        assert "except with probability 0.05 over the sample" in one.scope
+
+
+def defined(kind: str) -> Definition:
+    """A definition of a kind."""
+    return random_set(kind, np.random.default_rng(5), 3).defined
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_corners_are_in_the_set(kind: str) -> None:
+    definition = defined(kind)
+    corners = definition.corners()
+    assert len(corners) >= 1
+    assert max(definition.outside(corner) for corner in corners) <= 1e-9

@@ -1,0 +1,142 @@
+"""Expected gain and loss: number, expression and loops agree; what cannot be meant is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from oracles import designs as oracles
+
+from pmlopt import ExpectedGain, ExpectedLoss, Mechanism, Prior
+from pmlopt.errors import InputError, MechanismError, UtilityError
+from pmlopt.model.utility import LinearUtility
+
+both = pytest.mark.parametrize("make", [ExpectedGain, ExpectedLoss])
+
+
+def by_loops(prior: Prior, table: oracles.FloatArray, matrix: oracles.FloatArray) -> float:
+    total = 0.0
+    for x in range(table.shape[0]):
+        for y in range(table.shape[1]):
+            total += float(prior.pmf[x] * table[x, y] * matrix[x, y])
+    return total
+
+
+@both
+@settings(max_examples=60, deadline=None)
+@given(case=oracles.cases())
+def test_value_expression_and_loops_agree(make: type[LinearUtility], case: oracles.Case) -> None:
+    utility = make(case.gains)
+    expected = by_loops(case.prior, case.gains, case.matrix)
+    variable = cp.Variable(case.matrix.shape)
+    variable.value = case.matrix
+    twin = utility.expression(case.prior, case.gains, variable)
+    assert twin.is_affine()
+    assert utility.value(case.prior, case.matrix) == pytest.approx(expected, abs=1e-13)
+    assert float(twin.value) == pytest.approx(expected, abs=1e-13)
+
+
+def test_gains_have_the_sign_that_makes_more_better() -> None:
+    table = np.array([[1.0, -2.0, 3.0], [0.0, 5.0, 1.0]])
+    labels = ((0, 1), (0, 1, 2))
+    assert ExpectedGain(table).maximised
+    assert not ExpectedLoss(table).maximised
+    assert np.array_equal(ExpectedGain(table).gains(*labels), table)
+    assert np.array_equal(ExpectedLoss(table).gains(*labels), -table)
+
+
+@both
+def test_a_function_is_called_on_input_then_output_label(make: type[LinearUtility]) -> None:
+    utility = make(lambda x, y: 10 * x + y)
+    assert np.array_equal(utility.table((1, 2), (3, 4, 5)), [[13, 14, 15], [23, 24, 25]])
+    assert utility.columns is None
+    assert make(np.ones((2, 3))).columns == 3
+
+
+def test_value_calls_the_function_on_the_labels_of_the_mechanism_and_prior() -> None:
+    mechanism = Mechanism(np.eye(2), inputs=["a", "b"], outputs=["b", "a"])
+    differs = ExpectedLoss(lambda x, y: float(x != y))
+    assert differs.value([0.25, 0.75], mechanism) == 1.0
+    unnamed = Mechanism(np.eye(2), outputs=["a", "b"])
+    assert differs.value(Prior([0.25, 0.75], labels=["a", "b"]), unnamed) == 0.0
+    assert differs.value(Prior([0.25, 0.75], labels=["b", "a"]), unnamed) == 1.0
+
+
+def test_labels_in_another_order_are_refused() -> None:
+    mechanism = Mechanism(np.eye(2), inputs=["a", "b"])
+    with pytest.raises(MechanismError, match="order"):
+        ExpectedGain(np.eye(2)).value(Prior([0.25, 0.75], labels=["b", "a"]), mechanism)
+
+
+@both
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (3, 2), (1, 3)])
+def test_a_matrix_of_another_shape_is_refused(make: type[LinearUtility], shape: tuple[int, int]) -> None:
+    mechanism = np.full((2, 3), 1 / 3)
+    with pytest.raises(UtilityError, match="shape"):
+        make(np.ones(shape)).value([0.5, 0.5], mechanism)
+
+
+@both
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [[1.0, np.nan], [0.0, 1.0]],
+        [[1.0, np.inf], [0.0, 1.0]],
+        [[1.0, -np.inf], [0.0, 1.0]],
+        [1.0, 2.0],
+        [[[1.0]]],
+        [[1.0, 2.0], [3.0]],
+        [["a", "b"]],
+        [[]],
+        3.0,
+        None,
+    ],
+)
+def test_matrices_that_are_no_finite_tables_are_refused(make: type[LinearUtility], bad: Any) -> None:
+    with pytest.raises(UtilityError):
+        make(bad)
+
+
+@both
+def test_the_place_of_a_bad_entry_is_named(make: type[LinearUtility]) -> None:
+    with pytest.raises(UtilityError, match="row 1, column 0"):
+        make([[1.0, 2.0], [np.nan, 1.0]])
+
+
+@both
+@pytest.mark.parametrize("answer", [float("nan"), float("inf"), "far", None, [1.0], 1j])
+def test_functions_with_other_answers_than_finite_numbers_are_refused(
+    make: type[LinearUtility], answer: Any
+) -> None:
+    with pytest.raises(UtilityError):
+        make(lambda x, y: answer).table((0, 1), (0, 1))
+
+
+def test_a_function_that_fails_is_an_error_in_the_utility() -> None:
+    with pytest.raises(UtilityError):
+        ExpectedGain(lambda x, y: 1 / (x - y)).table((0, 1), (0, 1))
+
+
+@both
+def test_the_matrix_given_can_change_without_changing_the_utility(make: type[LinearUtility]) -> None:
+    given_matrix = np.eye(2)
+    utility = make(given_matrix)
+    given_matrix[0, 0] = 7.0
+    assert utility.value([0.5, 0.5], np.eye(2)) == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        utility.table((0, 1), (0, 1))[0, 0] = 3.0
+
+
+def test_errors_are_input_errors() -> None:
+    assert issubclass(UtilityError, InputError)
+    assert issubclass(UtilityError, ValueError)
+
+
+def test_a_function_may_say_true_and_false() -> None:
+    assert ExpectedGain(lambda x, y: x == y).table(("a", "b"), ("a", "b")).tolist() == [
+        [1.0, 0.0],
+        [0.0, 1.0],
+    ]

@@ -1,0 +1,273 @@
+"""Sub-convex utilities: the sum over the outputs, guessing, and functions that are none refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import MODEST, mechanisms, pairs, priors
+
+from pmlopt import LDP, PML, Mechanism, Prior, design
+from pmlopt.core.arrays import FloatArray
+from pmlopt.errors import UtilityError
+from pmlopt.model.utility import INFORMATIONS, GuessingProbability, SubConvex
+
+Function = Callable[[FloatArray, FloatArray], Any]
+
+SPREAD = SubConvex(lambda column, p: p @ abs(column - p @ column))
+PEAK = SubConvex(lambda column, p: column.max())
+
+
+def guessed(prior: FloatArray, matrix: FloatArray) -> float:
+    """The chance of guessing the letter, by loops."""
+    n, m = matrix.shape
+    return math.fsum(max(float(prior[x] * matrix[x, y]) for x in range(n)) for y in range(m))
+
+
+@given(pairs())
+@MODEST
+def test_guessing_is_right_as_often_as_the_likeliest_letter(pair: tuple[FloatArray, FloatArray]) -> None:
+    assert GuessingProbability().value(*pair) == pytest.approx(guessed(*pair), abs=1e-13)
+
+
+@given(pairs())
+@MODEST
+def test_the_value_is_the_sum_of_the_function_over_the_columns(pair: tuple[FloatArray, FloatArray]) -> None:
+    prior, matrix = pair
+    columns = [matrix[:, y] for y in range(matrix.shape[1]) if matrix[:, y].max() > 0]
+    spread = math.fsum(
+        math.fsum(
+            float(w) * abs(float(v) - float(prior @ column)) for w, v in zip(prior, column, strict=True)
+        )
+        for column in columns
+    )
+    assert SPREAD.value(prior, matrix) == pytest.approx(spread, abs=1e-12)
+    assert PEAK.value(prior, matrix) == pytest.approx(math.fsum(float(c.max()) for c in columns), rel=1e-12)
+
+
+@given(priors(), mechanisms(1))
+@MODEST
+def test_a_constant_mechanism_is_guessed_by_the_prior(prior: FloatArray, row: FloatArray) -> None:
+    constant = np.tile(row, (len(prior), 1))
+    assert GuessingProbability().value(prior, constant) == pytest.approx(prior.max(), rel=1e-14)
+    assert SPREAD.value(prior, constant) == pytest.approx(0.0, abs=1e-14)
+
+
+@given(priors(1, 6))
+@MODEST
+def test_the_identity_is_guessed_always(prior: FloatArray) -> None:
+    assert GuessingProbability().value(prior, np.eye(len(prior))) == pytest.approx(1.0, rel=1e-14)
+
+
+@given(pairs(), st.data())
+@MODEST
+def test_merging_two_outputs_never_helps(pair: tuple[FloatArray, FloatArray], data: st.DataObject) -> None:
+    prior, matrix = pair
+    m = matrix.shape[1]
+    kept, merged = data.draw(st.integers(0, m - 1)), data.draw(st.integers(0, m - 1))
+    after = matrix.copy()
+    after[:, kept] += after[:, merged] * (kept != merged)
+    after = np.delete(after, merged, axis=1) if kept != merged else after
+    for utility in (*(make() for make in INFORMATIONS.values()), SPREAD, PEAK):
+        before = utility.value(prior, matrix)
+        assert utility.value(prior, after) <= before + 1e-12 * max(1.0, before)
+
+
+@given(pairs(max_size=4), st.data())
+@MODEST
+def test_post_processing_never_helps(pair: tuple[FloatArray, FloatArray], data: st.DataObject) -> None:
+    prior, matrix = pair
+    after = Mechanism(matrix).post_process(data.draw(mechanisms(matrix.shape[1])))
+    for make in INFORMATIONS.values():
+        before = make().value(prior, matrix)
+        assert make().value(prior, after) <= before + 1e-12 * max(1.0, before)
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A prior and two columns of positive mean, some entries zero."""
+    prior = draw(priors(1, 5, tiny=False))
+    entries = st.one_of(st.just(0.0), st.floats(1e-3, 100.0))
+    one, other = (
+        np.array(draw(st.lists(entries, min_size=len(prior), max_size=len(prior)).filter(any))) for _ in "ab"
+    )
+    return prior, one, other
+
+
+@pytest.mark.parametrize("name", INFORMATIONS)
+@given(drawn=columns(), factor=st.floats(1e-3, 1e3))
+@MODEST
+def test_the_ready_made_are_homogeneous(
+    name: str, drawn: tuple[FloatArray, FloatArray, FloatArray], factor: float
+) -> None:
+    prior, one, _ = drawn
+    once, scaled = INFORMATIONS[name]().worths(prior, np.stack([one, factor * one], axis=1))
+    assert scaled == pytest.approx(factor * once, rel=1e-9, abs=1e-12 * factor * one.max())
+
+
+@pytest.mark.parametrize("name", INFORMATIONS)
+@given(drawn=columns(), share=st.floats(0.0, 1.0))
+@MODEST
+def test_the_ready_made_are_convex(
+    name: str, drawn: tuple[FloatArray, FloatArray, FloatArray], share: float
+) -> None:
+    prior, one, other = drawn
+    mixed = share * one + (1 - share) * other
+    left, right, between = INFORMATIONS[name]().worths(prior, np.stack([one, other, mixed], axis=1))
+    assert between <= share * left + (1 - share) * right + 1e-9 * (1 + one.max() + other.max())
+
+
+@pytest.mark.parametrize("name", INFORMATIONS)
+@given(prior=priors(1, 8))
+@MODEST
+def test_the_ready_made_pass_every_probe(name: str, prior: FloatArray) -> None:
+    INFORMATIONS[name]().check(prior)
+    assert INFORMATIONS[name]().name == name
+    assert INFORMATIONS[name]().maximised
+
+
+@given(drawn=columns())
+@MODEST
+def test_one_column_at_a_time_or_many_is_the_same(drawn: tuple[FloatArray, FloatArray, FloatArray]) -> None:
+    prior, one, other = drawn
+    for make in INFORMATIONS.values():
+        utility = make()
+        many = utility.worths(prior, np.stack([one, other], axis=1))
+        single = [float(utility.function(column, prior)) for column in (one, other)]
+        assert many == pytest.approx(np.array(single), rel=1e-12, abs=1e-12)
+
+
+@given(priors(1, 8))
+@MODEST
+def test_convex_homogeneous_functions_pass_every_probe(prior: FloatArray) -> None:
+    for utility in (SPREAD, PEAK, SubConvex(lambda column, p: -(p @ column)), SubConvex(lambda v, p: 0)):
+        utility.check(prior)
+
+
+def shown_column(message: str) -> FloatArray:
+    """The first column that a message shows."""
+    found = re.search(r"the column \[([^\]]*)\] \(p = \[0\.5, 0\.3, 0\.2\]\)", message)
+    assert found, message
+    return np.array([float(number) for number in found[1].split(",")])
+
+
+def refusal(function: Function) -> str:
+    with pytest.raises(UtilityError) as caught:
+        SubConvex(function).check([0.5, 0.3, 0.2])
+    return str(caught.value)
+
+
+def test_a_function_that_is_not_a_number_is_refused() -> None:
+    message = refusal(lambda column, p: float("nan") if column[1] == 0 else float(column.max()))
+    assert "is nan on" in message
+    assert shown_column(message)[1] == 0
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_an_infinite_function_is_refused(value: float) -> None:
+    message = refusal(lambda column, p: value)
+    assert f"is {value}" in message
+    assert len(shown_column(message)) == 3
+
+
+def test_a_function_that_raises_is_refused() -> None:
+    message = refusal(lambda column, p: [][3])
+    assert "IndexError" in message
+    assert len(shown_column(message)) == 3
+
+
+@pytest.mark.parametrize("answer", [None, "far", np.zeros(3), 1j, {}])
+def test_other_answers_than_numbers_are_refused(answer: Any) -> None:
+    assert "fails on" in refusal(lambda column, p: answer)
+
+
+def test_a_function_that_is_not_homogeneous_is_refused() -> None:
+    message = refusal(lambda v, p: (p @ v) ** 2)
+    assert "not homogeneous" in message
+    assert "p @ column" in message
+    column = shown_column(message)
+    factor = float(re.findall(r"on ([\d.]+) times that column", message)[0])
+    once, scaled = (
+        float(number) for number in re.findall(r"homogeneous: ([\d.]+) on .* but ([\d.]+) and", message)[0]
+    )
+    mean = float(np.array([0.5, 0.3, 0.2]) @ column)
+    assert once == pytest.approx(mean**2, rel=1e-4)
+    assert scaled == pytest.approx((factor * mean) ** 2, rel=1e-4)
+
+
+def test_a_constant_function_is_not_homogeneous() -> None:
+    assert "not homogeneous" in refusal(lambda v, p: 1.0)
+
+
+def test_a_function_that_is_not_convex_is_refused() -> None:
+    message = refusal(lambda v, p: -p @ abs(v - p @ v))
+    assert "not convex" in message
+    p, column = np.array([0.5, 0.3, 0.2]), shown_column(message)
+    left = float(re.findall(r"where it is (-?[\d.]+), and", message)[0])
+    assert left == pytest.approx(-float(p @ abs(column - p @ column)), abs=1e-5)
+    assert message.count("the column [") == 2
+
+
+@pytest.mark.parametrize(
+    "function", [lambda v, p: np.sqrt(v).sum() ** 2, lambda v, p: v.min(), lambda v, p: -v.max()]
+)
+def test_concave_functions_are_refused(function: Function) -> None:
+    assert "not convex" in refusal(function)
+
+
+@pytest.mark.parametrize("bad", [3, None, "mutual-information", np.eye(2)])
+def test_what_is_no_function_is_refused(bad: Any) -> None:
+    with pytest.raises(UtilityError, match="needs a function"):
+        SubConvex(bad)
+
+
+def test_a_design_probes_the_function() -> None:
+    for requirement in (PML(0.5), LDP(0.5)):
+        with pytest.raises(UtilityError, match="not convex"):
+            design([0.5, 0.3, 0.2], requirement, SubConvex(lambda v, p: -v.max()))
+
+
+def test_a_function_may_fail_on_the_mechanism_only() -> None:
+    fussy = SubConvex(lambda v, p: float("nan") if v[0] == 0 else v.max())
+    assert fussy.value([0.5, 0.5], np.full((2, 2), 0.5)) == 1.0
+    with pytest.raises(UtilityError, match="is nan on the column"):
+        fussy.value([0.5, 0.5], np.eye(2))
+
+
+def test_functions_are_called_by_their_names() -> None:
+    def largest(column: FloatArray, p: FloatArray) -> float:
+        return float(column.max())
+
+    assert SubConvex(largest).name == "largest"
+    assert SubConvex(lambda v, p: 0.0).name == "function"
+    assert "largest" in refusal_name(largest)
+
+
+def refusal_name(function: Function) -> str:
+    def largest(column: FloatArray, p: FloatArray) -> float:
+        return -float(function(column, p))
+
+    return refusal(largest)
+
+
+def test_known_values() -> None:
+    matrix = np.array([[0.75, 0.25], [0.25, 0.75]])
+    assert GuessingProbability().value([0.5, 0.5], matrix) == 0.75
+    assert GuessingProbability().value([0.9, 0.1], matrix) == pytest.approx(0.9)
+    assert SPREAD.value([0.5, 0.5], matrix) == pytest.approx(0.5)
+    assert PEAK.value(Prior.uniform(2), matrix) == pytest.approx(1.5)
+
+
+def test_a_function_that_writes_into_its_column_is_refused() -> None:
+    def careless(column: FloatArray, p: FloatArray) -> float:
+        column *= 2
+        return float(abs(column - p @ column).sum())
+
+    with pytest.raises(UtilityError, match="read-only"):
+        SubConvex(careless).check([0.5, 0.5])

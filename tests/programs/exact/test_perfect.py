@@ -1,0 +1,81 @@
+"""Perfect privacy in floats: equations with whole coefficients, met exactly near what a solver leaves."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.ratio_bounds import best_gain, pairs_of
+from scipy.optimize import linprog
+
+from pmlopt import PML, ExpectedGain, MutualInformation, Pufferfish, Secret, design, solve
+from pmlopt.programs.exact.repair import perfected
+
+
+def by_simplex(secret: Secret, gains: Any) -> Any:
+    """(N, M) the best mechanism that tells nothing of the secret, up to a solver's tolerance."""
+    n, m = gains.shape
+    told = secret.conditionals - secret.prior.pmf
+    answer = linprog(
+        -(secret.prior.pmf[:, None] * gains).ravel(),
+        A_eq=np.vstack([np.kron(told, np.eye(m)), np.kron(np.eye(n), np.ones(m))]),
+        b_eq=np.append(np.zeros(len(told) * m), np.ones(n)),
+    )
+    assert answer.status == 0
+    return answer.x.reshape(n, m)
+
+
+@given(seed=st.integers(0, 10**6), values=st.integers(2, 3), letters=st.integers(3, 7))
+@settings(max_examples=30)
+def test_the_equations_hold_in_fractions_next_to_a_vertex(seed: int, values: int, letters: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 60, (values, letters))
+    secret = Secret.from_counts(counts)
+    near = by_simplex(secret, rng.random((letters, 3)))
+    near = np.where(near > 1e-9, near, 0.0)
+    exact = perfected(secret.prior, PML(0.0, about=secret), near)
+    assert exact is not None
+    assert np.abs(exact - near).max() < 1e-6
+    rows = [[Fraction(v) for v in row] for row in exact.tolist()]
+    assert all(sum(row) == 1 and min(row) >= 0 for row in rows)
+    totals = counts.sum(axis=1).tolist()
+    for y in range(3):
+        told = {
+            sum(Fraction(int(c)) * row[y] for c, row in zip(counts[s], rows, strict=True)) / totals[s]
+            for s in range(values)
+        }
+        assert len(told) == 1  # each value of the secret gives the outcome the same probability
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["about", "pufferfish", "beside the data"])
+def test_designs_of_zero_nats_from_counts_are_optimal(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    secret = Secret.from_counts(rng.integers(1, 100, (2, 5)))
+    requirement = {
+        "about": PML(0.0, about=secret),
+        "pufferfish": Pufferfish(0.0, secret),
+        "beside the data": PML(0.0, about=secret) & PML(0.5),
+    }[kind]
+    gains = rng.normal(size=(5, 4))
+    result = solve(design(secret.prior, requirement, ExpectedGain(gains), 4))
+    assert result.status.value == "optimal"
+    assert result.certificate.verify()
+    best = best_gain(secret.prior.pmf, pairs_of(requirement, secret.prior), gains)
+    assert result.value == pytest.approx(best, abs=2e-7)
+    told = solve(design(secret.prior, requirement, MutualInformation()))
+    assert told.status.value == "optimal"
+    assert told.certificate.verify()
+
+
+def test_without_such_equations_or_with_large_coefficients_there_is_none() -> None:
+    counted = Secret.from_counts([[1, 2, 3], [3, 1, 1]])
+    still = np.full((3, 2), 0.5)
+    assert perfected(counted.prior, PML(0.1, about=counted), still) is None
+    assert perfected(counted.prior, PML(1.0), still) is None
+    floats = Secret(np.random.default_rng(1).dirichlet(np.ones(6)).reshape(2, 3))
+    assert perfected(floats.prior, PML(0.0, about=floats), still) is None

@@ -1,0 +1,185 @@
+"""Exact arithmetic: the grid, integers without rounding, powers from below, and the exact check."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles import designs as oracles
+
+from pmlopt import LDP, LIP, PML, MaximalLeakage, Prior
+from pmlopt.programs.exact.arithmetic import holds_exactly, integers, power_below, rows_are_exact, snap
+
+UNIT = Fraction(1, 2**53)
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def rough_rows(seed: int, width: int, tiny: bool) -> oracles.FloatArray:
+    """Rows with zeros, and entries down to 1e-30 where `tiny`, that sum to one up to rounding."""
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(width, 0.5), 3) * (rng.random((3, width)) < 0.7)
+    rows[:, 0] += 1e-3
+    if tiny:
+        rows = rows * 10.0 ** -rng.integers(0, 30, rows.shape)
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def assert_snapped(rows: oracles.FloatArray) -> None:
+    snapped = snap(rows)
+    assert oracles.is_stochastic(snapped)
+    assert rows_are_exact(snapped)
+    assert not snapped[rows == 0].any()
+    for before, after in zip(rows.tolist(), snapped.tolist(), strict=True):
+        off = abs(sum(map(Fraction, before), Fraction(0)) - 1)
+        moved = max(abs(Fraction(a) - Fraction(b)) for a, b in zip(before, after, strict=True))
+        assert moved < 2 * UNIT + off
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=seeds, width=st.integers(1, 40), tiny=st.booleans())
+@example(seed=586, width=11, tiny=True)
+def test_snapped_rows_sum_to_exactly_one(seed: int, width: int, tiny: bool) -> None:
+    assert_snapped(rough_rows(seed, width, tiny))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, tiny=st.booleans())
+def test_wide_rows_sum_to_exactly_one(seed: int, tiny: bool) -> None:
+    assert_snapped(rough_rows(seed, 2000, tiny))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 10, 49, 1000, 2000])
+def test_even_rows_sum_to_exactly_one(width: int) -> None:
+    assert_snapped(np.full((2, width), 1 / width))
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=seeds, width=st.integers(1, 30))
+def test_snapping_twice_changes_nothing(seed: int, width: int) -> None:
+    once = snap(rough_rows(seed, width, tiny=False))
+    assert np.array_equal(snap(once), once)
+
+
+def test_equal_rows_stay_equal() -> None:
+    row = rough_rows(5, 17, tiny=True)[:1]
+    assert (snap(np.repeat(row, 6, axis=0)) == snap(row)).all()
+
+
+matrices = st.lists(
+    st.one_of(
+        st.just(0.0),
+        st.floats(min_value=5e-324, max_value=1.0),
+        st.floats(min_value=1e-12, max_value=1.0),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(entries=matrices)
+def test_integers_have_exactly_the_ratios_of_the_floats(entries: list[float]) -> None:
+    matrix = np.array([entries])
+    whole = integers(matrix)
+    scales = set()
+    for value, integer in zip(entries, whole[0], strict=True):
+        assert isinstance(integer, int)
+        assert (integer == 0) is (value == 0)
+        if value:
+            scales.add(Fraction(integer) / Fraction(value))
+    assert len(scales) <= 1
+    assert all(scale.numerator & (scale.numerator - 1) == 0 for scale in scales)
+
+
+@settings(max_examples=100, deadline=None)
+@given(exponent=st.floats(0.0, 700.0) | st.floats(0.0, 1e-12))
+def test_powers_are_below_and_close(exponent: float) -> None:
+    below = power_below(exponent)
+    with localcontext() as context:
+        context.prec = 120
+        power = Decimal(exponent).exp()
+        numerator, denominator = Decimal(below.numerator), Decimal(below.denominator)
+        assert numerator <= power * denominator
+        assert power * denominator - numerator <= Decimal("1e-57") * power * denominator
+    assert below >= 1
+
+
+def test_the_power_of_zero_is_one() -> None:
+    assert power_below(0.0) == 1
+    assert power_below(-0.0) == 1
+
+
+@pytest.mark.parametrize("kind", oracles.KINDS)
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases(), steps=st.integers(-3, 3))
+def test_the_exact_check_agrees_with_fractions_at_the_edge(kind: str, case: oracles.Case, steps: int) -> None:
+    matrix = snap(case.matrix)
+    levels = oracles.levels_of(kind, case.prior, matrix)
+    requirement = oracles.requirement_at(kind, levels, 1 + steps * 2.0**-52)
+    assert holds_exactly(case.prior, requirement, matrix) is oracles.meets(case.prior, requirement, matrix)
+
+
+@pytest.mark.parametrize("kind", oracles.KINDS)
+@pytest.mark.parametrize(("factor", "expected"), [(1 + 1e-12, True), (1 - 1e-12, False)])
+@settings(max_examples=15, deadline=None)
+@given(case=oracles.cases())
+def test_the_exact_check_tells_inside_from_outside(
+    kind: str, factor: float, expected: bool, case: oracles.Case
+) -> None:
+    matrix = snap(case.matrix)
+    levels = {name: level + 1e-2 for name, level in oracles.levels_of(kind, case.prior, matrix).items()}
+    assert holds_exactly(case.prior, oracles.requirement_at(kind, levels, 1.0), matrix)
+    edge = {name: level - 1e-2 for name, level in levels.items()}
+    if min(edge.values()) < 1e-2:
+        return
+    requirement = oracles.requirement_at(kind, edge, factor)
+    assert holds_exactly(case.prior, requirement, matrix) is expected
+
+
+def test_counts_are_exact_where_floats_are_not() -> None:
+    thirds = Prior.from_counts([1, 1, 1])
+    matrix = np.array([[0.5, 0.5], [0.25, 0.75], [0.75, 0.25]])
+    # the columns have mean 1/2 exactly, and peaks 3/4
+    assert holds_exactly(thirds, PML(math.nextafter(math.log(1.5), 1)), matrix)
+    assert not holds_exactly(thirds, PML(math.nextafter(math.log(1.5), 0)), matrix)
+
+
+@pytest.mark.parametrize("row", [0, 1])
+def test_a_row_of_a_larger_sum_buys_no_maximal_leakage(row: int) -> None:
+    matrix = np.array([[0.75, 0.25], [0.25, 0.75]])
+    assert holds_exactly(Prior([0.5, 0.5]), MaximalLeakage(math.log(1.5) + 1e-12), matrix)
+    matrix[row] *= 1 + 9e-10  # another row still sums to one
+    assert not holds_exactly(Prior([0.5, 0.5]), MaximalLeakage(math.log(1.5) + 1e-12), matrix)
+
+
+def test_zero_bounds_hold_exactly_for_constants_only() -> None:
+    constant = np.tile([0.25, 0.75], (2, 1))
+    nearly = constant + np.array([[2.0**-53, -(2.0**-53)], [0.0, 0.0]])
+    for requirement in (PML(0), LDP(0), LIP(0, 0), MaximalLeakage(0)):
+        assert holds_exactly(Prior([0.4, 0.6]), requirement, constant)
+        assert rows_are_exact(nearly)
+        assert not holds_exactly(Prior([0.4, 0.6]), requirement, nearly)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "expected"),
+    [
+        ([[0.5, 0.5]], True),
+        ([[0.1, 0.9]], False),  # 0.1 and 0.9 as floats sum to a little more than one
+        ([[1.5, -0.5]], False),
+        ([[0.5, 0.25]], False),
+        ([[2.0**-60, 1.0]], False),
+        ([[2.0**-54, 1 - 2.0**-53, 2.0**-54]], True),
+        ([[1.0, 0.0], [0.5, 0.5 + 2.0**-53]], False),
+    ],
+)
+def test_rows_are_exact(matrix: list[list[float]], expected: bool) -> None:
+    array = np.array(matrix)
+    assert rows_are_exact(array) is expected
+    assert oracles.is_stochastic(array) is expected

@@ -1,0 +1,149 @@
+"""Repair: whatever noise a solver leaves, the matrix that comes out meets the bound exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import designs as oracles
+
+from pmlopt import LDP, LIP, PML, MaximalLeakage, Mechanism, Prior
+from pmlopt.errors import MechanismError
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.exact.arithmetic import holds_exactly, snap
+from pmlopt.programs.exact.repair import Repair, repair
+
+kinds = pytest.mark.parametrize("kind", oracles.KINDS)
+
+
+def assert_repaired(prior: Prior, requirement: Requirement, noisy: oracles.FloatArray) -> Repair:
+    fixed = repair(prior, requirement, noisy)
+    assert oracles.is_stochastic(fixed.matrix)
+    assert oracles.meets(prior, requirement, fixed.matrix)
+    assert requirement.holds(prior, Mechanism(fixed.matrix))
+    assert 0 <= fixed.theta <= 1
+    assert fixed.shift == pytest.approx(float(np.abs(fixed.matrix - noisy).max()), abs=1e-15)
+    return fixed
+
+
+@kinds
+@settings(max_examples=60, deadline=None)
+@given(case=oracles.cases(), power=st.integers(-9, -3))
+def test_noise_is_repaired_at_the_price_of_noise(kind: str, case: oracles.Case, power: int) -> None:
+    requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), 1.0)
+    noise = 10.0**power
+    noisy = case.matrix + noise * case.rng.uniform(-1, 1, case.matrix.shape)
+    fixed = assert_repaired(case.prior, requirement, noisy)
+    if min(requirement.limits.values()) > 0.05:
+        assert fixed.shift <= 1e5 * noise
+
+
+@kinds
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases(), epsilon=st.sampled_from([0.0, 1e-300, 1e-17, 1e-16, 1e-12, 1e-9, 1e-3, 0.3]))
+def test_any_matrix_is_repaired_to_any_bound(kind: str, case: oracles.Case, epsilon: float) -> None:
+    names = oracles.levels_of(kind, case.prior, case.matrix)
+    requirement = oracles.requirement_at(kind, dict.fromkeys(names, epsilon), 1.0)
+    fixed = assert_repaired(case.prior, requirement, case.matrix)
+    if epsilon == 0:
+        assert (fixed.matrix == fixed.matrix[0]).all()
+
+
+@pytest.mark.parametrize(
+    "requirement", [PML(0.5), LDP(0.5), LIP(0.5, 0.5), MaximalLeakage(0.5), PML(0.0), PML(3.0)]
+)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_outputs_of_noise_are_dropped(requirement: Requirement, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prior = Prior([0.05, 0.15, 0.3, 0.5])
+    constant = np.tile(rng.dirichlet(np.ones(3)) + 0.05, (4, 1)) / 1.15
+    # one letter alone puts out the noise: its leakage is -log 0.05, about 3 nats
+    noise = np.zeros((4, 2))
+    noise[0, 0], noise[:, 1] = 1e-12, rng.uniform(-1e-12, 1e-12, 4)
+    noise[0, 1] = 1e-12
+    noisy = np.hstack([constant, noise])
+    fixed = assert_repaired(prior, requirement, noisy)
+    assert not fixed.matrix[:, 3:].any()
+    assert fixed.dropped == (3, 4)
+    assert fixed.shift < 1e-11
+
+
+def test_a_rare_output_that_meets_the_bound_is_kept() -> None:
+    rare = np.tile([1e-6, 1 - 1e-6], (3, 1))
+    fixed = assert_repaired(Prior([0.2, 0.3, 0.5]), PML(0.1), rare)
+    assert fixed.dropped == ()
+    assert fixed.matrix[0, 0] == pytest.approx(1e-6, abs=1e-15)
+
+
+@kinds
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases())
+def test_what_holds_already_is_only_put_on_the_grid(kind: str, case: oracles.Case) -> None:
+    levels = oracles.levels_of(kind, case.prior, case.matrix)
+    fixed = assert_repaired(case.prior, oracles.requirement_at(kind, levels, 1 + 1e-6), case.matrix)
+    if min(levels.values()) > 1e-3:
+        assert fixed.theta == 0
+        assert fixed.dropped == ()
+        assert fixed.shift <= 2.0**-51
+
+
+@kinds
+@settings(max_examples=25, deadline=None)
+@given(case=oracles.cases())
+def test_repairing_twice_changes_nothing(kind: str, case: oracles.Case) -> None:
+    requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), 0.5)
+    once = repair(case.prior, requirement, case.matrix)
+    again = repair(case.prior, requirement, once.matrix)
+    assert np.array_equal(again.matrix, once.matrix)
+    assert again.theta == 0
+
+
+def test_a_mechanism_far_past_the_bound_is_repaired() -> None:
+    matrix = np.array([[0.9, 0.1], [0.1, 0.9]])
+    assert_repaired(Prior([0.78, 0.22]), PML(0.25), matrix)
+
+
+def test_a_mechanism_past_every_bound_keeps_its_matrix() -> None:
+    fixed = assert_repaired(Prior([0.2, 0.8]), PML(5.0), np.eye(2))
+    assert np.array_equal(fixed.matrix, np.eye(2))
+
+
+def test_skewed_priors_are_repaired() -> None:
+    for smallest in (1e-9, 1e-15, 1e-100):
+        prior = Prior([smallest, 0.4, 0.6 - smallest])
+        noisy = np.array([[1.0, 1e-12, -1e-12], [1e-9, 1 - 1e-9, 0.0], [0.0, 1e-11, 1.0]])
+        assert_repaired(prior, PML(1.0), noisy)
+        assert_repaired(prior, LIP(1.0, 1.0), noisy)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        [[0.5, 0.5], [0.0, 0.0]],
+        [[0.5, 0.5], [-1.0, -2.0]],
+        [[0.5, 0.5], [0.2, 0.2]],
+        [[0.5, 0.5], [np.nan, 1.0]],
+        [[0.5, 0.5], [np.inf, 0.0]],
+    ],
+)
+def test_what_is_no_mechanism_even_roughly_is_refused(matrix: list[list[float]]) -> None:
+    with pytest.raises(MechanismError):
+        repair(Prior([0.5, 0.5]), PML(10.0), np.array(matrix))
+
+
+def test_rows_are_renormalised() -> None:
+    fixed = assert_repaired(Prior([0.5, 0.5]), PML(10.0), np.array([[0.5, 0.5], [0.6, 0.2]]))
+    assert fixed.matrix[1] == pytest.approx([0.75, 0.25], abs=1e-15)
+    assert np.array_equal(fixed.matrix, snap(fixed.matrix))
+
+
+@pytest.mark.parametrize("lower", [35.0, 40.0, 100.0, 700.0])
+def test_entries_below_the_grid_cost_a_unit_of_it(lower: float) -> None:
+    prior = Prior([0.5, 0.3, 0.2])
+    matrix = np.array([[1.0, 0.0], [0.5, 0.5], [0.4, 0.6]])  # no entry is 0 under the lower bound
+    privacy = LIP(lower, 0.85)
+    fixed = repair(prior, privacy, matrix)
+    assert holds_exactly(prior, privacy, fixed.matrix)
+    assert fixed.shift <= 1e-14

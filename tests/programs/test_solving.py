@@ -1,0 +1,723 @@
+"""Solving: the certified optimum against dense reference programs, exact checks and closed forms."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from oracles import designs as oracles
+
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    ExpectedGain,
+    ExpectedLoss,
+    MaximalLeakage,
+    Mechanism,
+    MutualInformation,
+    Prior,
+    Result,
+    Status,
+    closed_forms,
+    design,
+    leakage_level,
+    solve,
+)
+from pmlopt.errors import (
+    InfeasibleError,
+    InputError,
+    MechanismError,
+    PriorError,
+    ProgramError,
+    SolverError,
+    SolverUnavailableError,
+)
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import absolute, hamming, squared
+from pmlopt.programs import isolation, solving
+from pmlopt.programs.linear.methods import QUESTION
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.question import Found, Method
+from pmlopt.solvers import highs
+
+LOSSES = (hamming, absolute, squared)
+
+HAMMING = ExpectedLoss(hamming)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A random prior, a loss table and a privacy level."""
+
+    prior: Prior
+    loss: Any
+    epsilon: float
+
+    @property
+    def table(self) -> oracles.FloatArray:
+        """The loss by loops over the letters 0, ..., N-1."""
+        n = self.prior.size
+        return np.array([[self.loss(x, y) for y in range(n)] for x in range(n)], dtype=float)
+
+    def least_loss(self, epsilon: float) -> float:
+        """The optimum by the reference."""
+        return -oracles.optimum(self.prior.pmf, PML(epsilon), -self.table).value
+
+
+def instance(seed: int) -> Instance:
+    """One of the random instances: N in 2..12, the losses in turn, epsilon from 0.05 to past the maximum."""
+    rng = np.random.default_rng([20, seed])
+    prior = Prior(oracles.random_prior(rng, int(rng.integers(2, 13)), spread=float(rng.choice([0.5, 1, 5]))))
+    top = 1.1 * -math.log(float(prior.pmf.min()))
+    even = bool(rng.integers(2))
+    epsilon = rng.uniform(0.05, top) if even else math.exp(rng.uniform(math.log(0.05), math.log(top)))
+    return Instance(prior, LOSSES[seed % 3], float(epsilon))
+
+
+def assert_proved(program: LinearDesign, result: Result[Any]) -> None:
+    """Everything that a result claims, by independent arithmetic."""
+    prior, matrix = program.prior, result.mechanism.matrix
+    assert result.status is Status.OPTIMAL
+    assert result.certificate.verify()
+    assert oracles.is_stochastic(matrix)
+    assert oracles.meets(prior, program.privacy, matrix)
+    assert program.privacy.holds(prior, result.mechanism)
+    value = float((prior.pmf[:, None] * program.table * matrix).sum())
+    assert result.value == pytest.approx(value, abs=1e-14 * max(1.0, np.abs(program.table).max()))
+    assert (result.bound >= result.value) is program.utility.maximised or result.gap == 0
+
+
+COUNT = 200
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_random_instances_reach_the_reference_optimum(seed: int) -> None:
+    case = instance(seed)
+    largest = float(case.table.max())
+    program = design(case.prior, PML(case.epsilon), ExpectedLoss(case.loss))
+    result = solve(program)
+    expected = case.least_loss(case.epsilon)
+    assert result.value == pytest.approx(expected, abs=1e-7 * largest)
+    assert result.bound <= expected + 1e-9 * largest
+    assert_proved(program, result)
+    level = leakage_level(case.prior, result.mechanism)
+    assert level <= case.epsilon
+    step = 1e-4
+    wider, narrower = case.least_loss(case.epsilon + step), case.least_loss(case.epsilon - step)
+    if wider < expected - 1e-9 * largest and expected < narrower - 1e-9 * largest:
+        assert level > case.epsilon - 1e-6
+
+
+def test_the_random_instances_are_of_all_kinds() -> None:
+    cases = [instance(seed) for seed in range(COUNT)]
+    assert {case.prior.size for case in cases} == set(range(2, 13))
+    past = [case for case in cases if case.epsilon > case.prior.max_leakage]
+    within = [case for case in cases if case.least_loss(case.epsilon + 1e-4) < case.least_loss(case.epsilon)]
+    assert len(past) >= 5
+    assert len(within) >= 100
+
+
+def other(kind: str, rng: np.random.Generator, n: int) -> Requirement:
+    """A random requirement of another kind than PML."""
+    if kind == "ldp":
+        return LDP(rng.uniform(0.05, 4))
+    if kind == "lip":
+        return LIP(rng.uniform(0.05, 3), rng.uniform(0.05, 2))
+    return MaximalLeakage(rng.uniform(0.05, 1.1 * math.log(n)))
+
+
+@pytest.mark.parametrize("kind", ["ldp", "lip", "maximal-leakage"])
+@pytest.mark.parametrize("seed", range(40))
+def test_other_requirements_reach_the_reference_optimum(kind: str, seed: int) -> None:
+    rng = np.random.default_rng([21, seed])
+    n, m = int(rng.integers(2, 8)), int(rng.integers(1, 8))
+    prior, privacy = Prior(oracles.random_prior(rng, n)), other(kind, rng, n)
+    gains = rng.uniform(-1, 1, (n, m)) if seed % 2 else rng.integers(-2, 3, (n, m)).astype(float)
+    program = design(prior, privacy, ExpectedGain(gains))
+    result = solve(program)
+    expected = oracles.optimum(prior.pmf, privacy, gains).value
+    assert result.value == pytest.approx(expected, abs=1e-7 * max(1.0, np.abs(gains).max()))
+    assert result.bound >= expected - 1e-9
+    assert_proved(program, result)
+
+
+# ---------------------------------------------------------------- edges
+
+
+@pytest.mark.parametrize("privacy", [PML(0), LDP(0), LIP(0, 0), LIP(0, 1), LIP(1, 0), MaximalLeakage(0)])
+def test_nothing_may_leak_at_zero(privacy: Requirement) -> None:
+    gains = np.array([[1.0, 0.2, 0.3], [0.1, 0.9, 0.3]])
+    program = design([0.3, 0.7], privacy, ExpectedGain(gains))
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(float((np.array([0.3, 0.7]) @ gains).max()), abs=1e-9)
+    assert (result.mechanism.matrix == result.mechanism.matrix[0]).all()
+
+
+@pytest.mark.parametrize("privacy", [PML(1.3), PML(50.0), PML(1e6), MaximalLeakage(0.7), LDP(600.0)])
+def test_past_the_largest_leakage_each_letter_has_its_best_output(privacy: Requirement) -> None:
+    gains = np.array([[1.0, 0.2], [0.1, 0.9]])
+    program = design([0.3, 0.7], privacy, ExpectedGain(gains))
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(0.93, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (4, 1), (2, 7), (7, 2), (3, 12), (12, 3)])
+@pytest.mark.parametrize("kind", oracles.KINDS)
+def test_all_shapes_reach_the_reference_optimum(kind: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng([22, *shape])
+    prior, gains = Prior(oracles.random_prior(rng, shape[0])), rng.normal(size=shape)
+    limits = {"lower": 0.5, "upper": 0.4} if kind == "lip" else {"epsilon": 0.5}
+    program = design(prior, oracles.requirement_at(kind, limits, 1.0), ExpectedGain(gains))
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(
+        oracles.optimum(prior.pmf, program.privacy, gains).value, abs=1e-7 * np.abs(gains).max()
+    )
+
+
+@pytest.mark.parametrize("smallest", [1e-6, 1e-9, 1e-12, 1e-15])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 40.0])
+def test_priors_with_a_very_rare_letter(smallest: float, epsilon: float) -> None:
+    prior = Prior([0.5, 0.3, 0.2 - smallest, smallest])
+    for loss in LOSSES:
+        program = design(prior, PML(epsilon), ExpectedLoss(loss))
+        result = solve(program)
+        assert_proved(program, result)
+        largest = float(program.table.max())
+        expected = Instance(prior, loss, epsilon).least_loss(epsilon)
+        assert result.value == pytest.approx(expected, abs=1e-7 * largest)
+
+
+@pytest.mark.parametrize("scale", [1e9, 1e-9, 1e15, 1e-15])
+def test_scaled_gains_give_the_scaled_value(scale: float) -> None:
+    case = oracles.random_case(np.random.default_rng(23), 6, 6)
+    once = solve(design(case.prior, PML(0.7), ExpectedGain(case.gains)))
+    program = design(case.prior, PML(0.7), ExpectedGain(scale * case.gains))
+    scaled = solve(program)
+    assert_proved(program, scaled)
+    assert scaled.value / scale == pytest.approx(once.value, rel=1e-9)
+    assert scaled.gap <= 1e-7 * scale * float(np.ptp(case.gains, axis=1).max())
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 1e9, -1e-9])
+@pytest.mark.parametrize("kind", oracles.KINDS)
+def test_constant_gains_are_reached(kind: str, level: float) -> None:
+    limits = {"lower": 0.5, "upper": 0.4} if kind == "lip" else {"epsilon": 0.5}
+    privacy = oracles.requirement_at(kind, limits, 1.0)
+    program = design([0.1, 0.2, 0.7], privacy, ExpectedGain(np.full((3, 4), level)))
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value == pytest.approx(level, rel=1e-12)
+
+
+@pytest.mark.parametrize("offset", [-1e3, 0.0, 1e3])
+def test_gains_may_be_negative_and_far_from_zero(offset: float) -> None:
+    case = oracles.random_case(np.random.default_rng(24), 5, 5)
+    plain = oracles.optimum(case.prior.pmf, PML(0.5), case.gains).value
+    program = design(case.prior, PML(0.5), ExpectedGain(case.gains + offset))
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.value - offset == pytest.approx(plain, abs=1e-7)
+
+
+# ---------------------------------------------------------------- solvers by name
+
+
+def medium() -> LinearDesign:
+    case = oracles.random_case(np.random.default_rng(25), 8, 8)
+    return design(case.prior, PML(0.6), ExpectedGain(case.gains))
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [("highs", 1e-7), ("highs-ipm", 1e-6), ("clarabel", 1e-7), ("Clarabel", 1e-7), ("scs", 1e-5)],
+)
+def test_solvers_by_name_are_certified(name: str, tolerance: float) -> None:
+    program = medium()
+    expected = oracles.optimum(program.prior.pmf, program.privacy, program.table).value
+    result = solve(program, name, tolerance=tolerance)
+    spread = float(np.ptp(program.table, axis=1).max())
+    assert_proved(program, result)
+    assert result.solver == name.lower()
+    assert result.gap <= tolerance * spread
+    assert result.value == pytest.approx(expected, abs=tolerance * spread)
+    assert result.attempts == ()
+
+
+@pytest.mark.parametrize("name", ["", "simplex", "gurobi-or-so", "highs "])
+def test_unknown_solvers_are_refused_with_the_names_there_are(name: str) -> None:
+    with pytest.raises(SolverUnavailableError, match="clarabel"):
+        solve(medium(), name)
+
+
+def test_a_linear_solver_refuses_what_is_not_linear() -> None:
+    program = medium()
+    program = program.with_constraints(size=cp.norm(program.mechanism, "fro") <= 1.5)
+    for name in ("highs", "highs-ipm"):
+        with pytest.raises(SolverUnavailableError, match="linear"):
+            solve(program, name)
+
+
+@pytest.mark.parametrize("limit", [0, 0.0, -1.0, math.nan, math.inf, "soon"])
+def test_time_limits_that_cannot_be_meant_are_refused(limit: Any) -> None:
+    with pytest.raises(InputError, match="time limit"):
+        solve(medium(), time_limit=limit)
+
+
+@pytest.mark.parametrize("tolerance", [0, -1e-9, math.nan, math.inf, "small"])
+def test_tolerances_that_cannot_be_meant_are_refused(tolerance: Any) -> None:
+    with pytest.raises(InputError, match="tolerance"):
+        solve(medium(), tolerance=tolerance)
+
+
+@pytest.mark.parametrize("name", ["auto", "highs", "highs-ipm", "clarabel", "scs"])
+def test_a_time_limit_that_is_ample_changes_nothing(name: str) -> None:
+    limited = solve(medium(), name, time_limit=1e6, tolerance=1e-5)
+    assert np.array_equal(limited.mechanism.matrix, solve(medium(), name, tolerance=1e-5).mechanism.matrix)
+
+
+def test_a_time_limit_is_refused_where_it_cannot_be_handed_on() -> None:
+    others = {name.lower() for name in cp.installed_solvers()} - {"highs", "clarabel", "scs"}
+    assert others
+    for name in others:
+        with pytest.raises(SolverUnavailableError, match="time limit"):
+            solve(medium(), name, time_limit=10.0)
+
+
+@pytest.mark.parametrize("name", ["auto", "highs", "highs-ipm", "clarabel", "scs"])
+def test_what_is_in_hand_when_time_runs_out_is_true(name: str) -> None:
+    case = oracles.random_case(np.random.default_rng(26), 60, 60)
+    program = design(case.prior, PML(1.0), ExpectedGain(case.gains))
+    with pytest.raises(SolverError) as caught:
+        solve(program, name, time_limit=1e-6)
+    assert_stopped(program, caught.value.result)
+
+
+def assert_stopped(program: LinearDesign, result: Any) -> None:
+    if result is None:
+        return
+    assert isinstance(result, Result)
+    assert result.status is Status.STOPPED
+    assert result.certificate.verify()
+    assert oracles.meets(program.prior, program.privacy, result.mechanism.matrix)
+    assert result.gap >= 0
+
+
+@pytest.mark.parametrize("name", ["auto", "highs", "clarabel"])
+def test_a_tolerance_out_of_reach_gives_the_best_in_hand(name: str) -> None:
+    program = medium()
+    with pytest.raises(SolverError, match="tolerance") as caught:
+        solve(program, name, tolerance=1e-300)
+    expected = oracles.optimum(program.prior.pmf, program.privacy, program.table).value
+    assert caught.value.result is not None
+    assert_stopped(program, caught.value.result)
+    assert caught.value.result.value == pytest.approx(expected, abs=1e-7)
+
+
+# ---------------------------------------------------------------- starts
+
+
+def test_a_mechanism_or_a_result_is_a_start() -> None:
+    program = medium()
+    cold = solve(program, warm_start=False)
+    assert not cold.warm_started
+    for start in (cold, cold.mechanism, cold.mechanism.matrix, Mechanism(np.full((8, 8), 1 / 8))):
+        warm = solve(program, warm_start=start)
+        assert warm.warm_started
+        assert warm.solver == "highs"
+        assert_proved(program, warm)
+        assert warm.value == pytest.approx(cold.value, abs=1e-9)
+
+
+def test_a_start_that_breaks_the_bound_is_only_a_start() -> None:
+    program = medium()
+    warm = solve(program, warm_start=np.eye(8))
+    assert_proved(program, warm)
+    assert warm.value == pytest.approx(solve(program, warm_start=False).value, abs=1e-9)
+
+
+def test_a_start_that_does_not_fit_is_refused() -> None:
+    for shape in ((8, 7), (7, 8), (2, 2)):
+        with pytest.raises(ProgramError, match="shape"):
+            solve(medium(), warm_start=np.full(shape, 1 / shape[1]))
+    with pytest.raises(MechanismError):
+        solve(medium(), warm_start=np.zeros((8, 8)))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_a_closed_form_saves_iterations(epsilon: float) -> None:
+    program = design(Prior.uniform(20), PML(epsilon), HAMMING)
+    warm, cold = solve(program, "highs"), solve(program, "highs", warm_start=False)
+    assert warm.warm_started
+    assert not cold.warm_started
+    least = 1 - math.exp(epsilon) / 20
+    assert warm.value == pytest.approx(least, abs=1e-9)
+    assert cold.value == pytest.approx(least, abs=1e-9)
+    assert warm.iterations is not None
+    assert cold.iterations is not None
+    assert warm.iterations < cold.iterations
+
+
+# ---------------------------------------------------------------- closed forms
+
+
+def assert_closed(program: LinearDesign, name: str, value: float) -> None:
+    result = solve(program)
+    assert_proved(program, result)
+    assert result.closed_form is not None
+    assert result.closed_form.name == name
+    assert result.closed_form.value == pytest.approx(value, abs=1e-12)
+    assert abs(result.closed_form.difference) < 1e-9
+    assert result.closed_form.difference == result.value - result.closed_form.value
+
+
+@pytest.mark.parametrize("n", range(3, 9))
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_the_uniform_prior_and_hamming_loss_have_a_closed_form(n: int, share: float) -> None:
+    epsilon = share * math.log(n)
+    result = solve(design(Prior.uniform(n), PML(epsilon), HAMMING))
+    # a guess is right with probability at most e^eps / N, and the circulant reaches it
+    assert result.closed_form is not None
+    assert result.closed_form.name in ("uniform", "high_privacy")
+    assert result.closed_form.value == pytest.approx(1 - math.exp(epsilon) / n, abs=1e-12)
+    assert abs(result.closed_form.difference) < 1e-9
+    leaking = design(Prior.uniform(n), MaximalLeakage(epsilon), HAMMING)
+    assert_closed(leaking, "uniform", 1 - math.exp(epsilon) / n)
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_randomized_response_is_the_closed_form_of_ldp(n: int) -> None:
+    for epsilon in (0.1, 1.0, 5.0):
+        right = math.exp(epsilon) / (math.exp(epsilon) + n - 1)
+        assert_closed(design(Prior.uniform(n), LDP(epsilon), HAMMING), "randomized_response", 1 - right)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_binary_prior_has_a_closed_form_for_every_gain(seed: int) -> None:
+    rng = np.random.default_rng([27, seed])
+    prior, gains = Prior(oracles.random_prior(rng, 2)), rng.normal(size=(2, 2))
+    privacy = PML(rng.uniform(0.02, 1.1) * prior.max_leakage)
+    expected = oracles.optimum(prior.pmf, privacy, gains).value
+    result = solve(design(prior, privacy, ExpectedGain(gains)))
+    assert result.closed_form is not None
+    assert result.closed_form.name in ("binary", "constant", "deterministic")
+    assert result.closed_form.value == pytest.approx(expected, abs=1e-9)
+    assert abs(result.closed_form.difference) < 1e-9
+
+
+def test_both_ends_have_closed_forms() -> None:
+    p, gains = np.array([0.2, 0.3, 0.5]), np.array([[1.0, 0.0, 0.3], [0.2, 2.0, 0.1], [0.4, 0.6, 0.9]])
+    utility = ExpectedGain(gains)
+    assert_closed(design(p, PML(0), utility), "constant", float((p @ gains).max()))
+    assert_closed(design(p, LDP(0), utility), "constant", float((p @ gains).max()))
+    assert_closed(design(p, PML(math.log(5)), utility), "deterministic", float(p @ gains.max(axis=1)))
+    assert_closed(design(p, PML(9), utility), "deterministic", float(p @ gains.max(axis=1)))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
+def test_high_privacy_is_the_closed_form_for_its_own_information_density(share: float) -> None:
+    # mutual information is convex in the mechanism: its maximiser is optimal for its gradient
+    prior = Prior([0.3, 0.25, 0.25, 0.2])
+    epsilon = share * -math.log(1 - 0.2)
+    form = closed_forms.high_privacy(prior, epsilon).matrix
+    gains = np.log(form / (prior.pmf @ form))
+    value = float((prior.pmf[:, None] * form * gains).sum())
+    assert_closed(design(prior, PML(epsilon), ExpectedGain(gains)), "high_privacy", value)
+
+
+def test_where_no_closed_form_is_known_none_is_claimed() -> None:
+    assert solve(medium()).closed_form is None
+    program = design([0.4, 0.6], PML(0.3), HAMMING)
+    capped = program.with_constraints(cap=program.mechanism[0, 0] <= 0.6)
+    assert solve(program).closed_form is not None
+    assert solve(capped).closed_form is None
+
+
+# ---------------------------------------------------------------- constraints of one's own
+
+
+def test_constraints_that_allow_nothing_are_named() -> None:
+    program = medium()
+    entry = program.mechanism
+    impossible = [
+        {"high": entry[0, 1] >= 0.9, "low": entry[0, 1] <= 0.1},
+        {"certain": entry[0, 0] >= 0.99, "never": entry[1:, 0] <= 0.001},
+    ]
+    for added in impossible:
+        with pytest.raises(InfeasibleError) as caught:
+            solve(program.with_constraints(**added))
+        assert all(name in str(caught.value) for name in added)
+    with pytest.raises(InfeasibleError, match="round"):
+        solve(program.with_constraints(round=cp.norm(entry, "fro") <= 0.5))
+
+
+@pytest.mark.parametrize("kind", oracles.KINDS)
+@pytest.mark.parametrize("epsilon", [0.3, 0.9])
+def test_a_forbidden_pair_is_honoured(kind: str, epsilon: float) -> None:
+    case = oracles.random_case(np.random.default_rng(28), 5, 5)
+    limits = {"lower": epsilon, "upper": epsilon} if kind == "lip" else {"epsilon": epsilon}
+    privacy = oracles.requirement_at(kind, limits, 1.0)
+    row = np.zeros((5, 5))
+    row[0, 1] = 1.0
+    expected = oracles.optimum(case.prior.pmf, privacy, case.gains, row.ravel()[None, :], np.zeros(1)).value
+    program = design(case.prior, privacy, ExpectedGain(case.gains))
+    result = solve(program.with_constraints(forbidden=program.mechanism[0, 1] == 0))
+    assert result.mechanism.matrix[0, 1] <= 1e-6
+    assert result.certificate.residuals["forbidden"] == result.mechanism.matrix[0, 1]
+    assert result.gap <= 1e-6
+    assert result.value == pytest.approx(expected, abs=1e-5)
+    assert result.certificate.verify()
+    assert oracles.meets(case.prior, privacy, result.mechanism.matrix)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_floor_on_a_second_utility_is_honoured(seed: int) -> None:
+    case = oracles.random_case(np.random.default_rng([29, seed]), 5, 4)
+    second, privacy, p = case.rng.normal(size=(5, 4)), PML(0.5), case.prior.pmf
+    alone = oracles.optimum(p, privacy, case.gains)
+    there = float((p[:, None] * second * alone.matrix).sum())
+    floor = 0.5 * (oracles.optimum(p, privacy, second).value + there)
+    weighted = p[:, None] * second
+    expected = oracles.optimum(p, privacy, case.gains, -weighted.ravel()[None, :], np.array([-floor])).value
+    program = design(case.prior, privacy, ExpectedGain(case.gains))
+    result = solve(program.with_constraints(floor=cp.sum(cp.multiply(weighted, program.mechanism)) >= floor))
+    assert float((weighted * result.mechanism.matrix).sum()) >= floor - 1e-6
+    assert result.value == pytest.approx(expected, abs=1e-6)
+    assert result.certificate.verify()
+    assert expected < alone.value + 1e-9
+
+
+def test_a_constraint_that_is_not_linear_goes_to_clarabel() -> None:
+    program = medium()
+    radius = 0.8
+    result = solve(program.with_constraints(near=cp.norm(program.mechanism - 1 / 8, "fro") <= radius))
+    assert result.solver == "clarabel"
+    assert float(np.linalg.norm(result.mechanism.matrix - 1 / 8)) <= radius + 1e-6
+    assert result.certificate.verify()
+    spread = float(np.ptp(program.table, axis=1).max())
+    assert result.gap <= 1e-7 * spread
+    assert result.value < solve(program).value - 1e-3
+
+
+def test_constraints_that_bind_nothing_change_nothing() -> None:
+    program = medium()
+    result = solve(program.with_constraints(idle=program.mechanism <= 1))
+    assert result.value == pytest.approx(solve(program).value, abs=1e-8)
+
+
+# ---------------------------------------------------------------- the record
+
+
+@pytest.mark.parametrize("name", ["auto", "highs", "highs-ipm", "clarabel", "scs"])
+def test_solving_twice_gives_the_same_numbers(name: str) -> None:
+    program = medium()
+    first, second = (solve(program, name, tolerance=1e-5) for _ in range(2))
+    fresh = solve(medium(), name, tolerance=1e-5)
+    for result in (second, fresh):
+        assert np.array_equal(first.mechanism.matrix, result.mechanism.matrix)
+        assert first.bound == result.bound
+        assert first.iterations == result.iterations
+
+
+def test_labels_come_through() -> None:
+    prior = Prior([0.2, 0.3, 0.5], labels=["a", "b", "c"])
+    result = solve(design(prior, PML(0.4), HAMMING, outputs=["c", "b", "a", "none"]))
+    assert result.mechanism.inputs == ("a", "b", "c")
+    assert result.mechanism.outputs == ("c", "b", "a", "none")
+    plain = solve(design(prior.probabilities, PML(0.4), HAMMING))
+    assert result.value == pytest.approx(plain.value, abs=1e-9)
+
+
+def test_the_order_of_the_letters_does_not_matter() -> None:
+    prior = Prior([0.1, 0.2, 0.3, 0.4], labels=["a", "b", "c", "d"])
+    values = [
+        solve(design(prior.reordered(list(order)), PML(0.5), HAMMING)).value
+        for order in ("abcd", "dcba", "bdac")
+    ]
+    assert values == pytest.approx([values[0]] * 3, abs=1e-9)
+
+
+def test_timings_are_parts_of_the_whole() -> None:
+    timings = solve(medium()).timings
+    parts = (timings.compile, timings.solve, timings.certify)
+    assert all(part >= 0 for part in parts)
+    assert sum(parts) <= timings.total
+
+
+# ---------------------------------------------------------------- hard scales
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e12])
+def test_digits_that_all_outputs_share_do_not_drown_the_rest(offset: float) -> None:
+    prior = [0.4, 0.3, 0.2, 0.1]
+    plain = solve(design(prior, PML(0.5), ExpectedGain(np.eye(4))))
+    shifted = solve(design(prior, PML(0.5), ExpectedGain(np.eye(4) + offset)))
+    assert shifted.status is Status.OPTIMAL
+    assert shifted.gap < 1e-9
+    assert np.array_equal(shifted.mechanism.matrix, plain.mechanism.matrix)
+    assert shifted.value == pytest.approx(offset + plain.value, rel=1e-15)
+
+
+@pytest.mark.parametrize("rare", [1e-7, 1e-9, 1e-13])
+def test_gains_that_grow_like_one_over_p_are_proved(rare: float) -> None:
+    prior = Prior([1 - rare, rare])
+    gains = np.diag(1 / prior.pmf)
+    result = solve(design(prior, PML(3.0), ExpectedGain(gains)), warm_start=False)
+    best = oracles.optimum(prior.pmf, PML(3.0), gains).value
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(best, abs=1e-6)
+    assert result.gap < 1e-6
+
+
+@pytest.mark.parametrize("solver", ["auto", "clarabel", "scs", "highs-ipm"])
+@pytest.mark.parametrize("level", [0.0, 7.5])
+def test_a_utility_that_nothing_changes_is_solved_by_each(solver: str, level: float) -> None:
+    result = solve(design([0.5, 0.3, 0.2], PML(0.4), ExpectedGain(np.full((3, 3), level))), solver)
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(level, rel=1e-15)
+
+
+def test_an_upper_side_past_every_leakage_is_no_side() -> None:
+    result = solve(design([0.5, 0.3, 0.2], LIP(0.3, 700.0), ExpectedGain(np.eye(3) * 1e-30)))
+    assert result.status is Status.OPTIMAL
+
+
+def test_what_is_no_program_is_refused() -> None:
+    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
+    for wrong in (program.problem, "x", None):
+        with pytest.raises(ProgramError, match="takes a Program"):
+            solve(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ProgramError, match="takes a Program"):
+        solve(program, 3)  # type: ignore[arg-type]
+
+
+def test_a_start_with_other_labels_is_refused() -> None:
+    program = design(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(0.4), ExpectedGain(np.eye(3)))
+    with pytest.raises(MechanismError, match="another order"):
+        solve(program, warm_start=Mechanism(np.eye(3), ["c", "b", "a"]))
+
+
+def test_a_result_reads_as_one_line() -> None:
+    text = str(solve(design([0.5, 0.5], PML(0.25), ExpectedGain(np.eye(2)))))
+    assert text.startswith("optimal: value 0.6420127")
+    assert "<= 0.25 nats; highs" in text
+
+
+class PanicError(BaseException):
+    """What a solver written in Rust raises is no Exception."""
+
+
+@pytest.mark.filterwarnings(
+    "ignore:This process:DeprecationWarning"
+)  # of Python 3.12, on fork beside threads
+class TestFailures:
+    """Whatever a solver does, the next one is tried, and nothing foreign comes out of `solve`."""
+
+    PROGRAM = design([0.5, 0.3, 0.2], PML(0.5), ExpectedLoss(hamming))
+
+    FAILURES = (
+        RuntimeError("gone"), ZeroDivisionError("0 / 0"), IndexError("3"), KeyError("x"), AssertionError(),
+        OSError("no license"), np.linalg.LinAlgError("singular"), ValueError("NaN"), PanicError("in Rust"),
+        PriorError("garbage"), MechanismError("garbage"), SolverError("garbage"), InputError("garbage"),
+    )  # fmt: skip
+
+    @staticmethod
+    def broken(failure: BaseException) -> Method[Any, Any, Any]:
+        """A method that fails as no solver should."""
+
+        def run(program: Any, options: Any, start: Any) -> Found[Any]:
+            raise failure
+
+        return Method("broken", "a test", run)
+
+    def among(self, failure: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the broken method be the first that is tried."""
+        rows = (self.broken(failure), *QUESTION.methods)
+        monkeypatch.setattr(solving, "QUESTIONS", (replace(QUESTION, methods=rows),))
+
+    @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+    def test_the_next_solver_is_tried(self, failure: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.among(failure, monkeypatch)
+        result = solve(self.PROGRAM)
+        assert result.status is Status.OPTIMAL
+        assert result.attempts[0].startswith(f"broken: {type(failure).__name__}")
+
+    @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
+    def test_alone_it_is_a_solver_error(self, failure: BaseException) -> None:
+        with pytest.raises(SolverError, match=type(failure).__name__):
+            solve(self.PROGRAM, self.broken(failure))
+
+    @pytest.mark.parametrize("ending", [KeyboardInterrupt(), MemoryError(), SystemExit(3)], ids=repr)
+    def test_what_is_no_failure_ends_it(self, ending: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.among(ending, monkeypatch)
+        with pytest.raises(type(ending)):
+            solve(self.PROGRAM)
+
+    @pytest.mark.parametrize(
+        ("harm", "account"),
+        [(partial(time.sleep, 60), "did not end within 0"), (partial(os._exit, 11), "exit code 11")],
+        ids=["hangs", "dies"],
+    )
+    def test_in_a_process_of_its_own_it_harms_nobody(
+        self, harm: Callable[[], None], account: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def harmful(program: Any, options: Any, start: Any) -> Found[Any]:
+            harm()
+            raise AssertionError
+
+        monkeypatch.setattr(isolation, "GRACE", 0.1)
+        with pytest.raises(SolverError, match=account):
+            solve(self.PROGRAM, Method("harmful", "a test", harmful), time_limit=0.1, isolated=True)
+
+    def test_what_is_solved_apart_is_the_same(self) -> None:
+        assert solve(self.PROGRAM, isolated=True).value == solve(self.PROGRAM).value
+
+    def test_what_is_raised_apart_is_the_same(self) -> None:
+        with pytest.raises(InfeasibleError):
+            solve(
+                self.PROGRAM.with_constraints(impossible=cp.sum(self.PROGRAM.mechanism) <= 1), isolated=True
+            )
+
+    @pytest.mark.parametrize(
+        "utility", [ExpectedLoss(hamming), MutualInformation()], ids=["linear", "convex"]
+    )
+    def test_a_point_that_is_no_numbers_is_not_taken(
+        self, utility: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        honest = highs.run
+
+        def spoiled(problem: cp.Problem, *given: Any) -> Any:
+            outcome = honest(problem, *given)
+            for variable in problem.variables():
+                variable.value = np.full(variable.shape, np.nan)
+            return outcome
+
+        monkeypatch.setattr(highs, "run", spoiled)
+        result = solve(design([0.5, 0.3, 0.2], PML(0.5), utility))
+        assert result.certificate.verify()
+        assert np.isfinite(result.value)
+        assert result.gap <= 1e-6
+
+
+def test_the_page_lists_the_methods_of_every_question() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "solvers.md").read_text("utf-8")
+    table = page.split("| question | methods", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    assert len(table) == len(solving.QUESTIONS)
+    for line, question in zip(table, solving.QUESTIONS, strict=True):
+        _, _, automatic, by_name, _ = line.split("|")
+        told = set(re.findall("`([^`]+)`", automatic)), set(re.findall("`([^`]+)`", by_name))
+        rows = [{one.name for one in question.methods if one.automatic is kind} for kind in (True, False)]
+        assert (*told, "cvxpy" in by_name) == (*rows, question.by_cvxpy is not None), line

@@ -1,0 +1,230 @@
+"""Frequencies from released data: exact expectations over all outcomes, and independent maximisers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pmlopt import Mechanism, cross_mechanism, estimable, estimate, level_needed, people_needed
+from pmlopt.core.arrays import FloatArray
+from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError, UtilityError
+from pmlopt.model.closed_forms import randomized_response
+from pmlopt.model.uncertainty import confidence_box
+from pmlopt.releases.estimation import half_width
+from pmlopt.releases.estimation.frequencies import most_likely
+
+P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
+TRUE = np.array([0.7, 0.25, 0.05])
+
+
+def outcomes(law: FloatArray, people: int) -> Iterator[tuple[list[int], float]]:
+    """Every vector of three counts with its multinomial probability."""
+    for first in range(people + 1):
+        for second in range(people - first + 1):
+            counts = [first, second, people - first - second]
+            ways = math.factorial(people) / math.prod(map(math.factorial, counts))
+            yield counts, ways * math.prod(q**c for q, c in zip(law, counts, strict=True))
+
+
+def test_the_linear_estimate_has_no_bias_and_the_covariance_of_its_formula() -> None:
+    workload, people = np.array([[1.0, 2.0, 4.0], [0.0, 1.0, -1.0]]), 5
+    law = TRUE @ P
+    values, chances = [], []
+    for counts, chance in outcomes(law, people):
+        values.append(estimate(P, counts, "linear", workload=workload).frequencies)
+        chances.append(chance)
+    mean = np.array(chances) @ np.array(values)
+    spread = (np.array(values) - mean).T * chances @ (np.array(values) - mean)
+    assert mean == pytest.approx(workload @ TRUE, abs=1e-12)
+    inverse = workload @ np.linalg.inv(P).T  # of a square mechanism there is one unbiased estimate
+    assert spread == pytest.approx(inverse @ (np.diag(law) - np.outer(law, law)) @ inverse.T / people)
+
+
+@pytest.mark.parametrize("workload", [None, "prefix"])
+def test_exact_intervals_hold_together_with_their_confidence(workload: str | None) -> None:
+    wanted = TRUE if workload is None else np.cumsum(TRUE)
+    covered = 0.0
+    for counts, chance in outcomes(TRUE @ P, 4):
+        ends = estimate(P, counts, confidence=0.8, workload=workload).intervals
+        covered += chance * bool(((ends[:, 0] <= wanted) & (wanted <= ends[:, 1])).all())
+    assert covered >= 0.8
+
+
+def test_wald_intervals_of_many_people_hold_together() -> None:
+    # 150 samples: at a coverage of 0.95, fewer than 132 hold with probability 2e-4
+    rng, held = np.random.default_rng(7), 0
+    for counts in rng.multinomial(2_000, TRUE @ P, 150):
+        ends = estimate(P, counts, intervals="wald").intervals
+        held += bool(((ends[:, 0] <= TRUE) & (ends[:, 1] >= TRUE)).all())
+    assert held >= 132
+
+
+def test_the_interval_of_two_letters_is_that_of_the_binomial() -> None:
+    counts = [37, 63]
+    box = confidence_box(counts, 0.1)
+    ends = estimate([[0.75, 0.25], [0.25, 0.75]], counts, confidence=0.9).intervals
+    assert ends[0] == pytest.approx((np.array([box.lower[0], box.upper[0]]) - 0.25) / 0.5)
+
+
+def test_intervals_of_counts_that_no_frequencies_give_are_those_of_the_weights() -> None:
+    ends = estimate(P, [1_000, 0, 0], confidence=0.95).intervals  # the first output has at most 0.6
+    assert (ends[:, 0] <= ends[:, 1]).all()
+
+
+def slow_em(matrix: FloatArray, shares: FloatArray, rounds: int) -> FloatArray:
+    """The textbook's iteration: each output's share is split in proportion to what explains it."""
+    f = np.full(len(matrix), 1 / len(matrix))
+    for _ in range(rounds):
+        f = f * (matrix @ (shares / (f @ matrix)))
+    return f
+
+
+def test_the_most_likely_frequencies_are_those_of_plain_em() -> None:
+    rng = np.random.default_rng(3)
+    for size in (2, 4):
+        matrix = 0.5 * np.eye(size, size + 1) + 0.5 * rng.dirichlet(np.ones(size + 1), size)
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        shares = rng.dirichlet(np.full(size, 5.0)) @ matrix
+        counts = np.rint(1e4 * shares)
+        found = estimate(matrix, counts).frequencies
+        assert found == pytest.approx(slow_em(matrix, counts / counts.sum(), 4_000), abs=1e-8)
+
+
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 8), outputs=st.integers(2, 8))
+@settings(max_examples=40, deadline=None)
+def test_nothing_is_more_likely_than_the_most_likely(seed: int, size: int, outputs: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.full(outputs, 0.5), size)
+    counts = rng.multinomial(30, rng.dirichlet(np.ones(size)) @ matrix).astype(float)
+    f = most_likely(matrix, counts)
+    seen = counts > 0
+    slopes = matrix[:, seen] @ (counts[seen] / counts.sum() / (f @ matrix)[seen])
+    assert f.min() >= 0
+    assert f.sum() == pytest.approx(1)
+    assert slopes.max() <= 1 + 1e-9  # the condition of the maximum of a concave function on the simplex
+
+
+def test_a_frequency_at_the_boundary_is_zero_and_not_certain() -> None:
+    found = estimate(P, [60, 30, 10])
+    assert found.frequencies == pytest.approx([1, 0, 0], abs=1e-6)
+    assert (found.standard_errors > 0.01).all()
+
+
+@pytest.mark.parametrize("method", ["ml", "linear"])
+def test_cross_tables_are_those_of_the_inverse_matrices(method: str) -> None:
+    other = np.array([[0.9, 0.1], [0.2, 0.8]])
+    table = np.array([[0.3, 0.1], [0.2, 0.1], [0.1, 0.2]])
+    law = P.T @ table @ other
+    counts = np.rint(1e6 * law)
+    found = estimate(cross_mechanism(P, other), counts.ravel(), method)  # type: ignore[arg-type]
+    wanted = np.linalg.inv(P).T @ (counts / counts.sum()) @ np.linalg.inv(other)
+    assert found.frequencies.reshape(3, 2) == pytest.approx(wanted, abs=1e-9)
+    assert found.letters[:3] == ((0, 0), (0, 1), (1, 0))
+
+
+def test_a_clear_column_is_a_column_released_as_it_is() -> None:
+    clear = cross_mechanism(P, [("a", 1), ("b", 2)])
+    assert (clear.matrix == cross_mechanism(P, np.eye(2)).matrix).all()
+    assert clear.outputs[0] == (0, ("a", 1))
+
+
+def test_means_totals_and_marginals() -> None:
+    released = Mechanism(P, [10, 20, 40], ["low", "mid", "high"])
+    counts = {"low": 500, "mid": 300, "high": 200}
+    mean = estimate(released, counts, workload="mean")
+    frequencies = estimate(released, counts).frequencies
+    assert mean.frequencies == pytest.approx([frequencies @ [10, 20, 40]])
+    assert mean.totals == pytest.approx(1_000 * mean.frequencies)
+    pairs = cross_mechanism(P, ["f", "m"])
+    table = estimate(pairs, [10, 20, 30, 25, 15, 5], "linear").frequencies.reshape(3, 2)
+    margins = estimate(pairs, [10, 20, 30, 25, 15, 5], "linear", workload="marginals").frequencies
+    assert margins == pytest.approx(np.concatenate([table.sum(axis=1), table.sum(axis=0)]))
+
+
+def test_a_deficient_mechanism_estimates_what_its_rank_allows() -> None:
+    merged = np.array([[0.8, 0.2, 0.0], [0.8, 0.2, 0.0], [0.1, 0.9, 0.0]])
+    with pytest.raises(
+        MechanismError, match=r"rank 2 for 3 letters \(the outputs \(2,\) never .* only \(2,\)"
+    ):
+        estimate(merged, [5, 5, 0])
+    found = estimate(merged, [300, 200, 0], workload=estimable(merged).basis)
+    assert found.frequencies == pytest.approx([5 / 7, 2 / 7], abs=1e-9)
+    assert found.covariance == pytest.approx(found.covariance.T)
+
+
+def test_the_planned_people_make_intervals_as_narrow_as_asked() -> None:
+    people = people_needed(TRUE, P, 0.02, workload="prefix")
+    counts = np.rint(people * (TRUE @ P))
+    ends = estimate(P, counts, intervals="wald", workload="prefix").intervals
+    assert np.ptp(ends, axis=1).max() / 2 == pytest.approx(0.02, rel=1e-2)
+    for width in (0, -1, math.nan):
+        with pytest.raises(InputError, match="half-width"):
+            people_needed(TRUE, P, width)
+    with pytest.raises(MechanismError, match="rank 1"):
+        people_needed([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 0.1)
+
+
+def test_the_half_width_and_the_level_are_those_of_the_plan() -> None:
+    people = people_needed(TRUE, P, 0.02, workload="prefix")
+    assert half_width(TRUE, P, people, workload="prefix") <= 0.02
+    assert half_width(TRUE, P, people - 1, workload="prefix") > 0.02
+    with pytest.raises(InputError, match="people"):
+        half_width(TRUE, P, 0)
+
+    def response(level: float) -> FloatArray:
+        return randomized_response(3, level).matrix
+
+    level, mechanism = level_needed(TRUE, response, 5_000, 0.05, most=3.0)
+    assert half_width(TRUE, mechanism, 5_000) <= 0.05 < half_width(TRUE, response(level * (1 - 2e-3)), 5_000)
+    assert level_needed(TRUE, response, 10**9, 0.5, most=3.0)[0] == pytest.approx(3e-3)  # the lowest tried
+    takes = people_needed(TRUE, response(1.0), 0.05)
+    with pytest.raises(PrivacyError, match=f"takes {takes} people"):
+        level_needed(TRUE, response, takes - 1, 0.05, most=1.0)
+    with pytest.raises(MechanismError, match="rank 1"):
+        level_needed(TRUE, lambda level: np.full((3, 3), 1 / 3), 100, 0.05)
+    # half of the levels leave nothing to estimate: these are too low
+    level, _ = level_needed(
+        TRUE, lambda e: response(e) if e > 2 else np.full((3, 2), 0.5), 10**6, 0.05, most=4.0
+    )
+    assert 2 < level < 2.01
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"counts": {"d": 3}}, MechanismError, "'d' is none"),
+        ({"counts": [1, 2]}, MechanismError, "2 entries for"),
+        ({"counts": [0, 0, 0]}, PriorError, "no people"),
+        ({"counts": {}}, PriorError, "no people"),
+        ({"counts": [1, -2, 3]}, PriorError, "-2"),
+        ({"counts": [1, 0.5, 3]}, PriorError, "0.5"),
+        ({"counts": [1e16, 1, 1]}, PriorError, "at most"),
+        ({"counts": None}, InputError, "one of the two"),
+        ({"released": ["a"]}, InputError, "one of the two"),
+        ({"counts": None, "released": ["a", "d"]}, MechanismError, "'d' is none"),
+        ({"confidence": 1.0}, InputError, "confidence is 1"),
+        ({"confidence": 0.0}, InputError, "confidence is 0"),
+        ({"confidence": "much"}, InputError, "must be a number"),
+        ({"method": "best"}, InputError, "'ml' or 'linear'"),
+        ({"intervals": "long"}, InputError, "'exact' or 'wald'"),
+        ({"workload": [1, 2]}, UtilityError, "2 columns for 3 letters"),
+        ({"workload": [[1, 2, 0], [0, 0, 0]]}, UtilityError, "row 1 of the workload is zero"),
+        ({"workload": "all"}, UtilityError, "use identity"),
+        ({"workload": "mean"}, UtilityError, "no mean"),
+        ({"workload": "marginals"}, UtilityError, "no marginals"),
+    ],
+)
+def test_bad_input_is_refused(change: dict[str, object], error: type[Exception], message: str) -> None:
+    arguments: dict[str, object] = {"counts": [3, 4, 5], **change}
+    with pytest.raises(error, match=message):
+        estimate(Mechanism(P, ["x", "y", "z"], ["a", "b", "c"]), **arguments)  # type: ignore[arg-type]
+
+
+def test_an_output_that_cannot_occur_is_of_another_mechanism() -> None:
+    with pytest.raises(MechanismError, match="never emits it"):
+        estimate([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0]], [5, 5, 1])

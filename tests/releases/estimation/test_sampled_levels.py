@@ -1,0 +1,96 @@
+"""Levels of a black box from samples: exact coverage, and mechanisms that break their claims."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pmlopt import Mechanism, Prior, ldp_level, leakage_level, level_from_samples, samples_to_refute
+from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
+from pmlopt.releases.estimation.sampled_levels import Measure
+
+PRIOR = Prior([0.7, 0.3], ["a", "b"])
+BOX = np.array([[0.8, 0.2], [0.3, 0.7]])
+
+
+def true_level(prior: Prior, matrix: np.ndarray, measure: Measure) -> float:
+    mechanism = Mechanism(matrix, prior.labels)
+    return leakage_level(prior, mechanism) if measure == "pml" else ldp_level(mechanism)
+
+
+@pytest.mark.parametrize("measure", ["pml", "ldp"])
+def test_the_interval_holds_the_level_with_its_confidence(measure: Measure) -> None:
+    draws, level = 8, true_level(PRIOR, BOX, measure)
+    covered = 0.0
+    for seen in product(range(draws + 1), repeat=2):
+        found = level_from_samples(PRIOR, [[k, draws - k] for k in seen], 0.6, measure)
+        chances = [
+            math.comb(draws, k) * row[0] ** k * row[1] ** (draws - k)
+            for k, row in zip(seen, BOX, strict=True)
+        ]
+        covered += math.prod(chances) * (found.lower <= level <= found.upper)
+    assert covered >= 0.6
+
+
+@pytest.mark.parametrize("measure", ["pml", "ldp"])
+def test_both_ends_are_near_the_level_with_many_samples(measure: Measure) -> None:
+    matrix = np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.4, 0.5]])
+    prior = Prior([0.5, 0.3, 0.2])
+    found = level_from_samples(prior, np.rint(1e8 * matrix), measure=measure)
+    level = true_level(prior, matrix, measure)
+    assert found.lower < level < found.upper
+    assert found.upper - found.lower < 5e-3
+    assert (found.letter, found.output) == ((2, 2) if measure == "pml" else (0, 0))
+
+
+@pytest.mark.parametrize("measure", ["pml", "ldp"])
+def test_a_claim_that_is_broken_by_a_fifth_of_a_nat_is_caught(measure: Measure) -> None:
+    matrix = np.array([[0.6, 0.4], [0.35, 0.65], [0.5, 0.5]])
+    prior = Prior([0.4, 0.4, 0.2])
+    claim = true_level(prior, matrix, measure) - 0.2
+    needed = samples_to_refute(prior, matrix, claim, 0.95, 0.95, measure)
+    rng, caught = np.random.default_rng(11), 0
+    for _ in range(60):
+        counts = [rng.multinomial(needed, row) for row in matrix]
+        caught += level_from_samples(prior, counts, 0.95, measure).refutes(claim)
+    assert caught >= 50  # fewer happen with probability 2e-4 at a power of 0.95
+    honest = [rng.multinomial(needed, row) for row in matrix]
+    assert not level_from_samples(prior, honest, 0.95, measure).refutes(claim + 0.21)
+
+
+def test_what_was_never_drawn_may_tell_everything() -> None:
+    counts = {"a": {"x": 900, "y": 100}, "b": {"x": 500, "y": 500, "z": 0}}
+    found = level_from_samples(PRIOR, counts)
+    assert found.upper == pytest.approx(PRIOR.max_leakage)
+    assert (found.letter, found.output) == ("b", "y")
+    assert math.isinf(level_from_samples(PRIOR, counts, measure="ldp").upper)
+    assert found.samples == (1_000, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("counts", "options", "error", "message"),
+    [
+        ([[1, 2]], {}, MechanismError, "1 rows for"),
+        ([[1, 2], [0, 0]], {}, MechanismError, "nothing was drawn at the letter 'b'"),
+        ([[1, -2], [1, 1]], {}, PriorError, "-2"),
+        ({"a": {"x": 1}}, {}, MechanismError, "no entry for 'b'"),
+        ({"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1}}, {}, MechanismError, "'c' is none of"),
+        ([[1, 2], [2, 1]], {"confidence": 1.5}, InputError, "confidence is 1.5"),
+        ([[1, 2], [2, 1]], {"measure": "dp"}, InputError, "'pml' or 'ldp'"),
+    ],
+)
+def test_bad_samples_are_refused(
+    counts: object, options: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        level_from_samples(PRIOR, counts, **options)  # type: ignore[arg-type]
+
+
+def test_a_plan_needs_a_broken_claim() -> None:
+    with pytest.raises(PrivacyError, match="keeps its claim"):
+        samples_to_refute(PRIOR, BOX, 2.0)
+    with pytest.raises(InputError, match="power is 0"):
+        samples_to_refute(PRIOR, BOX, 0.1, power=0.0)

@@ -1,0 +1,423 @@
+"""Binary Gaussian noise: the probability of a failure by quadrature, over a ball by search; calibration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from dataclasses import FrozenInstanceError
+from decimal import Context, Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray
+from scipy.integrate import quad
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import logsumexp, ndtr
+from scipy.stats import norm
+
+from pmlopt import Prior
+from pmlopt.errors import MechanismError, PriorError, PrivacyError
+from pmlopt.releases.noise import BinaryGaussian, plocal_failure, plocal_scale
+
+SHARES = st.one_of(st.sampled_from([1e-6, 0.01, 0.25, 0.5]), st.floats(0.01, 0.5))
+SIGMAS = st.one_of(st.sampled_from([0.3, 1.0, 1.5, 2.0]), st.floats(0.1, 20.0))
+
+
+def leakage_at(y: float, second: float, sigma: float) -> float:
+    """`log max_x f(y|x) / f(y)` from logarithms of the density."""
+    logs = -((y - np.array([-1.0, 1.0])) ** 2) / (2 * sigma**2)
+    return float(logs.max() - logsumexp(logs, b=[1 - second, second]))
+
+
+def leakage_in_digits(y: float, second: float, sigma: float) -> float:
+    """The same where the logarithms are large."""
+    with localcontext(Context(prec=80, Emax=10**6, Emin=-(10**6))):
+        logs = [-((Decimal(y) - x) ** 2) / (2 * Decimal(sigma) ** 2) for x in (-1, 1)]
+        low, high = ((log - max(logs)).exp() for log in logs)
+        return float(-((1 - Decimal(second)) * low + Decimal(second) * high).ln())
+
+
+def integrated(second: float, sigma: float, epsilon: float) -> float:
+    """The integral of the mixture over the outcomes that leak more: a root on each side, and quadrature."""
+
+    def density(y: float) -> float:
+        return float((1 - second) * norm.pdf(y, -1, sigma) + second * norm.pdf(y, 1, sigma))
+
+    total = 0.0
+    for sign in (-1.0, 1.0):
+
+        def excess(far: float, sign: float = sign) -> float:
+            return leakage_at(sign * far, second, sigma) - epsilon
+
+        end = 1 + 40 * sigma
+        if excess(end) <= 0:
+            continue  # on this side nothing leaks so much, or only where there is no mass
+        start = brentq(excess, 0.0, end, xtol=1e-14, rtol=1e-14) if excess(0.0) < 0 else 0.0
+        points = sorted({start, end, *(p for k in range(-8, 9, 2) if start < (p := 1 + k * sigma) < end)})
+        for low, high in itertools.pairwise(points):
+            total += quad(lambda v, s=sign: density(s * v), low, high, epsabs=1e-13, epsrel=1e-12)[0]
+    return total
+
+
+def closed(second: FloatArray, sigma: float, epsilon: float) -> FloatArray:
+    """The same in closed form, with differences that keep their digits for small epsilon, and near -log p."""
+    total = np.zeros_like(second)
+    lost = -np.expm1(-np.longdouble(epsilon))
+    for share in (second.astype(np.longdouble), 1 - second.astype(np.longdouble)):
+        part = lost / np.maximum(1 - share, 1e-300)
+        possible = part < 1
+        start = -(sigma**2) / 2 * np.log1p(-np.where(possible, part, 0.0)).astype(float)
+        tails = share * ndtr((1 - start) / sigma) + (1 - share) * ndtr((-1 - start) / sigma)
+        total += np.where(possible, tails, 0.0).astype(float)
+    return total
+
+
+def searched(interval: tuple[float, float], sigma: float, epsilon: float) -> float:
+    """The largest over an interval: a dense grid, and a local search in the best cells of it."""
+    steps, edge = np.geomspace(1e-17, 1e-2, 200), math.exp(-epsilon)
+    # a letter as likely as e^-epsilon leaks epsilon: the probability may jump there
+    grid = np.concatenate([np.linspace(*interval, 20_001), edge - steps, 1 - edge + steps, [0.5]])
+    grid = np.unique(np.clip(grid, *interval))
+    values = closed(grid, sigma, epsilon)
+    best = float(values.max())
+    for at in np.argsort(values)[-3:]:
+        low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
+        found = minimize_scalar(
+            lambda q: -float(closed(np.array([q]), sigma, epsilon)[0]),
+            bounds=(low, high), method="bounded", options={"xatol": 1e-13},
+        )  # fmt: skip
+        best = max(best, -float(found.fun))
+    return best
+
+
+class TestFailure:
+    @settings(max_examples=50, deadline=None)
+    @given(SHARES, SIGMAS, st.floats(0.02, 3.0), st.booleans())
+    def test_of_one_prior_it_is_the_integral(
+        self, share: float, sigma: float, epsilon: float, swap: bool
+    ) -> None:
+        assume(all(abs(math.exp(-epsilon) - q) > 1e-6 for q in (share, 1 - share)))
+        noise = BinaryGaussian([1 - share, share] if swap else [share, 1 - share], sigma)
+        second = float(noise.prior.pmf[1])
+        found = noise.failure_probability(epsilon)
+        assert found == pytest.approx(integrated(second, sigma, epsilon), abs=1e-10)
+        assert found == pytest.approx(float(closed(np.array([second]), sigma, epsilon)[0]), abs=1e-12)
+
+    @settings(max_examples=25, deadline=None)
+    @given(SHARES, st.floats(1.0, 6.0), st.floats(0.3, 3.0), st.floats(0.001, 2.0), st.integers(0, 2**32 - 1))
+    def test_over_a_ball_it_is_the_supremum(
+        self, share: float, sigma: float, epsilon: float, radius: float, seed: int
+    ) -> None:
+        noise = BinaryGaussian([share, 1 - share], sigma, radius)
+        found = noise.failure_probability(epsilon)
+        inside = np.random.default_rng(seed).uniform(*noise.interval, 200)
+        assert found >= closed(np.array([*inside, *noise.interval]), sigma, epsilon).max() - 1e-14
+        best = searched(noise.interval, sigma, epsilon)
+        assert best - 1e-14 <= found <= best + 2e-11
+        for q in inside[:2]:
+            assert found >= integrated(float(q), sigma, epsilon) - 1e-10
+
+    @pytest.mark.parametrize("epsilon", [math.log(2), 0.9])
+    @pytest.mark.parametrize("sigma", [0.05, 0.3])
+    @pytest.mark.parametrize("prior", [[0.4, 0.6], [0.53, 0.47]])
+    def test_with_little_noise_it_jumps_and_is_still_the_supremum(
+        self, prior: list[float], sigma: float, epsilon: float
+    ) -> None:
+        noise = BinaryGaussian(prior, sigma, 0.1)
+        found = noise.failure_probability(epsilon)
+        best = searched(noise.interval, sigma, epsilon)
+        assert best - 1e-14 <= found <= min(1.0, best + 2e-11)
+
+    def test_a_flat_top_is_found_as_sharply(self) -> None:
+        noise = BinaryGaussian([0.5, 0.5], 0.5, 0.1)
+        best = searched(noise.interval, 0.5, 1e-3)
+        assert best - 1e-14 <= noise.failure_probability(1e-3) <= best + 2e-11
+
+    @pytest.mark.parametrize("sigma", [0.05, 0.5, 100.0, 1e4, 3e4])
+    def test_a_small_epsilon_takes_no_longer(self, sigma: float) -> None:
+        noise = BinaryGaussian([0.3, 0.7], sigma, 0.1)
+        before = time.perf_counter()
+        found = noise.failure_probability(1e-4)
+        assert time.perf_counter() - before < 1
+        best = searched(noise.interval, sigma, 1e-4)
+        assert best - 1e-14 <= found <= best + 2e-11
+
+    @pytest.mark.parametrize(("epsilon", "sigma"), [(1e-6, 1e6), (1e-9, 2e9), (1e-12, 1e12)])
+    def test_a_tiny_epsilon_keeps_its_digits(self, epsilon: float, sigma: float) -> None:
+        found = BinaryGaussian([0.3, 0.7], sigma).failure_probability(epsilon)
+        assert found == pytest.approx(float(closed(np.array([0.7]), sigma, epsilon)[0]), abs=1e-10)
+
+    @pytest.mark.parametrize("sigma", [0.0, 0.1, 1.5, 30.0])
+    @pytest.mark.parametrize("share", [0.5, 0.3, 0.01])
+    def test_nothing_leaks_more_than_the_largest_leakage(self, share: float, sigma: float) -> None:
+        noise = BinaryGaussian([share, 1 - share], sigma)
+        assert noise.failure_probability(noise.prior.max_leakage + 1e-12) == 0.0
+        assert noise.failure_probability(40.0) == 0.0
+        assert noise.failure_probability(800.0) == 0.0
+        near = BinaryGaussian([share, 1 - share], sigma, share)  # no prior rarer than share / 2
+        assert near.failure_probability(-math.log(share / 2) + 1e-12) == 0.0
+
+    @pytest.mark.parametrize("sigma", [0.0, 0.2, 2.0])
+    def test_every_outcome_but_one_leaks_more_than_nothing(self, sigma: float) -> None:
+        assert BinaryGaussian([0.3, 0.7], sigma).failure_probability(0.0) == pytest.approx(1.0, abs=1e-14)
+
+    def test_also_on_a_ball(self) -> None:
+        assert BinaryGaussian([0.3, 0.7], 1.0, 0.1).failure_probability(0.0) == pytest.approx(1.0, abs=1e-14)
+
+    def test_without_noise_it_is_the_mass_of_the_rare_letters(self) -> None:
+        noise = BinaryGaussian([0.3, 0.7], 0.0)
+        assert noise.failure_probability(0.2) == pytest.approx(1.0, abs=1e-15)
+        assert noise.failure_probability(1.0) == pytest.approx(0.3, abs=1e-15)
+        assert noise.failure_probability(1.5) == 0.0
+        ball = BinaryGaussian([0.3, 0.7], 0.0, 0.2)  # P(X = -1) in [0.2, 0.4]
+        assert ball.failure_probability(1.0) == pytest.approx(math.exp(-1), abs=1e-10)
+        assert ball.failure_probability(0.9) == pytest.approx(0.4, abs=1e-10)
+
+    @pytest.mark.parametrize("radius", [0.0, 0.2])
+    def test_it_falls_with_epsilon(self, radius: float) -> None:
+        noise = BinaryGaussian([0.4, 0.6], 1.5, radius)
+        found = [noise.failure_probability(epsilon) for epsilon in np.linspace(0.3, 1.5, 13)]
+        assert (np.diff(found) <= 1e-11).all()
+
+    def test_it_grows_with_the_radius(self) -> None:
+        found = [BinaryGaussian([0.4, 0.6], 1.5, r).failure_probability(0.7) for r in (0, 0.01, 0.1, 0.5, 2)]
+        assert (np.diff(found) >= -1e-11).all()
+
+    @pytest.mark.parametrize("radius", [0.0, 0.3])
+    def test_the_letters_are_alike(self, radius: float) -> None:
+        one, other = BinaryGaussian([0.2, 0.8], 1.2, radius), BinaryGaussian([0.8, 0.2], 1.2, radius)
+        assert one.failure_probability(0.6) == pytest.approx(other.failure_probability(0.6), abs=2e-11)
+
+    @pytest.mark.parametrize("epsilon", [-1e-9, math.nan, math.inf, "1", None])
+    def test_levels_that_cannot_be_meant(self, epsilon: Any) -> None:
+        noise = BinaryGaussian([0.5, 0.5], 1.0)
+        for ask in (noise.failure_probability, lambda e: noise.promise(e, 0.1),
+                    lambda e: noise.published_promise(e, 0.1)):  # fmt: skip
+            with pytest.raises(PrivacyError):
+                ask(epsilon)
+
+    def test_the_empirical_share_agrees(self) -> None:
+        """By Hoeffding's inequality right code fails at 1e-6 of the seeds at most."""
+        draws, epsilon = 200_000, 0.3
+        noise = BinaryGaussian([0.3, 0.7], 1.2)
+        x = np.random.default_rng(1).choice(2, size=draws, p=noise.prior.pmf)
+        share = float((noise.leakage(noise.sample(x.tolist(), seed=2)) > epsilon).mean())
+        error = math.sqrt(math.log(2 / 1e-6) / (2 * draws))
+        assert share == pytest.approx(noise.failure_probability(epsilon), abs=error)
+
+
+class TestPromise:
+    @pytest.mark.parametrize(("radius", "epsilon"), [(0.01, 0.3), (0.05, 0.8), (0.3, 0.6)])
+    @pytest.mark.parametrize("delta", [1e-6, 0.1])
+    def test_the_published_pair_is_looser(self, radius: float, epsilon: float, delta: float) -> None:
+        noise = BinaryGaussian([0.5, 0.5], 1.5, radius)
+        first = noise.failure_probability(epsilon)
+        sharp, published = noise.promise(epsilon, delta), noise.published_promise(epsilon, delta)
+        assert sharp.epsilon == epsilon
+        assert sharp.delta == pytest.approx(1 - (1 - first) * (1 - delta), abs=1e-15)
+        assert sharp.delta >= max(first, delta)
+        assert published.delta == sharp.delta
+        printed = epsilon - math.log(1 - radius / 2 * math.exp(epsilon))
+        assert published.epsilon == pytest.approx(printed, rel=1e-13)
+        assert published.epsilon > epsilon
+
+    def test_on_a_large_ball_the_published_one_says_nothing(self) -> None:
+        noise = BinaryGaussian([0.5, 0.5], 1.5, 1.0)
+        assert noise.published_promise(1.0, 0.01).epsilon == math.inf
+        assert noise.promise(1.0, 0.01).epsilon == 1.0
+
+    @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 1.5, math.nan, "0.1"])
+    def test_deltas_that_are_none(self, delta: Any) -> None:
+        noise = BinaryGaussian([0.5, 0.5], 1.0)
+        for ask in (noise.promise, noise.published_promise):
+            with pytest.raises(PrivacyError):
+                ask(0.5, delta)
+        with pytest.raises(PrivacyError):
+            BinaryGaussian.calibrate([0.5, 0.5], epsilon=0.5, delta=delta)
+
+
+LARGER = np.concatenate([[1 + 1e-9, 1.001], np.linspace(1.01, 3, 60), np.geomspace(3, 100, 40)])
+
+
+class TestCalibrate:
+    @pytest.mark.parametrize("share", [0.5, 0.3, 0.05])
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.01), (0.5, 1e-6), (1.0, 1e-3), (0.3, 0.04)])
+    def test_the_least_noise_for_one_prior(self, share: float, epsilon: float, delta: float) -> None:
+        prior = [share, 1 - share]
+        noise = BinaryGaussian.calibrate(prior, epsilon=epsilon, delta=delta)
+        assert noise.failure_probability(epsilon) <= delta
+        if noise.scale == 0:
+            assert epsilon >= -math.log(share)
+            return
+        assert BinaryGaussian(prior, noise.scale * (1 - 1e-9)).failure_probability(epsilon) > delta
+        for factor in LARGER:
+            assert BinaryGaussian(prior, noise.scale * factor).failure_probability(epsilon) <= delta
+
+    @pytest.mark.parametrize(("radius", "epsilon", "delta"), [(0.05, 0.6, 1e-3), (0.3, 1.0, 0.02)])
+    def test_the_least_noise_on_a_ball(self, radius: float, epsilon: float, delta: float) -> None:
+        noise = BinaryGaussian.calibrate([0.4, 0.6], epsilon=epsilon, delta=delta, radius=radius)
+        assert noise.radius == radius
+        assert noise.failure_probability(epsilon) <= delta
+        assert searched(noise.interval, noise.scale * (1 - 1e-6), epsilon) > delta
+        for factor in LARGER[::6]:
+            assert searched(noise.interval, noise.scale * factor, epsilon) <= delta
+        alone = BinaryGaussian.calibrate([0.4, 0.6], epsilon=epsilon, delta=delta)
+        assert noise.scale >= alone.scale
+
+    @pytest.mark.parametrize("share", [0.5, 0.3, 0.01])
+    def test_no_noise_is_needed_from_the_largest_leakage_on(self, share: float) -> None:
+        epsilon = -math.log(share) + 1e-12
+        assert BinaryGaussian.calibrate([share, 1 - share], epsilon=epsilon, delta=1e-9).scale == 0.0
+        near = BinaryGaussian.calibrate(
+            [share, 1 - share], epsilon=epsilon + math.log(2), delta=1e-9, radius=share
+        )
+        assert near.scale == 0.0
+
+    @pytest.mark.parametrize(
+        ("share", "epsilon", "delta"),
+        [(0.01, 0.6, 0.02), (0.1, 0.3, 0.2), (0.001, 2.0, 0.02), (0.001, 0.0011, 0.2)],
+    )
+    def test_from_the_scale_on_it_holds_also_where_a_letter_is_rarer_than_delta(
+        self, share: float, epsilon: float, delta: float
+    ) -> None:
+        # without noise only the rare letter fails, and with some more outcomes do
+        noise = BinaryGaussian.calibrate([share, 1 - share], epsilon=epsilon, delta=delta)
+        later = noise.scale * np.linspace(1.0, 3.0, 600) + np.linspace(0.0, 12.0, 600)
+        worst = max(BinaryGaussian(noise.prior, s).failure_probability(epsilon) for s in later)
+        assert worst <= delta * (1 + 1e-9)
+
+    @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, "1", None])
+    def test_levels_that_cannot_be_meant(self, epsilon: Any) -> None:
+        with pytest.raises(PrivacyError):
+            BinaryGaussian.calibrate([0.5, 0.5], epsilon=epsilon, delta=0.1)
+
+    def test_a_level_too_small_for_any_scale_is_a_complaint(self) -> None:
+        with pytest.raises(PrivacyError):
+            BinaryGaussian.calibrate([0.5, 0.5], epsilon=1e-200, delta=0.1)
+
+    @pytest.mark.parametrize("radius", [-0.1, 2.1, math.nan])
+    def test_radii_that_are_none(self, radius: float) -> None:
+        with pytest.raises(PrivacyError):
+            BinaryGaussian.calibrate([0.5, 0.5], epsilon=1.0, delta=0.1, radius=radius)
+
+    def test_the_secret_is_binary_and_the_noise_fixed(self) -> None:
+        with pytest.raises(PriorError):
+            BinaryGaussian([0.2, 0.3, 0.5], 1.0)
+        with pytest.raises(PrivacyError):
+            BinaryGaussian([0.5, 0.5], -1.0)
+        with pytest.raises(FrozenInstanceError):
+            BinaryGaussian([0.5, 0.5], 1.0).scale = 0.1  # type: ignore[misc]
+
+
+class TestOutcomes:
+    @settings(max_examples=60, deadline=None)
+    @given(SHARES, st.floats(0.3, 20.0), st.integers(0, 2**32 - 1))
+    def test_leakage_is_the_ratio_of_densities(self, share: float, sigma: float, seed: int) -> None:
+        noise = BinaryGaussian([1 - share, share], sigma)
+        y = np.random.default_rng(seed).uniform(-4, 4, 30)
+        f = noise.density(y)
+        assert f == pytest.approx(np.stack([norm.pdf(y, -1, sigma), norm.pdf(y, 1, sigma)]), rel=1e-12)
+        assert noise.leakage(y) == pytest.approx(np.log(f.max(axis=0) / (noise.prior.pmf @ f)), abs=1e-9)
+        assert noise.log_ratio(y) == pytest.approx(np.log(f[1] / f[0]), abs=1e-9)
+
+    @pytest.mark.parametrize("sigma", [1e-3, 1.0, 1e3])
+    def test_far_outcomes_leak_the_logarithm_of_their_letter(self, sigma: float) -> None:
+        noise = BinaryGaussian([0.2, 0.8], sigma)
+        y = np.array([-1e8, -1e6, -1.0, 0.0, 1.0, 1e6, 1e8])
+        leaked = noise.leakage(y)  # a warning is an error
+        assert leaked == pytest.approx([leakage_in_digits(v, 0.8, sigma) for v in y.tolist()], abs=1e-12)
+        assert leaked[[0, -1]] == pytest.approx([math.log(5), math.log(1.25)], abs=1e-12)
+
+    @pytest.mark.parametrize("least", [1e-12, 1e-20, 1e-300])
+    def test_a_rare_letter_leaks_no_more_than_its_logarithm(self, least: float) -> None:
+        leaked = BinaryGaussian([least, 1 - least], 0.1).leakage([-50.0, 50.0])  # a warning is an error
+        assert leaked == pytest.approx([-math.log(least), 0.0], rel=1e-12, abs=1e-11)
+
+
+class TestSample:
+    NOISE = BinaryGaussian(Prior([0.25, 0.75], labels=["no", "yes"]), 1.5)
+
+    def test_seeds_and_labels(self) -> None:
+        values = ["no", "yes", "yes"] * 5
+        first = self.NOISE.sample(values, seed=7)
+        assert np.array_equal(first, self.NOISE.sample(values, seed=7))
+        assert (first != self.NOISE.sample(values, seed=8)).all()
+        assert (self.NOISE.sample(values) != self.NOISE.sample(values)).all()
+        assert BinaryGaussian(self.NOISE.prior, 0.0).sample(["no", "yes"]).tolist() == [-1.0, 1.0]
+        for bad in (["maybe"], [0], "no"):
+            with pytest.raises(MechanismError):
+                self.NOISE.sample(bad, seed=1)
+
+    @pytest.mark.parametrize("label", ["no", "yes"])
+    def test_the_noise_is_gaussian(self, label: str) -> None:
+        """By the Dvoretzky-Kiefer-Wolfowitz inequality (Massart's constant) right code fails at 1e-6
+        of the seeds at most.
+        """
+        draws = 200_000
+        y = np.sort(self.NOISE.sample([label] * draws, seed=21))
+        law = ndtr((y - (1.0 if label == "yes" else -1.0)) / 1.5)
+        steps = np.arange(draws + 1) / draws
+        apart = max((steps[1:] - law).max(), (law - steps[:-1]).max())
+        assert apart <= math.sqrt(math.log(2 / 1e-6) / (2 * draws))
+
+
+class TestLocal:
+    @settings(max_examples=100, deadline=None)
+    @given(st.floats(1e-3, 20.0), st.floats(1e-12, 0.999))
+    def test_scale_and_failure_are_inverses(self, epsilon: float, delta: float) -> None:
+        scale = plocal_scale(epsilon, delta)
+        assert plocal_failure(epsilon, scale) == pytest.approx(delta, rel=1e-9)
+        assert plocal_scale(epsilon, plocal_failure(epsilon, scale)) == pytest.approx(scale, rel=1e-9)
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.floats(0.05, 5.0), st.floats(1e-9, 0.999))
+    def test_the_log_ratio_is_larger_with_probability_delta_at_most(
+        self, epsilon: float, delta: float
+    ) -> None:
+        s = plocal_scale(epsilon, delta)
+        start = brentq(lambda y: norm.logpdf(y, 1, s) - norm.logpdf(y, -1, s) - epsilon, -1e6, 1e6)
+        points = [start, *(p for k in range(-8, 9, 4) if (p := 1 + k * s) > start), max(start, 1) + 40 * s]
+        above = sum(
+            quad(lambda y: norm.pdf(y, 1, s), *ends, epsabs=1e-14)[0] for ends in itertools.pairwise(points)
+        )
+        below = float(norm.cdf(-start, 1, s))  # the other letter stands out as much
+        # the printed sigma is safe by a factor of two in one direction, so it covers both
+        assert above == pytest.approx(delta / 2, abs=1e-10)
+        assert above <= above + below <= delta + 1e-10
+
+    def test_the_printed_formula(self) -> None:
+        # erfcinv(0.01) = 1.8213863677..., from tables
+        f = 1.821386367718
+        assert plocal_scale(2.0, 0.01) == pytest.approx(
+            math.sqrt(2) * (f + math.sqrt(f * f + 2)) / 2, rel=1e-10
+        )
+
+    @pytest.mark.parametrize("share", [0.5, 0.3])
+    def test_it_is_looser_than_pml(self, share: float) -> None:
+        for epsilon in (0.2, 0.5):
+            scale = plocal_scale(epsilon, 0.01)
+            assert BinaryGaussian([share, 1 - share], scale).failure_probability(epsilon) <= 0.01
+
+    def test_it_is_a_probability(self) -> None:
+        assert plocal_failure(1.0, 1e-3) == 1.0
+        assert plocal_failure(1.0, 1e3) == 0.0
+
+    @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "1"])
+    def test_what_is_refused(self, value: Any) -> None:
+        with pytest.raises(PrivacyError):
+            plocal_scale(value, 0.1)
+        with pytest.raises(PrivacyError):
+            plocal_scale(1.0, value)
+        with pytest.raises(PrivacyError):
+            plocal_failure(value, 1.0)
+        with pytest.raises(PrivacyError):
+            plocal_failure(1.0, value)
+
+
+def test_plocal_failure_past_every_float() -> None:
+    assert plocal_failure(1e300, 1e300) == 0
+    assert plocal_failure(1e-300, 1e-300) == 1

@@ -1,0 +1,434 @@
+"""Binary Laplace noise: its level by optimisation on the density, the inverse in 60 digits, and its draws."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import FrozenInstanceError
+from decimal import Context, Decimal, localcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray
+from scipy.integrate import quad
+from scipy.special import logsumexp
+from strategies import MODEST
+
+from pmlopt import Prior, weissman_radius
+from pmlopt.errors import MechanismError, PriorError, PrivacyError
+from pmlopt.model.closed_forms import ldp_for_pml, pml_of_ldp
+from pmlopt.releases.noise import BinaryLaplace, laplace_level, laplace_scale
+
+SHARES = st.one_of(st.sampled_from([1e-9, 1e-4, 0.25, 0.5]), st.floats(1e-3, 0.5))
+SCALES = st.floats(-2.5, 3.0).map(lambda exponent: 10.0**exponent)
+DIGITS = Context(prec=60, Emax=10**6, Emin=-(10**6))
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Fail, and do not hang, where something takes longer."""
+
+    def late(*_: Any) -> None:
+        raise AssertionError(f"no answer in {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def level_in_digits(scale: float, least: float) -> float:
+    """`2/b - log(1 - a + a e^{2/b})` as EMP and HIST print it."""
+    with localcontext(DIGITS):
+        ratio, a = 2 / Decimal(scale), Decimal(least)
+        return float(ratio - (1 - a + a * ratio.exp()).ln())
+
+
+def scale_in_digits(epsilon: float, least: float) -> float:
+    """`2 / log(e^eps (1 - a) / (1 - a e^eps))` as the theory notes print it."""
+    with localcontext(DIGITS):
+        up, a = Decimal(epsilon).exp(), Decimal(least)
+        return float(2 / (up * (1 - a) / (1 - a * up)).ln())
+
+
+def leakage_in_digits(y: float, second: float, scale: float) -> float:
+    """`log max_x f(y|x) / f(y)` from the density `exp(-|y - x|/b) / (2 b)`."""
+    with localcontext(DIGITS):
+        logs = [-abs(Decimal(y) - x) / Decimal(scale) for x in (-1, 1)]
+        low, high = ((log - max(logs)).exp() for log in logs)
+        return float(-((1 - Decimal(second)) * low + Decimal(second) * high).ln())
+
+
+def leakages(y: FloatArray, pmf: FloatArray, scale: float) -> FloatArray:
+    """The same of many outcomes, as good as floats are."""
+    logs = -np.abs(y[:, None] - [-1.0, 1.0]) / scale
+    return np.asarray(logs.max(axis=1) - logsumexp(logs, b=pmf, axis=1))
+
+
+def largest_leakage(pmf: FloatArray, scale: float) -> float:
+    """The sup over outcomes, on a grid that closes in on its best point."""
+    reach = 1 + 5 * max(scale, 1.0)
+    low, high, best = -reach, reach, 0.0
+    for _ in range(6):
+        grid = np.linspace(low, high, 101)
+        values = leakages(grid, pmf, scale)
+        at, best = int(values.argmax()), max(best, float(values.max()))
+        low, high = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, 100)])
+    return best
+
+
+class TestLevel:
+    @settings(max_examples=60, deadline=None)
+    @given(SHARES, SCALES, st.booleans())
+    def test_it_is_the_largest_leakage_of_an_outcome(self, share: float, scale: float, swap: bool) -> None:
+        pair = [1 - share, share] if swap else [share, 1 - share]
+        noise = BinaryLaplace(pair, scale)
+        found = largest_leakage(noise.prior.pmf, scale)
+        assert noise.level == pytest.approx(found, abs=1e-9)
+        assert laplace_level(scale, float(noise.prior.pmf.min())) == noise.level
+
+    @settings(max_examples=40, deadline=None)
+    @given(SHARES, SCALES, st.floats(0.0, 2.0), st.booleans())
+    def test_over_a_ball_it_is_the_largest_over_its_priors(
+        self, share: float, scale: float, radius: float, swap: bool
+    ) -> None:
+        noise = BinaryLaplace([1 - share, share] if swap else [share, 1 - share], scale, radius)
+        low, high = noise.interval
+        second = float(noise.prior.pmf[1])
+        assert low == pytest.approx(max(0.0, second - radius / 2), abs=1e-15)
+        assert high == pytest.approx(min(1.0, second + radius / 2), abs=1e-15)
+        # by the letter that is rarer at first: its digits are lost in 1 - q
+        low, high = noise.interval if swap else noise.masses.first
+        turn = 1 if swap else -1
+        found = max(largest_leakage(np.array([1 - q, q])[::turn], scale) for q in np.linspace(low, high, 5))
+        # the sup over priors is at an end, where it is approached but a letter may have probability 0
+        assert noise.level == pytest.approx(found, abs=1e-9 * max(1.0, noise.level))
+        for q in np.random.default_rng(0).uniform(low, high, 8):
+            assert largest_leakage(np.array([1 - q, q])[::turn], scale) <= noise.level + 1e-9
+
+    def test_the_printed_signs_of_the_left_tail_are_wrong(self) -> None:
+        """[grosse2025empirical, Appendix E]: for y < -1 it is |y + 1| = -(y + 1), so exponents are positive.
+
+        The printed exponents give `1 / (P(1) e^{2/b} + P(-1))`, which is below one; the line after it has
+        `e^{2/b} / (e^{2/b} P(-1) + P(1))`, which is right.
+        """
+        first, second, b, y = 0.3, 0.7, 1.3, -2.5
+        signs = {
+            sign: math.exp(sign * (y + 1) / b)
+            / (second * math.exp(sign * (y - 1) / b) + first * math.exp(sign * (y + 1) / b))
+            for sign in (-1, 1)
+        }
+        true = math.exp(float(BinaryLaplace([first, second], b).leakage(y)[0]))
+        assert signs[1] == pytest.approx(true, rel=1e-12)
+        assert true == pytest.approx(math.exp(2 / b) / (math.exp(2 / b) * first + second), rel=1e-12)
+        assert signs[-1] == pytest.approx(1 / (second * math.exp(2 / b) + first), rel=1e-12)
+        assert signs[-1] < 1 < true
+
+    @given(SCALES, st.floats(0.0, 1.0))
+    @MODEST
+    def test_the_printed_formula_in_sixty_digits(self, scale: float, least: float) -> None:
+        assert laplace_level(scale, least) == pytest.approx(
+            level_in_digits(scale, least), rel=1e-12, abs=1e-15
+        )
+
+    @given(SCALES)
+    @MODEST
+    def test_without_knowledge_it_is_differential_privacy(self, scale: float) -> None:
+        assert laplace_level(scale, 0.0) == pytest.approx(2 / scale, rel=1e-14)
+        assert BinaryLaplace([0.3, 0.7], scale).ldp_level == 2 / scale
+
+    @pytest.mark.parametrize("ratio", [700.0, 730.0, 740.0, 744.0, 745.5, 2000.0])
+    def test_it_is_still_so_where_exponentials_are_subnormal(self, ratio: float) -> None:
+        assert laplace_level(2 / ratio, 0.0) == pytest.approx(ratio, rel=1e-12)
+
+    @given(SCALES, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+    @MODEST
+    def test_it_falls_in_both_and_stays_below_both_limits(self, scale: float, a: float, c: float) -> None:
+        few, many = sorted((a, c))
+        assert laplace_level(scale, many) <= laplace_level(scale, few) * (1 + 1e-12) + 1e-15
+        assert laplace_level(2 * scale, a) <= laplace_level(scale, a) * (1 + 1e-12)
+        limit = -math.log(a) if a > 0 else math.inf
+        assert 0 <= laplace_level(scale, a) <= min(2 / scale, limit) * (1 + 1e-12) + 1e-15
+
+    def test_without_noise(self) -> None:
+        assert laplace_level(0.0, 0.25) == pytest.approx(math.log(4), abs=1e-15)
+        assert laplace_level(0.0, 0.0) == math.inf
+        noise = BinaryLaplace([0.75, 0.25], 0.0)
+        assert noise.level == pytest.approx(math.log(4), abs=1e-15)
+        assert noise.ldp_level == math.inf
+        assert BinaryLaplace([0.75, 0.25], 0.0, 0.5).level == math.inf
+        for ask in (noise.density, noise.leakage):
+            with pytest.raises(MechanismError):
+                ask([0.0])
+
+    @pytest.mark.parametrize("samples", [200, 10_000, 32_561])
+    @pytest.mark.parametrize("delta", [1e-9, 1e-3])
+    def test_equation_16(self, samples: int, delta: float) -> None:
+        beta = math.sqrt(2 * (math.log(2) - math.log(delta)) / samples)  # eq. (14)
+        assert weissman_radius(samples, 2, delta) == pytest.approx(beta, rel=1e-14)
+        prior = Prior.from_counts({"<=50K": 24_720, ">50K": 7_841})
+        least = 7_841 / 32_561
+        for b in (0.3, 1.0, 4.0):
+            printed = 2 / b - math.log((least - beta / 2) * (math.exp(2 / b) - 1) + 1)
+            assert BinaryLaplace(prior, b, beta).level == pytest.approx(printed, rel=1e-12)
+
+    @given(SCALES)
+    @MODEST
+    def test_remark_4(self, scale: float) -> None:
+        assert BinaryLaplace([0.5, 0.5], scale, 1.0).level == pytest.approx(2 / scale, rel=1e-14)
+
+    @given(SHARES, SCALES)
+    @MODEST
+    def test_radius_two_is_ldp(self, share: float, scale: float) -> None:
+        noise = BinaryLaplace([share, 1 - share], scale, 2.0)
+        assert noise.interval == (0.0, 1.0)
+        assert noise.level == pytest.approx(noise.ldp_level, rel=1e-14)
+        assert BinaryLaplace.calibrate([share, 1 - share], epsilon=0.7, radius=2).scale == pytest.approx(
+            2 / 0.7, rel=1e-14
+        )
+
+    def test_it_is_the_pml_of_an_ldp_level(self) -> None:
+        assert laplace_level(0.8, 0.2) == pytest.approx(pml_of_ldp([0.2, 0.8], 2 / 0.8), rel=1e-14)
+        assert 2 / laplace_scale(0.6, 0.2) == pytest.approx(ldp_for_pml([0.2, 0.8], 0.6), rel=1e-12)
+
+
+class TestScale:
+    @settings(max_examples=200, deadline=None)
+    @given(st.one_of(SHARES, st.floats(0.5, 0.9)), st.floats(1e-9, 0.99))
+    def test_it_is_the_inverse(self, least: float, part: float) -> None:
+        epsilon = -math.log(least) * part
+        scale = laplace_scale(epsilon, least)
+        assert scale > 0
+        assert laplace_level(scale, least) <= epsilon
+        assert laplace_level(scale, least) == pytest.approx(epsilon, rel=1e-12)
+        assert scale == pytest.approx(scale_in_digits(epsilon, least), rel=1e-12)
+
+    @settings(max_examples=200, deadline=None)
+    @given(SHARES, st.floats(0.2, 1e3))
+    def test_and_the_other_way(self, least: float, scale: float) -> None:
+        ratio = 2 / scale
+        # how much a relative error of the level is magnified: level / (ratio dlevel/dratio)
+        slope = (1 - least) * math.exp(-ratio) / (least + (1 - least) * math.exp(-ratio))
+        level = laplace_level(scale, least)
+        again = laplace_scale(level, least)
+        assert again == pytest.approx(scale, rel=1e-12 + 1e-15 * level / (ratio * slope) + 1e-15 / slope)
+
+    @given(st.floats(1e-6, 600.0))
+    @example(1e-12)
+    @MODEST
+    def test_without_knowledge_it_is_two_over_epsilon(self, epsilon: float) -> None:
+        scale = laplace_scale(epsilon, 0.0)
+        assert scale == pytest.approx(2 / epsilon, rel=1e-12)
+        assert laplace_level(scale, 0.0) <= epsilon
+
+    @pytest.mark.parametrize("epsilon", [700.0, 720.0, 740.0, 744.5, 746.0, 800.0, 1e5])
+    def test_a_large_epsilon_is_no_reason_to_leave_the_noise_out(self, epsilon: float) -> None:
+        with within(0.5):
+            scale = laplace_scale(epsilon, 0.0)
+        assert scale == pytest.approx(2 / epsilon, rel=1e-12)
+        assert laplace_level(scale, 0.0) <= epsilon
+
+    @given(st.floats(1e-6, 0.5), st.floats(0.0, 3.0))
+    @example(0.5, 0.0)
+    @MODEST
+    def test_no_noise_is_needed_from_the_largest_leakage_on(self, least: float, more: float) -> None:
+        assert laplace_scale(-math.log(least) + more, least) == 0.0
+
+    def test_the_only_letter_needs_none(self) -> None:
+        assert laplace_scale(1e-9, 1.0) == 0.0
+
+    @pytest.mark.parametrize(
+        ("least", "epsilon"),
+        [
+            (0.395, 0.928869),  # -log a in six digits, rounded down
+            (0.385, 0.954511944),
+            (0.45, 0.798507696),
+            (0.415, 0.8794767587),
+            *((a, -math.log(a) - ulps * math.ulp(-math.log(a)))
+              for a, ulps in ((0.37, 3), (0.38, 10**8), (0.41000000000000003, 2), (0.45, 2), (0.5, 10**8))),
+        ],
+    )  # fmt: skip
+    def test_just_below_the_largest_leakage_it_answers_at_once(self, least: float, epsilon: float) -> None:
+        assert epsilon < -math.log(least)
+        with within(0.25):
+            scale = laplace_scale(epsilon, least)
+        assert scale > 0
+        assert laplace_level(scale, least) <= epsilon
+        assert laplace_level(scale, least) == pytest.approx(epsilon, rel=1e-12)
+
+    @pytest.mark.parametrize("least", [0.6, 0.99, 1 - 1e-9, 1 - 2.0**-52])
+    @pytest.mark.parametrize("part", [1e-3, 0.5, 0.9])
+    def test_a_likely_letter_keeps_its_digits(self, least: float, part: float) -> None:
+        epsilon = -math.log(least) * part
+        assert laplace_scale(epsilon, least) == pytest.approx(scale_in_digits(epsilon, least), rel=1e-12)
+
+    @pytest.mark.parametrize("least", [0.0, 0.3])
+    @pytest.mark.parametrize("epsilon", [5e-324, 1e-310, 1e-305])
+    def test_a_level_too_small_for_any_scale_is_a_complaint(self, least: float, epsilon: float) -> None:
+        with pytest.raises(PrivacyError, match="epsilon"):
+            laplace_scale(epsilon, least)
+
+    @pytest.mark.parametrize("epsilon", [0, 0.0, -0.0, -1.0, math.nan, math.inf, -math.inf, "1", True, None])
+    def test_levels_that_cannot_be_meant(self, epsilon: Any) -> None:
+        with pytest.raises(PrivacyError):
+            laplace_scale(epsilon, 0.3)
+        with pytest.raises(PrivacyError):
+            BinaryLaplace.calibrate([0.5, 0.5], epsilon=epsilon)
+
+    @pytest.mark.parametrize("least", [-0.1, 1.1, math.nan, math.inf, "0.1", None])
+    def test_probabilities_that_are_none(self, least: Any) -> None:
+        with pytest.raises(PrivacyError):
+            laplace_scale(1.0, least)
+        with pytest.raises(PrivacyError):
+            laplace_level(1.0, least)
+
+    @pytest.mark.parametrize("scale", [-1.0, -1e-300, math.nan, math.inf, "1", None])
+    def test_scales_that_are_none(self, scale: Any) -> None:
+        with pytest.raises(PrivacyError):
+            laplace_level(scale, 0.3)
+        with pytest.raises(PrivacyError):
+            BinaryLaplace([0.5, 0.5], scale)
+
+    @pytest.mark.parametrize("radius", [-0.1, 2.1, math.nan, math.inf, "1", None])
+    def test_radii_that_are_none(self, radius: Any) -> None:
+        with pytest.raises(PrivacyError):
+            BinaryLaplace([0.5, 0.5], 1.0, radius)
+        with pytest.raises(PrivacyError):
+            BinaryLaplace.calibrate([0.5, 0.5], epsilon=1.0, radius=radius)
+
+    @pytest.mark.parametrize("prior", [[1.0], [0.2, 0.3, 0.5]])
+    def test_the_secret_is_binary(self, prior: list[float]) -> None:
+        with pytest.raises(PriorError):
+            BinaryLaplace(prior, 1.0)
+
+    @settings(max_examples=60, deadline=None)
+    @given(SHARES, st.floats(0.0, 2.0), st.floats(0.01, 3.0))
+    def test_calibrated_on_a_ball(self, share: float, radius: float, epsilon: float) -> None:
+        noise = BinaryLaplace.calibrate([share, 1 - share], epsilon=epsilon, radius=radius)
+        assert noise.radius == radius
+        assert noise.level <= epsilon
+        if noise.scale:
+            assert BinaryLaplace(noise.prior, noise.scale * (1 - 1e-6), radius).level > epsilon * (1 - 1e-15)
+            for q in np.linspace(*noise.interval, 5):
+                assert largest_leakage(np.array([1 - q, q]), noise.scale) <= epsilon + 1e-9
+        else:
+            assert epsilon >= -math.log(noise.least)
+
+    def test_it_cannot_be_changed(self) -> None:
+        noise = BinaryLaplace([0.5, 0.5], 1.0)
+        with pytest.raises(FrozenInstanceError):
+            noise.scale = 0.1  # type: ignore[misc]
+
+
+class TestOutcomes:
+    @pytest.mark.parametrize("scale", [0.2, 1.0, 7.0])
+    def test_the_density_integrates_to_one(self, scale: float) -> None:
+        noise = BinaryLaplace([0.3, 0.7], scale)
+        for x in (0, 1):
+            centre = 2 * x - 1
+            sides = [
+                quad(lambda y: float(noise.density(y)[x, 0]), *ends, epsabs=1e-12)[0]  # noqa: B023
+                for ends in ((centre - 60 * scale, centre), (centre, centre + 60 * scale))
+            ]
+            assert sides == pytest.approx([0.5, 0.5], abs=1e-10)
+            assert float(noise.density(centre)[x, 0]) == pytest.approx(1 / (2 * scale), rel=1e-15)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.floats(1e-3, 0.5), st.floats(0.05, 50.0), st.integers(0, 2**32 - 1), st.booleans())
+    def test_leakage_is_the_ratio_of_densities(
+        self, share: float, scale: float, seed: int, swap: bool
+    ) -> None:
+        prior = np.array([1 - share, share] if swap else [share, 1 - share])
+        noise = BinaryLaplace(prior, scale)
+        y = np.concatenate([np.random.default_rng(seed).uniform(-5, 5, 20), [-1.0, 0.0, 1.0]])
+        f = noise.density(y)
+        assert f.shape == (2, len(y))
+        expected = np.log(f.max(axis=0) / (noise.prior.pmf @ f))
+        assert noise.leakage(y) == pytest.approx(expected, abs=1e-12)
+        assert noise.log_ratio(y) == pytest.approx(np.log(f[1] / f[0]), abs=1e-11)
+        assert float(noise.leakage(0.0)[0]) == 0.0
+
+    @pytest.mark.parametrize("scale", [1e-3, 1e-2, 1.0, 1e2, 1e3])
+    @pytest.mark.parametrize("prior", [[0.5, 0.5], [0.01, 0.99], [1 - 1e-6, 1e-6]])
+    def test_far_outcomes_leak_the_level_and_no_more(self, scale: float, prior: list[float]) -> None:
+        noise = BinaryLaplace(prior, scale)
+        y = np.array([-1e6, -1e3, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e6])
+        leaked = noise.leakage(y)  # a warning is an error
+        assert np.isfinite(leaked).all()
+        assert (leaked >= 0).all()
+        expected = [leakage_in_digits(v, float(noise.prior.pmf[1]), scale) for v in y.tolist()]
+        assert leaked == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert leaked.max() == pytest.approx(noise.level, abs=1e-9)
+        assert np.isfinite(noise.density(y)).all()
+
+    @pytest.mark.parametrize("least", [1e-12, 1e-20, 1e-300])
+    @pytest.mark.parametrize("swap", [False, True])
+    def test_a_rare_letter_leaks_no_more_than_the_level(self, least: float, swap: bool) -> None:
+        noise = BinaryLaplace([1 - least, least] if swap else [least, 1 - least], 1e-3)
+        leaked = noise.leakage([-5.0, 0.0, 5.0])  # a warning is an error
+        assert leaked.max() <= noise.level * (1 + 1e-12)
+        assert leaked.max() == pytest.approx(-math.log(least), rel=1e-12)
+
+    @pytest.mark.parametrize("outcomes", [[math.nan], [math.inf], [], [[1.0]], ["a"]])
+    def test_outcomes_that_are_none(self, outcomes: Any) -> None:
+        noise = BinaryLaplace([0.5, 0.5], 1.0)
+        for ask in (noise.leakage, noise.density):
+            with pytest.raises(PrivacyError):
+                ask(outcomes)
+
+
+class TestSample:
+    NOISE = BinaryLaplace(Prior([0.25, 0.75], labels=["no", "yes"]), 1.5)
+
+    def test_seeds(self) -> None:
+        values = ["no", "yes", "yes"] * 5
+        first = self.NOISE.sample(values, seed=7)
+        assert first.shape == (15,)
+        assert np.array_equal(first, self.NOISE.sample(values, seed=7))
+        assert (first != self.NOISE.sample(values, seed=8)).all()
+        assert (self.NOISE.sample(values) != self.NOISE.sample(values)).all()
+        assert len(set(first.tolist())) == 15
+
+    def test_the_labels_are_minus_one_and_one(self) -> None:
+        silent = BinaryLaplace(self.NOISE.prior, 0.0)
+        assert silent.sample(["no", "yes", "no"]).tolist() == [-1.0, 1.0, -1.0]
+        assert BinaryLaplace([0.5, 0.5], 0.0).sample(np.array([1, 0])).tolist() == [1.0, -1.0]
+        assert self.NOISE.sample([]).shape == (0,)
+        noise = self.NOISE.sample(["no"] * 4, seed=3) + 1
+        assert self.NOISE.sample(["yes"] * 4, seed=3) - 1 == pytest.approx(noise, abs=1e-14)
+
+    @pytest.mark.parametrize("values", [["maybe"], ["yes", None], [1], "no", [["no"]]])
+    def test_what_is_no_label(self, values: Any) -> None:
+        with pytest.raises(MechanismError):
+            self.NOISE.sample(values, seed=1)
+
+    @pytest.mark.parametrize("seed", [-1, "x", 0.5])
+    def test_what_is_no_seed(self, seed: Any) -> None:
+        with pytest.raises(MechanismError):
+            self.NOISE.sample(["no"], seed=seed)
+
+    @pytest.mark.parametrize("scale", [0.1, 1.5])
+    @pytest.mark.parametrize("label", ["no", "yes"])
+    def test_the_noise_is_laplace(self, label: str, scale: float) -> None:
+        """By the Dvoretzky-Kiefer-Wolfowitz inequality (Massart's constant) right code fails at 1e-6
+        of the seeds at most.
+        """
+        draws = 200_000
+        y = np.sort(BinaryLaplace(self.NOISE.prior, scale).sample([label] * draws, seed=20))
+        t = (y - (1.0 if label == "yes" else -1.0)) / scale
+        law = np.where(t < 0, np.exp(-np.abs(t)) / 2, 1 - np.exp(-np.abs(t)) / 2)
+        assert apart(law) <= math.sqrt(math.log(2 / 1e-6) / (2 * draws))
+
+
+def apart(law: FloatArray) -> float:
+    """The Kolmogorov-Smirnov distance, from the law's values at the sorted draws."""
+    steps = np.arange(len(law) + 1) / len(law)
+    return float(max((steps[1:] - law).max(), (law - steps[:-1]).max()))

@@ -1,0 +1,135 @@
+"""HiGHS directly: programs written as MPS files are read back as the same programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import highspy
+import numpy as np
+import pytest
+from oracles import designs as oracles
+
+from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Program, design
+from pmlopt.errors import FileFormatError, ProgramError
+from pmlopt.model.privacy import Requirement
+
+
+def read(path: Path) -> highspy.Highs:
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("small_matrix_value", 1e-12)
+    assert solver.readModel(str(path)) == highspy.HighsStatus.kOk
+    return solver
+
+
+def optimum_in(path: Path) -> float:
+    solver = read(path)
+    solver.run()
+    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return float(solver.getInfo().objective_function_value)
+
+
+def coefficients(path: Path) -> list[float]:
+    return [abs(value) for value in read(path).getLp().a_matrix_.value_]
+
+
+@pytest.mark.parametrize("privacy", [PML(0.5), LDP(0.5), LIP(0.5, 0.4), MaximalLeakage(0.5)])
+@pytest.mark.parametrize("loss", [False, True])
+def test_the_file_has_the_same_optimum(tmp_path: Path, privacy: Requirement, loss: bool) -> None:
+    case = oracles.random_case(np.random.default_rng(30), 4, 5)
+    utility = (ExpectedLoss if loss else ExpectedGain)(case.gains)
+    design(case.prior, privacy, utility).write_mps(tmp_path / "program.mps")
+    # the file minimises: a loss as it is, a gain with its sign turned
+    least = -oracles.optimum(case.prior.pmf, privacy, -case.gains if loss else case.gains).value
+    assert optimum_in(tmp_path / "program.mps") == pytest.approx(least, abs=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e9, 1e-6])
+def test_the_file_is_in_the_units_of_the_gain(tmp_path: Path, scale: float) -> None:
+    gains = scale * np.array([[3.0, 1.0], [0.5, 2.0]])
+    design([0.4, 0.6], PML(9.0), ExpectedGain(gains)).write_mps(tmp_path / "program.mps")
+    assert optimum_in(tmp_path / "program.mps") == pytest.approx(-2.4 * scale, rel=1e-9)
+
+
+def test_columns_have_the_names_of_the_variables(tmp_path: Path) -> None:
+    program = design([0.4, 0.6], LDP(0.5), ExpectedGain(np.ones((2, 3))))
+    program.write_mps(tmp_path / "program.mps")
+    found = set(read(tmp_path / "program.mps").getLp().col_names_)
+    entries = {f"mechanism({x},{y})" for x in range(2) for y in range(3)}
+    rest = {f"{name}(0,{y})" for name in ("output_law", "column_minimum") for y in range(3)}
+    assert found == entries | rest
+
+
+def test_the_names_stand_at_their_columns(tmp_path: Path) -> None:
+    gains = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    design([0.5, 0.5], PML(0.5), ExpectedGain(gains)).write_mps(tmp_path / "program.mps")
+    model = read(tmp_path / "program.mps").getLp()
+    costs = dict(zip(model.col_names_, model.col_cost_, strict=True))
+    for (x, y), gain in np.ndenumerate(gains - gains.min(axis=1, keepdims=True)):
+        assert costs[f"mechanism({x},{y})"] == pytest.approx(-gain / 2)
+    assert model.offset_ == pytest.approx(-(1.0 + 4.0) / 2)
+
+
+def test_added_constraints_are_in_the_file(tmp_path: Path) -> None:
+    program = design([0.5, 0.5], PML(9.0), ExpectedGain(np.eye(2)))
+    capped = program.with_constraints(cap=program.mechanism[0, 0] <= 0.5)
+    capped.write_mps(tmp_path / "program.mps")
+    assert optimum_in(tmp_path / "program.mps") == pytest.approx(-0.75, abs=1e-9)
+
+
+def test_very_rare_letters_are_in_the_file(tmp_path: Path) -> None:
+    design(Prior([0.5, 0.5 - 1e-10, 1e-10]), PML(0.5), ExpectedGain(np.eye(3))).write_mps(
+        tmp_path / "program.mps"
+    )
+    assert min(coefficients(tmp_path / "program.mps")) == pytest.approx(1e-10)
+
+
+@pytest.mark.parametrize("name", ["my slack", "mechanism"])
+def test_variables_of_ones_own_may_have_any_name(tmp_path: Path, name: str) -> None:
+    program = design([0.5, 0.5], PML(9.0), ExpectedGain(np.eye(2)))
+    slack = cp.Variable((2, 2), name=name, bounds=[0, 0.25])
+    program.with_constraints(tied=program.mechanism <= 0.5 + slack).write_mps(tmp_path / "program.mps")
+    assert optimum_in(tmp_path / "program.mps") == pytest.approx(-0.75, abs=1e-9)
+
+
+def test_what_is_not_linear_is_refused(tmp_path: Path) -> None:
+    program = design([0.5, 0.5], PML(0.5), ExpectedGain(np.eye(2)))
+    program = program.with_constraints(size=cp.norm(program.mechanism, "fro") <= 1)
+    with pytest.raises(ProgramError, match="linear"):
+        program.write_mps(tmp_path / "program.mps")
+    assert list(tmp_path.iterdir()) == []
+
+
+def small() -> Program[Any]:
+    return design([0.5, 0.5], PML(0.5), ExpectedGain(np.eye(2)))
+
+
+def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "program.mps"
+    target.write_text("before")
+
+    def fail(self: Path, other: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(FileFormatError, match="No space left"):
+            small().write_mps(target)
+    assert target.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [target]
+    small().write_mps(target)
+    assert optimum_in(target) < 0
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match="nowhere"):
+        small().write_mps(tmp_path / "nowhere" / "program.mps")
+
+
+def test_writing_twice_gives_the_same_file(tmp_path: Path) -> None:
+    for name in ("first.mps", "second.mps"):
+        small().write_mps(tmp_path / name)
+    assert (tmp_path / "first.mps").read_bytes() == (tmp_path / "second.mps").read_bytes()

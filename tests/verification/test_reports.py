@@ -1,0 +1,118 @@
+"""Reports: self-contained pages, with what is promised, what is not, and the baselines."""
+
+from __future__ import annotations
+
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+from saved_cases import CASES
+
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, design, solve, write_report
+from pmlopt.errors import FileFormatError
+from pmlopt.verification.reports.baselines import baselines
+
+SHOWN = (
+    "counts",
+    "gain",
+    "ball",
+    "secret",
+    "information",
+    "estimation",
+    "worst-case",
+    "envelope",
+    "record-capacity",
+)
+VOID = {"meta", "rect", "line", "br"}
+
+
+class Balanced(HTMLParser):
+    """Whether every tag is closed, and nothing is loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in ("script", "img", "link", "iframe")
+        assert not any(name in ("src", "href") for name, _ in attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_report_is_one_page_without_network(name: str, tmp_path: Path) -> None:
+    result = solve(CASES[name]())
+    write_report(result, tmp_path / "promise.html")
+    page = (tmp_path / "promise.html").read_text()
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert not re.search(r"https?:|url\(|@import", page)
+    assert "What is not promised" in page
+    assert "all of it, and it holds" in page
+    write_report(result, tmp_path / "promise.md")
+    assert "## How it was checked" in (tmp_path / "promise.md").read_text()
+
+
+def test_a_result_writes_its_own_report(tmp_path: Path) -> None:
+    result = solve(design([0.5, 0.3, 0.2], PML(0.5), ExpectedLoss(1 - np.eye(3))))
+    for name in ("promise.html", "promise.md"):
+        result.report(tmp_path / name)
+        write_report(result, tmp_path / f"same-{name}")
+        assert (tmp_path / name).read_text() == (tmp_path / f"same-{name}").read_text()
+    with pytest.raises(FileFormatError):
+        result.report(tmp_path / "promise.pdf")
+
+
+def test_the_command_writes_beside_the_file(tmp_path: Path) -> None:
+    solve(CASES["counts"]()).save(tmp_path / "result.json")
+    assert "result.html" in run("report", tmp_path / "result.json")
+    page = (tmp_path / "result.html").read_text()
+    assert "randomized response" in page
+    (tmp_path / "matrix.csv").write_text(",x\na,1\n")
+    run("report", tmp_path / "matrix.csv", code=2)
+    run("report", tmp_path / "result.json", "-o", tmp_path / "page.pdf", code=2)
+
+
+def test_labels_cannot_write_into_the_page(tmp_path: Path) -> None:
+    prior = Prior([0.5, 0.5], ["<script>alert(1)</script>", "b|c"])
+    write_report(solve(design(prior, PML(0.2), ExpectedGain(np.eye(2)))), tmp_path / "page.html")
+    assert "<script>" not in (tmp_path / "page.html").read_text()
+
+
+def test_baselines_are_what_they_are_called() -> None:
+    result = solve(design([0.5, 0.25, 0.25], PML(math.log(1.5)), ExpectedGain(np.eye(3))))
+    found = baselines(result.certificate)
+    assert found is not None
+    assert found.nothing == 0.5
+    assert found.everything == 1.0
+    assert found.response is not None
+    # an own letter with 1 - t + t / 3 is 3/2 of its mean (1 - t) / 4 + t / 3 at t = 15 / 19
+    assert found.response == pytest.approx(1 - 2 / 3 * 15 / 19, abs=1e-9)
+    assert found.nothing <= found.design <= found.everything
+    assert found.response <= found.design + 1e-9
+
+
+def test_a_limit_that_binds_nothing_is_told(tmp_path: Path) -> None:
+    prior = tmp_path / "prior.csv"
+    prior.write_text("letter,p\na,0.5\nb,0.5\n")
+    said = run("design", "--prior", prior, "--epsilon", "10", "--utility", "hamming")
+    assert "The limit binds nothing" in said
+    assert "releases the data itself" in said
+    assert "expected loss: releasing nothing 0.5" in said
+
+
+def test_what_is_no_result_has_no_report(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError):
+        write_report(tmp_path / "nothing.json", tmp_path / "page.html")
