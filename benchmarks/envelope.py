@@ -31,21 +31,20 @@ from matplotlib.figure import Figure
 
 from pmlopt import (
     Box,
+    ConvexHull,
     L1Ball,
     Result,
     Status,
-    Vertices,
-    closed_failure,
     envelope,
+    failure_after_processing,
     leakage_level,
-    leakage_quantile,
     pointwise_leakage,
     solve,
 )
 from pmlopt.cli.printing import progress
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import PriorLike
-from pmlopt.measures import binary_envelope
+from pmlopt.measures import binary_envelope, leakage_quantile
 from pmlopt.model.closed_forms import (
     randomized_response,
     randomized_response_adp,
@@ -88,7 +87,7 @@ SETS: dict[str, Callable[[FloatArray, np.random.Generator], PriorSet]] = {
     "ball of radius 0.1": lambda prior, rng: L1Ball(prior, 0.1),
     "ball of radius 0.5": lambda prior, rng: L1Ball(prior, 0.5),
     "box of 10 percent": lambda prior, rng: Box(0.9 * prior, np.minimum(1.0, 1.1 * prior)),
-    "hull of 4 priors": lambda prior, rng: Vertices(
+    "hull of 4 priors": lambda prior, rng: ConvexHull(
         [prior, *(0.8 * prior + 0.2 * rng.dirichlet(np.ones(len(prior)), 3))]
     ),
 }
@@ -307,7 +306,7 @@ def set_study(name: str, count: int, seed: int) -> list[Any]:
         priors, share = SETS[name](prior, rng), float(rng.uniform(0.02, 0.9))
         level = share * leakage_level(prior, matrix)
         gaps["envelope"].append(solve(envelope(prior, matrix, share, over=priors)).gap)
-        gaps["failure"].append(solve(closed_failure(prior, matrix, level, over=priors)).gap)
+        gaps["failure"].append(solve(failure_after_processing(prior, matrix, level, over=priors)).gap)
     row: list[Any] = [name, count]
     for found in gaps.values():
         row += [sum(gap <= 1e-8 for gap in found), f"{np.mean(found):.2g}", f"{max(found):.2g}"]

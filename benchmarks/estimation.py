@@ -25,16 +25,12 @@ from common import FloatArray, drawing, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pmlopt import (
-    L1Ball,
-    Mechanism,
-    Prior,
-    closed_forms,
+from pmlopt import L1Ball, Mechanism, Prior, closed_forms, leakage_level
+from pmlopt.model.uncertainty import (
     failure_bound,
-    leakage_level,
     leakage_sensitivity,
-    level_with_confidence,
-    sensitivity_bound,
+    level_increase_within_distance,
+    true_level_with_confidence,
 )
 from pmlopt.programs.plots import save_figure
 
@@ -99,7 +95,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         [failure_bound(m, LETTERS, DESIGN, DESIGN + step) for m in SAMPLES] for step in increase.tolist()
     ]
     sizes = np.unique(np.geomspace(1e3, 1e7, 120).astype(int))
-    levels = [[level_with_confidence(int(m), LETTERS, math.log(r), DELTA) for r in LEVELS] for m in sizes]
+    levels = [
+        [true_level_with_confidence(int(m), LETTERS, math.log(r), DELTA) for r in LEVELS] for m in sizes
+    ]
     draw_promises(axes[1], increase, np.array(failures), sizes, np.array(levels))
     if arguments.csv is not None:
         head = ("increase", *(f"m={m}" for m in SAMPLES))
@@ -126,7 +124,9 @@ def sampled(example: Example, count: int, rng: np.random.Generator) -> tuple[Flo
 
 def bound_at(example: Example, radius: float) -> float:
     """Theorem 4 at the mechanism's own level."""
-    return sensitivity_bound(example.prior, leakage_level(example.prior, example.mechanism), float(radius))
+    return level_increase_within_distance(
+        example.prior, leakage_level(example.prior, example.mechanism), float(radius)
+    )
 
 
 def curves(example: Example, grid: FloatArray) -> tuple[list[float], list[float]]:

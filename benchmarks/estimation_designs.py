@@ -24,22 +24,11 @@ from common import drawing, table, write_csv
 from matplotlib.figure import Figure
 from scipy.linalg import hadamard
 
-from pmlopt import (
-    LDP,
-    PML,
-    EstimationError,
-    Mechanism,
-    Prior,
-    design,
-    estimate,
-    leakage_level,
-    level_from_samples,
-    samples_to_refute,
-    solve,
-)
+from pmlopt import LDP, PML, EstimationError, Mechanism, Prior, design, estimate, leakage_level, solve
 from pmlopt.library import find
 from pmlopt.model.closed_forms import randomized_response, subset_selection
 from pmlopt.programs.plots import save_figure
+from pmlopt.releases.estimation import level_from_samples, samples_to_refute
 from pmlopt.releases.estimation.frequencies import most_likely
 
 PEER = ((8, 1.0, 27.84), (8, 3.0, 2.391), (12, 1.0, 55.10))

@@ -26,11 +26,11 @@ from pmlopt import (  # fmt: skip
     CoordinateLoss,
     EstimationError,
     ExpectedLoss,
+    IIDPrior,
     Ledger,
     Mechanism,
     MutualInformation,
     Prior,
-    Types,
     closed_forms,
     design,
     joint_level,
@@ -198,7 +198,7 @@ def large_alphabets() -> Figure:
     figure, (axes,) = panels()
     grid = np.linspace(0.25, 6.0, 8)
     for records in (8, 16, 24):
-        survey = Types([0.7, 0.3], records)
+        survey = IIDPrior([0.7, 0.3], records)
         loss = CoordinateLoss([[0, 1], [1, 0]])
         found = [solve(design(survey, PML(float(e)), loss)).value / records for e in grid]
         axes.plot(grid, found, label=f"$2^{{{records}}}$ letters")

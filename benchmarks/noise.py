@@ -29,8 +29,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
-from pmlopt import leakage_level, weissman_radius
+from pmlopt import leakage_level
 from pmlopt.cli.printing import progress
+from pmlopt.model.uncertainty import weissman_radius
 from pmlopt.programs.plots import save_figure
 from pmlopt.releases.noise import (
     BinaryGaussian,

@@ -20,20 +20,10 @@ from typing import Any
 import numpy as np
 from common import growth_figure, machine, report, suite_parser
 
-from pmlopt import (
-    PML,
-    ExpectedLoss,
-    Ledger,
-    Prior,
-    calibrate_shuffled,
-    design,
-    joint_level,
-    shuffled_level,
-    solve,
-)
+from pmlopt import PML, ExpectedLoss, Ledger, Prior, design, joint_level, shuffled_level, solve
 from pmlopt.library import find
 from pmlopt.programs.plots import save_figure
-from pmlopt.releases import shuffled_failure
+from pmlopt.releases import calibrate_shuffled, shuffled_failure
 
 LETTERS = 16
 

@@ -22,7 +22,7 @@ import cvxpy as cp
 import numpy as np
 from common import FloatArray, growth_figure, instance, interleaved, machine, table
 
-from pmlopt import PML, AllPriors, Box, ExpectedGain, L1Ball, MinimumMass, Prior, Vertices, design, solve
+from pmlopt import PML, AllPriors, Box, ConvexHull, ExpectedGain, L1Ball, MinimumMass, Prior, design, solve
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.programs.plots import save_figure
 
@@ -136,7 +136,7 @@ def grow(size: int, name: str) -> list[Any]:
 
 
 def _vertices(prior: Prior) -> PriorSet:
-    return Vertices(np.random.default_rng(1).dirichlet(np.full(prior.size, 2.0), size=5))
+    return ConvexHull(np.random.default_rng(1).dirichlet(np.full(prior.size, 2.0), size=5))
 
 
 SETS: Mapping[str, Callable[[Prior], PriorSet]] = {

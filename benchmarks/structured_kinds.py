@@ -24,12 +24,12 @@ from pmlopt import (
     PML,
     ApproximatePML,
     Box,
+    ConvexHull,
     ExpectedGain,
     L1Ball,
     MaximalLeakage,
     MinimumMass,
     Prior,
-    Vertices,
     design,
     solve,
 )
@@ -47,10 +47,10 @@ def box(p: FloatArray) -> Box:
     return Box(p * (2 / 3), np.minimum(p * (4 / 3), 1.0))
 
 
-def hull(p: FloatArray) -> Vertices:
+def hull(p: FloatArray) -> ConvexHull:
     """The prior, and two laws half-way to others."""
     rng = np.random.default_rng(len(p))
-    return Vertices(np.array([p, *((p + rng.dirichlet(np.ones(len(p)))) / 2 for _ in range(2))]))
+    return ConvexHull(np.array([p, *((p + rng.dirichlet(np.ones(len(p)))) / 2 for _ in range(2))]))
 
 
 KINDS: Mapping[str, Callable[[FloatArray, float], Requirement]] = {

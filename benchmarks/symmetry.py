@@ -18,8 +18,9 @@ import numpy as np
 from common import machine, report, suite_parser
 from limited import Run, limited
 
-from pmlopt import PML, Circle, CoordinateLoss, DisplacementLoss, ExpectedLoss, Types, design, solve
+from pmlopt import PML, CirclePrior, CoordinateLoss, ExpectedLoss, IIDPrior, design, solve
 from pmlopt.core.display import figure_class
+from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs.plots import save_figure
 
 if TYPE_CHECKING:
@@ -68,11 +69,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def tables(records: int, letters: int) -> dict[str, Any]:
     """Tables of records, from the law to the certificate; then the check, and releases."""
-    solve(design(Types([0.7, 0.3], 2), PML(EPSILON), HAMMING))  # imports are not the method's time
+    solve(design(IIDPrior([0.7, 0.3], 2), PML(EPSILON), HAMMING))  # imports are not the method's time
     law = [1 - CHANCE, CHANCE] if letters == 2 else [0.5, 0.3, 0.2]
     loss = CoordinateLoss(1 - np.eye(letters))
     wall, cpu = time.perf_counter(), time.process_time()
-    program = design(Types(law, records), PML(EPSILON), loss)
+    program = design(IIDPrior(law, records), PML(EPSILON), loss)
     result = solve(program)
     found = answered(program.space.orbits.count, result, wall, cpu)
     clock = time.perf_counter()
@@ -91,7 +92,7 @@ def listed(records: int, solver: str) -> dict[str, Any]:
     and by the structured interior point.
     """
     solve(design([0.5, 0.3, 0.2], PML(EPSILON), ExpectedLoss(1 - np.eye(3))))
-    prior = Types([1 - CHANCE, CHANCE], records).listed()
+    prior = IIDPrior([1 - CHANCE, CHANCE], records).listed()
     codes = np.arange(2**records)
     distance = np.bitwise_count(codes[:, None] ^ codes).astype(float)
     wall, cpu = time.perf_counter(), time.process_time()
@@ -102,10 +103,10 @@ def listed(records: int, solver: str) -> dict[str, Any]:
 
 def circle(around: int) -> dict[str, Any]:
     """The loss along a circle."""
-    solve(design(Circle(8), PML(EPSILON), DisplacementLoss(np.ones(8))))
+    solve(design(CirclePrior(8), PML(EPSILON), DisplacementLoss(np.ones(8))))
     wall, cpu = time.perf_counter(), time.process_time()
     along = np.minimum(np.arange(around), around - np.arange(around))
-    program = design(Circle(around), PML(EPSILON), DisplacementLoss(along / around))
+    program = design(CirclePrior(around), PML(EPSILON), DisplacementLoss(along / around))
     return answered(program.space.orbits.count, solve(program), wall, cpu)
 
 

@@ -30,13 +30,13 @@ from matplotlib.figure import Figure
 
 from pmlopt import (
     Box,
+    ConvexHull,
     ExpectedGain,
     L1Ball,
     Mechanism,
     MinimumMass,
     Prior,
     Result,
-    Vertices,
     closed_forms,
     leakage_level,
     least_leakage,
@@ -118,7 +118,7 @@ def sampled_worst(draws: int, rng: np.random.Generator) -> tuple[list[str], Floa
     results = [solve(worst_case_utility(prior, order, h)) for h in range(1, highest_threshold(order) + 1)]
     optimal = [(result.value, result.mechanism) for result in results]
     safe = [
-        (closed_forms.utility_safe_level(prior, order, h), closed_forms.utility_safe(order, h))
+        (closed_forms.utility_safe_level(prior, order, h), closed_forms.utility_safe_mechanism(order, h))
         for h in range(1, 8)
     ]
     rows = []
@@ -197,7 +197,7 @@ def grow(size: int, time_limit: float) -> list[Any]:
     prior, order = random_problem(size)
     threshold = size // 2 + 1
     start = time.perf_counter()
-    safe = leakage_level(prior, closed_forms.utility_safe(order, threshold).matrix)
+    safe = leakage_level(prior, closed_forms.utility_safe_mechanism(order, threshold).matrix)
     quick = time.perf_counter() - start
     start = time.perf_counter()
     result = solve(worst_case_utility(prior, order, threshold), time_limit=time_limit)
@@ -214,7 +214,7 @@ def large(size: int) -> list[Any]:
     prior, order = random_problem(size)
     threshold = size // 2 + 1
     start = time.perf_counter()
-    level = leakage_level(prior, closed_forms.utility_safe(order, threshold).matrix)
+    level = leakage_level(prior, closed_forms.utility_safe_mechanism(order, threshold).matrix)
     seconds = time.perf_counter() - start
     bound = closed_forms.support_bound(prior, order, threshold)
     return [size, f"{level:.6f}", f"{bound:.6f}", f"{seconds:.2f}"]
@@ -231,7 +231,7 @@ def over_sets(size: int, time_limit: float) -> list[list[Any]]:
         "l1 ball, 0.2": L1Ball(p, 0.2),
         "box, 0.8 to 1.3 times p": Box(0.8 * p, np.minimum(1.3 * p, 1.0)),
         "minimum mass, 0.2 / N": MinimumMass(size, 0.2 / size),
-        "5 vertices": Vertices(points),
+        "5 vertices": ConvexHull(points),
     }
     rows = []
     for name, over in sets.items():

@@ -18,15 +18,15 @@ from pmlopt import (
     AllPriors,
     ApproximatePML,
     Box,
-    Circle,
-    CoordinateGain,
+    CirclePrior,
+    ConvexHull,
     CoordinateLoss,
-    DisplacementLoss,
     EstimationError,
     ExpectedGain,
     ExpectedLoss,
     GainLeakage,
-    Invariant,
+    IIDPrior,
+    InvariantPrior,
     L1Ball,
     MaximalLeakage,
     MetricPrivacy,
@@ -38,17 +38,15 @@ from pmlopt import (
     RatioBound,
     Result,
     Secret,
-    Types,
-    Vertices,
+    best_guaranteed_utility,
     best_worst_case,
-    best_worst_value,
-    closed_failure,
     confidence_ball,
     confidence_box,
     design,
     distortion_leakage,
     envelope,
     envelope_design,
+    failure_after_processing,
     leakage_distortion,
     least_leakage,
     queries,
@@ -56,10 +54,10 @@ from pmlopt import (
     solve,
     worst_case_utility,
 )
-from pmlopt.data.symmetry import Product, reflection
+from pmlopt.data.symmetry import ProductPrior, reflection
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.model.utility import SumOfParts, TotalVariation
+from pmlopt.model.utility import CoordinateGain, DisplacementLoss, SumOfParts, TotalVariation
 
 P = [0.5, 0.3, 0.2]
 COUNTED = Prior.from_counts({"a": 5, "b": 3, "c": 2})
@@ -92,7 +90,7 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "box": PML(0.6, over=Box([0.4, 0.2, 0.1], [0.6, 0.4, 0.3])),
     "minimum-mass": PML(0.6, over=MinimumMass(3, 0.1)),
     "all-priors": PML(0.6, over=AllPriors(3)),
-    "vertices": PML(0.3, over=Vertices([P, [0.4, 0.3, 0.3]])),
+    "vertices": PML(0.3, over=ConvexHull([P, [0.4, 0.3, 0.3]])),
 }
 
 
@@ -109,9 +107,9 @@ def bent() -> Program[Any]:
     return program.with_constraints(squares=cp.sum_squares(program.mechanism) <= 1.01)
 
 
-BITS = Types([0.7, 0.3], 4)
+BITS = IIDPrior([0.7, 0.3], 4)
 BIT_LOSS = CoordinateLoss([[0, 1], [1, 0]])
-ROW = Invariant(Prior.from_counts([1, 2, 4, 2, 1]), [reflection(5)])
+ROW = InvariantPrior(Prior.from_counts([1, 2, 4, 2, 1]), [reflection(5)])
 
 ORBITS: Mapping[str, Callable[[], Program[Any]]] = {
     "types": lambda: design(BITS, PML(1.0), BIT_LOSS),
@@ -120,13 +118,15 @@ ORBITS: Mapping[str, Callable[[], Program[Any]]] = {
     "types-both": lambda: design(BITS, PML(0.5) & LDP(0.8), BIT_LOSS),
     "types-ball": lambda: design(BITS, PML(0.5, over=L1Ball(BITS, 0.05)), BIT_LOSS),
     "types-mass": lambda: design(BITS, PML(1.0, over=MinimumMass(16, 0.005)), BIT_LOSS),
-    "circle": lambda: design(Circle(7), LDP(1.0), DisplacementLoss([0, 1, 2, 3, 3, 2, 1])),
+    "circle": lambda: design(CirclePrior(7), LDP(1.0), DisplacementLoss([0, 1, 2, 3, 3, 2, 1])),
     "invariant": lambda: design(ROW, PML(0.4), ExpectedLoss(lambda x, y: abs(x - y))),
     "invariant-budgets": lambda: design(
         ROW, PML([0.4, 0.3, 0.5, 0.3, 0.4]), ExpectedLoss(lambda x, y: abs(x - y))
     ),
     "product": lambda: design(
-        Product(Types([0.7, 0.3], 2), Types([0.9, 0.1], 2)), PML(1.0), SumOfParts(BIT_LOSS, BIT_LOSS)
+        ProductPrior(IIDPrior([0.7, 0.3], 2), IIDPrior([0.9, 0.1], 2)),
+        PML(1.0),
+        SumOfParts(BIT_LOSS, BIT_LOSS),
     ),
     "types-least": lambda: least_leakage(BITS, BIT_LOSS, expected=0.7),
 }
@@ -155,10 +155,10 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
         [0.6, 0.2, 0.2], ORDER, 2, over=L1Ball([0.6, 0.2, 0.2], 0.1)
     ),
     "worst-case": lambda: best_worst_case([0.6, 0.2, 0.2], ORDER, 0.7),
-    "worst-value": lambda: best_worst_value([0.6, 0.2, 0.2], ExpectedGain(np.array(ORDER) * 1.0), 0.5),
+    "worst-value": lambda: best_guaranteed_utility([0.6, 0.2, 0.2], ExpectedGain(np.array(ORDER) * 1.0), 0.5),
     "envelope": lambda: envelope(P, CHANNEL, 0.05),
     "envelope-over": lambda: envelope(P, CHANNEL, 0.05, over=L1Ball(P, 0.1)),
-    "closed-failure": lambda: closed_failure(P, CHANNEL, 0.5),
+    "closed-failure": lambda: failure_after_processing(P, CHANNEL, 0.5),
     "envelope-design": lambda: envelope_design(P, 0.5, 0.05, LOSS),
     "record": lambda: record_leakage(PARITY, queries.laplace(PARITY, 1.0), 2.5),
     "record-capacity": lambda: record_leakage(PARITY, queries.laplace(PARITY, 1.0), 1.0),

@@ -35,15 +35,16 @@ from pmlopt.cli.verifying import audit_saved, has_claims
 from pmlopt.core import files
 from pmlopt.errors import InputError
 from pmlopt.model.privacy.by_name import WITH
-from pmlopt.programs.result import finite
+from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
     from pmlopt.library import Instance
+    from pmlopt.programs.certificate import Restart
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.program import Program
-    from pmlopt.programs.result import Restart, Result
+    from pmlopt.programs.result import Result
 
 
 @main.command("solve")

@@ -14,7 +14,7 @@ from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, exits, json_option
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError
-from pmlopt.programs.result import finite
+from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.data.tables.labelled import Labelled

@@ -15,12 +15,13 @@ from pmlopt.cli.options import NOT_SOLVED, PATH, Run, code_of, exits, main, runs
 from pmlopt.cli.printing import echo_json, nats, print_table, status
 from pmlopt.cli.reading import read_linear, read_outputs
 from pmlopt.errors import InputError
-from pmlopt.programs.result import finite
+from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.model.uncertainty import PriorSet
+    from pmlopt.programs.certificate import Restart
     from pmlopt.programs.program import Program
-    from pmlopt.programs.result import Restart, Result
+    from pmlopt.programs.result import Result
     from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 _prior_option = click.option(

@@ -19,7 +19,7 @@ from pmlopt.core import files
 from pmlopt.core.arrays import Label, few
 from pmlopt.core.display import things
 from pmlopt.errors import InputError
-from pmlopt.programs.result import finite
+from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.core.arrays import Label

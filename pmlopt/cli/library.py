@@ -12,7 +12,7 @@ import click
 from pmlopt.cli.options import CLAIM_FAILS, exits, json_option, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, progress, say
 from pmlopt.errors import InputError
-from pmlopt.programs.result import finite
+from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.library import Instance
@@ -146,7 +146,7 @@ def plan(
     empirical distribution has at most the target level under the true one, except with probability delta over
     the sample.
     """
-    from pmlopt.model.uncertainty import failure_bound, level_with_confidence, samples_needed
+    from pmlopt.model.uncertainty import failure_bound, samples_needed, true_level_with_confidence
 
     if None not in (target, delta, samples):
         raise InputError("--samples, --target and --delta are all given: leave out the one to compute")
@@ -155,7 +155,7 @@ def plan(
     elif target is not None and samples is not None:
         delta = failure_bound(samples, letters, epsilon, target, kappa, least)
     elif delta is not None and samples is not None:
-        target = level_with_confidence(samples, letters, epsilon, delta, kappa, least)
+        target = true_level_with_confidence(samples, letters, epsilon, delta, kappa, least)
     else:
         raise InputError("give two of --samples, --target and --delta: the third is computed")
     found = {"letters": letters, "epsilon": epsilon, "target": target, "delta": delta, "samples": samples}

@@ -14,7 +14,7 @@ from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import read_linear
 from pmlopt.core import files
 from pmlopt.errors import InputError
-from pmlopt.programs.result import finite
+from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
@@ -36,19 +36,19 @@ def declared_by_orbits(
         records: of a table.
         circle: its letters.
     """
-    from pmlopt.data.symmetry import Circle, Types
+    from pmlopt.data.symmetry import CirclePrior, IIDPrior
 
     name, minimise = utility
     prior: SymmetricPrior
     if circle is not None:
         if records is not None or asked.files:
             raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
-        prior, title = Circle(circle), f"a circle of {circle} letters"
+        prior, title = CirclePrior(circle), f"a circle of {circle} letters"
         value: LinearUtility = _on_circle(name, circle)
     else:
         assert records is not None
         law = asked.prior()
-        prior, title = Types(law, records), f"{records} records of {asked.title}"
+        prior, title = IIDPrior(law, records), f"{records} records of {asked.title}"
         value = _on_records(name, minimise, law)
     privacy = _requirement(asked, epsilon, prior)
 
@@ -116,13 +116,13 @@ def apply_orbits(path: Path, data: Path, column: str, output: Path, beside: Besi
 
 def _released(path: Path, letters: Sequence[str], seed: int | None) -> list[str]:
     """The outputs for the cells of a column: all together one table of records, or a letter each."""
-    from pmlopt.data.symmetry import OrbitMechanism, Types
+    from pmlopt.data.symmetry import IIDPrior, OrbitMechanism
     from pmlopt.verification import trusted_mechanism
 
     mechanism = trusted_mechanism(path)
     assert isinstance(mechanism, OrbitMechanism)
     prior = mechanism.space.prior
-    if isinstance(prior, Types):
+    if isinstance(prior, IIDPrior):
         if len(letters) != prior.records:
             raise InputError(
                 f"the data has {len(letters)} rows, and the mechanism is for {prior.records} records"

@@ -12,7 +12,7 @@ import click
 
 from pmlopt.core import files
 from pmlopt.core.arrays import shown
-from pmlopt.programs.result import finite
+from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -122,7 +122,7 @@ def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str,
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
-    from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
+    from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
     from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
@@ -143,7 +143,9 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         rows += _tradeoff_rows(certificate)
     elif isinstance(certificate, ThresholdCertificate):
         rows += _design_rows(certificate.kept)
-    elif isinstance(certificate, EnvelopeCertificate | ClosedFailureCertificate | EnvelopeDesignCertificate):
+    elif isinstance(
+        certificate, EnvelopeCertificate | ProcessedFailureCertificate | EnvelopeDesignCertificate
+    ):
         rows.append(("proved", f"{certificate.statement}: {'yes' if certificate.verify() else 'NO'}"))
     rows += extra
     if result.closed_form is not None:
@@ -167,7 +169,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
 
 def _print_warnings(certificate: DesignCertificate) -> None:
     """Say what is easily overlooked of a design."""
-    from pmlopt.verification.reports.facts import warnings_of
+    from pmlopt.programs.reports.facts import warnings_of
 
     for line in warnings_of(certificate.prior, certificate.privacy, certificate.mechanism):
         say(f"Mind: {line}")
@@ -181,7 +183,7 @@ LARGEST_COMPARED = 10_000
 
 def _worth_rows(certificate: DesignCertificate) -> list[tuple[str, str]]:
     """What the value is, and what others reach."""
-    from pmlopt.verification.reports.baselines import baselines
+    from pmlopt.programs.reports.baselines import baselines
 
     found = baselines(certificate) if certificate.mechanism.matrix.size <= LARGEST_COMPARED else None
     if found is None:

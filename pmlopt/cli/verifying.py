@@ -13,7 +13,7 @@ from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, check_apart, exits
 from pmlopt.cli.printing import echo_json, print_audit, print_table, say
 
 if TYPE_CHECKING:
-    from pmlopt.verification import Verdict
+    from pmlopt.programs.certificate import Verdict
 
 
 @main.command("report")
@@ -27,7 +27,7 @@ def report_command(saved_file: Path, output: Path | None) -> None:
     outcome, the utility beside that of releasing nothing, everything, or by randomized response, and how to
     check all of it.
     """
-    from pmlopt.verification.reports import write_report
+    from pmlopt.verification import write_report
 
     target = saved_file.with_suffix(".html") if output is None else output
     check_apart([target], [saved_file])

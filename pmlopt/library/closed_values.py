@@ -28,7 +28,7 @@ from pmlopt.programs.tradeoff.program import TradeoffProgram
 
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "design": (*CLOSED_FORMS, "least_ldp_estimation_error", "least_pml_estimation_error"),
-    "worst_case_utility": ("utility_safe",),
+    "worst_case_utility": ("utility_safe_mechanism",),
     "envelope": ("randomized_response_envelope",),
     "record_leakage": ("parity_leakage",),
     "leakage_distortion": ("parity_leakage",),
@@ -47,7 +47,7 @@ def closed_form(program: Program[Any], name: str) -> Mechanism:
     Raises:
         InstanceError: it is none that belongs to the program.
     """
-    if isinstance(program, LeastLeakage) and name == "utility_safe":
+    if isinstance(program, LeastLeakage) and name == "utility_safe_mechanism":
         return uniform_on(program.allowed)
     if not isinstance(program, LinearDesign | ColumnDesign):
         raise InstanceError(f"there is no mechanism by the name {name!r} for {program!r}")

@@ -16,7 +16,7 @@ from pmlopt.core.arrays import FloatArray, float_array
 from pmlopt.core.files import is_standard, read_bytes
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.symmetry import Circle, Invariant, SymmetricPrior, Types
+from pmlopt.data.symmetry import CirclePrior, IIDPrior, InvariantPrior, SymmetricPrior
 from pmlopt.errors import InputError, InstanceError, UtilityError
 from pmlopt.library.closed_values import closed_value, forms_for
 from pmlopt.library.requirements import law_of_secret, read_requirement
@@ -51,13 +51,13 @@ from pmlopt.model.utility import (
 )
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.designs import design
-from pmlopt.programs.envelope.program import closed_failure, envelope
+from pmlopt.programs.envelope.program import envelope, failure_after_processing
 from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
 from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
-from pmlopt.programs.worst_case.program import best_worst_case, best_worst_value
+from pmlopt.programs.worst_case.program import best_guaranteed_utility, best_worst_case
 
 BASES = ("theorem", "derived", "published", "regression")
 RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
@@ -297,9 +297,9 @@ _BUILDERS: Mapping[str, tuple[Callable[..., Program[Any]], Callable[[Table], Arg
     "worst_case_utility": (worst_case_utility, _worst_case),
     "least_leakage": (least_leakage, _least_leakage),
     "best_worst_case": (best_worst_case, _best_worst_case),
-    "best_worst_value": (best_worst_value, _best_worst_value),
+    "best_guaranteed_utility": (best_guaranteed_utility, _best_worst_value),
     "envelope": (envelope, _envelope),
-    "closed_failure": (closed_failure, _closed_failure),
+    "failure_after_processing": (failure_after_processing, _closed_failure),
     "envelope_design": (envelope_design, _envelope_design),
     "record_leakage": (record_leakage, _record_leakage),
     "leakage_distortion": (leakage_distortion, _leakage_distortion),
@@ -318,7 +318,7 @@ def _outputs(params: Table) -> int | tuple[Any, ...] | None:
 def _prior(table: Table) -> Prior:
     kind = table.only(("uniform", "probabilities", "counts", "circle"))
     if kind == "circle":
-        circle = Circle(table.count(kind, MOST_LETTERS), table.take("reflections", bool, True))
+        circle = CirclePrior(table.count(kind, MOST_LETTERS), table.take("reflections", bool, True))
         table.done()
         return circle
     labels = table.take("labels", list, None)
@@ -329,9 +329,9 @@ def _prior(table: Table) -> Prior:
     else:
         prior = Prior.from_counts(table.take(kind, (dict, list)), labels)
     if "records" in table:
-        prior = Types(prior, table.count("records", MOST_RECORDS))
+        prior = IIDPrior(prior, table.count("records", MOST_RECORDS))
     elif "generators" in table:
-        prior = Invariant(prior, table.take("generators", list))
+        prior = InvariantPrior(prior, table.take("generators", list))
     table.done()
     return prior
 
@@ -374,9 +374,9 @@ def _linear(table: Table, kind: str, prior: Prior) -> LinearUtility:
         if value not in named:
             raise table.error(kind, f"is {value!r}: write one of {', '.join(named)}, or a matrix")
         value = named[value]
-    if isinstance(prior, Types):
+    if isinstance(prior, IIDPrior):
         return CoordinateLoss(value) if kind == "loss" else CoordinateGain(value)
-    if isinstance(prior, Circle):
+    if isinstance(prior, CirclePrior):
         values = on_circle(value, prior.size) if callable(value) else value
         return DisplacementLoss(values) if kind == "loss" else DisplacementGain(values)
     return ExpectedLoss(value) if kind == "loss" else ExpectedGain(value)

@@ -12,7 +12,7 @@ from pmlopt.library.toml_table import Table
 from pmlopt.model.privacy import PML, Conjunction, Pufferfish, Requirement, requirement_named
 from pmlopt.model.privacy.by_name import NAMES
 from pmlopt.model.privacy.metric_privacy import DISTANCES
-from pmlopt.model.uncertainty import REGIONS, Box, JointLaws, L1Ball, MinimumMass, PriorSet, Vertices
+from pmlopt.model.uncertainty import REGIONS, Box, ConvexHull, JointLaws, L1Ball, MinimumMass, PriorSet
 
 _NUMBER = (int, float)
 
@@ -176,6 +176,6 @@ _SETS: Mapping[str, Callable[[Table, Prior], PriorSet]] = {
     "delta": _confidence,
     "minimum_mass": lambda table, prior: MinimumMass(prior.size, table.take("minimum_mass", _NUMBER)),
     "box": _box,
-    "vertices": lambda table, prior: Vertices(table.take("vertices", list)),
+    "vertices": lambda table, prior: ConvexHull(table.take("vertices", list)),
 }
 """The sets of priors that a problem file may name, by the key that does."""

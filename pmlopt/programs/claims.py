@@ -12,8 +12,8 @@ from pmlopt.model.privacy.requirement import Conjunction, Requirement
 from pmlopt.model.uncertainty import Box, L1Ball, confidence_box
 from pmlopt.model.uncertainty.confidence import log_events, phi
 from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim
 from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
-from pmlopt.programs.result import FLOATS, RATIONAL, Certificate, Claim
 from pmlopt.programs.violations import violation
 
 SHARE = 0.5
@@ -104,7 +104,9 @@ def confidence_claim(over: Any, prior: Any) -> Claim:
         if _log_outside(over) <= math.log(delta) + NEAR:
             return _confidence(delta, True)
         largest = float(over.center.pmf.max())
-        least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2  # `balance` of every law in the ball
+        least = (
+            min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
+        )  # `weissman_kappa` of every law in the ball
         possible = least <= 0 or _log_outside(over, least) <= math.log(delta) + NEAR
         return _confidence(delta, None if possible else False)
     if isinstance(over, Box) and getattr(prior, "counts", None) is not None and prior.samples is not None:

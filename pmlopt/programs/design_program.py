@@ -17,11 +17,11 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import Utility
+from pmlopt.programs.certificate import RATIONAL, C_co, Certificate, Claim, finite
 from pmlopt.programs.claims import confidence_claims, level_claim, mechanism_claim
 from pmlopt.programs.exact.arithmetic import GRID
 from pmlopt.programs.exact.repair import Repair
 from pmlopt.programs.program import Program
-from pmlopt.programs.result import RATIONAL, C_co, Certificate, Claim, finite
 
 if TYPE_CHECKING:
     import cvxpy as cp

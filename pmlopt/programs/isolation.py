@@ -9,9 +9,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from pmlopt.errors import InputError, PmloptError
+from pmlopt.programs.certificate import C_co
 from pmlopt.programs.program import Program
 from pmlopt.programs.question import Found, Method, MethodError
-from pmlopt.programs.result import C_co
 from pmlopt.solvers.outcome import Options
 
 WALL_LIMIT = 3600.0

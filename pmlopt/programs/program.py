@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic
 
 from pmlopt.core.arrays import Label
 from pmlopt.core.display import facts_html
-from pmlopt.programs.result import C_co
+from pmlopt.programs.certificate import C_co
 from pmlopt.solvers.through_cvxpy import write_mps
 
 if TYPE_CHECKING:

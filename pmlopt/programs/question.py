@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
+from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStart, restart_of
 from pmlopt.programs.program import Program
-from pmlopt.programs.result import C_co, Certificate, ClosedForm, WarmStart, restart_of
 from pmlopt.solvers.outcome import Options
 from pmlopt.solvers.through_cvxpy import installed
 

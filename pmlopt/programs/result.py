@@ -1,236 +1,26 @@
-"""What `solve` returns: the result with its certificate, how it ended, and where a next solve can start."""
+"""What `solve` returns: the certificate, how it ended, and where a next solve can start."""
 
 from __future__ import annotations
 
-import math
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+)
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import facts_html
-from pmlopt.data.mechanism import Mechanism, MechanismLike
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.programs.certificate import C_co, ClosedForm, Restart, Status, Timings, Verdict, finite
 from pmlopt.programs.plots import mechanism_figure
+from pmlopt.programs.reports.pages import write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-RATIONAL = "rational arithmetic"
-FLOATS = "floating point, rounding allowed for"
-DECIMAL = "decimal arithmetic of 50 digits"
-
-
-class Status(StrEnum):
-    """How a solve ended."""
-
-    OPTIMAL = "optimal"
-    """The certified gap is within the tolerance."""
-    UNPROVED = "unproved"
-    """The method finished, and the gap is what could be proved: constraints were added whose part in the
-    bound is not sharp, a search found nothing better and no proof that there is nothing, or the method proves
-    no bound at all."""
-    STOPPED = "stopped"
-    """Time or rounds gave out; what is in hand meets its limits, and its gap is above the tolerance."""
-    VIOLATED = "violated"
-    """The method ended at a mechanism that breaks a limit; the certificate says by how much."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One thing that a certificate claims, decided again from its numbers without the solver.
-
-    Attributes:
-        name: what was looked at, such as "level".
-        holds: whether it is so; None where the certificate does not hold what deciding it needs.
-        arithmetic: in which it was decided.
-        detail: what was found, in words.
-        claimed: the number that is claimed, where it is one.
-        recomputed: the number that was found instead, where it is one.
-    """
-
-    name: str
-    holds: bool | None
-    arithmetic: str
-    detail: str
-    claimed: float | None = None
-    recomputed: float | None = None
-
-    @property
-    def verdict(self) -> str:
-        """In one word or two."""
-        return {True: "holds", False: "FAILS", None: "not checked"}[self.holds]
-
-    @property
-    def exact(self) -> bool:
-        """Whether it was decided without rounding that could matter."""
-        return self.arithmetic == RATIONAL
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data: what `pmlopt verify --json` prints of it."""
-        return {
-            "part": self.name,
-            "holds": self.holds,
-            "exact": self.exact,
-            "arithmetic": self.arithmetic,
-            "detail": self.detail,
-            "claimed": None if self.claimed is None else finite(self.claimed),
-            "recomputed": None if self.recomputed is None else finite(self.recomputed),
-        }
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.verdict} ({self.arithmetic}): {self.detail}"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Certificate(ABC):
-    """What is claimed of a mechanism, and the means to check it without the solver.
-
-    Attributes:
-        mechanism: what the claim is about.
-        value: what is optimised, recomputed from the mechanism, in its own units.
-        bound: what nothing under the same constraints can better: at least the value where it is maximised,
-            at most the value where it is minimised. Infinite where nothing is proved.
-    """
-
-    kind: ClassVar[str]
-    """The name of this kind of certificate in files."""
-
-    mechanism: Mechanism
-    value: float
-    bound: float
-
-    @property
-    def gap(self) -> float:
-        """|bound - value|: how far the value may be from the best there is."""
-        return abs(self.bound - self.value)
-
-    @property
-    @abstractmethod
-    def level(self) -> float:
-        """What the mechanism leaks at most, in nats; a certificate says where it is rounded."""
-
-    @property
-    @abstractmethod
-    def statement(self) -> str:
-        """What is claimed of the leakage, in a few words."""
-
-    @property
-    @abstractmethod
-    def arithmetic(self) -> str:
-        """The arithmetic in which the level is decided, in words, such as "rational arithmetic"."""
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        """A dataclass would write all matrices into its `repr`, where the class has none of its own."""
-        super().__init_subclass__(**keywords)
-        if "__repr__" not in cls.__dict__:
-            cls.__repr__ = Certificate.__repr__  # type: ignore[method-assign]
-
-    def __repr__(self) -> str:
-        """The claim in a line."""
-        return f"<{type(self).__name__}: value {self.value:.9g}, bound {self.bound:.9g}; {self.statement}>"
-
-    def _repr_html_(self) -> str:
-        """The claim as a notebook shows it."""
-        return facts_html(type(self).__name__, self.facts)
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What is claimed, by name, as text."""
-        return {
-            "value": f"{self.value:.9g}",
-            "bound": f"{self.bound:.9g} (gap {self.gap:.1e})",
-            "leakage": self.statement,
-            "checked in": self.arithmetic,
-        }
-
-    @property
-    def violation(self) -> float:
-        """By how much a limit of the program is exceeded: 0 unless the method ended outside it."""
-        return 0.0
-
-    @abstractmethod
-    def checks(self) -> tuple[Claim, ...]:
-        """All that is claimed, each decided again without the solver: mechanism, level, value, bound, gap."""
-
-    def verify(self) -> bool:
-        """Whether none of `checks` fails.
-
-        A claim for which the certificate lacks what deciding it needs (a function that is a user's own, a
-        constraint that is not affine) is not checked, and does not count; `checks` names it. What is checked
-        of a level, and of a value or a bound where `checks` says "rational arithmetic", is then proved for
-        exactly the numbers in the certificate.
-        """
-        if math.isnan(self.value) or math.isnan(self.bound):
-            return False  # no arithmetic compares what is no number
-        return all(claim.holds is not False for claim in self.checks())
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
-
-
-C_co = TypeVar("C_co", bound=Certificate, covariant=True)
-
-
-def finite(number: float) -> float | None:
-    """The number, or None where it is infinite: JSON has no word for that."""
-    return number if math.isfinite(number) else None
-
-
-@dataclass(frozen=True)
-class Timings:
-    """Seconds of wall time: compiling by cvxpy, in the solver, certifying, and the whole call."""
-
-    compile: float
-    solve: float
-    certify: float
-    total: float
-
-
-@dataclass(frozen=True)
-class ClosedForm:
-    """A mechanism or value known by formula that is optimal here, beside what the solver found.
-
-    Attributes:
-        name: the function of `pmlopt.model.closed_forms`.
-        value: its value.
-        difference: the solver's value minus it.
-    """
-
-    name: str
-    value: float
-    difference: float
-
-
-@dataclass(frozen=True, eq=False)
-class Restart:
-    """Where a method ended, as a start for a program nearby: plain arrays, which pickle and fit into files.
-
-    A start that does not fit the next program is left out, for it claims nothing.
-
-    Attributes:
-        solver: which method left it.
-        arrays: by name, what that method starts from; "matrix" is a mechanism, where there is one.
-    """
-
-    solver: str
-    arrays: Mapping[str, NDArray[Any]]
-
-    @property
-    def matrix(self) -> FloatArray | None:
-        """(N, M) the mechanism, where there is one."""
-        return None if "matrix" not in self.arrays else np.asarray(self.arrays["matrix"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,27 +139,12 @@ class Result(Generic[C_co]):
         self.mechanism.save(path, metadata)
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write one page on what is promised and how to check it, .html or .md; see `write_report`.
+        """Write one page on what is promised and how to check it.
+
+        Args:
+            path: where to write: .html, or .md for Markdown.
 
         Raises:
-            FileFormatError: the path has another ending, or cannot be written.
+            FileFormatError: a claim is false, or the path has another ending or cannot be written.
         """
-        import_module("pmlopt.verification.reports").write_report(
-            self, path
-        )  # a room above this one, asked for by name
-
-
-WarmStart: TypeAlias = MechanismLike | Result[Any] | Restart | Literal[False] | None
-"""A warm start: a mechanism, the end of another solve, nothing (False), or what is known (None)."""
-
-
-def restart_of(start: WarmStart) -> Restart | None:
-    """The restart in a warm start, where it is or carries one."""
-    if isinstance(start, Result):
-        return start.restart
-    return start if isinstance(start, Restart) else None
-
-
-def mechanism_of(start: MechanismLike | Result[Any]) -> MechanismLike:
-    """The mechanism in a warm start that was given by a person."""
-    return start.mechanism if isinstance(start, Result) else start
+        write_page(self.certificate, Verdict.of(self.certificate), path)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from pmlopt.core.arrays import float_array
 from pmlopt.data.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError, SolverUnavailableError
+from pmlopt.programs.certificate import C_co, Certificate, Restart, Status, Timings, WarmStart
 from pmlopt.programs.continuous import methods as continuous
 from pmlopt.programs.envelope import methods as envelope
 from pmlopt.programs.envelope_design import methods as envelope_design
@@ -24,7 +25,7 @@ from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Program
 from pmlopt.programs.question import Found, Method, MethodError, Question
 from pmlopt.programs.record_leakage import methods as record_leakage
-from pmlopt.programs.result import C_co, Certificate, Restart, Result, Status, Timings, WarmStart
+from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex import methods as subconvex
 from pmlopt.programs.symmetric import methods as symmetric
 from pmlopt.programs.symmetric_leakage import methods as symmetric_leakage

@@ -17,7 +17,7 @@ import numpy as np
 
 from pmlopt.core.files import alone, check_target, json_bytes, read_bytes, write_whole
 from pmlopt.errors import FileFormatError, SweepError
-from pmlopt.programs.result import Restart
+from pmlopt.programs.certificate import Restart
 from pmlopt.sweeps.grid import Points
 from pmlopt.sweeps.table import COLUMNS, Row, check_writable, csv_line, one_line, text_of, value_of
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from pmlopt import __version__
 from pmlopt.errors import FileFormatError, SweepError, SweepStoppedError
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.program import Program
-from pmlopt.programs.result import Restart
 from pmlopt.programs.solving import check_name, check_options
 from pmlopt.sweeps.fingerprint import fingerprint, name_of
 from pmlopt.sweeps.grid import Grid, Points, points_of

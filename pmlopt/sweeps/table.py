@@ -15,8 +15,8 @@ import numpy as np
 from pmlopt.core.display import pandas, table_html, table_latex
 from pmlopt.core.files import csv_bytes, ending_of, json_bytes, write_whole
 from pmlopt.errors import SweepError
+from pmlopt.programs.certificate import finite
 from pmlopt.programs.plots import utility_figure
-from pmlopt.programs.result import finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import SolverError, SweepError
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.program import Program
-from pmlopt.programs.result import Restart, Result
+from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
 from pmlopt.solvers.outcome import one_thread
 from pmlopt.sweeps.table import FAILED, one_line

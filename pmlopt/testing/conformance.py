@@ -22,9 +22,9 @@ from pmlopt.errors import SolverError
 from pmlopt.model.privacy import LDP, Requirement
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.utility import ExpectedGain, LinearUtility, SubConvex
+from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.exact.arithmetic import GRID, holds_exactly, snap
-from pmlopt.programs.result import Status
 from pmlopt.programs.solving import solve
 
 INSTANCES = 12

@@ -11,11 +11,12 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import LDP, PML
-from pmlopt.model.uncertainty import L1Ball, Vertices
+from pmlopt.model.uncertainty import ConvexHull, L1Ball
 from pmlopt.model.utility import ExpectedGain, MutualInformation, utility_order
+from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
-from pmlopt.programs.result import Result, Status
+from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
 from pmlopt.programs.worst_case.program import best_worst_case
 from pmlopt.testing.independent import (
@@ -94,10 +95,10 @@ def robust(rng: np.random.Generator) -> Result[Any]:
         laws = [center.pmf + radius / 2 * move for move in moves]
     else:
         laws = [center.pmf, *rng.dirichlet(np.full(n, 3.0), 2)]
-        priors = Vertices(laws)
+        priors = ConvexHull(laws)
     epsilon, gains = float(rng.uniform(0.05, 3)), random_gains(rng, n)
     result = solve(design(center, PML(epsilon, over=priors), ExpectedGain(gains), gains.shape[1]))
-    if isinstance(priors, Vertices):
+    if isinstance(priors, ConvexHull):
         exact = [[w / sum(map(Fraction, law)) for w in map(Fraction, law)] for law in laws]
         _check_level(result, exact_ratio(exact, result.mechanism.matrix), epsilon)
     demand(result.certificate.verify(), "the exact check fails")

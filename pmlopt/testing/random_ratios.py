@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.model.privacy import PML, GainLeakage, MetricPrivacy, Pufferfish, RatioBound, Requirement
-from pmlopt.model.uncertainty import JointLaws, Vertices
+from pmlopt.model.uncertainty import ConvexHull, JointLaws
 from pmlopt.model.utility import ExpectedGain, MutualInformation
 from pmlopt.programs.designs import design
 from pmlopt.programs.result import Result
@@ -134,7 +134,7 @@ def _robust(rng: np.random.Generator) -> Made:
             mean = [sum((w * row[x] for w, row in zip(weights, rows, strict=True)), Fraction(0))
                     for x in range(letters)]  # fmt: skip
             pairs += [(row, mean, Fraction(epsilon)) for row in rows]
-    over = JointLaws(Vertices(law), [Vertices(points) for points in given])
+    over = JointLaws(ConvexHull(law), [ConvexHull(points) for points in given])
     return secret.prior, PML(epsilon, about=secret, over=over), pairs
 
 

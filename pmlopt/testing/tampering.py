@@ -15,10 +15,11 @@ from pmlopt.core.arrays import BoolArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import by_orbits, is_by_orbits
 from pmlopt.model.utility import INFORMATIONS, EstimationError, ExpectedGain, ExpectedLoss
+from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.designs import design
-from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
-from pmlopt.programs.envelope.program import closed_failure, envelope
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
+from pmlopt.programs.envelope.program import envelope, failure_after_processing
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.estimation.certificate import EstimationCertificate
@@ -28,7 +29,6 @@ from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.program import record_leakage
-from pmlopt.programs.result import Certificate
 from pmlopt.programs.solving import solve
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
@@ -209,9 +209,11 @@ def restated(certificate: Certificate) -> Program[Any] | None:
         return _level(certificate)
     if isinstance(certificate, EnvelopeCertificate):
         return envelope(certificate.prior, certificate.mechanism, certificate.delta, over=certificate.over)
-    if isinstance(certificate, ClosedFailureCertificate):
+    if isinstance(certificate, ProcessedFailureCertificate):
         over = certificate.over
-        return closed_failure(certificate.prior, certificate.mechanism, certificate.epsilon, over=over)
+        return failure_after_processing(
+            certificate.prior, certificate.mechanism, certificate.epsilon, over=over
+        )
     if isinstance(certificate, EnvelopeDesignCertificate):
         utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(certificate.table)
         return envelope_design(certificate.prior, certificate.epsilon, certificate.delta, utility)

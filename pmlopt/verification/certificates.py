@@ -20,8 +20,9 @@ from pmlopt.model.privacy.requirement import Requirement, Witness
 from pmlopt.model.queries import Orbits, Query, record_channel
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss
+from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.continuous.certificate import BinsCertificate
-from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.exact.repair import Repair
@@ -30,7 +31,6 @@ from pmlopt.programs.least_leakage.floor import Floor
 from pmlopt.programs.linear.certificate import AffineConstraint, LinearCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.proof import proof_from_record
-from pmlopt.programs.result import Certificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
@@ -214,8 +214,8 @@ def _envelope(record: Record, mechanism: Mechanism) -> EnvelopeCertificate:
     )
 
 
-def _closed_failure(record: Record, mechanism: Mechanism) -> ClosedFailureCertificate:
-    return ClosedFailureCertificate(
+def _closed_failure(record: Record, mechanism: Mechanism) -> ProcessedFailureCertificate:
+    return ProcessedFailureCertificate(
         **_processed(record, mechanism),
         epsilon=float(record["epsilon"]),
         multipliers=numbers(record["bound_from"]["multipliers"], 1, "the multipliers"),
@@ -306,7 +306,7 @@ READERS: Mapping[str, Callable[[Record, Mechanism], Certificate]] = {
     LevelCertificate.kind: _level,
     ThresholdCertificate.kind: _threshold,
     EnvelopeCertificate.kind: _envelope,
-    ClosedFailureCertificate.kind: _closed_failure,
+    ProcessedFailureCertificate.kind: _closed_failure,
     EnvelopeDesignCertificate.kind: _envelope_design,
     RecordCertificate.kind: _records,
     TradeoffCertificate.kind: _tradeoff,

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,51 +18,19 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import holds_orbits, saved_by_orbits
 from pmlopt.errors import FileFormatError, InputError, MechanismError
-from pmlopt.programs.result import FLOATS, Certificate, Claim, ClosedForm, Status, Timings, finite
+from pmlopt.programs.certificate import (
+    FLOATS,
+    Certificate,
+    Claim,
+    ClosedForm,
+    Status,
+    Timings,
+    Verdict,
+    finite,
+)
+from pmlopt.programs.reports.pages import write_page
 from pmlopt.verification.certificates import certificate_from_record
 from pmlopt.verification.reading import prior_of
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """All claims of a file.
-
-    Attributes:
-        kind: of the certificate.
-        statement: what is claimed of the leakage.
-        parts: the claims, each checked by itself.
-    """
-
-    kind: str
-    statement: str
-    parts: tuple[Claim, ...]
-
-    @property
-    def holds(self) -> bool | None:
-        """False where a claim fails; None where none does and one was not checked; else True."""
-        found = [part.holds for part in self.parts]
-        if False in found:
-            return False
-        return None if None in found else True
-
-    @property
-    def failures(self) -> tuple[Claim, ...]:
-        """The claims that are false."""
-        return tuple(part for part in self.parts if part.holds is False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data: what `pmlopt verify --json` prints."""
-        return {
-            "kind": self.kind,
-            "statement": self.statement,
-            "holds": self.holds,
-            "parts": [part.to_dict() for part in self.parts],
-        }
-
-    def __str__(self) -> str:
-        word = {True: "the claim holds", False: "the claim FAILS", None: "not all of it was checked"}
-        return "\n".join([f"{self.kind}: {self.statement}", *map(str, self.parts), word[self.holds]])
-
 
 DERIVED_TOLERANCE = 1e-12
 """Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
@@ -134,12 +103,27 @@ def _verdict(path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mappi
         record = entry(metadata, "certificate", str(path))
         with np.errstate(all="ignore"):  # numbers of a file may be of any size
             certificate = certificate_from_record(record, mechanism)
-            parts = (*certificate.checks(), *_same(certificate, record, metadata))
+            return Verdict.of(certificate, *_same(certificate, record, metadata))
     except InputError as error:
         raise FileFormatError(f"{path}: {error}") from None
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
-    return Verdict(certificate.kind, certificate.statement, parts)
+
+
+def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Write the page on a saved result, all of it computed from its file; see `Result.report`.
+
+    Args:
+        saved: a .json or .npz file in which a result was saved.
+        path: where to write: .html, or .md for Markdown.
+
+    Raises:
+        FileFormatError: the file holds no result, a claim of it is false, or the path has another ending or
+            cannot be written.
+    """
+    verdict = verify_file(saved)
+    mechanism, metadata = read_saved(saved)
+    write_page(certificate_from_record(metadata["certificate"], mechanism), verdict, path, Path(saved).name)
 
 
 def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:

@@ -9,19 +9,10 @@ import pytest
 from cli.hostile import mechanism, write
 from click.testing import CliRunner, Result
 
-from pmlopt import (
-    PML,
-    ExpectedLoss,
-    Mechanism,
-    Prior,
-    cross_mechanism,
-    design,
-    estimate,
-    level_from_samples,
-    solve,
-)
+from pmlopt import PML, ExpectedLoss, Mechanism, Prior, design, estimate, solve
 from pmlopt.cli import main
 from pmlopt.model.utility.linear import hamming
+from pmlopt.releases.estimation import cross_mechanism, level_from_samples
 
 MATRIX = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from commands import run
 
-from pmlopt import OrbitMechanism, Types
+from pmlopt import IIDPrior
+from pmlopt.data.symmetry import OrbitMechanism
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def test_a_table_of_records_is_designed_audited_and_released(bits: Path) -> None
     assert "969 orbits of pairs" in run("design", *asked)
 
     mechanism = OrbitMechanism.load("orbits.json")
-    assert isinstance(mechanism.space.prior, Types)
+    assert isinstance(mechanism.space.prior, IIDPrior)
     assert mechanism.space.prior.law.labels == ("no", "yes")
 
     audited = json.loads(run("audit", "orbits.json", "--epsilon", 1, "--json"))

@@ -13,8 +13,9 @@ import pytest
 from cli.hostile import refused, write
 from commands import run
 
-from pmlopt import PML, GainLeakage, JointLaws, Mechanism, MetricPrivacy, Prior, Secret, secret_witness
+from pmlopt import PML, GainLeakage, JointLaws, Mechanism, MetricPrivacy, Prior, Secret
 from pmlopt.errors import FileFormatError, PriorError
+from pmlopt.measures import secret_witness
 
 PAIRS = "disease,age\n" + "ill,1\n" * 3 + "ill,2\n" + "well,2\n" * 4
 FORMS = {

@@ -58,13 +58,13 @@ from pmlopt.core.records import (
     toml_text,
 )
 from pmlopt.core.schemas import definitions
-from pmlopt.data.symmetry import Circle, Invariant, Product, Types
+from pmlopt.data.symmetry import CirclePrior, IIDPrior, InvariantPrior, ProductPrior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import FileFormatError, InputError, InstanceError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
 from pmlopt.model.queries.kinds import ResidueTypes
-from pmlopt.model.uncertainty import AllPriors, Box, JointLaws, PriorSet, Vertices
+from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, JointLaws, PriorSet
 from pmlopt.model.uncertainty.l1_ball import Center
 
 SCALARS = st.text(max_size=3) | st.integers(-5, 5) | st.floats(-2, 2)
@@ -102,7 +102,7 @@ def sets(draw: st.DrawFn, prior: Prior) -> PriorSet:
         lambda: Box([0.125, radius / 8, 0.0], [1.0, 1.0, 1.0], delta, labels),
         lambda: MinimumMass(3, radius / 8),
         lambda: AllPriors(3),
-        lambda: Vertices([point, [1 / 3, 1 / 3, 1 / 3]]),
+        lambda: ConvexHull([point, [1 / 3, 1 / 3, 1 / 3]]),
     ]
     return draw(st.sampled_from(kinds))()
 
@@ -145,11 +145,11 @@ def symmetric(draw: st.DrawFn) -> SymmetricPrior:
     """Symmetric priors."""
     mirrored = Prior([0.25, 0.5, 0.25], draw(st.none() | LABELS))
     kinds: list[Callable[[], SymmetricPrior]] = [
-        lambda: Types(draw(priors()), 2),
-        lambda: Circle(draw(st.integers(1, 9)), draw(st.booleans())),
-        lambda: Invariant(mirrored, [[2, 1, 0]]),
-        lambda: Invariant(mirrored, [([2, 1, 0], [1, 0])], ["low", "high"]),
-        lambda: Product(Circle(3), Types(draw(priors()), 1)),
+        lambda: IIDPrior(draw(priors()), 2),
+        lambda: CirclePrior(draw(st.integers(1, 9)), draw(st.booleans())),
+        lambda: InvariantPrior(mirrored, [[2, 1, 0]]),
+        lambda: InvariantPrior(mirrored, [([2, 1, 0], [1, 0])], ["low", "high"]),
+        lambda: ProductPrior(CirclePrior(3), IIDPrior(draw(priors()), 1)),
     ]
     return draw(st.sampled_from(kinds))()
 
@@ -285,7 +285,7 @@ def test_whatever_else_stands_in_a_record_is_refused_by_its_path(
         (PriorSet, {"kind": "minimum-mass", "size": 3 * 10**8, "mass": 0.0}),
         (PriorSet, {"kind": "all-priors", "size": 10**30}),
         (Prior, {"kind": "circle", "size": 10**9, "reflections": True}),
-        (Prior, {**plain(Types([0.5, 0.5], 2)), "records": 10**9}),
+        (Prior, {**plain(IIDPrior([0.5, 0.5], 2)), "records": 10**9}),
         (Prior, {**plain(Prior([0.5, 0.5])), "labels": 10**9}),
     ],
 )

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from commands import run
 
-from pmlopt import Status, closed_failure, envelope, envelope_design, solve
+from pmlopt import Status, envelope, envelope_design, failure_after_processing, solve
 from pmlopt.errors import PmloptError
 from pmlopt.library import Instance, load, load_all
 
-BUILDERS = (envelope, closed_failure, envelope_design)
+BUILDERS = (envelope, failure_after_processing, envelope_design)
 ALL = [instance for instance in load_all() if instance.builder in BUILDERS]
 
 GOOD = """

@@ -20,6 +20,7 @@ from pmlopt import (
     PML,
     ApproximatePML,
     Box,
+    ConvexHull,
     EstimationError,
     GainLeakage,
     JointLaws,
@@ -32,7 +33,6 @@ from pmlopt import (
     Pufferfish,
     Secret,
     SubConvex,
-    Vertices,
     confidence_ball,
     confidence_box,
     envelope_design,
@@ -334,7 +334,7 @@ SETS: list[tuple[str, PriorSet]] = [
     ('delta = 0.1, region = "clopper-pearson"', confidence_box(SAMPLE, 0.1)),
     ("minimum_mass = 0.2", MinimumMass(2, 0.2)),
     ("box = { lower = [0.5, 0.1], upper = [0.9, 0.5] }", Box([0.5, 0.1], [0.9, 0.5])),
-    ("vertices = [[0.5, 0.5], [0.7, 0.3]]", Vertices([[0.5, 0.5], [0.7, 0.3]])),
+    ("vertices = [[0.5, 0.5], [0.7, 0.3]]", ConvexHull([[0.5, 0.5], [0.7, 0.3]])),
 ]
 
 
@@ -535,7 +535,12 @@ def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: st
         (WORST, "[1, 3, 2]", '[1, "a", 2]', r"numbers"),
         (WORST, "[1, 3, 2]", "[1, nan, 2]", r"nan at row 1, column 1"),
         (WORST, "[params]", '[params]\nutility = { loss = "hamming" }', r"params\.utility is not a known"),
-        (WORST, "value = 0", 'closed_form = "binary"\nvalue = 0', r"'binary': write one of utility_safe"),
+        (
+            WORST,
+            "value = 0",
+            'closed_form = "binary"\nvalue = 0',
+            r"'binary': write one of utility_safe_mechanism",
+        ),
         (LEAST, 'gain = "match"', 'information = "mutual"', r"params\.utility must hold exactly one of loss"),
         (LEAST, '"match"', '"mach"', r"params\.utility\.gain is 'mach': write one of match"),
         (LEAST, "expected = 0.5", 'expected = "0.5"', r"params\.expected is '0\.5': write a number"),

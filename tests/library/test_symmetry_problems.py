@@ -14,18 +14,18 @@ from oracles.symmetry import bits_under_hamming
 from pmlopt import (
     LDP,
     PML,
-    Circle,
+    CirclePrior,
     CoordinateLoss,
-    DisplacementLoss,
     ExpectedGain,
-    Invariant,
-    Types,
+    IIDPrior,
+    InvariantPrior,
     design,
     solve,
 )
 from pmlopt.data.symmetry import SymmetricPrior
 from pmlopt.errors import PmloptError
 from pmlopt.library import Instance, find, load, load_all
+from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs.symmetric.program import SymmetricDesign
 
 PROBLEMS = [
@@ -96,7 +96,7 @@ def test_tables_of_records_are_read_by_key(tmp_path: Path) -> None:
     found = read(
         tmp_path, ["{ counts = [7, 3], records = 5 }", "{ pml = 1.0 }", "{ loss = [[0, 2], [1, 0]] }"]
     )
-    assert isinstance(found["prior"], Types)
+    assert isinstance(found["prior"], IIDPrior)
     assert (found["prior"].records, found["prior"].law.counts) == (5, (7, 3))
     assert isinstance(found["utility"], CoordinateLoss)
     assert found["utility"].table([(0, 1)], [(1, 1)]).tolist() == [[2.0]]
@@ -106,7 +106,7 @@ def test_circles_are_read_by_key(tmp_path: Path) -> None:
     found = read(
         tmp_path, ["{ circle = 5, reflections = false }", "{ ldp = 1.0 }", "{ loss = [0, 1, 2, 3, 4] }"]
     )
-    assert isinstance(found["prior"], Circle)
+    assert isinstance(found["prior"], CirclePrior)
     assert not found["prior"].reflections
     assert isinstance(found["utility"], DisplacementLoss)
     assert found["privacy"] == LDP(1.0)
@@ -117,7 +117,7 @@ def test_generators_are_read_by_key(tmp_path: Path) -> None:
         tmp_path,
         ["{ uniform = 3, generators = [[2, 1, 0]] }", "{ pml = 1.0, radius = 0.1 }", '{ gain = "match" }'],
     )
-    assert isinstance(found["prior"], Invariant)
+    assert isinstance(found["prior"], InvariantPrior)
     assert isinstance(found["privacy"], PML)
     assert found["privacy"].over is not None
 
@@ -148,5 +148,5 @@ def test_the_circle_is_the_mean_of_the_least_losses() -> None:
     """By hand: with e^eps letters of mass 1/N a column may put all its mass on N e^-eps displacements."""
     for size, share in [(24, 4), (12, 3), (30, 6)]:
         along = [min(d, size - d) for d in range(size)]
-        result = solve(design(Circle(size), PML(float(np.log(share))), DisplacementLoss(along)))
+        result = solve(design(CirclePrior(size), PML(float(np.log(share))), DisplacementLoss(along)))
         assert result.value == pytest.approx(np.mean(sorted(along)[: size // share]), abs=1e-9)

@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pmlopt import PML, Mechanism, Secret, leakage_level, pointwise_leakage, secret_witness
+from pmlopt import PML, Mechanism, Secret, leakage_level, pointwise_leakage
 from pmlopt.errors import MechanismError
+from pmlopt.measures import secret_witness
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -15,18 +15,10 @@ from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, random_set
 from scipy.optimize import linprog
 
-from pmlopt import (
-    AllPriors,
-    Box,
-    L1Ball,
-    Prior,
-    Vertices,
-    closed_forms,
-    failure_probability,
-    leakage_capacity,
-)
+from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Prior, closed_forms
 from pmlopt.errors import PrivacyError
-from pmlopt.measures import leakage_level, pointwise_leakage
+from pmlopt.measures import failure_probability, leakage_level, pointwise_leakage
+from pmlopt.model.uncertainty import leakage_capacity
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -106,7 +98,7 @@ def test_over_one_prior_it_is_that_of_the_prior(seed: int, part: float) -> None:
     p = np.maximum(p, 1e-6) / np.maximum(p, 1e-6).sum()
     epsilon = part * leakage_level(p, matrix)
     alone = failure_probability(p, matrix, epsilon)
-    for single in (Vertices([p]), L1Ball(p, 0.0)):
+    for single in (ConvexHull([p]), L1Ball(p, 0.0)):
         assert failure_probability(p, matrix, epsilon, over=single) == pytest.approx(alone, abs=1e-8)
     assert failure_probability(p, matrix, epsilon, over=L1Ball(p, 0.1)) >= alone - 1e-12
 
@@ -124,7 +116,7 @@ def test_conditions_that_miss_each_other_by_little_are_told_apart() -> None:
     """The limits of both outputs sum to 1 - 1.5e-6: they cannot both fail."""
     corners = np.array([[0.62898778, 0.37101222], [0.27034882, 0.72965118], [0.9800309, 0.0199691]])
     matrix = np.array([[0.32235976, 0.67764024], [0.32265149, 0.67734851]])
-    found = failure_probability([0.5, 0.5], matrix, 0.00029313987232316367, over=Vertices(corners))
+    found = failure_probability([0.5, 0.5], matrix, 0.00029313987232316367, over=ConvexHull(corners))
     assert found == pytest.approx(exact_supremum(corners, matrix, 0.00029313987232316367), abs=1e-8)
     assert found < 0.68
 

@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 from oracles import records as oracle
 
-from pmlopt import independent_leakage, record_leakage, solve
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight, laplace, symmetric_channel
+from pmlopt import record_leakage, solve
+from pmlopt.model.queries import (
+    Explicit,
+    ModularSum,
+    Quadratic,
+    Query,
+    Weight,
+    independent_leakage,
+    laplace,
+    symmetric_channel,
+)
 
 QUERIES: list[Query] = [
     Weight(3),

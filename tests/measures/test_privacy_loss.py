@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pmlopt import Mechanism, failure_probability, ldp_level
+from pmlopt import Mechanism, ldp_level
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
     approximate_dp_delta,
     approximate_dp_level,
+    failure_probability,
     leakage_law,
     pointwise_leakage,
     privacy_loss,

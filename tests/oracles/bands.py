@@ -9,7 +9,7 @@ import numpy as np
 from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
-from pmlopt import LDP, LIP, PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices
+from pmlopt import LDP, LIP, PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.solvers.structured.block import Block
@@ -96,7 +96,7 @@ def bounded(kind: str, prior: Prior, rng: np.random.Generator, share: float | No
     if kind == "all":
         return Bounded(kind, prior, Shape(unit, p), AllPriors(n))
     if kind == "one law":
-        return Bounded(kind, prior, Shape(law[None, :], p), Vertices([law]))
+        return Bounded(kind, prior, Shape(law[None, :], p), ConvexHull([law]))
     low = portion * law
     return Bounded(kind, prior, Shape(low + (1 - portion) * unit, p), Box(low, np.ones(n)))
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from pmlopt import PML, ApproximatePML, Box, L1Ball, MaximalLeakage, Prior, Vertices
+from pmlopt import PML, ApproximatePML, Box, ConvexHull, L1Ball, MaximalLeakage, Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.solvers.structured.block_program import Task
 
@@ -42,7 +42,7 @@ def wide(kind: str, prior: Prior, rng: np.random.Generator, epsilon: float) -> R
         if kind == "known letter":
             lower[0] = upper[0] = law[0]
         return PML(epsilon, Box(lower, upper))
-    return PML(epsilon, Vertices(np.array([p, law, rng.dirichlet(np.ones(n))])))
+    return PML(epsilon, ConvexHull(np.array([p, law, rng.dirichlet(np.ones(n))])))
 
 
 def least_cost_within(task: Task) -> float:

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pmlopt import Result, Status, envelope, envelope_bounds, solve
+from pmlopt import Result, Status, envelope, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import PriorLike
+from pmlopt.measures import envelope_bounds
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 
 GAP = 1e-7

@@ -14,7 +14,7 @@ from oracles import designs as oracles
 from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
-from pmlopt import AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices
+from pmlopt import AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
 from pmlopt.model.uncertainty import PriorSet
 
 Exact = Sequence[Fraction]
@@ -240,7 +240,7 @@ def random_set(kind: str, rng: np.random.Generator, n: int) -> Case:
         points = np.vstack([p, rng.dirichlet(np.ones(n), int(rng.integers(0, 4)))])
         points[1:] = np.where(rng.random(points[1:].shape) < 0.2, 0.0, points[1:]) + 1e-3 * np.eye(n)[0]
         points /= points.sum(axis=1, keepdims=True)
-        return Case(Vertices(points), hull([exact(point) for point in points]), p)
+        return Case(ConvexHull(points), hull([exact(point) for point in points]), p)
     if kind == "box":
         lower = p * rng.uniform(0, 1, n) * (rng.random(n) < 0.8)
         upper = np.minimum(1.0, np.where(rng.random(n) < 0.3, 1.0, p + rng.uniform(0, 0.5, n) * (1 - p)))

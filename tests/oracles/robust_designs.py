@@ -10,7 +10,7 @@ from oracles.designs import FloatArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, coo_array, hstack, kron
 
-from pmlopt import Box, L1Ball, Vertices
+from pmlopt import Box, ConvexHull, L1Ball
 from pmlopt.model.uncertainty import PriorSet
 
 
@@ -37,7 +37,7 @@ def polytope(priors: PriorSet) -> Polytope:
         return Polytope(
             np.vstack([eye, -eye]), np.concatenate([priors.upper, -priors.lower]), one, np.ones(1)
         )
-    assert isinstance(priors, Vertices)  # Q is a mixture
+    assert isinstance(priors, ConvexHull)  # Q is a mixture
     points, k = priors.points, len(priors.points)
     mixed = np.hstack([eye, -points.T])
     whole = np.hstack([0 * one, np.ones((1, k))])

@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt import Mechanism, Secret, leakage_level, level_beside
+from pmlopt import Mechanism, Secret, leakage_level
 from pmlopt.cli import main
 from pmlopt.errors import MechanismError, PriorError
-from pmlopt.releases import level_in_clear
+from pmlopt.releases import level_beside, level_in_clear
 
 
 def run(*arguments: object) -> Result:

@@ -21,7 +21,7 @@ from strategies import mechanisms, priors
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Ledger, Mechanism, Prior, design, leakage_level, solve
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.symmetry import Product, Types
+from pmlopt.data.symmetry import IIDPrior, ProductPrior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.library import find
 from pmlopt.releases import chained_level, ledger_file
@@ -242,8 +242,8 @@ def test_an_epsilon_that_is_spent_is_refused() -> None:
         Prior.from_weights([3, 5], ["no", "yes"]),
         Prior.from_weights([1, 10**40]),
         Prior([0.25, 0.75], [("no", 1), ("yes", 2)]),
-        Types([0.3, 0.7], 1),
-        Product(Types([0.3, 0.7], 1), Types([1.0], 2)),
+        IIDPrior([0.3, 0.7], 1),
+        ProductPrior(IIDPrior([0.3, 0.7], 1), IIDPrior([1.0], 2)),
     ],
 )
 def test_a_file_gives_back_the_ledger(prior: Prior, tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from oracles.releases import histogram_laws
 from strategies import pairs
 
-from pmlopt import PML, ExpectedLoss, calibrate_shuffled, design, leakage_level, shuffled_level, solve
+from pmlopt import PML, ExpectedLoss, design, leakage_level, shuffled_level, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.library import find
-from pmlopt.releases import shuffled, shuffled_failure, shuffled_slack
+from pmlopt.releases import calibrate_shuffled, shuffled, shuffled_failure, shuffled_slack
 from pmlopt.releases import shuffled as means_of_lifts
 from pmlopt.releases.shuffled import chernoff_excess, mean_near
 

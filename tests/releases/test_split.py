@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt import LDP, EstimationError, Prior, best_split, design, solve
+from pmlopt import LDP, EstimationError, Prior, design, solve
 from pmlopt.errors import InputError, PrivacyError, ProgramError
 from pmlopt.programs.result import Result
+from pmlopt.releases import best_split
 
 Answer = SimpleNamespace
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from pmlopt import PML, ExpectedGain, MutualInformation, Prior, Program, Sweep, design, least_leakage
+from pmlopt import PML, ExpectedGain, MutualInformation, Prior, Program, design, least_leakage
+from pmlopt.sweeps import Sweep
 
 EPSILONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 GRID = {"size": (3, 4), "epsilon": EPSILONS}

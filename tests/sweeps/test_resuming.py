@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 from sweeps.builders import GRID, but_seconds, gated, interrupted, logged, plain
 
-from pmlopt import Program, Sweep, sweep
+from pmlopt import Program, sweep
 from pmlopt.errors import FileFormatError, SweepError
+from pmlopt.sweeps import Sweep
 
 TESTS = Path(__file__).parent.parent
 PATIENCE = 60.0

@@ -18,6 +18,7 @@ from pmlopt import (
     AllPriors,
     ApproximatePML,
     Box,
+    ConvexHull,
     ExpectedGain,
     ExpectedLoss,
     L1Ball,
@@ -25,7 +26,6 @@ from pmlopt import (
     MinimumMass,
     MutualInformation,
     Prior,
-    Vertices,
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.privacy import Declared, Requirement
@@ -46,7 +46,7 @@ SETS: list[PriorSet] = [
     L1Ball(PRIOR, 0.5),
     Box([0.2, 0.1, 0.1, 0.05], [0.6, 0.5, 0.4, 0.3]),
     MinimumMass(4, 0.05),
-    Vertices([[0.4, 0.3, 0.2, 0.1], [0.25] * 4]),
+    ConvexHull([[0.4, 0.3, 0.2, 0.1], [0.25] * 4]),
     AllPriors(4),
 ]
 

@@ -38,8 +38,7 @@ from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.question import Found, Method
 from pmlopt.solvers.outcome import Options
 from pmlopt.testing.tampering import is_proof, mutated, places, tells_nothing
-from pmlopt.verification import trusted_mechanism, verifier
-from pmlopt.verification.reports import write_report
+from pmlopt.verification import trusted_mechanism, verifier, write_report
 
 CERTIFICATE = ("metadata", "certificate")
 

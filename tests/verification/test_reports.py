@@ -12,9 +12,10 @@ import pytest
 from commands import run
 from saved_cases import CASES
 
-from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, design, solve, write_report
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.errors import FileFormatError
-from pmlopt.verification.reports.baselines import baselines
+from pmlopt.programs.reports.baselines import baselines
+from pmlopt.verification import write_report
 
 SHOWN = (
     "counts",
@@ -53,7 +54,7 @@ class Balanced(HTMLParser):
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_report_is_one_page_without_network(name: str, tmp_path: Path) -> None:
     result = solve(CASES[name]())
-    write_report(result, tmp_path / "promise.html")
+    result.report(tmp_path / "promise.html")
     page = (tmp_path / "promise.html").read_text()
     parser = Balanced()
     parser.feed(page)
@@ -61,7 +62,7 @@ def test_a_report_is_one_page_without_network(name: str, tmp_path: Path) -> None
     assert not re.search(r"https?:|url\(|@import", page)
     assert "What is not promised" in page
     assert "all of it, and it holds" in page
-    write_report(result, tmp_path / "promise.md")
+    result.report(tmp_path / "promise.md")
     assert "## How it was checked" in (tmp_path / "promise.md").read_text()
 
 
@@ -69,7 +70,8 @@ def test_a_result_writes_its_own_report(tmp_path: Path) -> None:
     result = solve(design([0.5, 0.3, 0.2], PML(0.5), ExpectedLoss(1 - np.eye(3))))
     for name in ("promise.html", "promise.md"):
         result.report(tmp_path / name)
-        write_report(result, tmp_path / f"same-{name}")
+        result.save(tmp_path / "mechanism.json")
+        write_report(tmp_path / "mechanism.json", tmp_path / f"same-{name}")
         assert (tmp_path / name).read_text() == (tmp_path / f"same-{name}").read_text()
     with pytest.raises(FileFormatError):
         result.report(tmp_path / "promise.pdf")
@@ -87,7 +89,7 @@ def test_the_command_writes_beside_the_file(tmp_path: Path) -> None:
 
 def test_labels_cannot_write_into_the_page(tmp_path: Path) -> None:
     prior = Prior([0.5, 0.5], ["<script>alert(1)</script>", "b|c"])
-    write_report(solve(design(prior, PML(0.2), ExpectedGain(np.eye(2)))), tmp_path / "page.html")
+    solve(design(prior, PML(0.2), ExpectedGain(np.eye(2)))).report(tmp_path / "page.html")
     assert "<script>" not in (tmp_path / "page.html").read_text()
 
 

@@ -26,7 +26,6 @@ from pmlopt import (
     DistanceLoss,
     ExpectedLoss,
     Mechanism,
-    OrbitMechanism,
     Prior,
     SubConvex,
     design,
@@ -34,10 +33,12 @@ from pmlopt import (
     verify_file,
 )
 from pmlopt.core.records import plain, read_json
+from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError
+from pmlopt.programs.certificate import Verdict
 from pmlopt.programs.violations import violation
 from pmlopt.testing.tampering import changed, is_proof, leaves, still_true
-from pmlopt.verification import Verdict, verifier
+from pmlopt.verification import verifier
 
 
 def script(path: Path) -> tuple[int, str]:

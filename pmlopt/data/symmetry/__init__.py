@@ -1,22 +1,22 @@
 """Alphabets with symmetry: priors that a group leaves as they are, orbits, and mechanisms by orbits."""
 
-from pmlopt.data.symmetry.circle import Circle
-from pmlopt.data.symmetry.invariant import Invariant, reflection, rotation
+from pmlopt.data.symmetry.circle import CirclePrior
+from pmlopt.data.symmetry.invariant import InvariantPrior, reflection, rotation
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace, SymmetricPrior
-from pmlopt.data.symmetry.product import Product
-from pmlopt.data.symmetry.types import Types
+from pmlopt.data.symmetry.product import ProductPrior
+from pmlopt.data.symmetry.types import IIDPrior
 
 __all__ = [
     "Cells",
-    "Circle",
-    "Invariant",
+    "CirclePrior",
+    "IIDPrior",
+    "InvariantPrior",
     "OrbitMechanism",
     "PairOrbits",
     "PairSpace",
-    "Product",
+    "ProductPrior",
     "SymmetricPrior",
-    "Types",
     "reflection",
     "rotation",
 ]

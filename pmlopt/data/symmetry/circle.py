@@ -15,7 +15,7 @@ from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior, ch
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 
-class Circle(SymmetricPrior):
+class CirclePrior(SymmetricPrior):
     """The uniform law on N letters in a circle, and its shifts, with reflections or without.
 
     The orbit of a pair is its displacement `(y - x) mod N`, with reflections its distance along the circle:
@@ -31,8 +31,9 @@ class Circle(SymmetricPrior):
         PriorError: N is not a whole number of at least 1, or there are too many orbits to list them.
 
     Examples:
-        >>> from pmlopt import DisplacementLoss, PML, design, solve
-        >>> result = solve(design(Circle(8), PML(0.0), DisplacementLoss(lambda d: min(d, 8 - d))))
+        >>> from pmlopt import PML, design, solve
+        >>> from pmlopt.model.utility import DisplacementLoss
+        >>> result = solve(design(CirclePrior(8), PML(0.0), DisplacementLoss(lambda d: min(d, 8 - d))))
         >>> round(result.value, 9)  # nothing may be told: every displacement is as likely
         2.0
     """
@@ -72,9 +73,9 @@ class CirclePairs(PairSpace):
     """The pairs of letters of a circle: letters and outputs are (k,) arrays of positions."""
 
     kind: ClassVar[str] = "circle"
-    prior: Circle
+    prior: CirclePrior
 
-    def __init__(self, prior: Circle) -> None:
+    def __init__(self, prior: CirclePrior) -> None:
         self.prior = prior
         n = prior.size
         self.displacements = np.arange(n // 2 + 1 if prior.reflections else n)

@@ -23,7 +23,7 @@ Permutation = Sequence[int] | Mapping[Label, Label]
 Generator = Permutation | tuple[Permutation, Permutation]
 
 
-class Invariant(SymmetricPrior):
+class InvariantPrior(SymmetricPrior):
     """A prior with the group of permutations that some generators make.
 
     The orbits of letters and of pairs are found by following the generators: the group itself, whose order
@@ -41,10 +41,10 @@ class Invariant(SymmetricPrior):
 
     Examples:
         >>> from pmlopt import ExpectedLoss, PML, design, solve
-        >>> mirrored = Invariant([0.1, 0.4, 0.4, 0.1], [[3, 2, 1, 0]])
+        >>> mirrored = InvariantPrior([0.1, 0.4, 0.4, 0.1], [[3, 2, 1, 0]])
         >>> mirrored.pairs().orbits.letters, mirrored.pairs().orbits.count
         ((2, 2), 8)
-        >>> Invariant([0.1, 0.4, 0.4, 0.1], [[1, 2, 3, 0]])
+        >>> InvariantPrior([0.1, 0.4, 0.4, 0.1], [[1, 2, 3, 0]])
         Traceback (most recent call last):
         ...
         pmlopt.errors.PriorError: generator 0 takes the letter 0 of probability 0.1 to 1 of probability 0.4:
@@ -80,7 +80,7 @@ class Invariant(SymmetricPrior):
             tuple[Annotated[IntArray, Shape("letters")], Annotated[IntArray, Shape("outputs")]], ...
         ],
         output_labels: Annotated[tuple[Label, ...], Shape("outputs")],
-    ) -> Invariant:
+    ) -> InvariantPrior:
         """As a file has it: by where each generator takes the letters, and the outputs."""
         return cls(base, moves, output_labels)  # type: ignore[arg-type]
 
@@ -112,9 +112,9 @@ class ListedPairs(PairSpace):
     """The pairs of listed letters and outputs: both are (k,) arrays of positions."""
 
     kind: ClassVar[str] = "invariant"
-    prior: Invariant
+    prior: InvariantPrior
 
-    def __init__(self, prior: Invariant) -> None:
+    def __init__(self, prior: InvariantPrior) -> None:
         self.prior = prior
         n, m = prior.size, len(prior.output_labels)
         if n * m > LARGEST_PAIRS:

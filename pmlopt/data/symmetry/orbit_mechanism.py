@@ -50,8 +50,8 @@ class OrbitMechanism(Mechanism):
         MechanismError: a mass is negative, or a sum is another one.
 
     Examples:
-        >>> from pmlopt.data.symmetry import Circle
-        >>> half = OrbitMechanism(Circle(4).pairs(), [2, 2, 0], 4)  # stay, or a step to either side
+        >>> from pmlopt.data.symmetry import CirclePrior
+        >>> half = OrbitMechanism(CirclePrior(4).pairs(), [2, 2, 0], 4)  # stay, or a step to either side
         >>> half.matrix[0], half.probability(0, 1)
         (array([0.5 , 0.25, 0.  , 0.25]), Fraction(1, 4))
     """

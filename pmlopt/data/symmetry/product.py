@@ -16,7 +16,7 @@ from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior, ch
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 
-class Product(SymmetricPrior):
+class ProductPrior(SymmetricPrior):
     """Independent symmetric secrets side by side, and the product of their groups.
 
     A letter is a tuple of one letter of each part, such as a table of binary records beside an hour of the
@@ -29,8 +29,8 @@ class Product(SymmetricPrior):
         PriorError: there are none, or one is no symmetric prior.
 
     Examples:
-        >>> from pmlopt.data.symmetry import Types
-        >>> both = Product(Types([0.7, 0.3], 4), Types([0.9, 0.1], 3))
+        >>> from pmlopt.data.symmetry import IIDPrior
+        >>> both = ProductPrior(IIDPrior([0.7, 0.3], 4), IIDPrior([0.9, 0.1], 3))
         >>> both.size, both.pairs().orbits.count  # 35 times 20
         (128, 700)
     """
@@ -76,15 +76,15 @@ class ProductPairs(PairSpace):
     """The pairs of tuples: letters and outputs are lists of what each part makes of them."""
 
     kind: ClassVar[str] = "product"
-    prior: Product
+    prior: ProductPrior
     spaces: tuple[PairSpace, ...]
 
     @classmethod
     def from_fields(cls, spaces: tuple[PairSpace, ...]) -> ProductPairs:
         """As a file has it: by the pairs of each part."""
-        return cls(Product(*(space.prior for space in spaces)), spaces)
+        return cls(ProductPrior(*(space.prior for space in spaces)), spaces)
 
-    def __init__(self, prior: Product, spaces: Sequence[PairSpace]) -> None:
+    def __init__(self, prior: ProductPrior, spaces: Sequence[PairSpace]) -> None:
         self.prior = prior
         self.spaces = tuple(spaces)
         several = [space.orbits for space in spaces]

@@ -23,7 +23,7 @@ MOST_RECORDS = 10_000
 Rows = NDArray[np.integer[Any]]
 
 
-class Types(SymmetricPrior):
+class IIDPrior(SymmetricPrior):
     """n independent records over A letters with one law, and the permutations of the records.
 
     The secret is the whole table (x_1, ..., x_n), one of A^n; `P(x) = law(x_1) ... law(x_n)`. Two pairs of
@@ -39,7 +39,7 @@ class Types(SymmetricPrior):
 
     Examples:
         >>> from pmlopt import CoordinateLoss, PML, design, solve
-        >>> bits = Types([0.7, 0.3], 24)
+        >>> bits = IIDPrior([0.7, 0.3], 24)
         >>> bits.size, bits.pairs().orbits.count
         (16777216, 2925)
         >>> result = solve(design(bits, PML(1.0), CoordinateLoss([[0, 1], [1, 0]])))
@@ -84,10 +84,10 @@ class TypePairs(PairSpace):
     """The pairs of two tables of n records: letters and outputs are (k, n) arrays of positions."""
 
     kind: ClassVar[str] = "types"
-    prior: Types
+    prior: IIDPrior
     outputs: Annotated[int, Range(1), COUNT]
 
-    def __init__(self, prior: Types, outputs: int) -> None:
+    def __init__(self, prior: IIDPrior, outputs: int) -> None:
         self.prior = prior
         self.outputs = whole(outputs, "the number of letters in each place of an output", PriorError)
         self.sides = (prior.law.size, outputs)

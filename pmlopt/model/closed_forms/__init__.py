@@ -30,7 +30,7 @@ from pmlopt.model.closed_forms.local_privacy import (
     randomized_response,
 )
 from pmlopt.model.closed_forms.parity import parity_distortion, parity_leakage, parity_prior
-from pmlopt.model.closed_forms.worst_case import support_bound, utility_safe, utility_safe_level
+from pmlopt.model.closed_forms.worst_case import support_bound, utility_safe_level, utility_safe_mechanism
 
 __all__ = [
     "binary",
@@ -58,6 +58,6 @@ __all__ = [
     "subset_selection",
     "support_bound",
     "uniform",
-    "utility_safe",
     "utility_safe_level",
+    "utility_safe_mechanism",
 ]

@@ -13,7 +13,7 @@ from pmlopt.measures.leakage import log_quotient
 from pmlopt.model.utility.orders import allowed_pairs
 
 
-def utility_safe(order: ArrayLike, threshold: int) -> Mechanism:
+def utility_safe_mechanism(order: ArrayLike, threshold: int) -> Mechanism:
     """The utility-safe mechanism M*(h): uniform over each letter's outputs of rank h or more.
 
     `P[x,y] = 1 / (M - h + 1)` where `u[x,y] >= h`, and 0 elsewhere (a letter with ties has as many equal
@@ -32,11 +32,12 @@ def utility_safe(order: ArrayLike, threshold: int) -> Mechanism:
     Source: [song2026worstcase, Theorem 1].
 
     Examples:
-        >>> utility_safe([[3, 2, 1], [1, 3, 2], [2, 1, 3]], 2).matrix
+        >>> utility_safe_mechanism([[3, 2, 1], [1, 3, 2], [2, 1, 3]], 2).matrix
         array([[0.5, 0.5, 0. ],
                [0. , 0.5, 0.5],
                [0.5, 0. , 0.5]])
-        >>> tied, p = utility_safe([[3, 2, 2], [3, 3, 3], [1, 3, 3]], 3).matrix, np.array([0.2, 0.2, 0.6])
+        >>> tied = utility_safe_mechanism([[3, 2, 2], [3, 3, 3], [1, 3, 3]], 3).matrix
+        >>> p = np.array([0.2, 0.2, 0.6])
         >>> other = np.array([[1, 0, 0], [0.98, 0.01, 0.01], [0, 0.5, 0.5]])  # the same outputs
         >>> [float(round((m.max(axis=0) / (p @ m)).max(), 3)) for m in (tied, other)]
         [3.75, 2.525]
@@ -108,6 +109,6 @@ def _support_levels(prior: PriorLike, allowed: BoolArray, equal: bool = False) -
     if equal and np.ptp(counts):
         raise UtilityError(
             f"letters have from {counts.min()} to {counts.max()} outputs left, because of ties, and the "
-            "formula is for equal numbers: take leakage_level(prior, utility_safe(order, threshold))"
+            "formula is for equal numbers: take leakage_level of utility_safe_mechanism(order, threshold)"
         )
     return log_quotient(p @ allowed, p @ ~allowed)

@@ -10,6 +10,7 @@ from pmlopt.model.queries.channel import (
 )
 from pmlopt.model.queries.kinds import Explicit, ModularSum, Quadratic, Weight
 from pmlopt.model.queries.query import Query
+from pmlopt.model.queries.record_leakage_measures import independent_leakage
 from pmlopt.model.queries.symmetry import Orbits, orbits
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Weight",
     "expected_distortion",
     "exponential",
+    "independent_leakage",
     "laplace",
     "orbits",
     "record_channel",

@@ -4,31 +4,31 @@ from pmlopt.model.uncertainty.boxes import AllPriors, Box, ChoquetSet, MinimumMa
 from pmlopt.model.uncertainty.columns import Cone
 from pmlopt.model.uncertainty.confidence import (
     REGIONS,
-    balance,
     confidence_ball,
     confidence_box,
     phi,
     weissman_delta,
+    weissman_kappa,
     weissman_radius,
     weissman_samples,
 )
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.l1_ball import L1Ball
-from pmlopt.model.uncertainty.planning import failure_bound, level_with_confidence, samples_needed
+from pmlopt.model.uncertainty.planning import failure_bound, samples_needed, true_level_with_confidence
 from pmlopt.model.uncertainty.prior_set import LeastMean, PriorSet
 from pmlopt.model.uncertainty.sensitivity import (
     WorstCase,
     distance,
     leakage_capacity,
     leakage_sensitivity,
-    level_bound,
+    level_increase_is_attained,
+    level_increase_within_distance,
+    level_needed_at_centre,
+    level_within_distance,
     lipschitz_bound,
     pointwise_capacity,
-    robust_level,
-    sensitivity_bound,
-    sensitivity_bound_is_tight,
 )
-from pmlopt.model.uncertainty.vertices import Vertices
+from pmlopt.model.uncertainty.vertices import ConvexHull
 
 __all__ = [
     "REGIONS",
@@ -36,30 +36,30 @@ __all__ = [
     "Box",
     "ChoquetSet",
     "Cone",
+    "ConvexHull",
     "JointLaws",
     "L1Ball",
     "LeastMean",
     "MinimumMass",
     "PriorSet",
-    "Vertices",
     "WorstCase",
-    "balance",
     "confidence_ball",
     "confidence_box",
     "distance",
     "failure_bound",
     "leakage_capacity",
     "leakage_sensitivity",
-    "level_bound",
-    "level_with_confidence",
+    "level_increase_is_attained",
+    "level_increase_within_distance",
+    "level_needed_at_centre",
+    "level_within_distance",
     "lipschitz_bound",
     "phi",
     "pointwise_capacity",
-    "robust_level",
     "samples_needed",
-    "sensitivity_bound",
-    "sensitivity_bound_is_tight",
+    "true_level_with_confidence",
     "weissman_delta",
+    "weissman_kappa",
     "weissman_radius",
     "weissman_samples",
 ]

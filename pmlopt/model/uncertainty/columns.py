@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.vertices import Vertices
+from pmlopt.model.uncertainty.vertices import ConvexHull
 
 TIE = 1e-13
 """Mass by which the letter between the two values may be off one of them and count as at it, by rounding."""
@@ -143,7 +143,7 @@ class Cone:
     def count(self) -> int:
         """The number of candidates that `extreme` looks at, of which some are not columns or not extreme."""
         n = self.priors.size
-        if isinstance(self.priors, Vertices):
+        if isinstance(self.priors, ConvexHull):
             k = len(self.priors.laws)
             return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
         return int(2**n + n * 2 ** (n - 1)) if self._additive else int(3**n)
@@ -157,7 +157,7 @@ class Cone:
         """(N, K) all extreme columns of mean one under p, and possibly others; None above the limit."""
         if self.count > limit:
             return None
-        if isinstance(self.priors, Vertices):
+        if isinstance(self.priors, ConvexHull):
             found = _corners(self.priors.laws, self.keep)
         elif self._additive:
             found = self._one_between()

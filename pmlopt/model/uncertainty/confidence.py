@@ -69,7 +69,7 @@ def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray]
 
 
 MAX_LETTERS_BALANCE = 20
-"""Letters up to which `balance` looks at every event: there are 2^20 of them then."""
+"""Letters up to which `weissman_kappa` looks at every event: there are 2^20 of them then."""
 
 
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
@@ -83,7 +83,7 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
         samples: m, independent draws.
         size: N, the number of letters.
         delta: in (0, 1).
-        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+        kappa: in (0, 1/2], at least `weissman_kappa` of the true distribution, where that is known.
 
     Returns:
         A radius in [0, 2]; 0 for one letter, which has one distribution only.
@@ -114,7 +114,7 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
         radius: in (0, 2].
         size: N, the number of letters.
         delta: in (0, 1).
-        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+        kappa: in (0, 1/2], at least `weissman_kappa` of the true distribution, where that is known.
 
     Raises:
         PrivacyError: an argument is outside its range, or no float number of samples is enough.
@@ -149,7 +149,7 @@ def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -
         radius: in (0, 2].
         samples: m, independent draws.
         size: N, the number of letters.
-        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+        kappa: in (0, 1/2], at least `weissman_kappa` of the true distribution, where that is known.
 
     Raises:
         PrivacyError: an argument is outside its range.
@@ -198,7 +198,7 @@ def phi(kappa: float) -> float:
     return 2 * math.atanh(gap) / gap if gap > 1e-8 else 2.0
 
 
-def balance(prior: PriorLike) -> float:
+def weissman_kappa(prior: PriorLike) -> float:
     """kappa, `max_A min(p(A), 1 - p(A))` over the events A: how evenly a distribution can be halved.
 
     Exact up to 20 letters, and for any number where one letter has half the mass or more; else the upper
@@ -210,7 +210,7 @@ def balance(prior: PriorLike) -> float:
     Source: [grosse2025empirical, Section II-B].
 
     Examples:
-        >>> balance([0.5, 0.3, 0.2]), round(balance([0.6, 0.3, 0.1]), 12)
+        >>> weissman_kappa([0.5, 0.3, 0.2]), round(weissman_kappa([0.6, 0.3, 0.1]), 12)
         (0.5, 0.4)
     """
     p = as_prior(prior).pmf
@@ -233,7 +233,7 @@ def confidence_ball(
             size, a mapping from label to count, or N counts. Letters that were not seen have the count 0; the
             prior of the design can then be any on the same letters.
         delta: in (0, 1), over the sample.
-        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+        kappa: in (0, 1/2], at least `weissman_kappa` of the true distribution, where that is known.
 
     Raises:
         PriorError: the prior has no sample size, a count is negative or not a whole number, or all are 0.

@@ -4,9 +4,9 @@ A mechanism of level epsilon under the empirical distribution of m samples has a
 under the true one, except with probability delta over the sample. Each of the three follows from the others.
 With the samples in hand, `PML(epsilon, over=confidence_ball(prior, delta))` promises more for the same.
 
-What is known beforehand sharpens all three: kappa, at least `balance` of the true distribution, shrinks the
-radius; and `least`, which the least probability of the estimate is not below, makes leakage grow less with
-the radius where epsilon is in the first privacy region of such an estimate.
+What is known beforehand sharpens all three: kappa, at least `weissman_kappa` of the true distribution,
+shrinks the radius; and `least`, which the least probability of the estimate is not below, makes leakage
+grow less with the radius where epsilon is in the first privacy region of such an estimate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 from pmlopt.core.arrays import nonnegative, probability, whole
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.confidence import log_events, phi, weissman_radius
-from pmlopt.model.uncertainty.sensitivity import leakage_growth, least_mass, level_bound
+from pmlopt.model.uncertainty.sensitivity import leakage_growth, least_mass, level_within_distance
 
 
 def samples_needed(
@@ -33,7 +33,7 @@ def samples_needed(
         epsilon: the level under the empirical distribution, in nats.
         target: the level eps' > eps under the true one, in nats.
         delta: in (0, 1).
-        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+        kappa: in (0, 1/2], at least `weissman_kappa` of the true distribution, where that is known.
         least: at most the least probability of the estimate, where that is known.
 
     Raises:
@@ -79,7 +79,7 @@ def failure_bound(
         size: N, the number of letters.
         epsilon: the level under the empirical distribution, in nats.
         target: the level eps' > eps under the true one, in nats.
-        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+        kappa: in (0, 1/2], at least `weissman_kappa` of the true distribution, where that is known.
         least: at most the least probability of the estimate, where that is known.
 
     Raises:
@@ -100,7 +100,7 @@ def failure_bound(
     return max(sys.float_info.min, math.exp(min(0.0, exponent)))
 
 
-def level_with_confidence(
+def true_level_with_confidence(
     samples: int,
     size: int,
     epsilon: float,
@@ -118,7 +118,7 @@ def level_with_confidence(
         size: N, the number of letters.
         epsilon: the level under the empirical distribution, in nats.
         delta: in (0, 1).
-        kappa: in (0, 1/2], at least `balance` of the true distribution, where that is known.
+        kappa: in (0, 1/2], at least `weissman_kappa` of the true distribution, where that is known.
         least: at most the least probability of the estimate, where that is known.
 
     Raises:
@@ -128,10 +128,10 @@ def level_with_confidence(
 
     Examples:
         >>> m = samples_needed(20, math.log(5), math.log(6), 1e-5)
-        >>> round(math.exp(level_with_confidence(m, 20, math.log(5), 1e-5)), 3)
+        >>> round(math.exp(true_level_with_confidence(m, 20, math.log(5), 1e-5)), 3)
         6.0
     """
-    return level_bound(epsilon, weissman_radius(samples, size, delta, kappa), least)
+    return level_within_distance(epsilon, weissman_radius(samples, size, delta, kappa), least)
 
 
 def _half_radius(epsilon: float, target: float, least: float | None) -> float:

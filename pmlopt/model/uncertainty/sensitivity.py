@@ -70,7 +70,7 @@ def leakage_capacity(priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
     Exact for every set: the inner minimum is a formula, and no sampling is involved.
 
     Args:
-        priors: such as `L1Ball`, `Box`, `MinimumMass`, `Vertices` or `AllPriors`.
+        priors: such as `L1Ball`, `Box`, `MinimumMass`, `ConvexHull` or `AllPriors`.
         mechanism: (N, M).
 
     Returns:
@@ -178,7 +178,7 @@ def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike
     return math.exp(capacity) * apart if capacity < 700 else math.inf
 
 
-def sensitivity_bound(prior: PriorLike, epsilon: float, radius: float) -> float:
+def level_increase_within_distance(prior: PriorLike, epsilon: float, radius: float) -> float:
     """How much more than epsilon a mechanism of level epsilon can leak within an l1 distance, in nats.
 
     `-log(1 - radius/2 (e^eps - 1) / min p)` in the first privacy region, that is for
@@ -234,8 +234,8 @@ def _in_first_region(least: float, epsilon: float) -> bool:
     return least == 1 or epsilon < -math.log1p(-least)
 
 
-def sensitivity_bound_is_tight(prior: PriorLike, mechanism: MechanismLike) -> bool:
-    """Whether `sensitivity_bound` at the mechanism's level is its sensitivity for radii below 2 min p.
+def level_increase_is_attained(prior: PriorLike, mechanism: MechanismLike) -> bool:
+    """Whether `level_increase_within_distance` is the mechanism's sensitivity for radii below 2 min p.
 
     Both need an output whose leakage is the level: in the first region one whose entries are as far apart
     as that leakage allows, `max v - min v = (e^eps - 1) / min p <p, v>` (as in extremal mechanisms); past it
@@ -250,7 +250,7 @@ def sensitivity_bound_is_tight(prior: PriorLike, mechanism: MechanismLike) -> bo
     Examples:
         >>> from pmlopt import closed_forms
         >>> p = [0.4, 0.2, 0.2, 0.2]
-        >>> sensitivity_bound_is_tight(p, closed_forms.high_privacy(p, math.log(9 / 8)))
+        >>> level_increase_is_attained(p, closed_forms.high_privacy(p, math.log(9 / 8)))
         True
     """
     p, m = paired(prior, mechanism)
@@ -265,7 +265,7 @@ def sensitivity_bound_is_tight(prior: PriorLike, mechanism: MechanismLike) -> bo
     return bool((apart >= np.expm1(levels) / least * (1 - 1e-9)).any())
 
 
-def level_bound(epsilon: float, radius: float, least: float | None = None) -> float:
+def level_within_distance(epsilon: float, radius: float, least: float | None = None) -> float:
     """The PML level under any prior within an l1 distance of one under which it is epsilon, in nats.
 
     `eps - log(1 - radius/2 e^eps)`; the bound of Theorem 4 past the first region, which holds in all of
@@ -287,7 +287,7 @@ def level_bound(epsilon: float, radius: float, least: float | None = None) -> fl
     Source: [grosse2025empirical, Corollary 2]; with the radius of a sample, [grosse2025empirical, eq. (8)].
 
     Examples:
-        >>> round(math.exp(level_bound(math.log(2), 0.2)), 12)
+        >>> round(math.exp(level_within_distance(math.log(2), 0.2)), 12)
         2.5
     """
     level, size, share = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius), least_mass(least)
@@ -299,11 +299,11 @@ def level_bound(epsilon: float, radius: float, least: float | None = None) -> fl
     return level + _less(math.exp(logarithm)) if logarithm < 0 else math.inf
 
 
-def robust_level(epsilon: float, radius: float) -> float:
+def level_needed_at_centre(epsilon: float, radius: float) -> float:
     """The level at the centre of an l1 ball that suffices for epsilon on all of it, in nats.
 
-    `eps' = eps - log(1 + radius/2 e^eps)`, the inverse of `level_bound`. It is the whole condition for
-    columns with a zero, where the radius is below 2 min p.
+    `eps' = eps - log(1 + radius/2 e^eps)`, the inverse of `level_within_distance`. It is the whole
+    condition for columns with a zero, where the radius is below 2 min p.
 
     Args:
         epsilon: the level wanted on the ball, in nats.
@@ -318,7 +318,7 @@ def robust_level(epsilon: float, radius: float) -> float:
     Source: [grosse2025empirical, eq. (13)].
 
     Examples:
-        >>> round(math.exp(robust_level(math.log(2.5), 0.2)), 12)
+        >>> round(math.exp(level_needed_at_centre(math.log(2.5), 0.2)), 12)
         2.0
     """
     level, half = nonnegative(epsilon, "epsilon", PrivacyError), _radius(radius) / 2

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
-class Vertices(PriorSet):
+class ConvexHull(PriorSet):
     """The convex hull of K priors, with the least mean `w(v) = min_k <Q_k, v>`.
 
     Args:
@@ -41,7 +41,7 @@ class Vertices(PriorSet):
     Source: [grosse2025empirical, Corollary 1].
 
     Examples:
-        >>> two = Vertices([[0.5, 0.5], [0.25, 0.75]])
+        >>> two = ConvexHull([[0.5, 0.5], [0.25, 0.75]])
         >>> two.least_mean(np.array([[1.0, 0.0], [0.0, 1.0]]))
         array([0.25, 0.5 ])
     """

@@ -190,7 +190,7 @@ class SumOfParts(LinearUtility):
     """A gain or loss on several secrets side by side that adds over them, `f(x, y) = sum_i f_i(x_i, y_i)`.
 
     Args:
-        parts: a utility for each secret of a `Product`, all gains or all losses.
+        parts: a utility for each secret of a `ProductPrior`, all gains or all losses.
 
     Raises:
         UtilityError: there are none, or some are gains and others losses.

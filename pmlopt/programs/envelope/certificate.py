@@ -16,9 +16,9 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim
 from pmlopt.programs.claims import confidence_claim, gap_claim
 from pmlopt.programs.exact.arithmetic import integers, power_above, power_below
-from pmlopt.programs.result import FLOATS, RATIONAL, Certificate, Claim
 
 Integers = NDArray[Any]
 """Python integers in an object array."""
@@ -327,7 +327,7 @@ class EnvelopeCertificate(Certificate):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ClosedFailureCertificate(Certificate):
+class ProcessedFailureCertificate(Certificate):
     """How likely the worst post-processing of a mechanism leaks epsilon nats or more, from both sides.
 
     `value` is the probability with which the outcomes of `attack` do; no post-processing exceeds `bound`, by

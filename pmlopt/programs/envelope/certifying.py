@@ -16,15 +16,15 @@ from pmlopt.errors import MechanismError
 from pmlopt.measures import binary_event
 from pmlopt.measures.approximate import quantile
 from pmlopt.programs.envelope.certificate import (
-    ClosedFailureCertificate,
     EnvelopeCertificate,
+    ProcessedFailureCertificate,
     bounds,
     failure_bound,
     leaking_mass,
     reaches,
 )
 from pmlopt.programs.envelope.post_processing import PostProcessings
-from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
+from pmlopt.programs.envelope.program import EnvelopeProgram, ProcessedFailureProgram
 
 NOISE_THRESHOLD = 1e-15
 """What is left of a row of a point counts as rounding up to this, a few units in the last place of 1."""
@@ -304,8 +304,8 @@ def certify_envelope(
 
 
 def certify_failure(
-    program: ClosedFailureProgram, attack: Mechanism, multipliers: FloatArray | None
-) -> ClosedFailureCertificate:
+    program: ProcessedFailureProgram, attack: Mechanism, multipliers: FloatArray | None
+) -> ProcessedFailureCertificate:
     """The certificate of a post-processing, and of the probability that multipliers prove.
 
     Args:
@@ -330,7 +330,7 @@ def certify_failure(
     reached = [leaking_mass(single.exact, attack.matrix, epsilon) for single in program.singles]
     value, prior = _worst([_rounded_down(mass) for mass in reached], program)
     bound = -_rounded_down(-proved[best])
-    return ClosedFailureCertificate(
+    return ProcessedFailureCertificate(
         mechanism=program.given,
         value=value,
         bound=bound,
@@ -379,7 +379,7 @@ def _value(program: EnvelopeProgram, attack: Mechanism) -> float:
     return max(level, 0.0)
 
 
-def _worst(values: list[float], program: EnvelopeProgram | ClosedFailureProgram) -> tuple[float, Prior]:
+def _worst(values: list[float], program: EnvelopeProgram | ProcessedFailureProgram) -> tuple[float, Prior]:
     """The largest of the values under the priors of a program, and that prior."""
     best = values.index(max(values))
     return values[best], program.singles[best].prior

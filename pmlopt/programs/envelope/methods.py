@@ -15,9 +15,10 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.roots import raised
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
+from pmlopt.programs.certificate import Restart, WarmStart, restart_of
 from pmlopt.programs.envelope.certificate import (
-    ClosedFailureCertificate,
     EnvelopeCertificate,
+    ProcessedFailureCertificate,
     bounds,
     leaking_mass,
 )
@@ -38,9 +39,9 @@ from pmlopt.programs.envelope.certifying import (
     without_noise,
 )
 from pmlopt.programs.envelope.post_processing import RatioPrograms
-from pmlopt.programs.envelope.program import ClosedFailureProgram, EnvelopeProgram
+from pmlopt.programs.envelope.program import EnvelopeProgram, ProcessedFailureProgram
 from pmlopt.programs.question import Found, Method, Question, always_cold
-from pmlopt.programs.result import Restart, Result, WarmStart, restart_of
+from pmlopt.programs.result import Result
 from pmlopt.solvers.clock import TIME, Clock
 from pmlopt.solvers.outcome import Options
 from pmlopt.solvers.two_sided_search import FEASIBILITY_TOLERANCE, Answer, Search
@@ -256,7 +257,7 @@ class WorstFailure:
     compile_seconds: float = 0.0
 
 
-def worst_failure(program: ClosedFailureProgram, options: Options) -> WorstFailure:
+def worst_failure(program: ProcessedFailureProgram, options: Options) -> WorstFailure:
     """The shares of the outputs that leak epsilon or more with most probability, and the multipliers.
 
     Over a set of priors the shares are the worst of those found under single priors, and the multipliers are
@@ -279,7 +280,7 @@ def worst_failure(program: ClosedFailureProgram, options: Options) -> WorstFailu
     )
 
 
-def _at_level(program: ClosedFailureProgram, options: Options) -> WorstFailure:
+def _at_level(program: ProcessedFailureProgram, options: Options) -> WorstFailure:
     """The linear program at e^epsilon; over a set its shares are those of both copies of each output.
 
     Which letters are closed, so that no outcome can leak epsilon through them, is decided in rational
@@ -368,7 +369,9 @@ def _certify(
     )
 
 
-def _at_epsilon(program: ClosedFailureProgram, options: Options, _: None) -> Found[ClosedFailureCertificate]:
+def _at_epsilon(
+    program: ProcessedFailureProgram, options: Options, _: None
+) -> Found[ProcessedFailureCertificate]:
     """Solve it, mend its point, and certify both ends."""
     begin = time.perf_counter()
     found = worst_failure(program, options)
@@ -387,8 +390,8 @@ def _at_epsilon(program: ClosedFailureProgram, options: Options, _: None) -> Fou
 
 
 def _certify_failure(
-    program: ClosedFailureProgram, matrix: FloatArray, multipliers: FloatArray | None
-) -> Found[ClosedFailureCertificate]:
+    program: ProcessedFailureProgram, matrix: FloatArray, multipliers: FloatArray | None
+) -> Found[ProcessedFailureCertificate]:
     """Of an (M, K) post-processing; the bound is that of the multipliers, or of Theorem 3."""
     return Found(
         certificate=certify_failure(program, Mechanism(matrix), multipliers),
@@ -416,7 +419,7 @@ A warm start is the result for another delta of the same mechanism and prior, wh
 again, or an (M, K) post-processing."""
 
 CLOSED_FAILURE = Question(
-    ClosedFailureProgram,
+    ProcessedFailureProgram,
     (Method("one-ratio", "one linear program", _at_epsilon),),
     always_cold,
     _certify_failure,

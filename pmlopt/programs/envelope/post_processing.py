@@ -14,10 +14,10 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.vertices import Vertices
+from pmlopt.model.uncertainty.vertices import ConvexHull
+from pmlopt.programs.certificate import C_co
 from pmlopt.programs.envelope.certificate import RationalMechanism
 from pmlopt.programs.program import Declaration, Program, problem_of
-from pmlopt.programs.result import C_co
 from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.highs import columnwise
 from pmlopt.solvers.parametric_program import MovingModel, MovingPart
@@ -276,7 +276,7 @@ def candidate_priors(
     """The priors of a set that leak most by a quick measure: `MAX_PRIORS` of its extreme points.
 
     Extreme points are those at which an output or a letter is least or most likely, and their middle; of
-    `Vertices` all.
+    `ConvexHull` all.
 
     Args:
         over: the set.
@@ -286,7 +286,7 @@ def candidate_priors(
     """
     directions = np.hstack([merged, np.eye(len(merged))])
     ends = [over.worst_prior(sign * column) for column in directions.T for sign in (1.0, -1.0)]
-    if isinstance(over, Vertices):
+    if isinstance(over, ConvexHull):
         ends += list(over.laws)
     points = np.unique(np.maximum(ends, 0.0), axis=0)
     middle = points.mean(axis=0)

@@ -18,7 +18,7 @@ from pmlopt.measures import (
     maximal_leakage,
 )
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.programs.envelope.certificate import ClosedFailureCertificate, EnvelopeCertificate
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.post_processing import PostProcessings, candidate_priors, parts_of
 
 
@@ -73,7 +73,7 @@ class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class ClosedFailureProgram(PostProcessings[ClosedFailureCertificate]):
+class ProcessedFailureProgram(PostProcessings[ProcessedFailureCertificate]):
     """How likely the worst post-processing of a mechanism leaks epsilon or more: V(e^epsilon).
 
     `problem` is the linear program of `PostProcessings`; `solve` sets its `ratio` to e^epsilon.
@@ -88,7 +88,7 @@ class ClosedFailureProgram(PostProcessings[ClosedFailureCertificate]):
     tolerance = 1e-8
 
     @cached_property
-    def singles(self) -> tuple[ClosedFailureProgram, ...]:
+    def singles(self) -> tuple[ProcessedFailureProgram, ...]:
         """The program under one prior: itself, or those of the set that look worst."""
         if self.over is None:
             return (self,)
@@ -98,7 +98,7 @@ class ClosedFailureProgram(PostProcessings[ClosedFailureCertificate]):
             self.prior.labels,
             lambda prior: failure_probability(prior, self.given, self.epsilon),
         )
-        return tuple(closed_failure(prior, self.given, self.epsilon) for prior in priors)
+        return tuple(failure_after_processing(prior, self.given, self.epsilon) for prior in priors)
 
 
 def envelope(
@@ -144,9 +144,9 @@ def envelope(
     return EnvelopeProgram(delta=probability(delta), **parts_of(prior, mechanism, over))
 
 
-def closed_failure(
+def failure_after_processing(
     prior: PriorLike, mechanism: MechanismLike, epsilon: float, over: PriorSet | None = None
-) -> ClosedFailureProgram:
+) -> ProcessedFailureProgram:
     """Declare the closed failure probability: how likely the worst post-processing leaks epsilon or more.
 
     `V(e^epsilon) = max_Z P(l(Z) >= epsilon)` over all randomised functions Z of the output, the inverse of
@@ -172,13 +172,14 @@ def closed_failure(
 
     Examples:
         >>> import math
-        >>> from pmlopt import failure_probability, solve
+        >>> from pmlopt import solve
+        >>> from pmlopt.measures import failure_probability
         >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-        >>> result = solve(closed_failure([0.25] * 4, halves, math.log(3)))
+        >>> result = solve(failure_after_processing([0.25] * 4, halves, math.log(3)))
         >>> round(result.value, 9), round(result.bound, 9), result.certificate.verify()
         (0.147368421, 0.147368421, True)
         >>> round(failure_probability([0.25] * 4, halves, math.log(3)), 9)
         0.1
     """
     level = nonnegative(epsilon, "epsilon", PrivacyError)
-    return ClosedFailureProgram(epsilon=level, **parts_of(prior, mechanism, over))
+    return ProcessedFailureProgram(epsilon=level, **parts_of(prior, mechanism, over))

@@ -14,11 +14,11 @@ from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.core.records import plain
 from pmlopt.data.prior import Prior
 from pmlopt.model.utility.linear import expectation, row_offsets
+from pmlopt.programs.certificate import RATIONAL, Certificate, Claim, finite
 from pmlopt.programs.claims import bound_claim, gap_claim, mechanism_claim, value_claim
 from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound, leaking_mass
 from pmlopt.programs.exact.arithmetic import GRID
 from pmlopt.programs.exact.repair import Repair
-from pmlopt.programs.result import RATIONAL, Certificate, Claim, finite
 
 
 @dataclass(frozen=True, eq=False)

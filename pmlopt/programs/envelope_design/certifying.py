@@ -10,7 +10,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError
 from pmlopt.programs.envelope.methods import worst_failure
-from pmlopt.programs.envelope.program import closed_failure
+from pmlopt.programs.envelope.program import failure_after_processing
 from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate, numbers
 from pmlopt.programs.envelope_design.margin_programs import leaking_mass
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
@@ -119,7 +119,7 @@ def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) ->
         matrix: (N, M) the mechanism.
         options: limits of the linear program.
     """
-    audited = closed_failure(program.prior, Mechanism(matrix), program.epsilon)
+    audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
     found = worst_failure(audited, options).multipliers
     closed = np.asarray(
         (audited.exact.gains(min(program.epsilon, program.prior.max_leakage)) <= 0).all(axis=1)

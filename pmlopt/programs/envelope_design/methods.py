@@ -9,13 +9,13 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import ProgramError
+from pmlopt.programs.certificate import Restart, WarmStart, mechanism_of
 from pmlopt.programs.envelope_design.branch_and_bound import search_margins
 from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate, trivial_proof
 from pmlopt.programs.envelope_design.certifying import certify_design, margins_of, within
 from pmlopt.programs.envelope_design.margin_programs import Ascent, MarginPrograms
 from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
-from pmlopt.programs.result import Restart, WarmStart, mechanism_of
 from pmlopt.solvers.clock import FOREVER
 from pmlopt.solvers.outcome import Options
 

@@ -11,11 +11,11 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.model.utility import EstimationError
 from pmlopt.model.utility.estimation_error import Criterion
+from pmlopt.programs.certificate import RATIONAL, Claim
 from pmlopt.programs.claims import bound_claim, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed_bound
 from pmlopt.programs.estimation.columns import design_columns
-from pmlopt.programs.result import RATIONAL, Claim
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

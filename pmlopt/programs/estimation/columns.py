@@ -17,7 +17,7 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import MARGIN
-from pmlopt.model.uncertainty import Cone, Vertices
+from pmlopt.model.uncertainty import Cone, ConvexHull
 from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Batch, Columns, recognised
 from pmlopt.programs.subconvex.nested_pricing import Explicit
@@ -78,7 +78,7 @@ def column_cones(p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios) -> 
     if isinstance(allowed, Ratios):
         return _of_ratios(p, allowed)
     if isinstance(allowed, Cone):
-        return _of_vertices(p, allowed) if isinstance(allowed.priors, Vertices) else None
+        return _of_vertices(p, allowed) if isinstance(allowed.priors, ConvexHull) else None
     return tuple(_of_box(p, one) if isinstance(one, Box) else _of_staircase(p, one) for one in allowed)
 
 
@@ -131,7 +131,7 @@ def _of_ratios(p: FloatArray, ratios: Ratios) -> tuple[ColumnCone, ...] | None:
 
 def _of_vertices(p: FloatArray, cone: Cone) -> tuple[ColumnCone, ...] | None:
     """The entries, those below their maximum M, and `<Q, lam> - keep M` for each vertex Q, M as a scalar."""
-    assert isinstance(cone.priors, Vertices)
+    assert isinstance(cone.priors, ConvexHull)
     laws, n = cone.priors.laws, len(p)
     if 2 * n + len(laws) > MOST_FORMS:
         return None

@@ -13,13 +13,13 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.closed_forms.estimation import least_ldp_estimation_error, least_pml_estimation_error
 from pmlopt.model.privacy import LDP, PML
+from pmlopt.programs.certificate import ClosedForm
 from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed_bound, sensitivities_of
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.estimation.column_generation import IDLE, Generated, generate, generate_unlisted
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, repair
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified, starts_cold
-from pmlopt.programs.result import ClosedForm
 from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
 

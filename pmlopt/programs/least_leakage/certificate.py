@@ -14,10 +14,10 @@ from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
 from pmlopt.programs.claims import bound_claim, gap_claim
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.least_leakage.floor import Floor
-from pmlopt.programs.result import FLOATS, RATIONAL, Claim
 
 
 def usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:

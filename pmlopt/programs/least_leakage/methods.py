@@ -11,12 +11,12 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.errors import InputError, ProgramError
+from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers
 from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level
 from pmlopt.programs.least_leakage.level_search import Search, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
-from pmlopt.programs.result import ClosedForm, Restart, WarmStart, mechanism_of
 from pmlopt.solvers.outcome import Options
 
 NEGLIGIBLE_GAP = 1e-9
@@ -144,7 +144,7 @@ def _closed(program: LeastLeakage, form: FloatArray, certificate: LevelCertifica
     level = program.level(form)
     if level > certificate.bound + NEGLIGIBLE_GAP:
         return None
-    return ClosedForm("utility_safe", level, certificate.value - level)
+    return ClosedForm("utility_safe_mechanism", level, certificate.value - level)
 
 
 def _large(program: LeastLeakage, _: LevelStart) -> bool:

@@ -226,7 +226,7 @@ def least_leakage(
     """Declare the design of least PML under a floor on the expected utility, on the worst case, or on both.
 
     Args:
-        prior: N letters. Of a symmetric prior such as `Types`, in orbits of pairs, with `expected` alone.
+        prior: N letters. Of a symmetric prior such as `IIDPrior`, in orbits of pairs, with `expected` alone.
         utility: `ExpectedGain` or `ExpectedLoss`.
         expected: what the expected gain must reach; the expected loss must not exceed it.
         worst: what the gain of every pair that can occur must reach; the loss must not exceed it.

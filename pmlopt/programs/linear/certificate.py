@@ -16,9 +16,9 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import expectation, row_offsets
+from pmlopt.programs.certificate import FLOATS, Claim
 from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_program import DesignCertificate
-from pmlopt.programs.result import FLOATS, Claim
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
 from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios
 from pmlopt.model.utility.linear import expectation
+from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.linear import by_classes, letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate
 from pmlopt.programs.linear.certifying import certify_linear
@@ -22,7 +23,6 @@ from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.linear.structured import task_of
 from pmlopt.programs.question import Found, Method, MethodError, Question, always, certified
-from pmlopt.programs.result import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.solvers import highs, through_cvxpy
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.structured import simplex

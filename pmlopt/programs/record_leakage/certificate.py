@@ -12,10 +12,10 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import plain
 from pmlopt.errors import QueryError
 from pmlopt.model.queries import RecordChannel
+from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, finite
 from pmlopt.programs.claims import gap_claim
 from pmlopt.programs.record_leakage.proof import KindProof, proof_record
 from pmlopt.programs.record_leakage.verification import belongs, leaks_at_least, none_leaks_more
-from pmlopt.programs.result import DECIMAL, Certificate, Claim, finite
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.queries import RecordChannel
+from pmlopt.programs.certificate import ClosedForm
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.box_search import BoxSearch
@@ -27,7 +28,6 @@ from pmlopt.programs.record_leakage.closed_bounds import (
 )
 from pmlopt.programs.record_leakage.local_ascent import Search, climb, starts
 from pmlopt.programs.record_leakage.proof import KindProof
-from pmlopt.programs.result import ClosedForm
 from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.outcome import Options
 

@@ -10,12 +10,12 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, whole
 from pmlopt.data.sampling.random_bits import generator
 from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.programs.certificate import Restart, WarmStart, restart_of
 from pmlopt.programs.question import Found, Method, Question, uncertified
 from pmlopt.programs.record_leakage.alternating import alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
-from pmlopt.programs.result import Restart, WarmStart, restart_of
 from pmlopt.solvers.outcome import Options
 
 RecordStart = Mapping[int, FloatArray]

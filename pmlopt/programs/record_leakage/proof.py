@@ -13,7 +13,7 @@ from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
 from pmlopt.core.files import entry
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.queries.record_leakage_measures import negative_entropies
-from pmlopt.programs.result import finite
+from pmlopt.programs.certificate import finite
 
 WHOLE = -1
 """In place of the output at which a box is split, for one that is not."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from pmlopt.core.arrays import rounding_of
 from pmlopt.model.utility import INFORMATIONS
+from pmlopt.programs.certificate import FLOATS, Claim
 from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_program import DesignCertificate
-from pmlopt.programs.result import FLOATS, Claim
 from pmlopt.programs.subconvex.column_spaces import column_space
 
 

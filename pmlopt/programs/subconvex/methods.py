@@ -13,9 +13,9 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism, paired
 from pmlopt.errors import InputError
 from pmlopt.model.closed_forms.catalogue import forms, meets
+from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of
 from pmlopt.programs.exact.repair import polished_repair
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
-from pmlopt.programs.result import ClosedForm, Restart, WarmStart, mechanism_of
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import fewest_outputs, generate
 from pmlopt.programs.subconvex.program import ColumnDesign

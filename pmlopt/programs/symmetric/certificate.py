@@ -14,10 +14,10 @@ from pmlopt.core.arrays import FloatArray, Label, rounding_of
 from pmlopt.core.records import plain
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairOrbits
+from pmlopt.programs.certificate import RATIONAL, Claim, finite
 from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_program import ULP, RequirementCertificate, levels_in_words
 from pmlopt.programs.program import Declaration, problem_of
-from pmlopt.programs.result import RATIONAL, Claim, finite
 from pmlopt.programs.symmetric.columns import ReducedColumns
 from pmlopt.programs.symmetric.repair import OrbitRepair
 

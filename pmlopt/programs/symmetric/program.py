@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.symmetry.invariant import Invariant
+from pmlopt.data.symmetry.invariant import InvariantPrior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.model.privacy import Requirement
@@ -37,8 +37,8 @@ class SymmetricDesign(Program[SymmetricCertificate]):
     requirement brings its own, named after it.
 
     Examples:
-        >>> from pmlopt import CoordinateLoss, PML, Types, design
-        >>> program = design(Types([0.7, 0.3], 2), PML(0.4), CoordinateLoss([[0, 1], [1, 0]]))
+        >>> from pmlopt import CoordinateLoss, PML, IIDPrior, design
+        >>> program = design(IIDPrior([0.7, 0.3], 2), PML(0.4), CoordinateLoss([[0, 1], [1, 0]]))
         >>> program.variables["orbits"].shape, program.space.names[0]
         ((10,), ((0, 0), (0, 2)))
         >>> sorted(program.constraints)
@@ -126,7 +126,7 @@ def invariant_columns(space: PairSpace, privacy: Requirement) -> ReducedColumns:
         PrivacyError: it is not invariant, or has no form by orbits.
     """
     prior = space.prior
-    if isinstance(prior, Invariant):
+    if isinstance(prior, InvariantPrior):
         for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
             if isinstance(part, RatioRequirement) and len(prior.moves):
                 check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])

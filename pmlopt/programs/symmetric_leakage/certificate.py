@@ -11,9 +11,9 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.data.symmetry.prior import Cells, PairOrbits
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
 from pmlopt.programs.claims import bound_claim, gap_claim
 from pmlopt.programs.least_leakage.certificate import filled_masses
-from pmlopt.programs.result import FLOATS, RATIONAL, Claim
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate, orbit_offsets
 from pmlopt.programs.symmetric.columns import ReducedColumns
 

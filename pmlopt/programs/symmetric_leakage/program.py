@@ -42,9 +42,9 @@ class SymmetricLeastLeakage(Program[SymmetricLevelCertificate]):
         share: e^-epsilon, a parameter of `problem`, 1 at first.
 
     Examples:
-        >>> from pmlopt import CoordinateLoss, Types, least_leakage, solve
+        >>> from pmlopt import CoordinateLoss, IIDPrior, least_leakage, solve
         >>> loss = CoordinateLoss([[0, 1], [1, 0]])
-        >>> program = least_leakage(Types([0.7, 0.3], 8), loss, expected=1.9226514289)
+        >>> program = least_leakage(IIDPrior([0.7, 0.3], 8), loss, expected=1.9226514289)
         >>> round(solve(program).value, 6)  # the loss that one nat buys
         1.0
     """

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.queries import Orbits
 from pmlopt.model.queries.record_leakage_measures import uniform_alone
+from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, finite
 from pmlopt.programs.claims import gap_claim, value_claim
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.result import DECIMAL, Certificate, Claim, finite
 from pmlopt.programs.tradeoff.proof import (
     Sense,
     Tradeoff,

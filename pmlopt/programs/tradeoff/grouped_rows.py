@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.result import Restart
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
 from pmlopt.programs.tradeoff.proof import Tradeoff, TradeoffProof
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism
 from pmlopt.errors import MechanismError, ProgramError
+from pmlopt.programs.certificate import Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
-from pmlopt.programs.result import Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import (
     ClosedEnd,

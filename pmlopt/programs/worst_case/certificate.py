@@ -10,9 +10,9 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.privacy import PML
+from pmlopt.programs.certificate import RATIONAL, Certificate, Claim, finite
 from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, highest_rank
-from pmlopt.programs.result import RATIONAL, Certificate, Claim, finite
 
 LEVEL_ROUNDING = 2.0**-50
 """By how many nats a level may be above an epsilon and still be it: a logarithm and the grid of the matrix

@@ -132,7 +132,7 @@ def best_worst_case(
     )
 
 
-def best_worst_value(
+def best_guaranteed_utility(
     prior: PriorLike,
     utility: LinearUtility,
     epsilon: float,
@@ -160,7 +160,7 @@ def best_worst_value(
     Examples:
         >>> from pmlopt import ExpectedLoss, solve
         >>> far = ExpectedLoss(lambda x, y: abs(x - y))
-        >>> [float(solve(best_worst_value([0.25] * 4, far, level)).value) for level in (0, 0.7, 1.4)]
+        >>> [float(solve(best_guaranteed_utility([0.25] * 4, far, level)).value) for level in (0, 0.7, 1.4)]
         [2.0, 1.0, 0.0]
     """
     known = as_prior(prior)

@@ -17,7 +17,7 @@ from pmlopt.data.sampling.random_bits import RandomBits
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.model.uncertainty.sensitivity import level_bound
+from pmlopt.model.uncertainty.sensitivity import level_within_distance
 from pmlopt.releases.noise.binary import BinaryNoise, Promise, check_noise
 from pmlopt.releases.noise.leakage_tails import Failure, Letters
 
@@ -224,7 +224,7 @@ class BinaryGaussian(BinaryNoise):
         sharp = self.promise(epsilon, delta)
         if not isinstance(self.over, L1Ball):
             raise PrivacyError(f"the published pair is about an l1 ball, and the set is {self.over!r}")
-        return Promise(level_bound(epsilon, self.over.radius), sharp.delta)
+        return Promise(level_within_distance(epsilon, self.over.radius), sharp.delta)
 
     def density(self, outcomes: ArrayLike) -> FloatArray:
         check_noise(self.scale, "density")

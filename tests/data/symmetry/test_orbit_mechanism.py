@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pmlopt import Circle, Invariant, Mechanism, OrbitMechanism, Prior, Types, leakage_level
+from pmlopt import CirclePrior, IIDPrior, InvariantPrior, Mechanism, Prior, leakage_level
 from pmlopt.data.sampling.random_bits import SeededBits, SystemBits, Words
-from pmlopt.data.symmetry import PairSpace, Product, reflection
+from pmlopt.data.symmetry import OrbitMechanism, PairSpace, ProductPrior, reflection
 from pmlopt.data.symmetry.types import shuffled_within
 from pmlopt.errors import FileFormatError, MechanismError
 
@@ -20,12 +20,12 @@ FALSE_ALARM = 1e-6
 """The probability with which each test of a sample fails though the law is right."""
 
 SPACES = [
-    Types([0.7, 0.3], 3).pairs(),
-    Types(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), 2).pairs((3, 2)),
-    Circle(6).pairs(),
-    Circle(5, reflections=False).pairs(),
-    Invariant(Prior([0.1, 0.2, 0.4, 0.2, 0.1], list("abcde")), [reflection(5)]).pairs(),
-    Product(Types([0.7, 0.3], 2), Circle(3)).pairs(),
+    IIDPrior([0.7, 0.3], 3).pairs(),
+    IIDPrior(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), 2).pairs((3, 2)),
+    CirclePrior(6).pairs(),
+    CirclePrior(5, reflections=False).pairs(),
+    InvariantPrior(Prior([0.1, 0.2, 0.4, 0.2, 0.1], list("abcde")), [reflection(5)]).pairs(),
+    ProductPrior(IIDPrior([0.7, 0.3], 2), CirclePrior(3)).pairs(),
 ]
 
 
@@ -73,7 +73,7 @@ def test_samples_have_the_law_of_the_matrix(space: PairSpace) -> None:
 
 
 def test_arrays_are_sampled_as_their_labels_are() -> None:
-    space = Types(Prior([0.5, 0.5], ["no", "yes"]), 3).pairs()
+    space = IIDPrior(Prior([0.5, 0.5], ["no", "yes"]), 3).pairs()
     mechanism = random_mechanism(space)
     letters = np.array([["no", "yes", "no"], ["yes", "yes", "yes"]] * 50)
     drawn = mechanism.sample_array(letters, seed=3)
@@ -83,7 +83,7 @@ def test_arrays_are_sampled_as_their_labels_are() -> None:
 
 def test_counts_have_the_law_of_the_counts_of_samples() -> None:
     """Chi-square of 20,000 draws against the masses of the orbits; fails once in 10^6."""
-    space = Types([0.7, 0.3], 5).pairs()
+    space = IIDPrior([0.7, 0.3], 5).pairs()
     mechanism, draws = random_mechanism(space, seed=2, bits=14), 20_000
     drawn = mechanism.sample_counts(np.tile([3, 2], (draws, 1)), seed=1)
     own = np.flatnonzero(space.orbits.letter == space.letter_names.index((3, 2)))
@@ -97,7 +97,7 @@ def test_counts_have_the_law_of_the_counts_of_samples() -> None:
 
 def test_tables_of_24_records_are_released_by_their_orbits() -> None:
     """The mean number of changed records of 2^15 draws is within six standard errors of its expectation."""
-    space = Types([0.7, 0.3], 24).pairs()
+    space = IIDPrior([0.7, 0.3], 24).pairs()
     mechanism, draws = random_mechanism(space, seed=3), 2**15
     rng = np.random.default_rng(7)
     letters = (rng.random((draws, 24)) < 0.3).astype(np.int8)
@@ -108,7 +108,7 @@ def test_tables_of_24_records_are_released_by_their_orbits() -> None:
 
 
 def test_the_same_seed_gives_the_same_outputs() -> None:
-    mechanism = random_mechanism(Circle(9).pairs())
+    mechanism = random_mechanism(CirclePrior(9).pairs())
     letters = np.arange(9)
     assert (
         mechanism.sample_array(letters, seed=1).tolist() == mechanism.sample_array(letters, seed=1).tolist()
@@ -146,26 +146,26 @@ def edited(old: str, new: str) -> Any:
 )
 def test_files_that_hold_none_are_refused(edit: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "m.json"
-    random_mechanism(Circle(4).pairs()).save(path)
+    random_mechanism(CirclePrior(4).pairs()).save(path)
     path.write_text(edit(path.read_text()))
     with pytest.raises(FileFormatError, match=message):
         OrbitMechanism.load(path)
 
 
 def test_masses_that_are_no_mechanism_are_refused() -> None:
-    space = Circle(4).pairs()
+    space = CirclePrior(4).pairs()
     for masses in ([2, 1, 0], [5, -1, 0], [2, 2]):
         with pytest.raises(MechanismError):
             OrbitMechanism(space, masses, 4)
 
 
 def test_what_is_no_letter_is_refused() -> None:
-    mechanism = random_mechanism(Circle(4).pairs())
+    mechanism = random_mechanism(CirclePrior(4).pairs())
     with pytest.raises(MechanismError, match="no letters"):
         mechanism.sample([4])
     with pytest.raises(MechanismError, match="has no counts"):
         mechanism.sample_counts([[1]])
-    tables = random_mechanism(Types(Prior([0.5, 0.5], ["a", "b"]), 2).pairs())
+    tables = random_mechanism(IIDPrior(Prior([0.5, 0.5], ["a", "b"]), 2).pairs())
     with pytest.raises(MechanismError, match="'c'"):
         tables.sample([("a", "c")])
     with pytest.raises(MechanismError, match="do not sum"):
@@ -173,7 +173,7 @@ def test_what_is_no_letter_is_refused() -> None:
 
 
 def test_a_matrix_that_is_too_large_is_not_written_out() -> None:
-    mechanism = random_mechanism(Types([0.5, 0.5], 40).pairs())
+    mechanism = random_mechanism(IIDPrior([0.5, 0.5], 40).pairs())
     with pytest.raises(MechanismError, match="listed up to"):
         _ = mechanism.matrix
     assert mechanism.probability((0,) * 40, (1,) * 40) >= 0
@@ -181,7 +181,7 @@ def test_a_matrix_that_is_too_large_is_not_written_out() -> None:
 
 def test_words_on_a_sum_are_decided_by_more_bits() -> None:
     """A third is between two words: the one below it goes to the first a third of the time."""
-    space = Circle(5).pairs()
+    space = CirclePrior(5).pairs()
     mechanism = OrbitMechanism(space, [1, 0, 2], 3)
     own = np.arange(3)
     word = 2**64 // 3
@@ -231,7 +231,7 @@ def test_orders_within_a_letter_are_exactly_as_likely() -> None:
 
 def test_labels_that_are_tuples_or_of_mixed_kinds_survive(tmp_path: Path) -> None:
     for labels in ([("a", 1), ("b", 2)], [1, "b"]):
-        mechanism = random_mechanism(Types(Prior([0.7, 0.3], labels), 2).pairs())
+        mechanism = random_mechanism(IIDPrior(Prior([0.7, 0.3], labels), 2).pairs())
         mechanism.save(tmp_path / "orbits.json")
         again = OrbitMechanism.load(tmp_path / "orbits.json")
         assert again.inputs == mechanism.inputs
@@ -245,6 +245,6 @@ def test_labels_that_are_tuples_or_of_mixed_kinds_survive(tmp_path: Path) -> Non
 
 
 def test_a_notebook_sees_orbits_where_letters_are_too_many_to_list() -> None:
-    html = random_mechanism(Types([0.7, 0.3], 40).pairs())._repr_html_()
+    html = random_mechanism(IIDPrior([0.7, 0.3], 40).pairs())._repr_html_()
     assert "12341 orbits of pairs" in html
     assert "and 12329 more rows" in html

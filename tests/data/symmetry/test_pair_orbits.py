@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.symmetry import Pair, closure, group_orbits, record_orbits
 
-from pmlopt import Circle, Invariant, Prior, Types
-from pmlopt.data.symmetry import PairSpace, Product, reflection, rotation
+from pmlopt import CirclePrior, IIDPrior, InvariantPrior, Prior
+from pmlopt.data.symmetry import PairSpace, ProductPrior, reflection, rotation
 from pmlopt.data.symmetry.prior import taken
 from pmlopt.data.symmetry.types import compositions
 from pmlopt.errors import MechanismError, PriorError, UtilityError
@@ -52,7 +52,7 @@ def check(space: PairSpace, wanted: dict[Pair, frozenset[Pair]]) -> None:
 )
 def test_orbits_of_tables_are_those_under_all_permutations(inputs: int, outputs: int, records: int) -> None:
     check(
-        Types(Prior.uniform(inputs), records).pairs((inputs, outputs)),
+        IIDPrior(Prior.uniform(inputs), records).pairs((inputs, outputs)),
         record_orbits(inputs, outputs, records),
     )
 
@@ -63,7 +63,7 @@ def test_orbits_on_a_circle_are_those_of_the_dihedral_or_the_cyclic_group(
     size: int, reflections: bool
 ) -> None:
     generators = [rotation(size), reflection(size)] if reflections else [rotation(size)]
-    check(Circle(size, reflections).pairs(), group_orbits(generators))
+    check(CirclePrior(size, reflections).pairs(), group_orbits(generators))
 
 
 @given(st.integers(2, 7), st.integers(1, 3), st.integers(0, 2**32 - 1))
@@ -74,31 +74,32 @@ def test_orbits_of_generators_are_those_of_the_group_that_they_make(
     rng = np.random.default_rng(seed)
     moves = [rng.permutation(size).tolist() for _ in range(several)]
     if len(closure(moves)) < 200:
-        check(Invariant(Prior.uniform(size), moves).pairs(), group_orbits(moves))
+        check(InvariantPrior(Prior.uniform(size), moves).pairs(), group_orbits(moves))
 
 
 def test_orbits_of_a_product_are_those_of_its_parts() -> None:
-    parts = Types([0.5, 0.5], 2).pairs(), Circle(4).pairs()
+    parts = IIDPrior([0.5, 0.5], 2).pairs(), CirclePrior(4).pairs()
     several = [places_of(part) for part in parts]
-    both = places_of(Product(Types([0.5, 0.5], 2), Circle(4)).pairs())
+    both = places_of(ProductPrior(IIDPrior([0.5, 0.5], 2), CirclePrior(4)).pairs())
     by_parts: dict[Any, int] = {}
     for (x, y), place in both.items():
         own = tuple(known[a, b] for known, a, b in zip(several, x, y, strict=True))
         assert by_parts.setdefault(own, place) == place
     assert len(by_parts) == len(set(by_parts.values())) == parts[0].orbits.count * parts[1].orbits.count
-    assert Product(Types([0.5, 0.5], 2), Circle(4)).pairs().orbits.consistent
+    assert ProductPrior(IIDPrior([0.5, 0.5], 2), CirclePrior(4)).pairs().orbits.consistent
 
 
 def test_outputs_may_be_no_letters() -> None:
     flip = ([1, 0], [2, 1, 0])
-    space = Invariant([0.5, 0.5], [flip], outputs=["low", "either", "high"]).pairs()
+    space = InvariantPrior([0.5, 0.5], [flip], outputs=["low", "either", "high"]).pairs()
     assert space.orbits.outputs == (2, 1)
     assert space.orbits.counts == (1, 1, 2)
     assert space.names == [(0, "low"), (0, "high"), (0, "either")]
 
 
 @pytest.mark.parametrize(
-    "prior", [Types([0.75, 0.25], 3), Circle(5), Product(Types([0.75, 0.25], 2), Circle(3))]
+    "prior",
+    [IIDPrior([0.75, 0.25], 3), CirclePrior(5), ProductPrior(IIDPrior([0.75, 0.25], 2), CirclePrior(3))],
 )
 def test_a_symmetric_prior_is_a_prior(prior: Any) -> None:
     plain, orbits = prior.listed(), prior.pairs().orbits
@@ -113,7 +114,7 @@ def test_a_symmetric_prior_is_a_prior(prior: Any) -> None:
 
 def test_probabilities_are_exact_in_whole_numbers() -> None:
     law = Prior.from_counts([7, 3])
-    orbits = Types(law, 40).pairs().orbits
+    orbits = IIDPrior(law, 40).pairs().orbits
     assert orbits.total == 10**40
     assert orbits.weights[3] == 7**3 * 3**37
     assert sum(n * w for n, w in zip(orbits.letters, orbits.weights, strict=True)) == 10**40
@@ -128,48 +129,48 @@ def test_compositions_are_all_and_in_order() -> None:
 
 def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(PriorError, match="whole number"):
-        Types([0.5, 0.5], 0)
+        IIDPrior([0.5, 0.5], 0)
     with pytest.raises(PriorError, match="orbits of pairs"):
-        Types(Prior.uniform(5), 30).pairs()
+        IIDPrior(Prior.uniform(5), 30).pairs()
     for outputs in (10**9, 10**30):
         with pytest.raises(PriorError, match="orbits of pairs"):
-            Types([0.5, 0.5], 4).pairs((2, outputs))
+            IIDPrior([0.5, 0.5], 4).pairs((2, outputs))
     with pytest.raises(PriorError, match="whole number"):
-        Types([0.5, 0.5], 4).pairs((2, 0))
+        IIDPrior([0.5, 0.5], 4).pairs((2, 0))
     with pytest.raises(PriorError, match="up to 10000 records"):
-        Types([1.0], 10**12).pairs()
+        IIDPrior([1.0], 10**12).pairs()
     with pytest.raises(PriorError, match="orbits of pairs"):
-        Circle(10**9)
+        CirclePrior(10**9)
     with pytest.raises(PriorError, match="listed up to"):
-        _ = Types([0.5, 0.5], 17).labels
+        _ = IIDPrior([0.5, 0.5], 17).labels
     no_permutations: list[Any] = [[0, 0], [[0], [0, 1]], 5]
     for generator in no_permutations:
         with pytest.raises(PriorError, match="no permutation"):
-            Invariant([0.5, 0.5], [generator])
+            InvariantPrior([0.5, 0.5], [generator])
     no_lists: list[tuple[Any, Any]] = [(None, None), (5, None), ([], 5)]
     for generators, names in no_lists:
         with pytest.raises(PriorError, match="give a list of them"):
-            Invariant([0.5, 0.5], generators, names)
+            InvariantPrior([0.5, 0.5], generators, names)
     with pytest.raises(PriorError, match=r"the letter 1 of probability 0\.5 to 2"):
-        Invariant([0.3, 0.5, 0.2], [[0, 2, 1]])
+        InvariantPrior([0.3, 0.5, 0.2], [[0, 2, 1]])
     with pytest.raises(PriorError, match="pair of a permutation"):
-        Invariant([0.5, 0.5], [[1, 0]], outputs=["a", "b"])
+        InvariantPrior([0.5, 0.5], [[1, 0]], outputs=["a", "b"])
     with pytest.raises(PriorError, match="moves 'c'"):
-        Invariant(Prior([0.5, 0.5], ["a", "b"]), [{"a": "c"}])
+        InvariantPrior(Prior([0.5, 0.5], ["a", "b"]), [{"a": "c"}])
     with pytest.raises(PriorError, match="symmetric priors"):
-        Product()
+        ProductPrior()
     with pytest.raises(UtilityError, match="has 2"):
-        Types([0.5, 0.5], 2).pairs((3, 3))
+        IIDPrior([0.5, 0.5], 2).pairs((3, 3))
     with pytest.raises(UtilityError, match="the circle has 4"):
-        Circle(4).pairs((5, 5))
+        CirclePrior(4).pairs((5, 5))
     with pytest.raises(PriorError, match="below 1e-300"):
-        Types([1 - 1e-10, 1e-10], 31).pairs()
+        IIDPrior([1 - 1e-10, 1e-10], 31).pairs()
     with pytest.raises(MechanismError, match="one row of 3"):
-        Types([0.5, 0.5], 3).pairs().encode([[0, 1]])
+        IIDPrior([0.5, 0.5], 3).pairs().encode([[0, 1]])
 
 
 def test_one_letter_of_another_probability_is_not_symmetric() -> None:
     """Not even by one unit in the last place."""
     law = [0.25, 0.25, 0.25, np.nextafter(0.25, 1)]
     with pytest.raises(PriorError, match="not invariant"):
-        Invariant(law, [rotation(4)])
+        InvariantPrior(law, [rotation(4)])

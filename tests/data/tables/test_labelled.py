@@ -28,7 +28,6 @@ from pmlopt import (
     design,
     estimate,
     leakage_level,
-    level_from_samples,
     solve,
 )
 from pmlopt.core.labels import places_of
@@ -37,6 +36,7 @@ from pmlopt.errors import InputError, MechanismError, PmloptError, PriorError, P
 from pmlopt.model.privacy import GainLeakage
 from pmlopt.model.utility import CoordinateLoss, EstimationError, hamming
 from pmlopt.releases import attribute_levels
+from pmlopt.releases.estimation import level_from_samples
 
 LETTERS, OUTPUTS = ("a", "b", "c"), ("u", "v", "w")
 CODES = (1, 2, 3)

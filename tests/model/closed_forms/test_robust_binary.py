@@ -18,17 +18,17 @@ from pmlopt import (
     PML,
     AllPriors,
     Box,
+    ConvexHull,
     ExpectedGain,
     L1Ball,
     MutualInformation,
-    Vertices,
     design,
-    leakage_capacity,
     mutual_information,
     solve,
 )
 from pmlopt.errors import PrivacyError
 from pmlopt.model.closed_forms import binary, randomized_response, robust_binary
+from pmlopt.model.uncertainty import leakage_capacity
 
 SHAPES = {
     "no zero": (0.5, 0.7, 0.3),
@@ -161,7 +161,7 @@ def test_with_its_turn_and_the_constants_it_is_optimal_for_every_gain(name: str,
     rows = ends_rows(lowest, highest, epsilon)
     best = oracles.optimum(law, PML(50.0), gains, rows, np.zeros(len(rows))).value
     assert reached == pytest.approx(best, abs=1e-9)
-    over = Vertices([[lowest, 1 - lowest], [highest, 1 - highest]])
+    over = ConvexHull([[lowest, 1 - lowest], [highest, 1 - highest]])
     assert solve(design(law, PML(epsilon, over=over), ExpectedGain(gains))).value == pytest.approx(
         best, abs=1e-9
     )
@@ -229,7 +229,7 @@ def test_a_level_that_is_none_is_refused(epsilon: float) -> None:
 def test_where_a_letter_is_impossible_but_for_rounding_a_design_needs_no_form(
     points: list[list[float]], epsilon: float
 ) -> None:
-    result = solve(design([0.5, 0.5], PML(epsilon, over=Vertices(points)), MutualInformation()))
+    result = solve(design([0.5, 0.5], PML(epsilon, over=ConvexHull(points)), MutualInformation()))
     assert result.level <= epsilon
 
 
@@ -247,4 +247,4 @@ def test_where_a_letter_may_be_impossible_it_keeps_its_level_at_any_epsilon(
         least = min(sum(q * Fraction(v) for q, v in zip(law, column, strict=True)) for law in ends)
         assert least > 0
         assert math.log(Fraction(max(column)) / least) <= epsilon * (1 + 1e-14)
-    assert leakage_capacity(Vertices(np.array(ends, dtype=float)), matrix) <= epsilon * (1 + 1e-12)
+    assert leakage_capacity(ConvexHull(np.array(ends, dtype=float)), matrix) <= epsilon * (1 + 1e-12)

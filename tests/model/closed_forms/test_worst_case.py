@@ -17,7 +17,7 @@ from pmlopt import Prior, leakage_level
 from pmlopt.core.arrays import IntArray
 from pmlopt.errors import UtilityError
 from pmlopt.measures import leakage_parts
-from pmlopt.model.closed_forms import support_bound, utility_safe, utility_safe_level
+from pmlopt.model.closed_forms import support_bound, utility_safe_level, utility_safe_mechanism
 from pmlopt.model.closed_forms.worst_case import uniform_on
 from pmlopt.model.utility.orders import allowed_pairs, utility_order
 
@@ -131,7 +131,7 @@ def test_orders_and_thresholds_that_cannot_be_meant_are_refused(
     prior = np.full(len(order), 1 / len(order))
     for ask in (
         lambda: allowed_pairs(order, threshold),
-        lambda: utility_safe(order, threshold),
+        lambda: utility_safe_mechanism(order, threshold),
         lambda: utility_safe_level(prior, order, threshold),
         lambda: support_bound(prior, order, threshold),
     ):
@@ -153,7 +153,7 @@ def test_the_prior_must_have_a_letter_for_each_row() -> None:
 def test_theorem_1_is_the_matrix(case: tuple[FloatArray, IntArray, int]) -> None:
     _, order, h = case
     outputs = order.shape[1]
-    mechanism = utility_safe(order, h)
+    mechanism = utility_safe_mechanism(order, h)
     for row, ranks in zip(mechanism.matrix.tolist(), order.tolist(), strict=True):
         assert row == [1 / (outputs - h + 1) if rank >= h else 0.0 for rank in ranks]
 
@@ -164,7 +164,7 @@ def test_with_ties_it_is_uniform_on_what_is_good_enough(case: tuple[FloatArray, 
     _, order, h = case
     allowed = allowed_pairs(order, h)
     assert allowed.tolist() == [[rank >= h for rank in ranks] for ranks in order.tolist()]
-    matrix = utility_safe(order, h).matrix
+    matrix = utility_safe_mechanism(order, h).matrix
     assert ((matrix > 0) == allowed).all()
     assert np.array_equal(matrix, uniform_on(allowed).matrix)
     assert all(len(set(row[row > 0].tolist())) == 1 for row in matrix)
@@ -175,7 +175,7 @@ def test_with_ties_it_is_uniform_on_what_is_good_enough(case: tuple[FloatArray, 
 def test_corollary_1_is_the_level(case: tuple[FloatArray, IntArray, int]) -> None:
     prior, order, h = case
     level = utility_safe_level(prior, order, h)
-    assert level == pytest.approx(leakage_level(prior, utility_safe(order, h)), abs=1e-12)
+    assert level == pytest.approx(leakage_level(prior, utility_safe_mechanism(order, h)), abs=1e-12)
     p = Prior(prior).pmf
     masses = [math.fsum(p[order[:, y] >= h]) for y in range(order.shape[1])]
     assert math.exp(-level) == pytest.approx(min(mass for mass in masses if mass > 0), rel=1e-12)
@@ -191,7 +191,7 @@ def test_corollary_1_with_ties_is_the_level_or_refused(case: tuple[FloatArray, I
         with pytest.raises(UtilityError, match=f"from {counts.min()} to {counts.max()} outputs left"):
             utility_safe_level(prior, order, h)
     else:
-        level = leakage_level(prior, utility_safe(order, h))
+        level = leakage_level(prior, utility_safe_mechanism(order, h))
         assert utility_safe_level(prior, order, h) == pytest.approx(level, abs=1e-12)
 
 
@@ -199,7 +199,7 @@ def test_corollary_1_with_ties_is_the_level_or_refused(case: tuple[FloatArray, I
 @MODEST
 def test_corollary_2_keeps_the_ratios_of_the_prior(case: tuple[FloatArray, IntArray, int]) -> None:
     prior, order, h = case
-    p, matrix = Prior(prior).pmf, utility_safe(order, h).matrix
+    p, matrix = Prior(prior).pmf, utility_safe_mechanism(order, h).matrix
     for column in matrix.T[matrix.max(axis=0) > 0]:
         posterior = p * column / (p @ column)
         known = column > 0
@@ -212,7 +212,7 @@ def test_corollary_2_keeps_the_ratios_of_the_prior(case: tuple[FloatArray, IntAr
 @MODEST
 def test_what_it_tells_beyond_its_support_is_nothing(case: tuple[FloatArray, IntArray, int]) -> None:
     prior, order, h = case
-    excluded, rest = leakage_parts(prior, utility_safe(order, h))
+    excluded, rest = leakage_parts(prior, utility_safe_mechanism(order, h))
     assert (rest == 0).all()
     assert excluded.max() == pytest.approx(utility_safe_level(prior, order, h), abs=1e-12)
 
@@ -223,11 +223,14 @@ def test_levels_do_not_fall_with_the_threshold(case: tuple[FloatArray, IntArray,
     prior, order, _ = case
     thresholds = range(1, order.shape[1] + 1)
     bounds = [support_bound(prior, order, h) for h in thresholds]
-    for values in (bounds, [leakage_level(prior, utility_safe(order, h)) for h in (1, order.shape[1])]):
+    for values in (
+        bounds,
+        [leakage_level(prior, utility_safe_mechanism(order, h)) for h in (1, order.shape[1])],
+    ):
         assert values[0] == pytest.approx(0, abs=1e-14)
         assert all(b >= a - 1e-12 for a, b in itertools.pairwise(values))
     # at the highest each letter has one output, and there is nothing to choose
-    top = leakage_level(prior, utility_safe(order, thresholds[-1]))
+    top = leakage_level(prior, utility_safe_mechanism(order, thresholds[-1]))
     assert bounds[-1] == pytest.approx(top, abs=1e-12)
 
 
@@ -235,7 +238,7 @@ def test_levels_do_not_fall_with_the_threshold(case: tuple[FloatArray, IntArray,
 def test_without_a_demand_nothing_leaks_exactly(prior: list[float]) -> None:
     # a constant leaks exactly 0, and 1e-16 is no lower bound on that
     order = [[1, 2]] * len(prior)
-    assert leakage_level(prior, utility_safe(order, 1)) == 0
+    assert leakage_level(prior, utility_safe_mechanism(order, 1)) == 0
     assert utility_safe_level(prior, order, 1) == 0
     assert support_bound(prior, order, 1) == 0
 
@@ -315,5 +318,5 @@ def test_random_forms_are_stochastic_to_the_last_digit_or_nearly() -> None:
     prior = random_prior(rng, 6)
     order = utility_order(rng.normal(size=(6, 8)))
     for h in (1, 5, 7, 8):  # eight, four, two and one output: halves are exact
-        assert is_stochastic(utility_safe(order, h).matrix)
+        assert is_stochastic(utility_safe_mechanism(order, h).matrix)
         assert utility_safe_level(prior, order, h) <= -math.log(prior.min()) + 1e-12

@@ -7,7 +7,7 @@ import pytest
 from oracles.joint_laws import ball_vertices, laws_of, pairs_over
 from oracles.ratio_bounds import best_gain
 
-from pmlopt import PML, ExpectedGain, L1Ball, MutualInformation, Secret, Vertices, design, solve
+from pmlopt import PML, ConvexHull, ExpectedGain, L1Ball, MutualInformation, Secret, design, solve
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import AllPriors, Box, JointLaws
 from pmlopt.testing import check_requirement
@@ -18,7 +18,7 @@ POINTS = [np.array([[0.6, 0.1, 0.3], [0.7, 0.2, 0.1]]), np.array([[0.3, 0.4, 0.3
 SETS = {
     "ball": JointLaws.ball(SECRET, 0.05),
     "sample": JointLaws.confidence(SECRET, 0.1),
-    "vertices": JointLaws(Vertices([[0.4, 0.6], [0.5, 0.5]]), [Vertices(points) for points in POINTS]),
+    "vertices": JointLaws(ConvexHull([[0.4, 0.6], [0.5, 0.5]]), [ConvexHull(points) for points in POINTS]),
     "boxes": JointLaws(Box([0.3, 0.4], [0.6, 0.7]), [Box([0.1] * 3, [0.7] * 3), AllPriors(3)]),
 }
 

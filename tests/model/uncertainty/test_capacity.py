@@ -17,23 +17,26 @@ from pmlopt import (
     PML,
     AllPriors,
     Box,
+    ConvexHull,
     L1Ball,
     Mechanism,
     MinimumMass,
     MutualInformation,
     Prior,
-    Vertices,
     closed_forms,
     confidence_box,
     design,
     ldp_level,
-    leakage_capacity,
     leakage_level,
-    leakage_sensitivity,
-    lipschitz_bound,
 )
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
+from pmlopt.model.uncertainty import (
+    PriorSet,
+    leakage_capacity,
+    leakage_sensitivity,
+    lipschitz_bound,
+    pointwise_capacity,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -120,7 +123,7 @@ def test_over_one_prior_it_is_the_pml_level(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
     p, matrix = random_prior(rng, n), random_matrix(rng, n, 4)
-    for one in (L1Ball(p, 0.0), Vertices([p])):
+    for one in (L1Ball(p, 0.0), ConvexHull([p])):
         assert leakage_capacity(one, matrix) == pytest.approx(leakage_level(p, matrix), abs=1e-12)
 
 

@@ -15,7 +15,7 @@ from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, Case, extreme_columns, random_set, robust_rows
 from scipy.optimize import linprog
 
-from pmlopt import LDP, PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices, design, solve
+from pmlopt import LDP, PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior, design, solve
 from pmlopt.model.uncertainty import ChoquetSet, Cone
 from pmlopt.model.uncertainty.support_functions import Piece, largest_gain
 from pmlopt.model.utility import TotalVariation
@@ -148,7 +148,7 @@ def test_no_list_is_longer_than_its_limit(n: int, k: int) -> None:
     bounded = Box(np.full(n, 0.5 / n), np.full(n, min(1.0, 1.2 / n)))
     additive = 2**n + n * 2 ** (n - 1)
     sets = (
-        (Vertices(points), patterns),
+        (ConvexHull(points), patterns),
         (MinimumMass(n, 0.5 / n), additive),
         (bounded, 3**n if n > 1 else additive),
     )
@@ -171,7 +171,7 @@ def test_at_level_zero_the_constant_is_the_only_column(kind: str) -> None:
 
 def test_extreme_columns_on_rare_letters_are_found() -> None:
     rare = 1e-7
-    priors = Vertices([[1 - 4 * rare, rare, 3 * rare], [1 - 4 * rare, 3 * rare, rare]])
+    priors = ConvexHull([[1 - 4 * rare, rare, 3 * rare], [1 - 4 * rare, 3 * rare, rare]])
     lifts = Cone(priors, math.exp(-2 * rare)).extreme(np.full(3, 1 / 3), 10**6)
     assert lifts is not None
     shapes = (lifts / lifts.max(axis=0)).T
@@ -184,7 +184,7 @@ def test_vertices_in_any_units_of_the_letters_give_every_extreme_column() -> Non
     for scale in (1e-6, 1e-9):
         rare = scale * rng.dirichlet(np.ones(3), 2)
         points = np.hstack([1 - rare.sum(axis=1, keepdims=True), rare])
-        lifts = Cone(Vertices(points), 1 - scale / 2).extreme(np.full(4, 0.25), 10**6)
+        lifts = Cone(ConvexHull(points), 1 - scale / 2).extreme(np.full(4, 0.25), 10**6)
         assert lifts is not None
         # with the first letter at 1, what the others lack is a polytope that does not know the scale
         lack = rare / scale
@@ -210,7 +210,7 @@ def _least_columns(rows: FloatArray) -> list[FloatArray]:
 
 
 def test_columns_that_differ_in_late_digits_are_kept() -> None:
-    priors = Vertices([[1 - 1e-8, 1e-8], [1 - 5e-9, 5e-9]])
+    priors = ConvexHull([[1 - 1e-8, 1e-8], [1 - 5e-9, 5e-9]])
     lifts = Cone(priors, math.exp(-9.8e-13)).extreme(np.array([0.5, 0.5]), 100)
     assert lifts is not None
     reached = float(np.abs(lifts - 1).min(axis=0)[np.ptp(lifts, axis=0) > 0].min())

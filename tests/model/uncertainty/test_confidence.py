@@ -21,17 +21,15 @@ from pmlopt import (
     ExpectedGain,
     L1Ball,
     Prior,
-    balance,
     confidence_ball,
     confidence_box,
     design,
     leakage_level,
     solve,
-    weissman_radius,
 )
 from pmlopt.core.arrays import Label
 from pmlopt.errors import PriorError, PrivacyError
-from pmlopt.model.uncertainty import REGIONS, phi
+from pmlopt.model.uncertainty import REGIONS, phi, weissman_kappa, weissman_radius
 from pmlopt.model.uncertainty.confidence import log_events
 
 DELTAS = st.sampled_from([1e-12, 1e-5, 0.01, 0.1, 0.5, 0.999])
@@ -110,7 +108,7 @@ def test_phi_of_a_tiny_kappa_is_its_logarithm(kappa: float) -> None:
 def test_kappa_is_the_most_even_split(p: FloatArray) -> None:
     law = exact_law(p)
     masses = [sum(x for x, taken in zip(law, event, strict=True) if taken) for event in _events(len(p))]
-    assert balance(p) == pytest.approx(float(max(min(mass, 1 - mass) for mass in masses)), abs=1e-15)
+    assert weissman_kappa(p) == pytest.approx(float(max(min(mass, 1 - mass) for mass in masses)), abs=1e-15)
 
 
 def _events(n: int) -> list[tuple[int, ...]]:
@@ -124,14 +122,16 @@ def test_up_to_twenty_letters_kappa_is_exact(size: int) -> None:
     p[0] = 0.4
     others = np.arange(size) * p[1]
     masses = np.concatenate([others, others + 0.4])
-    assert balance(p) == pytest.approx(float(np.minimum(masses, 1 - masses)[masses <= 1].max()), abs=1e-14)
+    assert weissman_kappa(p) == pytest.approx(
+        float(np.minimum(masses, 1 - masses)[masses <= 1].max()), abs=1e-14
+    )
 
 
 def test_past_twenty_letters_kappa_is_bounded_by_one_half() -> None:
     p = np.full(21, 0.6 / 20)
     p[0] = 0.4
-    assert balance(p) == 0.5
-    assert balance(np.concatenate([[0.9], np.full(30, 0.1 / 30)])) == pytest.approx(0.1)
+    assert weissman_kappa(p) == 0.5
+    assert weissman_kappa(np.concatenate([[0.9], np.full(30, 0.1 / 30)])) == pytest.approx(0.1)
 
 
 # ---------------------------------------------------------------- the ball and the box of a sample

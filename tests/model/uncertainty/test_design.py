@@ -20,6 +20,7 @@ from pmlopt import (
     PML,
     AllPriors,
     Box,
+    ConvexHull,
     ExpectedGain,
     ExpectedLoss,
     L1Ball,
@@ -29,7 +30,6 @@ from pmlopt import (
     Result,
     Status,
     SubConvex,
-    Vertices,
     design,
     solve,
 )
@@ -166,9 +166,9 @@ def test_sets_that_hold_the_same_priors_have_the_same_designs(epsilon: float) ->
         L1Ball(p, 2.0),
         MinimumMass(3, 0.0),
         Box(np.zeros(3), np.ones(3)),
-        Vertices(np.eye(3)),
+        ConvexHull(np.eye(3)),
     ]
-    alone = [L1Ball(p, 0.0), Vertices([p]), Box(p, p)]
+    alone = [L1Ball(p, 0.0), ConvexHull([p]), Box(p, p)]
     gains = np.random.default_rng(7).normal(size=(3, 3))
     for utility in (ExpectedGain(gains), MutualInformation()):
         for sets, privacy in ((wide, LDP(epsilon)), (alone, PML(epsilon))):
@@ -215,7 +215,7 @@ def test_at_a_huge_level_all_is_told(kind: str, utility: AnyUtility, epsilon: fl
 
 
 @pytest.mark.parametrize(
-    "one", [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), Vertices([[1.0]])]
+    "one", [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), ConvexHull([[1.0]])]
 )
 def test_on_one_letter_there_is_nothing_to_tell(one: PriorSet) -> None:
     gains = solve(design([1.0], PML(0.3, over=one), ExpectedGain([[1.0, 3.0, 2.0]])))
@@ -246,7 +246,7 @@ def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: fl
         AllPriors(4),
         Box([0.0, 0.1, 0.1, 0.1], [0.4, 0.5, 0.6, 0.7]),
         Box([0.2] * 4, [0.3] * 4),
-        Vertices([[0.25] * 4]),
+        ConvexHull([[0.25] * 4]),
     ],
 )
 def test_at_a_level_of_a_last_digit_nothing_is_told(one: PriorSet, epsilon: float) -> None:
@@ -297,7 +297,7 @@ def wide_case(kind: str, seed: int) -> Case:
     n = 6 + seed % 3
     if kind == "vertices":
         points = rng.dirichlet(np.full(n, 3.0), 2 if n == 8 else 3)
-        return Case(Vertices(points), hull([exact(point) for point in points]), points.mean(axis=0))
+        return Case(ConvexHull(points), hull([exact(point) for point in points]), points.mean(axis=0))
     return random_set(kind, rng, n)
 
 
@@ -347,7 +347,7 @@ def test_on_fourteen_letters_there_is_a_mechanism_and_a_bound(kind: str) -> None
         (L1Ball(np.full(12, 1 / 12), 0.5), 3**12),
         (Box(np.full(12, 0.01), np.full(12, 0.5)), 3**12),
         (MinimumMass(16, 0.01), 9 * 2**16),
-        (Vertices(np.random.default_rng(15).dirichlet(np.ones(12), 4)), None),
+        (ConvexHull(np.random.default_rng(15).dirichlet(np.ones(12), 4)), None),
     ],
 )
 def test_too_many_columns_for_a_function_are_refused_by_their_number(

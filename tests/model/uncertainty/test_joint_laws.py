@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.joint_laws import ball_vertices, laws_of, most_told
 
-from pmlopt import L1Ball, Secret, Vertices, leakage_level, weissman_radius
+from pmlopt import ConvexHull, L1Ball, Secret, leakage_level
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty import JointLaws
+from pmlopt.model.uncertainty import JointLaws, weissman_radius
 from pmlopt.programs.exact.arithmetic import integers, snap
 
 COUNTS = np.array([[30, 0, 12], [20, 25, 13]])
@@ -89,7 +89,7 @@ def test_without_room_it_is_the_joint_law_itself() -> None:
     secret = Secret.from_counts(COUNTS + 1)
     joint = secret.joint[0]
     rows = joint / joint.sum(axis=1, keepdims=True)
-    laws = JointLaws(Vertices(joint.sum(axis=1)[None]), [Vertices(row[None]) for row in rows])
+    laws = JointLaws(ConvexHull(joint.sum(axis=1)[None]), [ConvexHull(row[None]) for row in rows])
     matrix = np.random.default_rng(0).dirichlet(np.ones(3), 3)
     assert np.log(laws.ratios(matrix).max()) == pytest.approx(leakage_level(secret, matrix), abs=1e-12)
 
@@ -129,8 +129,11 @@ def test_the_true_joint_law_is_outside_as_seldom_as_promised() -> None:
         (lambda: JointLaws.ball(Secret([[[0.5, 0.5]], [[0.4, 0.6]]]), 0.1), "2 joint laws"),
         (lambda: JointLaws.confidence(Secret(SECRET.joint[0]), 0.1), "not made from counts"),
         (lambda: JointLaws.confidence(SECRET, 1.5), "delta"),
-        (lambda: JointLaws(Vertices([[0.5, 0.5]]), [Vertices([[0.5, 0.5]])]), "2 values"),
-        (lambda: JointLaws(Vertices([[0.5, 0.5]]), [Vertices([[1.0]]), Vertices([[0.5, 0.5]])]), "letters"),
+        (lambda: JointLaws(ConvexHull([[0.5, 0.5]]), [ConvexHull([[0.5, 0.5]])]), "2 values"),
+        (
+            lambda: JointLaws(ConvexHull([[0.5, 0.5]]), [ConvexHull([[1.0]]), ConvexHull([[0.5, 0.5]])]),
+            "letters",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(make: object, said: str) -> None:

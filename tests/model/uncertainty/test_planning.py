@@ -14,18 +14,17 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from strategies import MODEST
 
-from pmlopt import (
-    Prior,
-    closed_forms,
-    confidence_ball,
-    failure_bound,
-    leakage_level,
-    level_with_confidence,
-    samples_needed,
-    weissman_radius,
-)
+from pmlopt import Prior, closed_forms, confidence_ball, leakage_level
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty import phi, weissman_delta, weissman_samples
+from pmlopt.model.uncertainty import (
+    failure_bound,
+    phi,
+    samples_needed,
+    true_level_with_confidence,
+    weissman_delta,
+    weissman_radius,
+    weissman_samples,
+)
 
 LEVELS = st.floats(0, 3)
 STEPS = st.floats(0.01, 2)
@@ -53,7 +52,7 @@ def test_the_level_with_confidence_is_its_formula(
 ) -> None:
     moved = math.sqrt(2 / samples * (math.log(2**size - 2) - math.log(delta))) / 2 * math.exp(epsilon)
     assume(abs(moved - 1) > 1e-6)
-    found = level_with_confidence(samples, size, epsilon, delta)
+    found = true_level_with_confidence(samples, size, epsilon, delta)
     assert found == (pytest.approx(epsilon - math.log(1 - moved), abs=1e-9) if moved < 1 else math.inf)
 
 
@@ -62,7 +61,7 @@ def test_the_level_with_confidence_is_its_formula(
 def test_the_failure_bound_at_the_level_with_confidence_is_delta(
     samples: int, size: int, epsilon: float, delta: float
 ) -> None:
-    target = level_with_confidence(samples, size, epsilon, delta)
+    target = true_level_with_confidence(samples, size, epsilon, delta)
     if not math.isinf(target):
         assert failure_bound(samples, size, epsilon, target) == pytest.approx(delta, rel=1e-6)
 
@@ -74,10 +73,10 @@ def test_the_samples_needed_are_the_fewest_that_do(
 ) -> None:
     m = samples_needed(size, epsilon, epsilon + step, delta)
     assert failure_bound(m, size, epsilon, epsilon + step) <= delta * (1 + 1e-9)
-    assert level_with_confidence(m, size, epsilon, delta) <= epsilon + step + 1e-9
+    assert true_level_with_confidence(m, size, epsilon, delta) <= epsilon + step + 1e-9
     if m > 1:
         assert failure_bound(m - 1, size, epsilon, epsilon + step) > delta * (1 - 1e-9)
-        assert level_with_confidence(m - 1, size, epsilon, delta) > epsilon + step - 1e-9
+        assert true_level_with_confidence(m - 1, size, epsilon, delta) > epsilon + step - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_no_sample_is_so_large_that_nothing_can_fail() -> None:
     with pytest.raises(PrivacyError, match="number of samples is too large"):
         failure_bound(10**400, 2, 0.0, 1.0)
     with pytest.raises(PrivacyError, match="number of samples is too large"):
-        level_with_confidence(10**5000, 2, 0.0, 0.1)
+        true_level_with_confidence(10**5000, 2, 0.0, 0.1)
 
 
 def test_the_printed_figure() -> None:
@@ -124,19 +123,19 @@ def test_the_printed_figure() -> None:
 def test_more_samples_fail_less_and_more_letters_more() -> None:
     assert failure_bound(2000, 5, 1.0, 1.2) < failure_bound(1000, 5, 1.0, 1.2)
     assert failure_bound(2000, 6, 1.0, 1.2) > failure_bound(2000, 5, 1.0, 1.2)
-    assert level_with_confidence(2000, 5, 1.0, 0.1) < level_with_confidence(1000, 5, 1.0, 0.1)
+    assert true_level_with_confidence(2000, 5, 1.0, 0.1) < true_level_with_confidence(1000, 5, 1.0, 0.1)
     assert samples_needed(5, 1.0, 1.2, 0.01) > samples_needed(5, 1.0, 1.2, 0.1)
 
 
 def test_a_bound_past_one_promises_nothing() -> None:
     assert failure_bound(1, 200, 1.0, 1.01) == 1
-    assert level_with_confidence(1, 200, 1.0, 0.1) == math.inf
+    assert true_level_with_confidence(1, 200, 1.0, 0.1) == math.inf
 
 
 def test_one_letter_needs_no_samples() -> None:
     assert samples_needed(1, 0.0, 0.1, 0.1) == 1
     assert failure_bound(1, 1, 0.0, 0.1) == 0
-    assert level_with_confidence(1, 1, 0.5, 0.1) == 0.5
+    assert true_level_with_confidence(1, 1, 0.5, 0.1) == 0.5
 
 
 @pytest.mark.parametrize(("epsilon", "target"), [(300.0, 301.0), (400.0, 401.0), (1.0, 1.0 + 2e-16)])
@@ -162,7 +161,7 @@ def test_the_promise_is_kept() -> None:
     for counts in draws:
         estimate = Prior.from_counts(counts.tolist())
         mechanism = closed_forms.binary(estimate, 0.5)
-        promised = level_with_confidence(m, 2, leakage_level(estimate, mechanism), delta)
+        promised = true_level_with_confidence(m, 2, leakage_level(estimate, mechanism), delta)
         failures += leakage_level(truth, mechanism) > promised
     assert failures <= binom.ppf(1 - 1e-6, runs, delta)
 
@@ -184,17 +183,17 @@ def test_a_delta_that_is_no_probability_is_refused(size: int, delta: float) -> N
     with pytest.raises(PrivacyError, match="delta"):
         samples_needed(size, 0.5, 0.6, delta)
     with pytest.raises(PrivacyError, match="delta"):
-        level_with_confidence(10, size, 0.5, delta)
+        true_level_with_confidence(10, size, 0.5, delta)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 2.5, math.nan, "ten"])
 def test_numbers_of_samples_and_letters_are_whole(bad: int) -> None:
     attempts: list[tuple[str, Callable[[], float]]] = [
         ("number of samples", lambda: failure_bound(bad, 3, 0.5, 0.6)),
-        ("number of samples", lambda: level_with_confidence(bad, 3, 0.5, 0.1)),
+        ("number of samples", lambda: true_level_with_confidence(bad, 3, 0.5, 0.1)),
         ("number of samples", lambda: weissman_radius(bad, 3, 0.1)),
         ("size of the alphabet", lambda: failure_bound(10, bad, 0.5, 0.6)),
-        ("size of the alphabet", lambda: level_with_confidence(10, bad, 0.5, 0.1)),
+        ("size of the alphabet", lambda: true_level_with_confidence(10, bad, 0.5, 0.1)),
         ("size of the alphabet", lambda: samples_needed(bad, 0.5, 0.6, 0.1)),
     ]
     for words, attempt in attempts:
@@ -208,7 +207,7 @@ def test_levels_that_are_none_are_refused(epsilon: float) -> None:
         lambda: samples_needed(3, epsilon, 1.0, 0.1),
         lambda: samples_needed(3, 0.5, epsilon, 0.1),
         lambda: failure_bound(10, 3, epsilon, 1.0),
-        lambda: level_with_confidence(10, 3, epsilon, 0.1),
+        lambda: true_level_with_confidence(10, 3, epsilon, 0.1),
     ):
         with pytest.raises(PrivacyError, match=r"epsilon|target level"):
             attempt()
@@ -257,7 +256,7 @@ def test_what_is_known_takes_fewer_samples_and_keeps_the_promise(
         m = samples_needed(size, epsilon, target, delta, **known)
         assert m <= plain
         assert failure_bound(m, size, epsilon, target, **known) <= delta * (1 + 1e-12)
-        assert level_with_confidence(m, size, epsilon, delta, **known) <= target + 1e-9
+        assert true_level_with_confidence(m, size, epsilon, delta, **known) <= target + 1e-9
         if m > 1:
             assert failure_bound(m - 1, size, epsilon, target, **known) > delta * (1 - 1e-9)
 
@@ -287,8 +286,8 @@ def test_the_promise_with_what_is_known_is_kept() -> None:
         least = float(estimate.pmf.min())
         mechanism = closed_forms.binary(estimate, 0.15)
         level = leakage_level(estimate, mechanism)
-        promised = level_with_confidence(m, 2, level, delta, kappa=0.3, least=least)
-        assert promised < level_with_confidence(m, 2, level, delta)
+        promised = true_level_with_confidence(m, 2, level, delta, kappa=0.3, least=least)
+        assert promised < true_level_with_confidence(m, 2, level, delta)
         failures += leakage_level(truth, mechanism) > promised
     assert failures <= binom.ppf(1 - 1e-6, runs, delta)
 
@@ -298,7 +297,7 @@ def test_a_kappa_that_is_none_is_refused(bad: float) -> None:
     for attempt in (
         lambda: samples_needed(3, 0.5, 0.6, 0.1, kappa=bad),
         lambda: failure_bound(10, 3, 0.5, 0.6, kappa=bad),
-        lambda: level_with_confidence(10, 3, 0.5, 0.1, kappa=bad),
+        lambda: true_level_with_confidence(10, 3, 0.5, 0.1, kappa=bad),
         lambda: weissman_samples(0.1, 3, 0.1, kappa=bad),
         lambda: weissman_delta(0.1, 10, 3, kappa=bad),
         lambda: confidence_ball([3, 4], 0.1, kappa=bad),
@@ -312,7 +311,7 @@ def test_a_least_probability_that_is_none_is_refused(bad: float) -> None:
     for attempt in (
         lambda: samples_needed(3, 0.5, 0.6, 0.1, least=bad),
         lambda: failure_bound(10, 3, 0.5, 0.6, least=bad),
-        lambda: level_with_confidence(10, 3, 0.5, 0.1, least=bad),
+        lambda: true_level_with_confidence(10, 3, 0.5, 0.1, least=bad),
     ):
         with pytest.raises(PrivacyError, match="least probability"):
             attempt()

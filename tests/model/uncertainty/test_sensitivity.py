@@ -14,22 +14,17 @@ from oracles.designs import FloatArray, random_prior
 from oracles.prior_sets import KINDS, random_set
 from strategies import MODEST
 
-from pmlopt import (
-    PML,
-    AllPriors,
-    L1Ball,
-    MinimumMass,
-    Prior,
-    closed_forms,
-    leakage_level,
-    leakage_sensitivity,
-    level_bound,
-    lipschitz_bound,
-    robust_level,
-    sensitivity_bound,
-)
+from pmlopt import PML, AllPriors, L1Ball, MinimumMass, Prior, closed_forms, leakage_level
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty import distance, sensitivity_bound_is_tight
+from pmlopt.model.uncertainty import (
+    distance,
+    leakage_sensitivity,
+    level_increase_is_attained,
+    level_increase_within_distance,
+    level_needed_at_centre,
+    level_within_distance,
+    lipschitz_bound,
+)
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -120,9 +115,9 @@ def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(seed: int, s
     radius = share * 2 * float(Prior(p).pmf.min())
     exact = leakage_sensitivity(p, L1Ball(p, radius), matrix)
     level = leakage_level(p, matrix)
-    bound = sensitivity_bound(p, level, radius)
+    bound = level_increase_within_distance(p, level, radius)
     assert exact <= bound + 1e-9
-    if sensitivity_bound_is_tight(p, matrix):
+    if level_increase_is_attained(p, matrix):
         assert exact == pytest.approx(bound, abs=1e-9)
 
 
@@ -140,10 +135,12 @@ def test_mechanisms_with_a_zero_at_the_worst_output_reach_it_past_the_first_regi
     radius = share * 2 * float(Prior(p).pmf.min())
     if worst.min() > 0:
         return
-    assert sensitivity_bound_is_tight(p, matrix)
+    assert level_increase_is_attained(p, matrix)
     exact = leakage_sensitivity(p, L1Ball(p, radius), matrix)
     assert exact == pytest.approx(-math.log(1 - radius / 2 * worst.max()), abs=1e-9)
-    assert exact == pytest.approx(sensitivity_bound(p, leakage_level(p, matrix), radius), abs=1e-9)
+    assert exact == pytest.approx(
+        level_increase_within_distance(p, leakage_level(p, matrix), radius), abs=1e-9
+    )
 
 
 @given(SEEDS, st.floats(0.01, 0.99), st.floats(0, 0.999))
@@ -157,8 +154,8 @@ def test_extremal_mechanisms_of_the_first_region_reach_the_bound(
     epsilon, radius = -part * math.log1p(-least), share * 2 * least
     extremal = closed_forms.high_privacy(p, epsilon)
     printed = -math.log(1 - radius / 2 * (math.exp(epsilon) - 1) / least)
-    assert sensitivity_bound(p, epsilon, radius) == pytest.approx(printed, abs=1e-12)
-    assert sensitivity_bound_is_tight(p, extremal)
+    assert level_increase_within_distance(p, epsilon, radius) == pytest.approx(printed, abs=1e-12)
+    assert level_increase_is_attained(p, extremal)
     assert leakage_sensitivity(p, L1Ball(p, radius), extremal) == pytest.approx(printed, abs=1e-9)
 
 
@@ -168,16 +165,16 @@ def test_singular_mechanisms_reach_the_bound_past_the_first_region(n: int, k: in
     p, radius = np.full(n, 1 / n), share * 2 / n
     singular = closed_forms.k_singular(n, k)
     printed = -math.log(1 - radius / 2 * n / k)
-    assert sensitivity_bound(p, math.log(n / k), radius) == pytest.approx(printed, abs=1e-12)
-    assert sensitivity_bound_is_tight(p, singular)
+    assert level_increase_within_distance(p, math.log(n / k), radius) == pytest.approx(printed, abs=1e-12)
+    assert level_increase_is_attained(p, singular)
     assert leakage_sensitivity(p, L1Ball(p, radius), singular) == pytest.approx(printed, abs=1e-12)
 
 
 def test_most_mechanisms_do_not_reach_the_bound() -> None:
     p, matrix = [0.5, 0.3, 0.2], [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]]
-    assert not sensitivity_bound_is_tight(p, matrix)
+    assert not level_increase_is_attained(p, matrix)
     exact = leakage_sensitivity(p, L1Ball(p, 0.2), matrix)
-    assert exact < sensitivity_bound(p, leakage_level(p, matrix), 0.2) - 1e-3
+    assert exact < level_increase_within_distance(p, leakage_level(p, matrix), 0.2) - 1e-3
 
 
 @given(st.floats(0, 3), st.floats(0, 3), st.floats(0, 0.39))
@@ -187,14 +184,20 @@ def test_the_bound_grows_with_the_level_and_stops_at_the_largest(
 ) -> None:
     p = [0.5, 0.3, 0.2]
     low, high = sorted([one, other])
-    assert 0 <= sensitivity_bound(p, low, radius) <= sensitivity_bound(p, high, radius) + 1e-12
-    assert sensitivity_bound(p, 10 + high, radius) == sensitivity_bound(p, Prior(p).max_leakage, radius)
+    assert (
+        0
+        <= level_increase_within_distance(p, low, radius)
+        <= level_increase_within_distance(p, high, radius) + 1e-12
+    )
+    assert level_increase_within_distance(p, 10 + high, radius) == level_increase_within_distance(
+        p, Prior(p).max_leakage, radius
+    )
 
 
 def test_both_forms_meet_where_the_regions_do() -> None:
     p = [0.5, 0.3, 0.2]
     edge = -math.log(0.8)
-    sides = [sensitivity_bound(p, edge + step, 0.3) for step in (-1e-12, 1e-12)]
+    sides = [level_increase_within_distance(p, edge + step, 0.3) for step in (-1e-12, 1e-12)]
     assert sides[0] == pytest.approx(sides[1], abs=1e-9)
 
 
@@ -203,12 +206,12 @@ def test_the_bound_is_a_number_on_all_of_its_range(seed: int) -> None:
     p = Prior(np.random.default_rng(seed).dirichlet(np.ones(3)))
     edge = math.nextafter(2 * float(p.pmf.min()), 0)
     for epsilon in (0.0, 1.0, p.max_leakage, 50.0):
-        assert sensitivity_bound(p, epsilon, edge) >= 0
+        assert level_increase_within_distance(p, epsilon, edge) >= 0
 
 
 def test_one_letter_is_never_sensitive() -> None:
-    assert sensitivity_bound([1.0], 1.0, 1.5) == 0
-    assert sensitivity_bound_is_tight([1.0], [[0.5, 0.5]])
+    assert level_increase_within_distance([1.0], 1.0, 1.5) == 0
+    assert level_increase_is_attained([1.0], [[0.5, 0.5]])
 
 
 # ---------------------------------------------------------------- Corollary 2 and eq. (13)
@@ -221,7 +224,7 @@ def test_the_level_under_a_prior_nearby_is_within_the_bound(seed: int, radius: f
     n = int(rng.integers(2, 6))
     p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
     q = near(rng, p, radius)
-    bound = level_bound(leakage_level(p, matrix), distance(p, q))
+    bound = level_within_distance(leakage_level(p, matrix), distance(p, q))
     assert leakage_level(q, matrix) <= bound + 1e-9
 
 
@@ -230,33 +233,35 @@ def test_the_level_under_a_prior_nearby_is_within_the_bound(seed: int, radius: f
 def test_the_level_bound_is_its_formula(epsilon: float, share: float) -> None:
     radius = share * 2 * math.exp(-epsilon)
     printed = epsilon + math.log(1 / (1 - math.exp(epsilon) * radius / 2))
-    assert level_bound(epsilon, radius) == pytest.approx(printed, abs=1e-9)
+    assert level_within_distance(epsilon, radius) == pytest.approx(printed, abs=1e-9)
 
 
 def test_past_its_range_the_level_bound_says_nothing() -> None:
-    assert level_bound(math.log(4), 0.5) == math.inf
-    assert level_bound(1.0, 2.0) == math.inf
-    assert level_bound(800.0, 0.0) == 800.0
-    assert level_bound(800.0, 1e-9) == math.inf
-    assert level_bound(800.0, 1e-310) == math.inf
-    assert level_bound(705.0, 1e-310) == pytest.approx(705 - math.log1p(-math.exp(705 + math.log(5e-311))))
+    assert level_within_distance(math.log(4), 0.5) == math.inf
+    assert level_within_distance(1.0, 2.0) == math.inf
+    assert level_within_distance(800.0, 0.0) == 800.0
+    assert level_within_distance(800.0, 1e-9) == math.inf
+    assert level_within_distance(800.0, 1e-310) == math.inf
+    assert level_within_distance(705.0, 1e-310) == pytest.approx(
+        705 - math.log1p(-math.exp(705 + math.log(5e-311)))
+    )
 
 
 @given(st.floats(0, 4), st.floats(0, 2))
 @MODEST
 def test_the_robust_level_is_the_inverse_of_the_level_bound(epsilon: float, radius: float) -> None:
-    inner = robust_level(epsilon, radius)
+    inner = level_needed_at_centre(epsilon, radius)
     printed = epsilon - math.log(1 + radius / 2 * math.exp(epsilon))
     assert inner == pytest.approx(printed, abs=1e-12)
     assert inner <= epsilon + 1e-15
     if inner >= 0:
-        assert level_bound(inner, radius) == pytest.approx(epsilon, abs=1e-9)
+        assert level_within_distance(inner, radius) == pytest.approx(epsilon, abs=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 700.0, 745.0, 800.0])
 def test_without_a_radius_both_leave_the_level(epsilon: float) -> None:
-    assert robust_level(epsilon, 0.0) == pytest.approx(epsilon, abs=1e-12)
-    assert level_bound(epsilon, 0.0) == epsilon
+    assert level_needed_at_centre(epsilon, 0.0) == pytest.approx(epsilon, abs=1e-12)
+    assert level_within_distance(epsilon, 0.0) == epsilon
 
 
 @settings(max_examples=60, deadline=None)
@@ -266,7 +271,7 @@ def test_the_robust_level_at_the_centre_suffices_on_the_whole_ball(seed: int, ra
     n = int(rng.integers(2, 6))
     p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
     epsilon = -math.log(max(math.exp(-leakage_level(p, matrix)) - radius / 2, 1e-12))
-    assert robust_level(epsilon, radius) <= leakage_level(p, matrix) + 1e-9 or epsilon > 27
+    assert level_needed_at_centre(epsilon, radius) <= leakage_level(p, matrix) + 1e-9 or epsilon > 27
     if epsilon < 27:
         assert PML(epsilon + 1e-9, over=L1Ball(p, radius)).holds(p, matrix)
 
@@ -276,7 +281,7 @@ def test_for_columns_with_a_zero_it_is_the_whole_condition(share: float) -> None
     n, k = 6, 2
     p, radius = np.full(n, 1 / n), share * 2 / n
     level = PML(0.0, over=L1Ball(p, radius)).level(p, closed_forms.k_singular(n, k))
-    assert robust_level(level, radius) == pytest.approx(math.log(n / k), abs=1e-12)
+    assert level_needed_at_centre(level, radius) == pytest.approx(math.log(n / k), abs=1e-12)
 
 
 # ---------------------------------------------------------------- refusals
@@ -285,9 +290,9 @@ def test_for_columns_with_a_zero_it_is_the_whole_condition(share: float) -> None
 @pytest.mark.parametrize("radius", [-0.1, math.nan, math.inf, 2.1, "wide"])
 def test_a_radius_that_is_none_is_refused(radius: float) -> None:
     attempts: list[Callable[[], float]] = [
-        lambda: sensitivity_bound([0.6, 0.4], 0.5, radius),
-        lambda: level_bound(0.5, radius),
-        lambda: robust_level(0.5, radius),
+        lambda: level_increase_within_distance([0.6, 0.4], 0.5, radius),
+        lambda: level_within_distance(0.5, radius),
+        lambda: level_needed_at_centre(0.5, radius),
     ]
     for attempt in attempts:
         with pytest.raises(PrivacyError, match="the radius"):
@@ -297,9 +302,9 @@ def test_a_radius_that_is_none_is_refused(radius: float) -> None:
 @pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf, "low"])
 def test_a_level_that_is_none_is_refused(epsilon: float) -> None:
     attempts: list[Callable[[], float]] = [
-        lambda: sensitivity_bound([0.6, 0.4], epsilon, 0.1),
-        lambda: level_bound(epsilon, 0.1),
-        lambda: robust_level(epsilon, 0.1),
+        lambda: level_increase_within_distance([0.6, 0.4], epsilon, 0.1),
+        lambda: level_within_distance(epsilon, 0.1),
+        lambda: level_needed_at_centre(epsilon, 0.1),
     ]
     for attempt in attempts:
         with pytest.raises(PrivacyError, match="epsilon"):
@@ -316,16 +321,18 @@ def test_past_twice_the_least_probability_the_bound_still_holds(seed: int, share
     least = float(Prior(p).pmf.min())
     radius = 2 * least + share * (2 - 2 * least)
     exact = leakage_sensitivity(p, L1Ball(p, min(radius, 2.0)), matrix)
-    assert exact <= sensitivity_bound(p, leakage_level(p, matrix), min(radius, 2.0)) + 1e-9
+    assert exact <= level_increase_within_distance(p, leakage_level(p, matrix), min(radius, 2.0)) + 1e-9
 
 
 def test_past_it_by_hand() -> None:
     # e^0.1 * 0.6 < 1: the first region; the second is that of log 2
     printed = -math.log(1 - 0.4 * (math.exp(0.1) - 1) / 0.4)
-    assert sensitivity_bound([0.6, 0.4], 0.1, 0.8) == pytest.approx(printed, rel=1e-12)
-    assert sensitivity_bound([0.6, 0.4], math.log(2), 0.9) == pytest.approx(-math.log(0.1), rel=1e-12)
-    assert sensitivity_bound([0.6, 0.4], math.log(2), 1.0) == math.inf
-    assert sensitivity_bound([0.6, 0.4], 0.0, 2.0) == 0.0
+    assert level_increase_within_distance([0.6, 0.4], 0.1, 0.8) == pytest.approx(printed, rel=1e-12)
+    assert level_increase_within_distance([0.6, 0.4], math.log(2), 0.9) == pytest.approx(
+        -math.log(0.1), rel=1e-12
+    )
+    assert level_increase_within_distance([0.6, 0.4], math.log(2), 1.0) == math.inf
+    assert level_increase_within_distance([0.6, 0.4], 0.0, 2.0) == 0.0
 
 
 @pytest.mark.parametrize("least", [1e-3, 1e-6, 1e-9, 1e-12])
@@ -333,11 +340,11 @@ def test_past_it_by_hand() -> None:
 def test_whether_it_is_tight_is_told_of_rare_letters_too(least: float, part: float) -> None:
     for p in ([least, 1 - least], [least, 0.5, 0.5 - least]):
         extremal = closed_forms.high_privacy(p, -part * math.log1p(-least))
-        assert sensitivity_bound_is_tight(p, extremal)
+        assert level_increase_is_attained(p, extremal)
         # the rare letter alone stands out: entries are e^eps - 1 apart, and could be 1 / least times as far
         step = 0.4 * part * least
         rows = [[0.5 + step, 0.5 - step], *[[0.5, 0.5]] * (len(p) - 1)]
-        assert not sensitivity_bound_is_tight(p, rows)
+        assert not level_increase_is_attained(p, rows)
 
 
 def test_an_entry_next_to_zero_is_no_zero() -> None:
@@ -345,7 +352,7 @@ def test_an_entry_next_to_zero_is_no_zero() -> None:
     p = [0.5, 0.3, 0.2]
     for small, tight in ((0.0, True), (1e-10, False)):
         matrix = [[1 - small, small], [0.5, 0.5], [0.4, 0.6]]
-        assert sensitivity_bound_is_tight(p, matrix) == tight
+        assert level_increase_is_attained(p, matrix) == tight
 
 
 @pytest.mark.parametrize("priors", [None, [0.5, 0.5], 0.1])
@@ -364,13 +371,13 @@ def test_the_level_nearby_is_within_the_bound_of_the_first_region(seed: int, rad
     p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
     q, least = near(rng, p, radius), float(Prior(p).pmf.min())
     level = leakage_level(p, matrix)
-    bound = level_bound(level, distance(p, q), least)
+    bound = level_within_distance(level, distance(p, q), least)
     assert leakage_level(q, matrix) <= bound + 1e-9
-    assert bound <= level_bound(level, distance(p, q)) + 1e-12
-    assert bound - level == pytest.approx(sensitivity_bound(p, level, distance(p, q)), abs=1e-9)
+    assert bound <= level_within_distance(level, distance(p, q)) + 1e-12
+    assert bound - level == pytest.approx(level_increase_within_distance(p, level, distance(p, q)), abs=1e-9)
 
 
 @pytest.mark.parametrize("least", [0.0, -0.1, 1.1, math.nan, "small"])
 def test_a_least_probability_that_is_none_is_refused(least: float) -> None:
     with pytest.raises(PrivacyError, match="least probability"):
-        level_bound(0.1, 0.1, least)
+        level_within_distance(0.1, 0.1, least)

@@ -16,7 +16,7 @@ from oracles.designs import FloatArray, violation
 from oracles.prior_sets import KINDS, Case, Definition, ball, ball_case, exact, random_matrix, random_set
 from strategies import MODEST, mechanisms, priors
 
-from pmlopt import PML, AllPriors, Box, L1Ball, MinimumMass, Prior, Vertices
+from pmlopt import PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
 from pmlopt.core.records import plain
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
@@ -160,7 +160,7 @@ def test_mixtures_of_corners_are_in_the_set_and_laws_outside_are_not(seed: int, 
 def test_priors_a_hair_outside_are_not_in_the_set() -> None:
     inside, outside = [0.5 + 1e-14, 0.5 - 1e-14], [0.5 + 1e-6, 0.5 - 1e-6]
     half = [0.5, 0.5]
-    sets = [L1Ball(half, 0.0), MinimumMass(2, 0.5), Vertices([half]), Box(half, half)]
+    sets = [L1Ball(half, 0.0), MinimumMass(2, 0.5), ConvexHull([half]), Box(half, half)]
     assert all(one.contains(inside) and not one.contains(outside) for one in sets)
     barely = [0.5 + 1e-11, 0.5 - 1e-11]
     assert not any(one.contains(barely) for one in sets)
@@ -168,7 +168,7 @@ def test_priors_a_hair_outside_are_not_in_the_set() -> None:
 
 def test_priors_on_another_number_of_letters_are_refused() -> None:
     half = [0.5, 0.5]
-    for one in (L1Ball(half, 0.1), MinimumMass(2, 0.5), Vertices([half]), Box(half, half), AllPriors(2)):
+    for one in (L1Ball(half, 0.1), MinimumMass(2, 0.5), ConvexHull([half]), Box(half, half), AllPriors(2)):
         for other in ([1.0], [0.5, 0.3, 0.2]):
             with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
                 one.contains(other)
@@ -281,18 +281,18 @@ def equal_sets() -> list[Any]:
     zeros, ones = np.zeros(4), np.ones(4)
     return [
         pytest.param(L1Ball(p, 2.0), AllPriors(4), id="the widest ball and all priors"),
-        pytest.param(L1Ball(p, 0.0), Vertices([p]), id="the ball of radius 0 and its centre"),
+        pytest.param(L1Ball(p, 0.0), ConvexHull([p]), id="the ball of radius 0 and its centre"),
         pytest.param(MinimumMass(4, 0.0), AllPriors(4), id="no minimum mass and all priors"),
-        pytest.param(MinimumMass(4, 0.25), Vertices([ones / 4]), id="all the mass and the uniform prior"),
+        pytest.param(MinimumMass(4, 0.25), ConvexHull([ones / 4]), id="all the mass and the uniform prior"),
         pytest.param(Box(zeros, ones), AllPriors(4), id="no bounds and all priors"),
-        pytest.param(Box(p, p), Vertices([p]), id="bounds that meet and the prior between"),
+        pytest.param(Box(p, p), ConvexHull([p]), id="bounds that meet and the prior between"),
         pytest.param(Box(np.full(4, 0.1), ones), MinimumMass(4, 0.1), id="lower bounds and a minimum mass"),
-        pytest.param(Vertices(np.eye(4)), AllPriors(4), id="the sure letters and all priors"),
+        pytest.param(ConvexHull(np.eye(4)), AllPriors(4), id="the sure letters and all priors"),
         pytest.param(
-            L1Ball(q, 0.3), Vertices([[0.75, 0.25], [0.45, 0.55]]), id="a ball on two letters and its ends"
+            L1Ball(q, 0.3), ConvexHull([[0.75, 0.25], [0.45, 0.55]]), id="a ball on two letters and its ends"
         ),
         pytest.param(
-            L1Ball(q, 1.0), Vertices([[1.0, 0.0], [0.1, 0.9]]), id="a wide ball on two letters and its ends"
+            L1Ball(q, 1.0), ConvexHull([[1.0, 0.0], [0.1, 0.9]]), id="a wide ball on two letters and its ends"
         ),
         pytest.param(L1Ball(q, 0.3), Box([0.45, 0.25], [0.75, 0.55]), id="a ball on two letters and bounds"),
     ]
@@ -316,7 +316,7 @@ def test_they_contain_the_same_priors(one: PriorSet, other: PriorSet) -> None:
 def test_a_set_is_the_hull_of_its_corners(seed: int) -> None:
     for kind in KINDS:
         case, matrix, _ = worst_case(kind, seed)
-        corners = Vertices(case.defined.corners())
+        corners = ConvexHull(case.defined.corners())
         assert corners.least_mean(matrix) == pytest.approx(case.priors.least_mean(matrix), abs=1e-9)
 
 
@@ -333,7 +333,7 @@ def test_a_wider_ball_has_smaller_means(p: FloatArray, one: float, other: float)
 
 @pytest.mark.parametrize(
     "one",
-    [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), Vertices([[1.0], [1.0]])],
+    [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), ConvexHull([[1.0], [1.0]])],
 )
 def test_one_letter_has_one_prior(one: PriorSet) -> None:
     assert one.size == 1
@@ -427,11 +427,11 @@ def test_lower_bounds_that_leave_nothing_for_a_letter_are_refused() -> None:
 )
 def test_points_that_are_no_distributions_are_refused(points: Any, words: str) -> None:
     with pytest.raises(PrivacyError, match=words):
-        Vertices(points)
+        ConvexHull(points)
 
 
 def test_a_vertex_may_have_zeros() -> None:
-    assert Vertices([[1.0, 0.0], [0.0, 1.0]]).least_mean(np.eye(2)).tolist() == [0.0, 0.0]
+    assert ConvexHull([[1.0, 0.0], [0.0, 1.0]]).least_mean(np.eye(2)).tolist() == [0.0, 0.0]
 
 
 def test_equal_sets_of_a_kind_are_equal() -> None:

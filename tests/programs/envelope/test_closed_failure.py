@@ -19,9 +19,8 @@ from pmlopt import (
     ExpectedLoss,
     Status,
     certify,
-    closed_failure,
     design,
-    failure_probability,
+    failure_after_processing,
     leakage_level,
     maximal_leakage,
     solve,
@@ -29,7 +28,7 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.measures import envelope_slack, slack
+from pmlopt.measures import envelope_slack, failure_probability, slack
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.utility import hamming
 
@@ -58,7 +57,7 @@ def knapsack(p: FloatArray, epsilon: float, t: float) -> float:
 def test_it_is_the_linear_program(seed: int) -> None:
     p, matrix = random_mechanism(seed)
     epsilon = float(np.random.default_rng([1230, seed]).uniform(0, 1.1)) * leakage_level(p, matrix)
-    found = solve(closed_failure(p, matrix, epsilon))
+    found = solve(failure_after_processing(p, matrix, epsilon))
     assert found.status is Status.OPTIMAL
     assert found.certificate.verify()
     assert found.value == pytest.approx(most_mass(p, matrix, math.exp(epsilon)), abs=1e-8)
@@ -78,7 +77,7 @@ def test_randomized_response_by_formula(size: int, epsilon: float, share: float,
     p /= p.sum()
     matrix = randomized_response(size, epsilon)
     level = share * leakage_level(p, matrix)
-    found = solve(closed_failure(p, matrix, level))
+    found = solve(failure_after_processing(p, matrix, level))
     assert found.status is Status.OPTIMAL
     assert found.value == pytest.approx(knapsack(p, epsilon, math.exp(level)), abs=1e-8)
 
@@ -88,8 +87,8 @@ def test_it_is_the_inverse_of_the_envelope(seed: int) -> None:
     p, matrix = random_mechanism(seed)
     for delta in (0.1, 0.6):
         level = solved(p, matrix, delta)
-        assert solve(closed_failure(p, matrix, level.value)).bound >= delta
-        assert solve(closed_failure(p, matrix, level.bound + 1e-12)).value <= delta * (1 + 1e-12)
+        assert solve(failure_after_processing(p, matrix, level.value)).bound >= delta
+        assert solve(failure_after_processing(p, matrix, level.bound + 1e-12)).value <= delta * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("seed", [2, 16, 28, 44, 86, 107])
@@ -100,7 +99,7 @@ def test_jumps_are_decided_exactly(seed: int) -> None:
     used = law > 0
     for level in np.log((matrix[:, used] / law[used]).max(axis=0)):
         around = [float(np.nextafter(level, toward)) for toward in (-1, level, 9)]
-        found = [solve(closed_failure(p, matrix, max(0.0, near))) for near in around]
+        found = [solve(failure_after_processing(p, matrix, max(0.0, near))) for near in around]
         assert all(one.certificate.verify() and one.gap <= 1e-8 for one in found)
         values = [one.value for one in found]
         assert values == sorted(values, reverse=True) or max(values) - min(values) <= 1e-8
@@ -114,7 +113,7 @@ def test_a_slack_bounds_what_leaks(seed: int) -> None:
         if not low < high:
             continue
         least = slack(p, matrix, low)
-        found = solve(closed_failure(p, matrix, high))
+        found = solve(failure_after_processing(p, matrix, high))
         assert found.value <= len(p) * least / (math.exp(high) - math.exp(low)) + 1e-9
         for delta in (0.05, 0.5):  # the promise of a design that meets it
             if least <= envelope_slack(len(p), high, delta, low):
@@ -133,24 +132,24 @@ def test_a_design_promises_an_envelope() -> None:
 
 
 def test_the_ends() -> None:
-    at_nothing = solve(closed_failure(QUARTERS, HALVES, 0.0))
+    at_nothing = solve(failure_after_processing(QUARTERS, HALVES, 0.0))
     assert (at_nothing.value, at_nothing.bound) == (1.0, 1.0)
     for high in (math.log(4) + 1e-9, 5.0, 800.0, 1e300):
-        found = solve(closed_failure(QUARTERS, HALVES, high))
+        found = solve(failure_after_processing(QUARTERS, HALVES, high))
         assert (found.value, found.bound, found.iterations) == (0.0, 0.0, 0)
         assert found.certificate.verify()
-    alone = solve(closed_failure([1.0], [[0.5, 0.5]], 0.1))
+    alone = solve(failure_after_processing([1.0], [[0.5, 0.5]], 0.1))
     assert (alone.value, alone.bound) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, "much", None])
 def test_levels_that_are_none_are_refused(bad: Any) -> None:
     with pytest.raises(PrivacyError):
-        closed_failure(QUARTERS, HALVES, bad)
+        failure_after_processing(QUARTERS, HALVES, bad)
 
 
 def test_a_post_processing_of_ones_own_is_certified() -> None:
-    program = closed_failure(QUARTERS, HALVES, math.log(3))
+    program = failure_after_processing(QUARTERS, HALVES, math.log(3))
     plain = certify(program, np.eye(4))
     assert plain.value == pytest.approx(0.1, abs=1e-15)  # the two rare outputs
     assert plain.bound == pytest.approx(1.4 / 3, abs=1e-15)  # from the maximal leakage
@@ -165,7 +164,7 @@ def test_a_post_processing_of_ones_own_is_certified() -> None:
 
 
 def test_false_claims_are_found() -> None:
-    certificate = solve(closed_failure(QUARTERS, HALVES, math.log(3))).certificate
+    certificate = solve(failure_after_processing(QUARTERS, HALVES, math.log(3))).certificate
     assert certificate.verify()
     assert not dataclasses.replace(certificate, value=certificate.value + 1e-9).verify()
     assert not dataclasses.replace(certificate, bound=certificate.bound - 1e-9).verify()
@@ -177,9 +176,9 @@ def test_false_claims_are_found() -> None:
 
 def test_a_search_without_time_is_honest() -> None:
     p, matrix = random_mechanism(22)
-    best = solve(closed_failure(p, matrix, 0.2))
-    found = solve(closed_failure(p, matrix, 0.2), time_limit=1e-9)
+    best = solve(failure_after_processing(p, matrix, 0.2))
+    found = solve(failure_after_processing(p, matrix, 0.2), time_limit=1e-9)
     assert found.certificate.verify()
     assert found.value <= best.bound
     assert found.bound >= best.value
-    assert [choice.name for choice in solvers_for(closed_failure(p, matrix, 0.2))] == ["one-ratio"]
+    assert [choice.name for choice in solvers_for(failure_after_processing(p, matrix, 0.2))] == ["one-ratio"]

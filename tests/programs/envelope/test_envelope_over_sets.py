@@ -14,14 +14,14 @@ from oracles.envelopes import bisected, most_mass, random_mechanism, solved
 from pmlopt import (
     AllPriors,
     Box,
+    ConvexHull,
     L1Ball,
     Mechanism,
     Prior,
     Status,
-    Vertices,
     certify,
-    closed_failure,
     envelope,
+    failure_after_processing,
     ldp_level,
     solve,
 )
@@ -45,7 +45,7 @@ def drawn(seed: int) -> tuple[FloatArray, FloatArray, PriorSet]:
     sets: tuple[PriorSet, ...] = (
         L1Ball(p, radius),
         Box(p * (1 - radius), np.minimum(1.0, p * (1 + radius))),
-        Vertices(np.vstack([p, (1 - radius) * p + radius * rng.dirichlet(np.ones(n), 3)])),
+        ConvexHull(np.vstack([p, (1 - radius) * p + radius * rng.dirichlet(np.ones(n), 3)])),
     )
     return p, matrix, sets[seed % 3]
 
@@ -67,7 +67,7 @@ def test_no_prior_of_the_set_exceeds_the_bound(seed: int) -> None:
     delta = float(rng.uniform(0.05, 0.9))
     found = solve(envelope(p, matrix, delta, over=priors))
     level = 0.7 * found.bound
-    failure = solve(closed_failure(p, matrix, level, over=priors))
+    failure = solve(failure_after_processing(p, matrix, level, over=priors))
     for result in (found, failure):
         assert result.certificate.verify()
         assert result.value <= result.bound
@@ -88,12 +88,12 @@ def test_no_prior_of_the_set_exceeds_the_bound(seed: int) -> None:
 def test_a_set_of_one_prior_is_that_prior(seed: int) -> None:
     p, matrix = random_mechanism(seed)
     alone = solved(p, matrix, 0.3)
-    for priors in (L1Ball(p, 0.0), Vertices([p])):
+    for priors in (L1Ball(p, 0.0), ConvexHull([p])):
         found = solve(envelope(p, matrix, 0.3, over=priors))
         assert found.status is Status.OPTIMAL
         assert found.value == pytest.approx(alone.value, abs=1e-8)
-        failure = solve(closed_failure(p, matrix, 0.8 * alone.value, over=priors))
-        same = solve(closed_failure(p, matrix, 0.8 * alone.value))
+        failure = solve(failure_after_processing(p, matrix, 0.8 * alone.value, over=priors))
+        same = solve(failure_after_processing(p, matrix, 0.8 * alone.value))
         assert failure.gap <= 1e-8
         assert failure.value == pytest.approx(same.value, abs=1e-8)
 
@@ -149,7 +149,10 @@ def test_false_claims_are_found() -> None:
 
 def test_a_search_without_time_is_honest() -> None:
     p, matrix, priors = drawn(4)
-    for program in (envelope(p, matrix, 0.3, over=priors), closed_failure(p, matrix, 0.1, over=priors)):
+    for program in (
+        envelope(p, matrix, 0.3, over=priors),
+        failure_after_processing(p, matrix, 0.1, over=priors),
+    ):
         best, found = solve(program), solve(program, time_limit=1e-9)
         assert found.certificate.verify()
         assert found.value <= best.bound
@@ -160,7 +163,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(PrivacyError, match="give a set of priors"):
         envelope([0.5, 0.5], RESPONSE, 0.3, over=0.1)  # type: ignore[arg-type]
     with pytest.raises(PrivacyError, match="3 letters"):
-        closed_failure([0.5, 0.5], RESPONSE, 0.3, over=AllPriors(3))
+        failure_after_processing([0.5, 0.5], RESPONSE, 0.3, over=AllPriors(3))
     program = envelope([0.5, 0.5], RESPONSE, 0.3, over=AllPriors(2))
     with pytest.raises(MechanismError, match="sum of the probabilities"):
         certify(program, np.eye(2), [1.0, 1.0])

@@ -25,15 +25,16 @@ from oracles.envelopes import (
     two_deltas,
 )
 
-from pmlopt import ExpectedGain, Status, design, envelope, envelope_bounds, solve, solvers_for
+from pmlopt import ExpectedGain, Status, design, envelope, solve, solvers_for
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PrivacyError, SolverUnavailableError
+from pmlopt.measures import envelope_bounds
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.privacy import PML
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.envelope.certifying import bad_mass
 from pmlopt.programs.envelope.methods import MAX_REMEMBERED
 from pmlopt.programs.envelope.post_processing import RatioPrograms
-from pmlopt.programs.result import Restart
 from pmlopt.solvers.clock import FOREVER
 from pmlopt.solvers.parametric_program import MAX_SIMPLEX_ITERATIONS
 

@@ -16,11 +16,11 @@ from pmlopt import (
     LIP,
     PML,
     ApproximatePML,
+    ConvexHull,
     EstimationError,
     L1Ball,
     Mechanism,
     Prior,
-    Vertices,
     certify,
     design,
     estimate,
@@ -181,7 +181,7 @@ SEARCHED: list[tuple[Prior, Requirement, float]] = [
     (SKEWED, LIP(0.9, 0.7), 1e-6),
     (NEAR, PML(0.6, over=L1Ball(NEAR, 0.1)), 1e-6),  # two families of columns
     (Prior([0.4, 0.3, 0.2, 0.1]), PML([0.3, 0.5, 0.7, 0.9]), 1e-2),
-    (Prior([0.4, 0.3, 0.3]), PML(0.5, over=Vertices([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3]])), 1e-2),
+    (Prior([0.4, 0.3, 0.3]), PML(0.5, over=ConvexHull([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3]])), 1e-2),
 ]
 """Priors, requirements, and how much worse than the best the columns of a search may be, over the scale."""
 
@@ -228,7 +228,7 @@ def test_no_quadratic_form_is_negative_at_an_extreme_column(prior: Prior, privac
     for cone in cones:
         scalars = len(cone.mean) - prior.size
         ends = {0: columns[:0], 1: columns.min(axis=0, keepdims=True)}[scalars]
-        if scalars and isinstance(privacy, PML) and isinstance(privacy.over, Vertices):
+        if scalars and isinstance(privacy, PML) and isinstance(privacy.over, ConvexHull):
             ends = columns.max(axis=0, keepdims=True)  # its scalar is the largest entry
         lifted = np.vstack([columns, ends])
         assert cone.mean @ lifted == pytest.approx(1.0)

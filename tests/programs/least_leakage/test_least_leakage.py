@@ -42,7 +42,7 @@ from pmlopt.errors import (
     SolverUnavailableError,
     UtilityError,
 )
-from pmlopt.model.closed_forms import support_bound, utility_safe, utility_safe_level
+from pmlopt.model.closed_forms import support_bound, utility_safe_level, utility_safe_mechanism
 from pmlopt.model.utility import absolute
 from pmlopt.model.utility.orders import highest_threshold, utility_order
 from pmlopt.programs.least_leakage.program import LeastLeakage
@@ -143,7 +143,7 @@ def test_example_1_without_one_is_the_closed_form(p: list[float]) -> None:
         assert_proved(program, result)
         assert result.value == pytest.approx(level, abs=1e-9)
         assert result.closed_form is not None
-        assert result.closed_form.name == "utility_safe"
+        assert result.closed_form.name == "utility_safe_mechanism"
         assert result.closed_form.value == pytest.approx(level, abs=1e-12)
         assert result.closed_form.difference == result.value - result.closed_form.value
 
@@ -210,7 +210,7 @@ def test_random_orders_are_optimal(seed: int) -> None:
     result = solve(program)
     assert_proved(program, result)
     assert result.value == close_to(bisected(prior.pmf, program.allowed))
-    assert result.value <= leakage_level(prior, utility_safe(order, h)) + 1e-15
+    assert result.value <= leakage_level(prior, utility_safe_mechanism(order, h)) + 1e-15
     assert result.bound >= support_bound(prior, order, h) - 1e-12
     assert result.value >= support_bound(prior, order, h) - 1e-12
     cold = solve(program, warm_start=False)

@@ -17,7 +17,7 @@ from oracles.least_leakage import bisected
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, least_leakage, solve, worst_case_utility
 from pmlopt.errors import MechanismError
-from pmlopt.model.closed_forms import support_bound, utility_safe
+from pmlopt.model.closed_forms import support_bound, utility_safe_mechanism
 from pmlopt.model.closed_forms.worst_case import uniform_on
 from pmlopt.model.utility.orders import utility_order
 from pmlopt.programs.exact.arithmetic import snap
@@ -224,7 +224,7 @@ def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
 def test_a_forbidden_pair_or_a_lower_level_is_no_certificate() -> None:
     program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
     proof = Multipliers(np.array([-1.0, 2.0, 2.0]))
-    good = certify_level(program, utility_safe(EXAMPLE, 2).matrix, [proof])
+    good = certify_level(program, utility_safe_mechanism(EXAMPLE, 2).matrix, [proof])
     assert good.verify()
     assert good.value == pytest.approx(math.log(2.5), abs=1e-15)
     assert math.exp(good.bound) == pytest.approx(2.0, abs=1e-9)
@@ -238,7 +238,7 @@ def test_a_forbidden_pair_or_a_lower_level_is_no_certificate() -> None:
 def test_the_best_of_several_proofs_is_kept() -> None:
     program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
     proofs = [Multipliers(np.zeros(3)), Multipliers(np.array([-1.0, 2.0, 2.0])), Multipliers(np.ones(3))]
-    matrix = utility_safe(EXAMPLE, 2).matrix
+    matrix = utility_safe_mechanism(EXAMPLE, 2).matrix
     certificate = certify_level(program, matrix, proofs)
     assert certificate.multipliers is proofs[1].rows
 

@@ -21,23 +21,22 @@ from pmlopt import (
     PML,
     AllPriors,
     Box,
+    ConvexHull,
     ExpectedLoss,
     L1Ball,
     MinimumMass,
     Prior,
     Status,
-    Vertices,
     certify,
-    leakage_capacity,
     least_leakage,
     solve,
-    utility_order,
     worst_case_utility,
 )
 from pmlopt.core.arrays import IntArray
 from pmlopt.core.records import plain
 from pmlopt.errors import PrivacyError, ProgramError
-from pmlopt.model.utility import absolute
+from pmlopt.model.uncertainty import leakage_capacity
+from pmlopt.model.utility import absolute, utility_order
 from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.program import LeastLeakage
@@ -145,7 +144,7 @@ def test_the_proof_is_about_the_set_and_not_the_prior(place: int) -> None:
 def test_a_share_by_hand() -> None:
     # the letters 1 and 2 have the mass 2/5 in the worst corner: with y = (0, 1, 0) and p uniform,
     # c = (-1, 2, -1) / 9, and a column on the letters 0 and 1 may be one on both
-    over = Vertices([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
+    over = ConvexHull([[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]])
     allowed = np.array([[True, False], [True, True], [False, True]])
     rows = Multipliers(np.array([0.0, 1.0, 0.0]))
     assert math.exp(least_level(Prior.uniform(3), allowed, None, rows, over)) == pytest.approx(2.5, abs=1e-12)
@@ -164,7 +163,7 @@ def test_over_the_prior_alone_it_is_the_least_level(seed: int) -> None:
     p, order = random_prior(rng, n, 2.0), utility_order(rng.normal(size=(n, m)))
     h = int(rng.integers(1, m + 1))
     plain = solve(worst_case_utility(p, order, h, m))
-    for alone in (Vertices([p]), L1Ball(p, 0.0), Box(p, p)):
+    for alone in (ConvexHull([p]), L1Ball(p, 0.0), Box(p, p)):
         over = solve(worst_case_utility(p, order, h, m, over=alone))
         assert (over.value, over.bound) == pytest.approx((plain.value, plain.bound), abs=2e-9)
 
@@ -201,7 +200,7 @@ def test_it_rises_with_the_set(seed: int) -> None:
         assert smaller.bound <= larger.value + 1e-12
         assert smaller.status is Status.OPTIMAL
     points = np.vstack([p, rng.dirichlet(np.full(6, 3.0), 3)])
-    hulls = [solve(worst_case_utility(p, order, 4, over=Vertices(points[:k]))) for k in (1, 2, 4)]
+    hulls = [solve(worst_case_utility(p, order, 4, over=ConvexHull(points[:k]))) for k in (1, 2, 4)]
     for smaller, larger in pairwise(hulls):
         assert smaller.bound <= larger.value + 1e-12
 
@@ -209,7 +208,7 @@ def test_it_rises_with_the_set(seed: int) -> None:
 def test_twenty_letters_take_few_linear_programs() -> None:
     rng = np.random.default_rng(85)
     p, order = rng.dirichlet(np.full(20, 3.0)), utility_order(rng.normal(size=(20, 20)))
-    hull = Vertices(np.vstack([p, rng.dirichlet(np.full(20, 3.0), 4)]))
+    hull = ConvexHull(np.vstack([p, rng.dirichlet(np.full(20, 3.0), 4)]))
     for over in (L1Ball(p, 0.2), Box(0.8 * p, 1.3 * p), MinimumMass(20, 0.01), hull):
         result = solve(worst_case_utility(p, order, 11, over=over))
         assert result.status is Status.OPTIMAL

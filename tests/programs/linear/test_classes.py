@@ -16,10 +16,10 @@ from pmlopt import (
     AllPriors,
     ExpectedGain,
     ExpectedLoss,
-    Invariant,
+    IIDPrior,
+    InvariantPrior,
     MaximalLeakage,
     Prior,
-    Types,
     design,
     solve,
     solvers_for,
@@ -37,7 +37,7 @@ from pmlopt.solvers.outcome import Options
 def bits(records: int) -> tuple[Prior, np.ndarray]:
     """Tables of bits, letter by letter, with their Hamming distances."""
     codes = np.arange(2**records)
-    return Types([0.7, 0.3], records).listed(), np.bitwise_count(codes[:, None] ^ codes).astype(float)
+    return IIDPrior([0.7, 0.3], records).listed(), np.bitwise_count(codes[:, None] ^ codes).astype(float)
 
 
 def check_equitable(classes: PairClasses, prior: Prior, table: np.ndarray) -> None:
@@ -63,7 +63,7 @@ def check_equitable(classes: PairClasses, prior: Prior, table: np.ndarray) -> No
 def test_classes_are_equitable_and_no_finer_than_orbits(size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     moves = [rng.permutation(size).tolist() for _ in range(int(rng.integers(0, 3)))]
-    space = Invariant(Prior.uniform(size), moves).pairs()
+    space = InvariantPrior(Prior.uniform(size), moves).pairs()
     prior = Prior.from_counts(rng.integers(1, 4, size=len(space.orbits.letters))[space.letter].tolist())
     table = rng.integers(0, 3, size=space.orbits.count)[space.table].astype(float)
     classes = pair_classes(prior, table, size * size)
@@ -79,7 +79,7 @@ def test_bits_have_the_classes_of_their_weights_and_distances() -> None:
     classes = pair_classes(prior, distance, 4096)
     assert classes is not None
     assert classes.orbits.letters == (1, 6, 15, 20, 15, 6, 1)[::-1]
-    assert classes.orbits.count == Types([0.7, 0.3], 6).pairs().orbits.count == 84
+    assert classes.orbits.count == IIDPrior([0.7, 0.3], 6).pairs().orbits.count == 84
 
 
 @pytest.mark.parametrize("privacy", [PML(1.0), LDP(1.0), LIP(0.5, 1.0)])

@@ -9,8 +9,8 @@ import pytest
 
 from pmlopt import LDP, LIP, PML, ExpectedGain, L1Ball, MaximalLeakage, MinimumMass, Prior, design, solve
 from pmlopt.model.privacy import Requirement
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.linear.structured import task_of
-from pmlopt.programs.result import Restart
 from pmlopt.solvers.structured.points import pushed
 
 PRIOR = Prior(np.random.default_rng(3).dirichlet(np.full(30, 2.0)))

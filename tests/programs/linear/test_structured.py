@@ -15,10 +15,10 @@ from oracles.blocks import WIDE, wide
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
 from pmlopt.errors import SolverError
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.linear.structured import task_of
-from pmlopt.programs.result import Restart
 from pmlopt.solvers.clock import FOREVER
 from pmlopt.solvers.outcome import Options
 from pmlopt.solvers.structured.newton import Newton

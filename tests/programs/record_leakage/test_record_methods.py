@@ -12,10 +12,10 @@ import pytest
 from pmlopt import Alternating, BranchAndBound, Status, certify, record_leakage, solve, solvers_for
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.model.queries import ModularSum, Weight, symmetric_channel
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.record_leakage import closed_bounds as one_class_each
 from pmlopt.programs.record_leakage import exact_leakage
 from pmlopt.programs.record_leakage.adversary import CellRelaxation
-from pmlopt.programs.result import Restart
 
 QUERY = Weight(3)
 MECHANISM = symmetric_channel(QUERY, 0.2)

@@ -17,32 +17,35 @@ from pmlopt import (
     PML,
     AllPriors,
     Box,
-    Circle,
-    CoordinateGain,
+    CirclePrior,
+    ConvexHull,
     CoordinateLoss,
-    DisplacementGain,
-    DisplacementLoss,
     ExpectedGain,
     ExpectedLoss,
-    Invariant,
+    IIDPrior,
+    InvariantPrior,
     L1Ball,
     MaximalLeakage,
     Mechanism,
     MetricPrivacy,
     MinimumMass,
-    OrbitMechanism,
     Prior,
     RatioBound,
-    Types,
-    Vertices,
     design,
     solve,
     solvers_for,
 )
-from pmlopt.data.symmetry import Product, SymmetricPrior, reflection, rotation
+from pmlopt.data.symmetry import OrbitMechanism, ProductPrior, SymmetricPrior, reflection, rotation
 from pmlopt.errors import MechanismError, PrivacyError, ProgramError, SolverUnavailableError, UtilityError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.utility import LinearUtility, SumOfParts, hamming
+from pmlopt.model.utility import (
+    CoordinateGain,
+    DisplacementGain,
+    DisplacementLoss,
+    LinearUtility,
+    SumOfParts,
+    hamming,
+)
 from pmlopt.programs.symmetric.methods import certify_symmetric
 from pmlopt.programs.symmetric.program import SymmetricDesign
 
@@ -88,25 +91,27 @@ def small_designs(draw: st.DrawFn) -> tuple[SymmetricPrior, LinearUtility]:
         letters, records = draw(st.sampled_from([(2, 2), (2, 3), (2, 4), (3, 2)]))
         outputs = draw(st.sampled_from([letters, 2]))
         law = Prior(oracles.random_prior(rng, letters))
-        return Types(law, records), several(rng.normal(size=(letters, outputs)))
+        return IIDPrior(law, records), several(rng.normal(size=(letters, outputs)))
     if kind == "circle":
         size, reflections = draw(st.integers(1, 12)), draw(st.booleans())
         values = rng.normal(size=size)
         values = values + values[-np.arange(size)] if reflections else values
-        return Circle(size, reflections), draw(st.sampled_from([DisplacementGain, DisplacementLoss]))(values)
+        return CirclePrior(size, reflections), draw(st.sampled_from([DisplacementGain, DisplacementLoss]))(
+            values
+        )
     if kind == "product":
-        parts = Types(oracles.random_prior(rng, 2), 2), Circle(3, reflections=False)
-        return Product(*parts), SumOfParts(
+        parts = IIDPrior(oracles.random_prior(rng, 2), 2), CirclePrior(3, reflections=False)
+        return ProductPrior(*parts), SumOfParts(
             CoordinateGain(rng.normal(size=(2, 2))), DisplacementGain(rng.normal(size=3))
         )
     size = draw(st.integers(2, 8))
     moves = draw(
         st.sampled_from([[reflection(size)], [rotation(size, 2)], [rotation(size), reflection(size)], []])
     )
-    space = Invariant(Prior.uniform(size), moves).pairs()
+    space = InvariantPrior(Prior.uniform(size), moves).pairs()
     weights = rng.integers(1, 9, size=len(space.orbits.letters))[space.letter]
     table = rng.normal(size=space.orbits.count)[space.table]
-    return Invariant(Prior.from_counts(weights.tolist()), moves), ExpectedGain(table)
+    return InvariantPrior(Prior.from_counts(weights.tolist()), moves), ExpectedGain(table)
 
 
 @given(
@@ -125,7 +130,7 @@ def test_the_optimum_is_that_of_the_full_program(
 def test_the_optimum_is_that_of_the_dense_program_and_the_matrix_meets_the_definition(
     privacy: Requirement,
 ) -> None:
-    prior = Types(Prior.from_counts([7, 3]), 3)
+    prior = IIDPrior(Prior.from_counts([7, 3]), 3)
     program = design(prior, privacy, HAMMING)
     result, plain = solve(program), prior.listed()
     wanted = oracles.optimum(plain.pmf, privacy, table_of(program))
@@ -144,7 +149,7 @@ def test_the_optimum_is_that_of_the_dense_program_and_the_matrix_meets_the_defin
 )
 def test_bits_under_hamming_loss(records: int, value: float) -> None:
     """Bernoulli(0.3)^n at one nat, from a program of another hand."""
-    result = solve(design(Types([0.7, 0.3], records), PML(1.0), HAMMING))
+    result = solve(design(IIDPrior([0.7, 0.3], records), PML(1.0), HAMMING))
     assert result.value == pytest.approx(value, abs=1e-9)
     assert result.gap <= 1e-8
     assert result.certificate.verify()
@@ -152,26 +157,26 @@ def test_bits_under_hamming_loss(records: int, value: float) -> None:
 
 
 def test_weights_and_equality_are_invariant_functions() -> None:
-    prior = Types([0.6, 0.4], 4)
+    prior = IIDPrior([0.6, 0.4], 4)
     check(prior, PML(0.8), ExpectedLoss(lambda x, y: abs(sum(x) - sum(y))))
     check(prior, LDP(0.8), ExpectedLoss(hamming))
-    check(Types(Prior([0.6, 0.4], ["no", "yes"]), 3), PML(0.8), CoordinateLoss(hamming))
+    check(IIDPrior(Prior([0.6, 0.4], ["no", "yes"]), 3), PML(0.8), CoordinateLoss(hamming))
 
 
 def test_a_function_of_large_tables_is_looked_at_by_orbits() -> None:
     result = solve(
         design(
-            Types([0.7, 0.3], 12),
+            IIDPrior([0.7, 0.3], 12),
             PML(1.0),
             ExpectedLoss(lambda x, y: sum(a != b for a, b in zip(x, y, strict=True))),
         )
     )
     assert result.value == pytest.approx(
-        solve(design(Types([0.7, 0.3], 12), PML(1.0), HAMMING)).value, abs=EQUAL
+        solve(design(IIDPrior([0.7, 0.3], 12), PML(1.0), HAMMING)).value, abs=EQUAL
     )
 
 
-MIRRORED = Invariant([0.1, 0.2, 0.4, 0.2, 0.1], [reflection(5)])
+MIRRORED = InvariantPrior([0.1, 0.2, 0.4, 0.2, 0.1], [reflection(5)])
 DISTANCE = ExpectedLoss(lambda x, y: abs(x - y))
 
 
@@ -196,19 +201,19 @@ def test_other_requirements_have_the_optimum_of_the_full_program(privacy: Requir
 
 @pytest.mark.parametrize("radius", [0.0, 0.02, 0.3])
 def test_balls_around_the_prior_need_no_list_of_it(radius: float) -> None:
-    prior = Types([0.7, 0.3], 3)
+    prior = IIDPrior([0.7, 0.3], 3)
     check(prior, PML(1.0, over=L1Ball(prior, radius)), HAMMING, PML(1.0, over=L1Ball(prior.listed(), radius)))
 
 
 @pytest.mark.parametrize("mass", [0.0, 0.01])
 def test_least_masses_need_no_list_of_the_letters(mass: float) -> None:
-    check(Types([0.7, 0.3], 3), PML(1.0, over=MinimumMass(8, mass)), HAMMING)
-    large = design(Types([0.7, 0.3], 40), PML(1.0, over=MinimumMass(2**40, 0.0)), HAMMING)
+    check(IIDPrior([0.7, 0.3], 3), PML(1.0, over=MinimumMass(8, mass)), HAMMING)
+    large = design(IIDPrior([0.7, 0.3], 40), PML(1.0, over=MinimumMass(2**40, 0.0)), HAMMING)
     assert large.space.orbits.count == 12_341
 
 
 def test_budgets_for_orbits_are_budgets_for_their_letters() -> None:
-    prior = Types([0.7, 0.3], 3)
+    prior = IIDPrior([0.7, 0.3], 3)
     names = prior.pairs().letter_names
     budgets = dict(zip(names, [0.9, 1.4, 0.7, 1.1], strict=True))
     whole = PML([budgets[x.count(0), x.count(1)] for x in prior.labels])  # type: ignore[attr-defined]
@@ -216,7 +221,7 @@ def test_budgets_for_orbits_are_budgets_for_their_letters() -> None:
 
 
 def test_every_solver_finds_the_optimum() -> None:
-    program = design(Types([0.7, 0.3], 5), PML(1.0), HAMMING)
+    program = design(IIDPrior([0.7, 0.3], 5), PML(1.0), HAMMING)
     names = [choice.name for choice in solvers_for(program) if choice.automatic]
     assert names == ["highs", "clarabel", "highs-ipm"]
     values = [solve(program, solver=name, tolerance=1e-6).value for name in names]
@@ -226,7 +231,7 @@ def test_every_solver_finds_the_optimum() -> None:
 
 
 def test_the_parts_of_the_program_have_the_names_of_orbits() -> None:
-    program = design(Types([0.7, 0.3], 2), LDP(0.4), HAMMING)
+    program = design(IIDPrior([0.7, 0.3], 2), LDP(0.4), HAMMING)
     assert set(program.constraints) == {
         "rows",
         "output_law",
@@ -241,7 +246,7 @@ def test_the_parts_of_the_program_have_the_names_of_orbits() -> None:
 def test_whatever_a_solver_says_is_repaired_and_its_bound_holds(seed: int) -> None:
     """Noisy numbers become a mechanism that meets the requirement exactly, and random multipliers a bound."""
     rng = np.random.default_rng(seed)
-    program = design(Types([0.6, 0.4], 3), PML(0.7), HAMMING)
+    program = design(IIDPrior([0.6, 0.4], 3), PML(0.7), HAMMING)
     best = solve(program)
     noise = 10.0 ** -rng.integers(3, 12)  # more is no mechanism, not even roughly
     lifts = best.certificate.mechanism.lifts + noise * rng.normal(size=20)
@@ -257,7 +262,7 @@ def test_whatever_a_solver_says_is_repaired_and_its_bound_holds(seed: int) -> No
 def test_a_certificate_that_was_changed_is_refused() -> None:
     from dataclasses import replace
 
-    certificate = solve(design(Types([0.7, 0.3], 4), PML(1.0), HAMMING)).certificate
+    certificate = solve(design(IIDPrior([0.7, 0.3], 4), PML(1.0), HAMMING)).certificate
     mechanism, orbits = certificate.mechanism, certificate.columns.orbits
     masses = list(mechanism.masses)
     # from another output of its letters to one that is as likely as the bound allows
@@ -278,9 +283,9 @@ def test_what_is_not_invariant_is_refused() -> None:
     with pytest.raises(UtilityError, match=r"4 on the pair \(4, 0\), and 4\.5"):
         design(MIRRORED, PML(0.3), ExpectedLoss(lambda x, y: abs(x - y) + 0.5 * (x == 0)))
     with pytest.raises(UtilityError, match="not invariant"):
-        design(Types([0.5, 0.5], 24), PML(0.3), ExpectedLoss(lambda x, y: abs(x[0] - y[0])))
+        design(IIDPrior([0.5, 0.5], 24), PML(0.3), ExpectedLoss(lambda x, y: abs(x[0] - y[0])))
     with pytest.raises(UtilityError, match="reflections=False"):
-        design(Circle(5), PML(0.3), DisplacementLoss([0, 1, 2, 3, 4]))
+        design(CirclePrior(5), PML(0.3), DisplacementLoss([0, 1, 2, 3, 4]))
     with pytest.raises(PrivacyError, match="generator 0 takes its bound 0"):
         design(MIRRORED, PML([0.1, 0.2, 0.3, 0.4, 0.5]), DISTANCE)
     with pytest.raises(PrivacyError, match="not invariant"):
@@ -290,11 +295,11 @@ def test_what_is_not_invariant_is_refused() -> None:
 
 
 def test_what_has_no_form_by_orbits_is_refused() -> None:
-    bits = Types([0.5, 0.5], 2)
+    bits = IIDPrior([0.5, 0.5], 2)
     with pytest.raises(PrivacyError, match="symmetric priors take PML"):
         design(bits, MaximalLeakage(0.5), HAMMING)
     with pytest.raises(PrivacyError, match="no form by orbits"):
-        design(bits, PML(0.5, over=Vertices([[0.25] * 4, [0.1, 0.4, 0.4, 0.1]])), HAMMING)
+        design(bits, PML(0.5, over=ConvexHull([[0.25] * 4, [0.1, 0.4, 0.4, 0.1]])), HAMMING)
     with pytest.raises(PrivacyError, match="lists its letters"):
         design(bits, RatioBound(np.eye(4), np.full((4, 4), 0.25), 0.5), HAMMING)
     with pytest.raises(PrivacyError, match="3 orbits"):
@@ -304,11 +309,11 @@ def test_what_has_no_form_by_orbits_is_refused() -> None:
     with pytest.raises(ProgramError, match="leave them out"):
         design(bits, PML(0.5), HAMMING, outputs=3)
     with pytest.raises(UtilityError, match="too many letters"):
-        design(Types([0.5, 0.5], 14), PML(0.5), ExpectedLoss(np.zeros((2**14, 2))))
+        design(IIDPrior([0.5, 0.5], 14), PML(0.5), ExpectedLoss(np.zeros((2**14, 2))))
 
 
 def test_a_constant_is_optimal_where_nothing_may_be_told() -> None:
-    result = solve(design(Types([0.7, 0.3], 10), PML(0.0), HAMMING))
+    result = solve(design(IIDPrior([0.7, 0.3], 10), PML(0.0), HAMMING))
     assert result.value == pytest.approx(3.0, abs=1e-9)
     assert math.isclose(result.level, 0.0, abs_tol=1e-12)
 
@@ -316,7 +321,7 @@ def test_a_constant_is_optimal_where_nothing_may_be_told() -> None:
 def test_results_are_written_by_orbits(tmp_path: Any) -> None:
     import json
 
-    result = solve(design(Types([0.7, 0.3], 6), PML(1.0), HAMMING))
+    result = solve(design(IIDPrior([0.7, 0.3], 6), PML(1.0), HAMMING))
     result.save(tmp_path / "result.json")
     data = json.loads((tmp_path / "result.json").read_text())
     assert data["metadata"]["certificate"]["verified_exactly"] is True

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from pmlopt import (
     PML,
-    Circle,
+    CirclePrior,
     CoordinateLoss,
-    DisplacementLoss,
     ExpectedLoss,
-    Invariant,
-    Types,
+    IIDPrior,
+    InvariantPrior,
     design,
     least_leakage,
     solve,
@@ -24,6 +23,7 @@ from pmlopt import (
 )
 from pmlopt.data.symmetry import reflection
 from pmlopt.errors import ProgramError
+from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs.symmetric_leakage.certificate import least_level_by_orbits
 from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
 
@@ -34,7 +34,7 @@ HAMMING = CoordinateLoss([[0, 1], [1, 0]])
 @settings(max_examples=6, deadline=None)
 def test_the_level_is_that_of_the_listed_program(share: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    prior = Types(rng.dirichlet([3, 3]), 3)
+    prior = IIDPrior(rng.dirichlet([3, 3]), 3)
     most = solve(design(prior, PML(0.0), HAMMING)).value
     found = solve(least_leakage(prior, HAMMING, expected=share * most))
     listed = prior.listed()
@@ -50,7 +50,7 @@ def test_the_level_is_that_of_the_listed_program(share: float, seed: int) -> Non
 
 @pytest.mark.parametrize(("records", "loss"), [(8, 1.9226514289), (16, 4.2435478878), (24, 6.6235006822)])
 def test_the_loss_that_one_nat_buys_takes_one_nat(records: int, loss: float) -> None:
-    result = solve(least_leakage(Types([0.7, 0.3], records), HAMMING, expected=loss))
+    result = solve(least_leakage(IIDPrior([0.7, 0.3], records), HAMMING, expected=loss))
     assert result.value == pytest.approx(1.0, abs=2e-7)
     assert result.gap <= 1e-7
     assert result.level <= result.value
@@ -60,7 +60,7 @@ def test_the_loss_that_one_nat_buys_takes_one_nat(records: int, loss: float) -> 
 def test_on_a_circle_the_level_is_by_hand() -> None:
     """The mean of the N e^-eps least losses is 1.5 for six of 24 letters: log 4."""
     along = [min(d, 24 - d) for d in range(24)]
-    result = solve(least_leakage(Circle(24), DisplacementLoss(along), expected=1.5))
+    result = solve(least_leakage(CirclePrior(24), DisplacementLoss(along), expected=1.5))
     assert result.value == pytest.approx(math.log(4), abs=2e-7)
 
 
@@ -69,7 +69,7 @@ def test_on_a_circle_the_level_is_by_hand() -> None:
 def test_any_multipliers_prove_a_level_that_holds(seed: int) -> None:
     rng = np.random.default_rng(seed)
     epsilon = float(rng.uniform(0.2, 1.5))
-    prior = Types([0.6, 0.4], 3)
+    prior = IIDPrior([0.6, 0.4], 3)
     best = solve(design(prior, PML(epsilon), HAMMING))
     program = least_leakage(prior, HAMMING, expected=best.value * (1 + 1e-9))
     assert isinstance(program, SymmetricLeastLeakage)
@@ -81,14 +81,14 @@ def test_any_multipliers_prove_a_level_that_holds(seed: int) -> None:
 
 
 def test_a_floor_that_a_constant_reaches_takes_nothing() -> None:
-    mirrored = Invariant([0.1, 0.2, 0.4, 0.2, 0.1], [reflection(5)])
+    mirrored = InvariantPrior([0.1, 0.2, 0.4, 0.2, 0.1], [reflection(5)])
     result = solve(least_leakage(mirrored, ExpectedLoss(lambda x, y: abs(x - y)), expected=0.8))
     assert result.value <= 1e-7
     assert result.bound == 0.0
 
 
 def test_what_cannot_be_reached_or_asked_is_refused() -> None:
-    prior = Types([0.7, 0.3], 4)
+    prior = IIDPrior([0.7, 0.3], 4)
     with pytest.raises(ProgramError, match="the smallest is 0"):
         least_leakage(prior, HAMMING, expected=-0.1)
     with pytest.raises(ProgramError, match="`expected` alone"):

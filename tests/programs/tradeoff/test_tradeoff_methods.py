@@ -13,7 +13,7 @@ from pmlopt import Status, distortion_leakage, leakage_distortion, solve, solver
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import ModularSum, Quadratic
-from pmlopt.programs.result import Restart
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.tradeoff.certifying import audited
 from pmlopt.programs.tradeoff.grouped_rows import families, searched_rows, within_distortion
 from pmlopt.programs.tradeoff.methods import CuttingPlanes, Penalty

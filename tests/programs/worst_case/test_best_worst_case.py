@@ -17,6 +17,7 @@ from programs.least_leakage.test_least_leakage import EXAMPLE, assert_proved, co
 from pmlopt import (
     AllPriors,
     Box,
+    ConvexHull,
     ExpectedGain,
     ExpectedLoss,
     L1Ball,
@@ -24,22 +25,18 @@ from pmlopt import (
     MinimumMass,
     Prior,
     Status,
-    Vertices,
+    best_guaranteed_utility,
     best_worst_case,
-    best_worst_value,
     certify,
-    kept_threshold,
-    leakage_capacity,
     least_leakage,
     solve,
     sweep,
-    utility_order,
     worst_case_utility,
 )
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
-from pmlopt.model.closed_forms import utility_safe
-from pmlopt.model.uncertainty import PriorSet
-from pmlopt.model.utility import highest_threshold
+from pmlopt.model.closed_forms import utility_safe_mechanism
+from pmlopt.model.uncertainty import PriorSet, leakage_capacity
+from pmlopt.model.utility import highest_threshold, kept_threshold, utility_order
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.result import Result
 from pmlopt.programs.worst_case.certificate import LEVEL_ROUNDING
@@ -253,8 +250,8 @@ def test_the_best_worst_utility_is_that_of_a_search_over_floors(seed: int) -> No
         if (gains.max(axis=1) >= value).all():
             floor = least_leakage(prior, ExpectedGain(gains), worst=float(value), outputs=m)
             kept += [value] if solve(floor).value <= epsilon else []
-    best = solve(best_worst_value(prior, ExpectedGain(gains), epsilon, m))
-    least = solve(best_worst_value(prior, ExpectedLoss(-gains), epsilon, m))
+    best = solve(best_guaranteed_utility(prior, ExpectedGain(gains), epsilon, m))
+    least = solve(best_guaranteed_utility(prior, ExpectedLoss(-gains), epsilon, m))
     assert best.value == best.bound == max(kept) == -least.value
     assert best.status is least.status is Status.OPTIMAL
     for result in (best, least):
@@ -266,16 +263,16 @@ def test_the_best_worst_utility_is_that_of_a_search_over_floors(seed: int) -> No
         above = float(np.unique(gains)[claim.threshold])
         assert not replace(claim, value=above, bound=above).verify()
         assert not replace(claim, utilities=np.zeros(len(np.unique(gains)))).verify()
-    problem = best_worst_value(prior, ExpectedGain(gains), epsilon, m).problem
+    problem = best_guaranteed_utility(prior, ExpectedGain(gains), epsilon, m).problem
     assert problem.solve(solver="HIGHS") == pytest.approx(best.value, abs=1e-6)
 
 
 def test_utilities_that_cannot_be_meant_are_refused() -> None:
     with pytest.raises(UtilityError, match="give ExpectedGain"):
-        best_worst_value([0.5, 0.5], np.eye(2), 1.0)  # type: ignore[arg-type]
+        best_guaranteed_utility([0.5, 0.5], np.eye(2), 1.0)  # type: ignore[arg-type]
     with pytest.raises(PrivacyError):
-        best_worst_value([0.5, 0.5], ExpectedGain(np.eye(2)), -1.0)
-    flat = solve(best_worst_value([0.5, 0.5], ExpectedGain([[2.0, 2.0], [2.0, 2.0]]), 0.0))
+        best_guaranteed_utility([0.5, 0.5], ExpectedGain(np.eye(2)), -1.0)
+    flat = solve(best_guaranteed_utility([0.5, 0.5], ExpectedGain([[2.0, 2.0], [2.0, 2.0]]), 0.0))
     assert (flat.value, flat.bound, flat.level) == (2, 2, 0)
 
 
@@ -284,7 +281,7 @@ def test_the_threshold_that_a_mechanism_keeps_is_its_lowest_rank(seed: int) -> N
     rng = np.random.default_rng([915, seed])
     order = utility_order(rng.random((4, 6)))
     for threshold in range(1, 7):
-        assert kept_threshold(order, utility_safe(order, threshold)) == threshold
+        assert kept_threshold(order, utility_safe_mechanism(order, threshold)) == threshold
     with pytest.raises(UtilityError, match="shape"):
         kept_threshold(order, np.eye(4))
 
@@ -297,7 +294,7 @@ def test_over_a_set_it_is_the_highest_threshold_of_the_least_levels(seed: int) -
     rng = np.random.default_rng([91, seed])
     p, order = random_prior(rng, 4, 3.0), utility_order(rng.normal(size=(4, 5)))
     point = rng.dirichlet(np.full(4, 3.0))
-    for over in (L1Ball(p, float(p.min())), Vertices([p, point]), MinimumMass(4, 0.05)):
+    for over in (L1Ball(p, float(p.min())), ConvexHull([p, point]), MinimumMass(4, 0.05)):
         levels = [solve(worst_case_utility(p, order, h, 5, over=over)).value for h in range(1, 6)]
         assert (np.diff(levels) >= -1e-9).all()
         for epsilon in (0.3, 0.9, 1.7, 4.0):
@@ -331,7 +328,7 @@ def test_over_all_priors_a_rank_needs_an_output_for_all_letters() -> None:
     assert result.certificate.verify()
     assert not replace(result.certificate, bound=1.0).verify()
     gain = ExpectedGain([[5.0, 3.0, 0.0], [0.0, 5.0, 3.0], [0.0, 3.0, 5.0]])
-    assert solve(best_worst_value(free, gain, 50.0, over=every)).value == 3.0
+    assert solve(best_guaranteed_utility(free, gain, 50.0, over=every)).value == 3.0
     with pytest.raises(PrivacyError, match="letters"):
         best_worst_case(free, order, 1.0, over=AllPriors(2))
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt import Mechanism, cross_mechanism, estimable, estimate, level_needed, people_needed
+from pmlopt import Mechanism, estimate
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError, UtilityError
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.uncertainty import confidence_box
-from pmlopt.releases.estimation import half_width
+from pmlopt.releases.estimation import cross_mechanism, estimable, half_width, level_needed, people_needed
 from pmlopt.releases.estimation.frequencies import most_likely
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])

@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pmlopt import Mechanism, Prior, ldp_level, leakage_level, level_from_samples, samples_to_refute
+from pmlopt import Mechanism, Prior, ldp_level, leakage_level
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
+from pmlopt.releases.estimation import level_from_samples, samples_to_refute
 from pmlopt.releases.estimation.sampled_levels import Measure
 
 PRIOR = Prior([0.7, 0.3], ["a", "b"])

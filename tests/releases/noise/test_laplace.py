@@ -19,9 +19,10 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from strategies import MODEST
 
-from pmlopt import Prior, weissman_radius
+from pmlopt import Prior
 from pmlopt.errors import MechanismError, PriorError, PrivacyError
 from pmlopt.model.closed_forms import ldp_for_pml, pml_of_ldp
+from pmlopt.model.uncertainty import weissman_radius
 from pmlopt.releases.noise import BinaryLaplace, laplace_level, laplace_scale
 
 SHARES = st.one_of(st.sampled_from([1e-9, 1e-4, 0.25, 0.5]), st.floats(1e-3, 0.5))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from pmlopt import AllPriors, Box, L1Ball, Prior, Vertices, confidence_ball, confidence_box
+from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Prior, confidence_ball, confidence_box
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.releases.noise import BinaryGaussian, BinaryLaplace, Promise
@@ -86,7 +86,7 @@ class TestEnds:
         [
             (Box([0.25, 0.5], [0.5, 0.75]), (0.5, 0.75)),
             (Box([0.125, 0.0], [1.0, 0.75]), (0.0, 0.75)),
-            (Vertices([[0.5, 0.5], [0.25, 0.75]]), (0.5, 0.75)),
+            (ConvexHull([[0.5, 0.5], [0.25, 0.75]]), (0.5, 0.75)),
             (AllPriors(2), (0.0, 1.0)),
             (L1Ball([0.5, 0.5], 0.25), (0.375, 0.625)),
         ],

@@ -10,7 +10,7 @@ from oracles import designs as oracles
 from oracles.bands import FLOORED, KINDS, Shape, bounded, outside, support
 from strategies import MODEST, priors
 
-from pmlopt import LDP, LIP, PML, AllPriors, Box, L1Ball, MaximalLeakage, MinimumMass, Prior, Vertices
+from pmlopt import LDP, LIP, PML, AllPriors, Box, ConvexHull, L1Ball, MaximalLeakage, MinimumMass, Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.solvers.structured.block import mean_block, ratio_block
 
@@ -84,7 +84,7 @@ def test_at_a_level_of_zero_nothing_is_strictly_inside(kind: str, epsilon: float
         (PML(1.0, L1Ball([0.5, 0.3, 0.2], 0.4)), 3),  # empties the rarest letter
         (PML(1.0, L1Ball([0.5, 0.3, 0.2], 1.0)), 3),
         (PML(1.0, Box([0.1, 0.1, 0.1], [0.5, 0.5, 0.5])), 2),
-        (PML(1.0, Vertices([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])), 1),
+        (PML(1.0, ConvexHull([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])), 1),
     ],
 )
 def test_what_is_no_band_is_not_called_one(privacy: Requirement, scalars: int | None) -> None:

@@ -11,9 +11,9 @@ from oracles.bands import FLOORED, KINDS, Shape, bounded, least_cost
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.model.utility import hamming
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.linear.structured import task_of
-from pmlopt.programs.result import Restart
 from pmlopt.solvers import highs
 from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.outcome import Options, Outcome

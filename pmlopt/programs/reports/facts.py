@@ -10,11 +10,10 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.measures import pointwise_leakage
 from pmlopt.model.privacy.requirement import Conjunction, Requirement
+from pmlopt.programs.certificate import Certificate, Verdict
 from pmlopt.programs.design_program import DesignCertificate
-from pmlopt.programs.result import Certificate
+from pmlopt.programs.reports.baselines import Baselines, baselines
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.verification import Verdict
-from pmlopt.verification.reports.baselines import Baselines, baselines
 
 MEANINGS = {
     "pml": "No outcome makes any guess about anything that is asked more than e^{limit} times as likely.",

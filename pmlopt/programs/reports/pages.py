@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import html
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 from pmlopt.core import files
 from pmlopt.core.arrays import shown
 from pmlopt.core.display import matrix_html
 from pmlopt.errors import FileFormatError
-from pmlopt.programs.result import Result
-from pmlopt.verification.certificates import certificate_from_record
-from pmlopt.verification.reports.facts import Facts, facts_of
-from pmlopt.verification.verifying import read_saved, verify_file
+from pmlopt.programs.certificate import Certificate, Verdict
+from pmlopt.programs.reports.facts import Facts, facts_of
 
 ROW, LEFT, WIDTH, RIGHT = 26, 150, 560, 84
 """Heights and widths in pixels: of a bar with its space, of the names, of the picture, of the numbers."""
@@ -225,47 +220,29 @@ def _plain(text: str) -> str:
 ENDINGS = (".html", ".md")
 
 
-def write_report(source: Result[Any] | str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+def write_page(
+    certificate: Certificate, verdict: Verdict, path: str | os.PathLike[str], source: str = "mechanism.json"
+) -> None:
     """Write what a result promises, about what and for whom, what it does not promise, and how to check it.
 
     The page is one file without scripts, and loads nothing; it follows the reader's light or dark mode.
 
     Args:
-        source: a Result, or a .json or .npz file in which one was saved.
+        certificate: what is claimed.
+        verdict: its claims, checked.
         path: where to write: .html, or .md for Markdown.
+        source: the name of the file in which the reader finds the result.
 
     Raises:
-        FileFormatError: the source holds no result, a claim of it is false (there is no report of a promise
-            that does not hold), or the path has another ending or cannot be written.
-
-    Examples:
-        >>> import pathlib, tempfile
-        >>> from pmlopt import ExpectedLoss, PML, design, solve
-        >>> found = solve(design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]])))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_report(found, pathlib.Path(folder) / "promise.html")
-        ...     "randomized response" in (pathlib.Path(folder) / "promise.html").read_text()
-        True
+        FileFormatError: a claim is false (there is no report of a promise that does not hold), or the path
+            has another ending or cannot be written.
     """
     ending = files.ending_of(path, ENDINGS)
-    if isinstance(source, Result):
-        with tempfile.TemporaryDirectory() as folder:
-            saved = Path(folder) / "mechanism.json"
-            source.save(saved)
-            facts, name = read_facts(saved), saved.name
-    else:
-        facts, name = read_facts(source), Path(source).name
-    page = page_html(facts, name) if ending == ".html" else page_markdown(facts, name)
-    files.write_whole(path, page.encode())
-
-
-def read_facts(path: str | os.PathLike[str]) -> Facts:
-    """What a report says of a saved result, all of it computed from the file."""
-    verdict = verify_file(path)
     if verdict.failures:
         raise FileFormatError(
-            f"{path}: there is no report of a result that is false: "
+            f"{source}: there is no report of a result that is false: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         )
-    mechanism, metadata = read_saved(path)
-    return facts_of(certificate_from_record(metadata["certificate"], mechanism), verdict)
+    facts = facts_of(certificate, verdict)
+    page = page_html(facts, source) if ending == ".html" else page_markdown(facts, source)
+    files.write_whole(path, page.encode())
