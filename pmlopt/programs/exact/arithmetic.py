@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ def integers(matrix: FloatArray) -> Any:
     return whole << shifts
 
 
+KEPT_POWERS = 32_768
+"""Powers that are kept, a few megabytes: a repair asks for those of all pairs of letters a dozen times."""
+
+
+@lru_cache(KEPT_POWERS)
 def power_below(exponent: float) -> Fraction:
     """A rational at most e^exponent, and within 1e-58 of it relatively; exponent >= 0.
 

@@ -411,7 +411,8 @@ def _nearest(moved: FloatArray, entries: Any, pairs: FloatArray, held: Any, marg
     unit = np.abs(system).max(axis=1, initial=0.0)
     told = unit > 0  # a pair of entries that are all zero stays as it is
     scaled, wanted = system[told] / unit[told, None], right[told] / unit[told]
-    change = np.linalg.lstsq(scaled, wanted, rcond=None)[0]
+    base, corner = np.linalg.qr(scaled.T)  # entries are many more than equations: a small system is left
+    change = base @ np.linalg.lstsq(corner.T, wanted, rcond=None)[0]
     found = moved.copy()
     found[rows, columns] += change
     return found

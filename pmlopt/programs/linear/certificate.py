@@ -133,7 +133,7 @@ def proved_bound(
     witness: Witness,
     share: float = 1.0,
 ) -> float:
-    """`utility_bound` from a witness, without a search.
+    """`utility_bound` from a witness, without a search, for what rounding may have taken off as well.
 
     Args:
         prior: N letters.
@@ -143,8 +143,10 @@ def proved_bound(
         witness: as `Requirement.witness` gives it; any numbers prove a bound.
         share: of the allowance for rounding that is added.
     """
-    found = float(prior.pmf @ multipliers) + privacy.proved(prior, gains - multipliers[:, None], witness)
-    return found + share * rounding_in(prior, privacy, gains, multipliers)
+    part = share * rounding_of(prior.size, 1.0)
+    above = gains - multipliers[:, None] + part * (np.abs(gains) + np.abs(multipliers)[:, None])
+    constant = float(prior.pmf @ multipliers) + part * float(prior.pmf @ np.abs(multipliers))
+    return constant + privacy.proved(prior, above, witness)
 
 
 def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:

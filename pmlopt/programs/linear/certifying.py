@@ -54,9 +54,16 @@ def certify_linear(
     gains, constant, residuals, added = _with_added(program, fixed.matrix)
     gain = expectation(program.prior, program.centred, fixed.matrix)
     enough = gain - constant + CLOSED * program.scale
+    rho: FloatArray | None
     if witness is not None and multipliers is not None:
-        rho: FloatArray | None = multipliers
-        best = proved_bound(program.prior, program.privacy, gains, multipliers, witness)
+        free = {name: np.zeros_like(array) for name, array in witness.items()}  # as if nothing were private
+        best, rho, witness = min(
+            (
+                (proved_bound(program.prior, program.privacy, gains, one, numbers), one, numbers)
+                for one, numbers in ((multipliers, witness), (gains.max(axis=1), free))
+            ),
+            key=lambda found: found[0],
+        )
     else:
         rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers), enough)
         witness, best = _witnessed(program, gains, rho, best)

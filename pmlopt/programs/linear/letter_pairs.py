@@ -74,20 +74,21 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
     scale = float(np.abs(gains).max()) or 1.0
     pairs = _Pairs(ratios, (gains / scale).T)
     best = now = pairs.start()
-    steps = 0
-    while steps < STEPS and not options.clock.late:
+    steps, seconds = 0, 0.0
+    while steps < STEPS and not options.clock.late_by(-seconds):  # a step is not begun that cannot be ended
         # rounding has the last word: what is left grows again where digits are spent
         if now.left <= CLOSED * n or now.left > SPENT * best.left:
             break
+        before = options.clock.read()
         try:
             after = pairs.after(now)
         except np.linalg.LinAlgError:
             break
         if after is None:
             break
-        now, steps = after, steps + 1
+        now, steps, seconds = after, steps + 1, options.clock.read() - before
         best = now if now.left < best.left else best
-    finished = not options.clock.late
+    finished = not options.clock.late_by(-seconds)
     weights = (best.dual * pairs.keep)[:, ratios.above, ratios.below].T * scale
     found = np.maximum(best.v.T, 0.0)
     point = Point(found, scale * best.rho / program.prior.pmf, witness={"weights": weights})

@@ -152,7 +152,7 @@ def _certified(
     gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
     form = better_form(program, certificate.gap, gain)
     if form is not None:
-        certificate = certify_linear(program, form, point.multipliers)
+        certificate = certify_linear(program, form, point.multipliers, point.witness)
     broken = [one for one in program.added if certificate.residuals[one] > RESIDUAL]
     if broken:
         raise MethodError(

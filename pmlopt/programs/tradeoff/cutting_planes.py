@@ -85,11 +85,6 @@ class SearchState:
         return self.gap <= self.tolerance
 
     @property
-    def timed(self) -> bool:
-        """Whether there is a limit on the time."""
-        return self.clock.limited
-
-    @property
     def late(self) -> bool:
         """Whether the time is over."""
         return self.clock.late

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.tradeoff.certifying import likely_within
 from pmlopt.programs.tradeoff.cutting_planes import (
@@ -37,20 +35,19 @@ FAMILY_STEPS = 3
 def search(state: SearchState, first: FloatArray | None) -> str:
     """Search few rows, then all; how it ended, in words.
 
-    Where the time is limited, mechanisms by formula are audited first, so that there is something in hand
-    whatever happens. Where there are also many more classes than values, the best with a row for each value
-    is audited before others are sought. Otherwise it is where these begin, and audited where the gap stays
-    open.
+    Mechanisms by formula are audited first, so that there is something in hand whatever happens. Where there
+    are many more classes than values, the best with a row for each value is audited before others are sought:
+    the local method alone may go round for hours among priors that are nearly alike. Otherwise it is where
+    these begin, and audited where the gap stays open.
 
     Args:
         state: what is known so far, which the search adds to.
         first: (K, M) a mechanism against which the first priors are found; None for one of no account.
     """
     plans = searched_rows(state.program)
-    if state.timed:
-        _consider_families(state, plans[0])
+    _consider_families(state, plans[0])
     ending, coarse = OUT_OF_TIME, None
-    first_certain = state.timed and plans[-1].count > MANY_CLASSES * plans[0].count
+    first_certain = plans[-1].count > MANY_CLASSES * plans[0].count
     for rows in plans:
         if state.late and state.best is not None and rows is not plans[0]:
             break
@@ -71,20 +68,12 @@ def search(state: SearchState, first: FloatArray | None) -> str:
         if not last:  # among many priors that are nearly alike multipliers blur
             coarse = phase.last
             state.priors = state.priors if phase.proof is None else heaviest(phase.proof)
-    if not (state.timed and (first_certain or state.late)):
-        ending = _in_hand(state, plans, coarse, ending)
+    if not (first_certain or state.late) and coarse is not None:
+        state.consider(coarse)
+        ending = MET if state.met else ending
     if state.best is None:
         state.consider(state.program.constant)
     return ending
-
-
-def _in_hand(state: SearchState, plans: Sequence[GroupedRows], coarse: FloatArray | None, ending: str) -> str:
-    """Audit what has a row for each value, which was only a start so far; how the search ended."""
-    if not state.timed:
-        _consider_families(state, plans[0])
-    if len(plans) > 1 and coarse is not None:
-        state.consider(coarse)
-    return MET if state.met else ending
 
 
 def _consider_families(state: SearchState, rows: GroupedRows) -> None:

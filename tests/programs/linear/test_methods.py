@@ -8,13 +8,16 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from pmlopt import PML, ExpectedGain, Prior, design, solve
+from pmlopt import PML, ExpectedGain, ExpectedLoss, MetricPrivacy, Prior, design, solve
 from pmlopt.errors import SolverUnavailableError
+from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.closed_form import KnownOptimum
 from pmlopt.programs.linear.methods import DECISIONS, QUESTION, SIMPLEX_ENTRIES, Start
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.question import Method
+from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.outcome import Options
 
 Row = Method[LinearDesign, Start, LinearCertificate]
 
@@ -155,3 +158,25 @@ def test_names_that_cannot_be_meant_are_refused() -> None:
     ):
         with pytest.raises(SolverUnavailableError, match=other):
             routes(curved(2), name, Start(curved(2)))
+
+
+def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One for each output would take longer than the limit; the bound is no worse than that of no privacy."""
+    random = np.random.default_rng(0)
+    points = random.random((20, 2))
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+    program = design(random.dirichlet(np.ones(20)), MetricPrivacy(5.0, apart), ExpectedLoss(apart))
+    start = QUESTION.start(program, None)
+    method = QUESTION.named(program, "letter-pairs", start)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a linear program for each output")
+
+    monkeypatch.setattr(Ratios, "weights", refuse)
+    found = method.run(program, Options(Clock.of(0.0), program.tolerance), start)
+    assert not found.finished
+    assert found.certificate.bound >= -1e-12
+    assert found.certificate.value <= (program.prior.pmf @ program.table).min() + 1e-9  # of the best constant
+    assert found.certificate.verify()

@@ -154,6 +154,13 @@ def test_no_result_is_worse_than_the_symmetric_channel(seconds: float) -> None:
     assert result.certificate.violation == 0
 
 
+def test_a_limit_that_is_never_reached_changes_nothing() -> None:
+    """The search without a limit is no other one: many classes would keep it among priors for hours."""
+    program = leakage_distortion(ModularSum(12, 3), 0.2, 6 * math.log(2))
+    free, limited = solve(program), solve(program, time_limit=1e6)
+    assert (free.iterations, free.value, free.bound) == (limited.iterations, limited.value, limited.bound)
+
+
 def test_hundreds_of_classes_are_solved() -> None:
     """Most have next to no mass under any prior: Clarabel stalls on them."""
     result = solve(leakage_distortion(ModularSum(300, 3), 0.2, 180.0), time_limit=4.0)
