@@ -196,12 +196,9 @@ def surplus(d: FloatArray) -> FloatArray:
     No terms cancel: near 0 it is a power series.
     """
     small = np.abs(d) < 1e-2
-    series = (
-        d
-        * d
-        * np.polynomial.polynomial.polyval(
-            np.where(small, d, 0.0), [1 / 2, -1 / 6, 1 / 12, -1 / 20, 1 / 30, -1 / 42, 1 / 56]
-        )
+    near = np.where(small, d, 0.0)
+    series = near**2 * np.polynomial.polynomial.polyval(
+        near, [1 / 2, -1 / 6, 1 / 12, -1 / 20, 1 / 30, -1 / 42, 1 / 56]
     )
     positive = np.where(d > -1, d, 0.0)
     direct = np.where(d > -1, (1 + positive) * np.log1p(positive), 0.0) - d

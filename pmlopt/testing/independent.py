@@ -159,17 +159,16 @@ def largest_gain(laws: list[FloatArray], epsilon: float, gains: FloatArray) -> f
     """The largest expected gain within epsilon-PML for every given prior, from the definition.
 
     `P[x,y] <= e^epsilon sum_z Q[z] P[z,y]` for each letter, output and prior, written with the sum inside.
+    A bound that every column meets, for the letter is so rare or the level so high, is left out.
     """
     n, m = gains.shape
     rows = []
     for law in laws:
-        for x in range(n):
-            for y in range(m):
-                row = np.zeros((n, m))
-                row[:, y] = -math.exp(epsilon) * law
-                row[x, y] += 1
-                rows.append(row.ravel())
-    return _optimum(laws[0], gains, np.array(rows))
+        for x in np.flatnonzero(epsilon + np.log(law) < 0).tolist():
+            row = -math.exp(epsilon) * law
+            row[x] += 1
+            rows.append(np.kron(row / np.abs(row).max(), np.eye(m)))
+    return _optimum(laws[0], gains, np.vstack(rows) if rows else np.zeros((0, n * m)))
 
 
 def largest_gain_ldp(p: FloatArray, epsilon: float, gains: FloatArray) -> float:
@@ -204,15 +203,16 @@ def _optimum(p: FloatArray, gains: FloatArray, rows: FloatArray) -> float:
     sums = np.kron(np.eye(n), np.ones(m))
     weighted = p[:, None] * gains
     unit = float(np.abs(weighted).max()) or 1.0  # the solver's tolerances are for objectives of size one
-    answer = linprog(
-        -(weighted / unit).ravel(),
-        A_ub=rows if len(rows) else None,
-        b_ub=np.zeros(len(rows)) if len(rows) else None,
-        A_eq=sums,
-        b_eq=np.ones(n),
-        method="highs-ds",
-        options=TIGHT,
-    )
-    if answer.status != 0:
-        raise ArithmeticError(answer.message)
-    return -float(answer.fun) * unit
+    for presolve in (True, False):  # presolve may find rounding of equations infeasible
+        answer = linprog(
+            -(weighted / unit).ravel(),
+            A_ub=rows if len(rows) else None,
+            b_ub=np.zeros(len(rows)) if len(rows) else None,
+            A_eq=sums,
+            b_eq=np.ones(n),
+            method="highs-ds",
+            options={**TIGHT, "presolve": presolve},
+        )
+        if answer.status == 0:
+            return -float(answer.fun) * unit
+    raise ArithmeticError(answer.message)

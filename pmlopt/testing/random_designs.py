@@ -45,15 +45,19 @@ def demand(holds: bool, claim: str) -> None:
 
 
 def random_prior(rng: np.random.Generator, size: int | None = None) -> Prior:
-    """A prior of 1 to 6 letters: even, skewed, with rare letters, or from counts."""
+    """A prior of 1 to 6 letters: even, skewed, with rare letters, even of 1e-299, or from counts."""
     n = int(rng.integers(1, 7)) if size is None else size
-    kind = rng.integers(4)
+    kind = rng.integers(5)
     if kind == 0:
         return Prior.uniform(n)
     if kind == 1:
         return Prior.from_counts([int(c) for c in rng.integers(1, 1000, n)])
     if kind == 2:
         weights = 10.0 ** rng.uniform(-9, 0, n)
+        return Prior(weights / weights.sum())
+    if kind == 3:
+        weights = 10.0 ** rng.uniform(-299, 0, n)
+        weights[rng.integers(n)] = 1.0
         return Prior(weights / weights.sum())
     return Prior(rng.dirichlet(np.ones(n)))
 
@@ -78,10 +82,19 @@ def linear(rng: np.random.Generator) -> Result[Any]:
     prior = random_prior(rng)
     epsilon = random_epsilon(rng, prior)
     gains = random_gains(rng, prior.size)
-    result = solve(design(prior, PML(epsilon), ExpectedGain(gains), gains.shape[1]))
+    utility = ExpectedGain(gains if rng.random() < 0.7 else _in_another_order(rng, prior, gains))
+    result = solve(design(prior, PML(epsilon), utility, gains.shape[1]))
     _check_level(result, exact_ratio([weights_of(prior)], result.mechanism.matrix), epsilon)
     check_gain(result, largest_gain([prior.pmf], epsilon, gains), gains, prior)
     return result
+
+
+def _in_another_order(rng: np.random.Generator, prior: Prior, gains: FloatArray) -> Any:
+    """The gains as a table with labels, whose rows and columns are in another order."""
+    import pandas as pd
+
+    rows, columns = rng.permutation(prior.size), rng.permutation(gains.shape[1])
+    return pd.DataFrame(gains[np.ix_(rows, columns)], [prior.labels[x] for x in rows], columns.tolist())
 
 
 def robust(rng: np.random.Generator) -> Result[Any]:

@@ -170,14 +170,18 @@ def _budgets(rng: np.random.Generator) -> Made:
 
 
 def _metric(rng: np.random.Generator) -> Made:
-    """On a line, in a plane, or on a random graph; with all pairs of letters that a way connects."""
+    """On a line, in a plane, near one another or on a random graph; pairs of letters that a way connects."""
     prior = random_prior(rng)
-    n, epsilon, kind = prior.size, _level(rng), rng.integers(3)
+    n, epsilon, kind = prior.size, _level(rng), rng.integers(4)
     if kind == 0:
         places = np.cumsum(rng.choice([0.1, 1.0, 2.5], n))
         distance = np.abs(places[:, None] - places)
     elif kind == 1:
         points = rng.integers(0, 4, (n, 2)) + np.linspace(0, 0.3, n)[:, None]
+        distance = np.hypot(*(points[:, None] - points).T)
+        distance = (distance + distance.T) / 2
+    elif kind == 2:
+        points = rng.integers(0, 2, (n, 2)) + 1e-9 * rng.random((n, 2))
         distance = np.hypot(*(points[:, None] - points).T)
         distance = (distance + distance.T) / 2
     else:

@@ -38,6 +38,10 @@ class RatioRequirement(Requirement):
     def has_ratios(self) -> bool:
         return True
 
+    @property
+    def by_pairs(self) -> bool:
+        return True
+
     @abstractmethod
     def ratios(self, weights: Any) -> Ratios:
         """The pairs, for a prior proportional to (N,) weights: floats, or whole numbers as objects."""

@@ -14,7 +14,13 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
-from pmlopt.model.privacy.ratio_multipliers import basic_columns, chunks, multipliers, subsets
+from pmlopt.model.privacy.ratio_multipliers import (
+    basic_columns,
+    chunks,
+    joint_multipliers,
+    multipliers,
+    subsets,
+)
 from pmlopt.solvers.structured.block import Block
 
 if TYPE_CHECKING:
@@ -26,11 +32,14 @@ LARGEST_RATIO_EXPONENT = 700.0
 _CHUNK = 20_000
 """Systems of equations that are solved at once when extreme columns are listed."""
 
-_MOST_BASES = 1_000_000
+MOST_BASES = 1_000_000
 """Bases that are tried to list extreme columns: half a minute for six letters."""
 
 _MOST_ENTRIES = 4_000_000
 """Values of pairs on columns that are held at once: 32 MB of floats."""
+
+_MOST_PRICED = 20_000
+"""Coefficients of the linear program of all columns that finds prices: it takes some tenths of a second."""
 
 _BY_FAR = 2.0**-46
 """A bound that holds by this share in floats holds: three roundings are less than a tenth of it."""
@@ -227,25 +236,59 @@ class Ratios:
         found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
             return found
-        pairs, sizes = self.excesses
-        unit = abs(pairs).max(axis=1).toarray().ravel()
-        told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()  # else the two sides are the same
-        scaled = sparse.diags_array(1 / unit[told])
-        lifts = (scaled @ pairs[told] @ sparse.diags_array(1 / p)).tocsc()
+        told, unit = self._told
+        scaled = sparse.diags_array(1 / unit) @ self.excesses[0][told]
         scale = float(np.abs(gains).max()) or 1.0
-        found[told] = scale * multipliers(lifts, gains / scale) / unit[told][:, None]
+        lifts = (scaled @ sparse.diags_array(1 / p)).tocsc()
+        found[told] = scale * multipliers(lifts, gains / scale) / unit[:, None]
         return found
+
+    def prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Multipliers rho (N,) of the rows and weights (K, M) of the pairs, from one linear program.
+
+        For any weights, the least rho[x] that `bounded` leaves nothing of is the largest over the columns of
+        what they leave of the gains of x. A rare letter then counts by its probability: multipliers that a
+        solver found for its row are off by its tolerance over that.
+
+        Returns:
+            None where the program is large, or has no multipliers.
+        """
+        told, _ = self._told
+        pairs = self.excesses[0][told]
+        if not pairs.nnz or pairs.nnz * gains.shape[1] > _MOST_PRICED:
+            return None
+        priced = joint_multipliers(pairs, p, gains)
+        if priced is None:
+            return None
+        weights = np.zeros((len(self.exponents), gains.shape[1]))
+        weights[told] = priced
+        rho = np.zeros(self.size)
+        for _ in range(2):  # the second time with what rounding may take off beside rho
+            rho = rho + self._left(p, gains - rho[:, None], weights).max(axis=1)
+        return rho, weights
 
     def bounded(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
         """What any (K, M) weights prove that no column collects, with what rounding may have taken off."""
+        return float(self._left(p, gains, weights).max())
+
+    def _left(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
+        """(N, M) what the weights leave of the gains, with what rounding may have taken off."""
         if not len(self.exponents):
-            return float(gains.max())
+            return gains
         pairs, sizes = self.excesses
         used = np.maximum(weights, 0.0)
         bounds = gains - (pairs.T @ used) / p[:, None]
         # of an exponent in nats as many units are lost as it has, in e to its power
         terms = np.abs(gains) + (sizes.T @ (used * (1 + self.exponents)[:, None])) / p[:, None]
-        return float((bounds + rounding_of(len(self.exponents), 1.0) * terms).max())
+        return np.asarray(bounds + rounding_of(len(self.exponents), 1.0) * terms)
+
+    @cached_property
+    def _told(self) -> tuple[BoolArray, FloatArray]:
+        """(K,) the pairs of which the two sides are not the same, and the largest coefficient of each."""
+        pairs, sizes = self.excesses
+        unit = abs(pairs).max(axis=1).toarray().ravel()
+        told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()
+        return told, unit[told]
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
         """(N, K) all extreme columns of mean one under p; None where there are too many bases to try.
@@ -253,7 +296,7 @@ class Ratios:
         A basis is a set of t pairs that hold with equality and of t + 1 letters outside of which the column
         is zero. Up to a factor its entries are the minors of the t by t + 1 system with alternating signs.
         """
-        if self.count > min(limit, _MOST_BASES):
+        if self.count > min(limit, MOST_BASES):
             return None
         pairs, sizes = (part.toarray() for part in self.excesses)
         found = [np.ones((self.size, 1))]

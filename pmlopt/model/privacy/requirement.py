@@ -150,6 +150,11 @@ class Requirement(Record, ABC):
         )
 
     @property
+    def by_pairs(self) -> bool:
+        """Whether weights of the pairs of `ratios` are its witness."""
+        return False
+
+    @property
     def has_ratios(self) -> bool:
         """Whether the bound is a list of ratio bounds, so that `ratios` gives it."""
         return False
@@ -289,6 +294,10 @@ class Conjunction(Requirement):
     @property
     def has_ratios(self) -> bool:
         return all(part.has_ratios for part in self.parts)
+
+    @property
+    def by_pairs(self) -> bool:
+        return self.has_ratios
 
     @property
     def scope(self) -> str:

@@ -15,7 +15,7 @@ from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
-from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy import Conjunction, Requirement
 from pmlopt.programs.exact.arithmetic import GRID, holds_exactly, snap
 
 NOISE_THRESHOLD = 1e-8
@@ -166,13 +166,18 @@ def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float
 def _needed(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:
     """The share of a constant that each column needs mixed in; one number where the bound is joint.
 
-    The excess is convex along the mixture, so the chord between both ends tells a share that suffices.
+    The excess is convex along the mixture, so the chord between both ends tells a share that suffices: of
+    each of several requirements by itself, since each has an excess in a unit of its own.
     """
+    parts = privacy.parts if isinstance(privacy, Conjunction) else (privacy,)
     constant = np.broadcast_to(means, matrix.shape)
-    over = np.asarray(privacy.excess(prior.pmf, matrix, math.exp))
-    slack = np.maximum(-np.asarray(privacy.excess(prior.pmf, constant, math.exp)), 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(over > 0, over / (over + slack), 0.0)
+    shares = []
+    for part in parts:
+        over = np.asarray(part.excess(prior.pmf, matrix, math.exp))
+        slack = np.maximum(-np.asarray(part.excess(prior.pmf, constant, math.exp)), 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares.append(np.where(over > 0, over / (over + slack), 0.0))
+    return np.asarray(np.max(np.broadcast_arrays(*shares), axis=0))
 
 
 LARGEST_UNIT = 2.0**33

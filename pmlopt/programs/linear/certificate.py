@@ -152,11 +152,13 @@ def proved_bound(
 def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
     """What rounding may have taken off the bound."""
     # sums of N terms err by about N units in the last place of the sum of their sizes, and the
-    # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
+    # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation. Weights of pairs
+    # allow for their own rounding: what is left off g - rho is that of a mechanism, whose rows sum to one
     sizes = np.abs(gains) + np.abs(multipliers)[:, None]
     most = float(sizes.max())  # of any column: what the relaxation is at most, without a linear program
-    if most > PLENTY * float(prior.pmf @ sizes.max(axis=1)):
-        most = privacy.relaxation(prior, sizes)
+    rows = float(prior.pmf @ sizes.max(axis=1))
+    if most > PLENTY * rows:
+        most = rows if privacy.by_pairs else privacy.relaxation(prior, sizes)
     return rounding_of(prior.size, float(prior.pmf @ np.abs(multipliers)) + most)
 
 

@@ -67,6 +67,10 @@ def certify_linear(
     else:
         rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers), enough)
         witness, best = _witnessed(program, gains, rho, best)
+        if best > enough:
+            rho, witness, best = min(
+                (rho, witness, best), _priced(program, gains), key=lambda found: found[2]
+            )
     sign = 1.0 if program.utility.maximised else -1.0
     total = constant + sign * program.constant
     return LinearCertificate(
@@ -118,6 +122,18 @@ def _witnessed(
         return witness, best
     proved = proved_bound(prior, privacy, gains, rho, witness)
     return (witness, max(best, proved)) if proved <= best + WITNESSED * program.scale else ({}, best)
+
+
+def _priced(program: LinearDesign, gains: FloatArray) -> tuple[FloatArray | None, Witness, float]:
+    """Multipliers, a witness and the bound that they prove from all columns at once, where pairs prove it."""
+    prior, privacy = program.prior, program.privacy
+    ratios = privacy.ratios(prior.pmf) if privacy.by_pairs else None
+    found = None if ratios is None else ratios.prices(prior.pmf, gains)
+    if found is None:
+        return None, {}, math.inf
+    rho, weights = found
+    witness = {"weights": weights}
+    return rho, witness, proved_bound(prior, privacy, gains, rho, witness)
 
 
 def _guesses(

@@ -12,7 +12,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms.catalogue import forms
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.ratios import Ratios
+from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
 from pmlopt.model.uncertainty.columns import Box, Cone, Family
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import SubConvex
@@ -137,6 +137,17 @@ class SetSpace(ColumnSpace):
     @property
     def count(self) -> int:
         return self.cone.count
+
+    def too_many(self) -> str:
+        if not isinstance(self.cone, Ratios):
+            return super().too_many()
+        return (
+            f"the extreme columns under {self.privacy} are sought among {self.count:,} bases, of "
+            f"{len(self.cone.exponents):,} bounds on {self.prior.size} letters, and at most "
+            f"{min(self.limit, MOST_BASES):,} are tried for the utility {self.utility.name}: merge letters, "
+            "merge values of the secret or leave out bounds, or take an expected gain or loss, which needs "
+            "no columns"
+        )
 
     def listed(self, limit: int) -> list[Batch] | None:
         return [self._all.listed] if self._all is not None and len(self._all.listed) <= limit else None

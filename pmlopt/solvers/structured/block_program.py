@@ -82,8 +82,12 @@ class Task:
         return None if self.block.hinge is None else self.block.hinge.budget
 
     def multipliers(self, rows: FloatArray) -> FloatArray:
-        """(N,) those of the certificate, from those of the coupling rows in this program."""
-        return np.asarray(-self.scale * rows[: self.prior.size] / self.prior.pmf)
+        """(N,) those of the certificate, from those of the coupling rows in this program.
+
+        Of letters of 1e-299 they can be infinite, which no certificate takes.
+        """
+        with np.errstate(over="ignore"):
+            return np.asarray(-self.scale * rows[: self.prior.size] / self.prior.pmf)
 
     def reduced(self, rows: FloatArray, means: FloatArray) -> FloatArray:
         """(N, M) the costs less what the rows are worth, at these multipliers."""

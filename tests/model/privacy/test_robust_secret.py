@@ -14,7 +14,10 @@ from pmlopt.testing import check_requirement
 
 COUNTS = np.array([[30, 5, 12], [20, 25, 13]])
 SECRET = Secret.from_counts(COUNTS)
-POINTS = [np.array([[0.6, 0.1, 0.3], [0.7, 0.2, 0.1]]), np.array([[0.3, 0.4, 0.3]])]
+POINTS = [  # around the laws of the data given the secret: (30, 5, 12) / 47 and (20, 25, 13) / 58
+    np.array([[0.5, 0.1, 0.4], [0.7, 0.2, 0.1], [0.7, 0.0, 0.3]]),
+    np.array([[0.3, 0.4, 0.3], [0.4, 0.4, 0.2], [0.3, 0.6, 0.1]]),
+]
 SETS = {
     "ball": JointLaws.ball(SECRET, 0.05),
     "sample": JointLaws.confidence(SECRET, 0.1),

@@ -5,8 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pmlopt import LDP, LIP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Status, design, solve
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    ExpectedGain,
+    ExpectedLoss,
+    MaximalLeakage,
+    Prior,
+    RatioBound,
+    Secret,
+    Status,
+    design,
+    solve,
+)
 from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty import AllPriors
 from pmlopt.model.utility import LinearUtility
 
 Generator = np.random.Generator
@@ -69,3 +83,32 @@ def test_random_programs_at_the_ends_of_every_scale(seed: int) -> None:
         assert privacy.holds(prior, result.mechanism)
         ahead = result.bound - result.value
         assert (ahead if utility.maximised else -ahead) >= 0
+
+
+@pytest.mark.parametrize("seed", [7, 13, 26, 39])
+def test_bounds_on_ratios_are_sharp_beside_a_rare_letter(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size, outputs, pairs = (int(rng.integers(*ends)) for ends in ((3, 6), (2, 5), (2, 6)))
+    weights = rng.dirichlet(np.ones(size))
+    rare = rng.integers(size)
+    weights[rare] = 10.0 ** -rng.integers(7, 10)
+    shares = rng.dirichlet(np.ones(size), size=pairs) * (rng.random((pairs, size)) < 0.7) + 1e-3
+    below = rng.dirichlet(np.ones(size), size=pairs)
+    requirement = RatioBound(shares / shares.sum(axis=1, keepdims=True), below, float(rng.uniform(0.1, 2)))
+    prior, gains = Prior(weights / weights.sum()), ExpectedGain(rng.normal(size=(size, outputs)))
+    result = solve(design(prior, requirement, gains))
+    assert result.status is Status.OPTIMAL
+    assert result.gap <= 1e-9
+    assert result.certificate.verify()
+
+
+@pytest.mark.parametrize("seed", [5, 14])
+def test_a_second_bound_that_hardly_binds_costs_no_utility(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    secret = Secret.from_counts(rng.integers(1, 60, size=(2, 4)))
+    about, gains = PML(1.0, about=secret), ExpectedGain(rng.normal(size=(4, 3)))
+    alone = solve(design(secret.prior, about, gains))
+    both = solve(design(secret.prior, about & PML(50.0, over=AllPriors(4)), gains))
+    assert both.status is Status.OPTIMAL
+    assert both.value == pytest.approx(alone.value, abs=1e-6)
+    assert both.certificate.verify()

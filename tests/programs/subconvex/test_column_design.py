@@ -19,6 +19,8 @@ from pmlopt import (
     Mechanism,
     MutualInformation,
     Prior,
+    Pufferfish,
+    Secret,
     SubConvex,
     design,
     solve,
@@ -224,3 +226,11 @@ def test_a_start_adds_its_columns() -> None:
     assert more.lifts[:, : program.lifts.shape[1]].tolist() == program.lifts.tolist()
     assert more.lifts[:, program.lifts.shape[1] :] == pytest.approx(added, abs=100 * MARGIN)
     assert more.complete
+
+
+def test_bounds_on_ratios_with_too_many_bases_are_refused_with_what_helps() -> None:
+    secret = Secret(np.random.default_rng(1).dirichlet(np.ones(70)).reshape(5, 14))
+    with pytest.raises(ProgramError, match="20 bounds on 14 letters") as caught:
+        design(secret.prior, Pufferfish(1.0, secret), INFORMATION)
+    assert "merge values of the secret" in str(caught.value)
+    assert "FInformation" not in str(caught.value)
