@@ -202,7 +202,7 @@ def test_the_counting_query_leaks_less_than_the_form() -> None:
 # ---------------------------------------------------------------- random orders
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_orders_are_optimal(seed: int) -> None:
     prior, order, h = random_ranks(seed)
     m = order.shape[1]
@@ -218,7 +218,7 @@ def test_random_orders_are_optimal(seed: int) -> None:
     assert cold.value == pytest.approx(result.value, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_patterns_are_optimal(seed: int) -> None:
     rng = np.random.default_rng([903, seed])
     n, m = (int(size) for size in rng.integers(2, 10, 2))
@@ -276,7 +276,7 @@ def floor_at(prior: Prior, gains: FloatArray, share: float, allowed: BoolArray |
     return float(low + share * (best - low))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_floors_are_met_at_the_least_level(seed: int) -> None:
     rng = np.random.default_rng([906, seed])
     n, m = (int(size) for size in rng.integers(2, 8, 2))
@@ -307,7 +307,7 @@ def test_floors_are_met_at_the_least_level(seed: int) -> None:
     assert reached >= sign * expected - 1e-12 * np.ptp(gains)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_trade_off_is_the_same_from_both_sides(seed: int) -> None:
     rng = np.random.default_rng([907, seed])
     n = int(rng.integers(2, 7))
@@ -335,7 +335,7 @@ def test_guessing_right_takes_the_logarithm_of_how_much_better(n: int, share: fl
     assert result.value == pytest.approx(math.log(n * right), abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_floor_at_the_maximum_leaves_the_best_outputs(seed: int) -> None:
     rng = np.random.default_rng([908, seed])
     n, m = (int(size) for size in rng.integers(2, 7, 2))
@@ -447,7 +447,7 @@ def test_rare_letters_in_the_worst_case(rare: float, h: int) -> None:
         assert_proved(program, result)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(priors(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
 @example(np.array([1.0, 0.5, 1e-6, 1.0, 1.0]) / 3.500001, 6, 3809993)  # at 1e-10 HiGHS ends with Unknown
 def test_any_prior_with_rare_letters_is_solved_in_the_worst_case(

@@ -95,7 +95,7 @@ def searched(interval: tuple[float, float], sigma: float, epsilon: float) -> flo
 
 
 class TestFailure:
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(SHARES, SIGMAS, st.floats(0.02, 3.0), st.booleans())
     def test_of_one_prior_it_is_the_integral(
         self, share: float, sigma: float, epsilon: float, swap: bool
@@ -314,7 +314,7 @@ class TestCalibrate:
 
 
 class TestOutcomes:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(SHARES, st.floats(0.3, 20.0), st.integers(0, 2**32 - 1))
     def test_leakage_is_the_ratio_of_densities(self, share: float, sigma: float, seed: int) -> None:
         noise = BinaryGaussian([1 - share, share], sigma)
@@ -366,14 +366,14 @@ class TestSample:
 
 
 class TestLocal:
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(st.floats(1e-3, 20.0), st.floats(1e-12, 0.999))
     def test_scale_and_failure_are_inverses(self, epsilon: float, delta: float) -> None:
         scale = plocal_scale(epsilon, delta)
         assert plocal_failure(epsilon, scale) == pytest.approx(delta, rel=1e-9)
         assert plocal_scale(epsilon, plocal_failure(epsilon, scale)) == pytest.approx(scale, rel=1e-9)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.floats(0.05, 5.0), st.floats(1e-9, 0.999))
     def test_the_log_ratio_is_larger_with_probability_delta_at_most(
         self, epsilon: float, delta: float

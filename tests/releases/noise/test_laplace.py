@@ -87,7 +87,7 @@ def largest_leakage(pmf: FloatArray, scale: float) -> float:
 
 
 class TestLevel:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(SHARES, SCALES, st.booleans())
     def test_it_is_the_largest_leakage_of_an_outcome(self, share: float, scale: float, swap: bool) -> None:
         pair = [1 - share, share] if swap else [share, 1 - share]
@@ -96,7 +96,7 @@ class TestLevel:
         assert noise.level == pytest.approx(found, abs=1e-9)
         assert laplace_level(scale, float(noise.prior.pmf.min())) == noise.level
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(SHARES, SCALES, st.floats(0.0, 2.0), st.booleans())
     def test_over_a_ball_it_is_the_largest_over_its_priors(
         self, share: float, scale: float, radius: float, swap: bool
@@ -202,7 +202,7 @@ class TestLevel:
 
 
 class TestScale:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(st.one_of(SHARES, st.floats(0.5, 0.9)), st.floats(1e-9, 0.99))
     def test_it_is_the_inverse(self, least: float, part: float) -> None:
         epsilon = -math.log(least) * part
@@ -212,7 +212,7 @@ class TestScale:
         assert laplace_level(scale, least) == pytest.approx(epsilon, rel=1e-12)
         assert scale == pytest.approx(scale_in_digits(epsilon, least), rel=1e-12)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(SHARES, st.floats(0.2, 1e3))
     def test_and_the_other_way(self, least: float, scale: float) -> None:
         ratio = 2 / scale
@@ -310,7 +310,7 @@ class TestScale:
         with pytest.raises(PriorError):
             BinaryLaplace(prior, 1.0)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(SHARES, st.floats(0.0, 2.0), st.floats(0.01, 3.0))
     def test_calibrated_on_a_ball(self, share: float, radius: float, epsilon: float) -> None:
         noise = BinaryLaplace.calibrate([share, 1 - share], epsilon=epsilon, radius=radius)
@@ -342,7 +342,7 @@ class TestOutcomes:
             assert sides == pytest.approx([0.5, 0.5], abs=1e-10)
             assert float(noise.density(centre)[x, 0]) == pytest.approx(1 / (2 * scale), rel=1e-15)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(st.floats(1e-3, 0.5), st.floats(0.05, 50.0), st.integers(0, 2**32 - 1), st.booleans())
     def test_leakage_is_the_ratio_of_densities(
         self, share: float, scale: float, seed: int, swap: bool
