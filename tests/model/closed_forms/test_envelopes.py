@@ -116,8 +116,8 @@ def test_the_curve_does_not_rise(case: Case) -> None:
     assert up_to_first == pytest.approx(pointwise_leakage(p, randomized_response(len(p), epsilon)).max())
 
 
-@pytest.mark.parametrize("k", range(2, 9))
-@pytest.mark.parametrize("delta", [1e-9, 0.1, 0.5, 0.9, 1 - 1e-9])
+@pytest.mark.parametrize("k", [2, 3, 8])
+@pytest.mark.parametrize("delta", [1e-9, 0.5, 1 - 1e-9])
 def test_a_uniform_prior_has_a_constant_envelope(k: int, delta: float) -> None:
     for epsilon in (0.05, 1.0, 4.0):
         level = math.log(k * math.exp(epsilon) / (math.exp(epsilon) + k - 1))
@@ -152,7 +152,7 @@ def test_a_prior_without_the_condition() -> None:
     assert filled(np.array(p), epsilon, math.exp(level + 1e-7)) < delta
 
 
-@pytest.mark.parametrize("k", range(2, 9))
+@pytest.mark.parametrize("k", [2, 3, 8])
 def test_without_any_leakage_all_are_nothing(k: int) -> None:
     p = np.arange(1, k + 1) / (k * (k + 1) / 2)
     for delta in (1e-3, 0.5, 0.999):

@@ -35,7 +35,6 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.errors import (
-    InputError,
     MechanismError,
     ProgramError,
     SolverError,
@@ -53,8 +52,8 @@ EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
 ROTATED = [[4, 3, 2, 1], [1, 4, 3, 2], [2, 1, 4, 3], [3, 2, 1, 4]]
 """WCU, eq. (13)."""
 
-SMALLEST = [round(0.02 * step, 2) for step in range(1, 11)]
-"""p_min in WCU, Figs. 2 and 3."""
+SMALLEST = [0.02, 0.1, 0.2]
+"""p_min in WCU, Figs. 2 and 3: both ends, and between."""
 
 
 def one_low(smallest: float) -> list[float]:
@@ -701,14 +700,7 @@ def test_other_solvers_are_refused(solver: str) -> None:
         solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), solver)
 
 
-@pytest.mark.parametrize("solver", ["auto", "AUTO", "level-search", "Level-Search"])
-def test_its_own_names_are_taken(solver: str) -> None:
-    result = solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), solver)
-    assert result.solver == "level-search"
-    assert result.attempts == ()
-
-
-@pytest.mark.parametrize("seconds", [1e-9, 1e-6, 1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("seconds", [1e-9, 1e-3])
 @pytest.mark.parametrize("floored", [False, True])
 def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> None:
     rng = np.random.default_rng(912)
@@ -730,12 +722,6 @@ def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> 
     if seconds < 1e-5 and not floored:  # with a floor the uniform mechanism, mended, takes no program
         with pytest.raises(SolverError, match="Allow more time"):
             solve(program, time_limit=seconds, warm_start=False)
-
-
-@pytest.mark.parametrize("limits", [{"time_limit": -1.0}, {"tolerance": 0.0}, {"tolerance": math.nan}])
-def test_limits_that_cannot_be_meant_are_refused(limits: dict[str, float]) -> None:
-    with pytest.raises(InputError):
-        solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), **limits)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])

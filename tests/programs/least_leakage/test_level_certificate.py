@@ -214,7 +214,7 @@ def test_rounding_never_adds_to_a_level(exact: bool, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_a_floor_allows_for_the_rounding_of_its_gains(offset: float) -> None:
-    """A mechanism whose expectation is the floor, as a float, meets that of the scaled gains less `rounding`."""
+    """A mechanism whose expectation is the floor meets that of the scaled gains, less `rounding`."""
     short = []
     for seed in range(60):
         rng = np.random.default_rng([36, seed])
