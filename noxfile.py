@@ -112,6 +112,14 @@ def durations(session: nox.Session) -> None:
     session.run("python", "tests/list_slow.py", str(report))
 
 
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Whether tests notice a sample of mutants where promises are made: `nox -s mutants -- 50 measures`."""
+    session.install("-e", ".[tests]", "mutmut>=3.8")
+    folder = str(Path(session.create_tmp()).resolve())
+    session.run("python", ".ci/mutants.py", folder, *session.posargs)
+
+
 def lowest() -> list[str]:
     """The dependencies, each at its lowest version: `numpy>=2.0` as `numpy==2.0`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -98,9 +98,11 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("kind", FILES)
+SOLVE, SWEEP = "solve small.toml -o out.json", "sweep small.toml --epsilon 1 -o out.csv"
+
+
 @pytest.mark.parametrize(
-    "command", ["solve small.toml -o out.json", "sweep small.toml --epsilon 1 -o out.csv"]
+    ("command", "kind"), [*((SOLVE, kind) for kind in FILES), (SWEEP, "cut short"), (SWEEP, "no prior")]
 )
 def test_a_bad_problem_is_refused_with_its_name(folder: Path, command: str, kind: str) -> None:
     write(folder, "small.toml", FILES[kind])
@@ -108,9 +110,7 @@ def test_a_bad_problem_is_refused_with_its_name(folder: Path, command: str, kind
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)
-@pytest.mark.parametrize(
-    "command", ["solve small.toml -o out.json", "sweep small.toml --epsilon 1 -o out.csv"]
-)
+@pytest.mark.parametrize("command", [SOLVE, SWEEP])
 def test_a_program_that_cannot_be_declared(folder: Path, command: str, kind: str) -> None:
     write(folder, "small.toml", PROGRAMS[kind])
     refused(folder, command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.optimize import linprog
 from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Prior, closed_forms
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import failure_probability, leakage_level, pointwise_leakage
+from pmlopt.measures.failure import _Search
 from pmlopt.model.uncertainty import leakage_capacity
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -45,7 +46,7 @@ def under(q: FloatArray, matrix: FloatArray, epsilon: float) -> float:
     return float(law[law < math.exp(-epsilon) * matrix.max(axis=0) * (1 - 1e-12)].sum())
 
 
-@pytest.mark.parametrize("n", range(2, 21))
+@pytest.mark.parametrize("n", [2, 3, 7, 20])
 def test_nothing_exceeds_the_level_of_a_singular_mechanism(n: int) -> None:
     p = Prior.uniform(n)
     for k in range(1, n + 1):
@@ -66,7 +67,7 @@ def test_tiny_levels_are_told_apart() -> None:
     assert failure_probability([0.3, 0.7], matrix, 0.0) == pytest.approx(1.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS), st.floats(0.05, 0.999))
 def test_over_a_set_it_is_the_supremum(seed: int, kind: str, part: float) -> None:
     rng = np.random.default_rng(seed)
@@ -89,7 +90,7 @@ def test_over_a_set_it_is_the_supremum(seed: int, kind: str, part: float) -> Non
         )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(SEEDS, st.floats(0.05, 0.95))
 def test_over_one_prior_it_is_that_of_the_prior(seed: int, part: float) -> None:
     rng = np.random.default_rng(seed)
@@ -121,16 +122,6 @@ def test_conditions_that_miss_each_other_by_little_are_told_apart() -> None:
     assert found < 0.68
 
 
-def test_many_outputs_take_no_age() -> None:
-    rng = np.random.default_rng(5)
-    p, matrix = rng.dirichlet(np.full(8, 5.0)), rng.dirichlet(np.ones(10), 8)
-    epsilon = 0.7 * leakage_level(p, matrix)
-    before = time.perf_counter()
-    found = failure_probability(p, matrix, epsilon, over=L1Ball(p, 0.1))
-    assert time.perf_counter() - before < 20
-    assert failure_probability(p, matrix, epsilon) <= found <= 1
-
-
 def test_similar_outputs_count_as_one() -> None:
     matrix = np.array([[0.3, 0.45, 0.25], [0.1, 0.15, 0.75]])
     merged = np.column_stack([matrix[:, :2].sum(axis=1), matrix[:, 2]])
@@ -143,3 +134,54 @@ def test_similar_outputs_count_as_one() -> None:
 def test_what_is_no_set_on_these_letters(over: Any) -> None:
     with pytest.raises(PrivacyError):
         failure_probability([0.5, 0.5], np.eye(2), 0.5, over=over)
+
+
+def exactly(law: FloatArray, columns: FloatArray) -> list[Fraction]:
+    """The probabilities of the outcomes under a law, without rounding."""
+    weights = [Fraction(x) for x in law.tolist()]
+    return [
+        sum((w * Fraction(x) for w, x in zip(weights, v, strict=True)), Fraction(0))
+        for v in columns.T.tolist()
+    ]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_bound_of_a_node_is_its_lagrangian_and_not_below_in_exact_arithmetic(seed: int) -> None:
+    rng = np.random.default_rng([300, seed])
+    columns, corners = rng.random((4, 6)), rng.dirichlet(np.ones(4), 3)
+    q, limits = corners @ columns, rng.uniform(0.1, 0.9, 6)
+    most = np.maximum(q.max(axis=0), limits * 1.2)
+    fates, caps, floors = rng.integers(-1, 2, 6), rng.random(6), rng.random(6)
+    search = _Search(ConvexHull(corners), columns, limits, most, corners)
+    bound, _ = search._bound(fates, caps, floors)
+    reached = []
+    for law in corners:
+        total = Fraction(0)
+        for y, mass in enumerate(exactly(law, columns)):
+            cap, floor, c, u = (Fraction(float(x[y])) for x in (caps, floors, limits, most))
+            total += (
+                (1 - cap) * mass + cap * c * (u - mass) / (u - c) if fates[y] == 0
+                else mass + cap * (c - mass) if fates[y] == 1
+                else floor * (mass - c)
+            )  # fmt: skip
+        reached.append(total)
+    assert max(reached) <= Fraction(bound) <= max(reached) + Fraction(1, 10**12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_multipliers_prove_a_node_empty_that_has_a_prior(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limits are met exactly, up to one float of each, so that only rounding is left to tell."""
+    rng = np.random.default_rng([301, seed])
+    columns, law = rng.random((5, 4)), rng.dirichlet(np.ones(5))
+    fates = np.array([1, 1, -1, -1])
+    limits = np.array([float(q) for q in exactly(law, columns)])
+    for y, q in enumerate(exactly(law, columns)):
+        while (Fraction(float(limits[y])) - q) * int(fates[y]) < 0:
+            limits[y] = np.nextafter(limits[y], math.inf * fates[y])
+    search = _Search(ConvexHull([law]), columns, limits, np.ones(4), law[None, :])
+    monkeypatch.setattr(
+        search, "_master", lambda *_, **__: (0.0, law, rng.uniform(0, 2, 4), rng.uniform(0, 2, 4), 1e-3)
+    )
+    assert not search._is_empty(fates)

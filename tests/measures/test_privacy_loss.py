@@ -45,7 +45,7 @@ def largest_excess(matrix: FloatArray, epsilon: float) -> float:
 
 
 @given(channels(), st.sampled_from([0.0, 0.1, math.log(2), 1.5, 5.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_profile_is_the_largest_excess_of_an_event(matrix: FloatArray, epsilon: float) -> None:
     found = approximate_dp_delta(matrix, epsilon)
     assert found == pytest.approx(largest_excess(matrix, epsilon), abs=1e-12)
@@ -53,7 +53,7 @@ def test_the_profile_is_the_largest_excess_of_an_event(matrix: FloatArray, epsil
 
 
 @given(channels(), st.sampled_from([0.01, 0.1, 0.3, 0.9]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_level_is_where_the_profile_meets_delta(matrix: FloatArray, delta: float) -> None:
     level = approximate_dp_level(matrix, delta)
     assert level <= ldp_level(matrix) + 1e-12
@@ -66,7 +66,7 @@ def test_the_level_is_where_the_profile_meets_delta(matrix: FloatArray, delta: f
 
 
 @given(channels(), st.sampled_from([0.3, math.log(2), 1.0]), st.integers(2, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_approximate_bounds_probabilistic_privacy_at_multiples(
     matrix: FloatArray, epsilon: float, times: int
 ) -> None:
@@ -92,7 +92,7 @@ def test_randomized_response_by_formula(size: int, epsilon: float, delta: float)
 
 
 @given(channels())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_laws_have_the_probabilities_of_their_tails(matrix: FloatArray) -> None:
     p = np.arange(1.0, len(matrix) + 1) / np.arange(1.0, len(matrix) + 1).sum()
     levels, masses = leakage_law(p, matrix)

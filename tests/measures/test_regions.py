@@ -87,7 +87,7 @@ def test_a_region_needs_a_level(epsilon: float) -> None:
         privacy_region([0.5, 0.5], epsilon)
 
 
-@pytest.mark.parametrize("n", range(2, 41))
+@pytest.mark.parametrize("n", [2, 3, 7, 12, 40])
 def test_a_closed_border_belongs_to_the_upper_region(n: int) -> None:
     """At log(n / k) k letters alike have all of the mass that a column needs: n - k zeros are allowed."""
     for k in range(1, n + 1):

@@ -98,7 +98,7 @@ def assert_proved(program: LinearDesign, result: Result[Any]) -> None:
     assert (result.bound >= result.value) is program.utility.maximised or result.gap == 0
 
 
-COUNT = 200
+COUNT = 48
 
 
 @pytest.mark.parametrize("seed", range(COUNT))
@@ -124,8 +124,8 @@ def test_the_random_instances_are_of_all_kinds() -> None:
     assert {case.prior.size for case in cases} == set(range(2, 13))
     past = [case for case in cases if case.epsilon > case.prior.max_leakage]
     within = [case for case in cases if case.least_loss(case.epsilon + 1e-4) < case.least_loss(case.epsilon)]
-    assert len(past) >= 5
-    assert len(within) >= 100
+    assert len(past) >= 2
+    assert len(within) >= COUNT / 2
 
 
 def other(kind: str, rng: np.random.Generator, n: int) -> Requirement:
@@ -138,7 +138,7 @@ def other(kind: str, rng: np.random.Generator, n: int) -> Requirement:
 
 
 @pytest.mark.parametrize("kind", ["ldp", "lip", "maximal-leakage"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(8))
 def test_other_requirements_reach_the_reference_optimum(kind: str, seed: int) -> None:
     rng = np.random.default_rng([21, seed])
     n, m = int(rng.integers(2, 8)), int(rng.integers(1, 8))
@@ -405,7 +405,7 @@ def test_randomized_response_is_the_closed_form_of_ldp(n: int) -> None:
         assert_closed(design(Prior.uniform(n), LDP(epsilon), HAMMING), "randomized_response", 1 - right)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_binary_prior_has_a_closed_form_for_every_gain(seed: int) -> None:
     rng = np.random.default_rng([27, seed])
     prior, gains = Prior(oracles.random_prior(rng, 2)), rng.normal(size=(2, 2))

@@ -28,7 +28,7 @@ def run(*arguments: object) -> Result:
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_the_level_is_that_of_the_pair_of_release_and_column(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -40,7 +40,7 @@ def possible(prior: FloatArray, matrices: list[FloatArray]) -> bool:
     return all(max(lifts) < 1e100 for _, lifts in sequences(prior, matrices))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(releases())
 def test_the_level_is_that_of_the_worst_sequence(case: tuple[FloatArray, list[FloatArray]]) -> None:
     prior, matrices = case
@@ -80,7 +80,7 @@ def test_levels_under_the_prior_do_not_add() -> None:
     assert chained_level(even, [blur, blur]) >= math.log(3) - 1e-12
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_levels_and_slacks_of_approximate_pml_add(seed: int, first: float, second: float) -> None:
     rng = np.random.default_rng(seed)
@@ -115,7 +115,7 @@ def test_what_cannot_be_composed_is_refused(matrices: list[FloatArray], message:
         compose(matrices)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_attributes_leak_what_the_channel_of_their_tuple_leaks(seed: int) -> None:
     rng = np.random.default_rng(seed)

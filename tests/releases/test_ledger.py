@@ -35,7 +35,7 @@ def releases(draw: st.DrawFn) -> tuple[FloatArray, list[FloatArray]]:
     return prior, [draw(mechanisms(len(prior), 3)) for _ in range(3)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(releases())
 def test_levels_are_those_of_all_sequences(case: tuple[FloatArray, list[FloatArray]]) -> None:
     prior, matrices = case

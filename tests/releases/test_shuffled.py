@@ -23,7 +23,7 @@ from pmlopt.releases.shuffled import chernoff_excess, mean_near
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(pairs(2, 3, tiny=False), st.integers(1, 6), st.floats(0, 1.5), st.floats(1e-6, 0.5))
 def test_slack_and_level_are_those_of_all_histograms(
     case: tuple[FloatArray, FloatArray], people: int, epsilon: float, delta: float

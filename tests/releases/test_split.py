@@ -55,7 +55,7 @@ def test_concave_losses_are_best_spent_on_one_release() -> None:
 steps = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=4)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(steps, min_size=1, max_size=3), st.floats(0, 0.2))
 def test_every_split_on_a_grid_is_within_the_bound(
     drops: list[list[tuple[float, float]]], unproved: float

@@ -35,7 +35,7 @@ def assert_solved(master: Master, p: FloatArray) -> None:
     assert duals / p == pytest.approx(expected.multipliers, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_master_is_the_linear_program(seed: int) -> None:
     rng = np.random.default_rng([82, seed])
     p, lifts, worths = start(rng, 2 + seed % 8)

@@ -27,7 +27,7 @@ def grid_rows(draw: st.DrawFn, width: int) -> FloatArray:
     return np.asarray(np.array([np.diff([0, *row, 2**width]) for row in ends]) / 2**width)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data(), st.integers(1, 8))
 def test_on_the_grid_every_word_has_its_output(data: st.DataObject, width: int) -> None:
     matrix = data.draw(grid_rows(width))
@@ -38,7 +38,7 @@ def test_on_the_grid_every_word_has_its_output(data: st.DataObject, width: int) 
         assert np.bincount(drawn, minlength=len(law)).tolist() == (law * 2**width).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=5).filter(any), st.integers(1, 5))
 def test_off_the_grid_more_bits_decide(weights: list[int], width: int) -> None:
     """No output is drawn by more words than its probability has room for, and more bits tell the rest."""

@@ -43,7 +43,7 @@ def test_a_coin_is_decided_by_the_first_bit_that_differs(deep: int) -> None:
         assert found.tolist() == [heads]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.fractions(0, 60, max_denominator=10**6))
 def test_coins_agree_with_the_exact_comparison_near_the_edge(exponent: Fraction) -> None:
     with localcontext(prec=120):
@@ -137,7 +137,7 @@ def test_the_level_on_a_grid_is_that_of_the_density(scale: float, steps: int, sh
     assert leaks == pytest.approx(BinaryLaplace(prior, scale).leakage(outcomes), abs=1e-9)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(["laplace", "gaussian"]),
     st.floats(0.3, 4.0),

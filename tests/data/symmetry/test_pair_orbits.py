@@ -67,7 +67,7 @@ def test_orbits_on_a_circle_are_those_of_the_dihedral_or_the_cyclic_group(
 
 
 @given(st.integers(2, 7), st.integers(1, 3), st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_orbits_of_generators_are_those_of_the_group_that_they_make(
     size: int, several: int, seed: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""The table of closed forms: candidates meet their requirement, and a form by name is the candidate."""
+"""The table of closed forms: candidates meet their requirement."""
 
 from __future__ import annotations
 
@@ -37,10 +37,8 @@ SKEWED, EVEN, PAIR = Prior([0.5, 0.3, 0.2]), Prior.uniform(4), Prior([0.6, 0.4])
 def test_candidates_meet_the_requirement(prior: Prior, privacy: Requirement, names: list[str]) -> None:
     found = dict(forms(prior, privacy))
     assert list(found) == names
-    for name, form in found.items():
+    for form in found.values():
         assert privacy.level(prior, form) <= max(privacy.limits.values()) + 1e-12
-        again = CLOSED_FORMS[name](prior, privacy, np.zeros((prior.size, 1)))
-        assert (again.matrix == form.matrix).all()
 
 
 def test_randomized_response_has_the_ldp_level_that_the_requirement_allows() -> None:

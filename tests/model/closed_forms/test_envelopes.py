@@ -64,7 +64,7 @@ def filled(p: FloatArray, epsilon: float, t: float) -> float:
 
 
 @given(cases())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_formula_is_where_the_greedy_mass_falls_below_delta(case: Case) -> None:
     p, epsilon, delta = case
     level = randomized_response_envelope(p, epsilon, delta)
@@ -76,7 +76,7 @@ def test_the_formula_is_where_the_greedy_mass_falls_below_delta(case: Case) -> N
 
 
 @given(cases())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_theorem_5(case: Case) -> None:
     p, epsilon, delta = case
     mechanism = randomized_response(len(p), epsilon)
@@ -94,7 +94,7 @@ def test_theorem_5(case: Case) -> None:
 
 
 @given(cases(), st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_order_of_the_letters_does_not_matter(case: Case, seed: int) -> None:
     p, epsilon, delta = case
     other = np.random.default_rng(seed).permutation(p)
@@ -103,7 +103,7 @@ def test_the_order_of_the_letters_does_not_matter(case: Case, seed: int) -> None
 
 
 @given(cases())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_curve_does_not_rise(case: Case) -> None:
     p, epsilon, _ = case
     law = np.sort(p @ randomized_response(len(p), epsilon).matrix)
@@ -116,8 +116,8 @@ def test_the_curve_does_not_rise(case: Case) -> None:
     assert up_to_first == pytest.approx(pointwise_leakage(p, randomized_response(len(p), epsilon)).max())
 
 
-@pytest.mark.parametrize("k", range(2, 9))
-@pytest.mark.parametrize("delta", [1e-9, 0.1, 0.5, 0.9, 1 - 1e-9])
+@pytest.mark.parametrize("k", [2, 3, 8])
+@pytest.mark.parametrize("delta", [1e-9, 0.5, 1 - 1e-9])
 def test_a_uniform_prior_has_a_constant_envelope(k: int, delta: float) -> None:
     for epsilon in (0.05, 1.0, 4.0):
         level = math.log(k * math.exp(epsilon) / (math.exp(epsilon) + k - 1))
@@ -152,7 +152,7 @@ def test_a_prior_without_the_condition() -> None:
     assert filled(np.array(p), epsilon, math.exp(level + 1e-7)) < delta
 
 
-@pytest.mark.parametrize("k", range(2, 9))
+@pytest.mark.parametrize("k", [2, 3, 8])
 def test_without_any_leakage_all_are_nothing(k: int) -> None:
     p = np.arange(1, k + 1) / (k * (k + 1) / 2)
     for delta in (1e-3, 0.5, 0.999):
@@ -167,7 +167,7 @@ def test_the_lower_bound_without_any_leakage_is_nothing() -> None:
 
 
 @given(st.integers(2, 8), st.floats(0.0, 20.0), st.floats(1e-6, 1 - 1e-6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_approximate_dp_is_its_definition(k: int, epsilon: float, delta: float) -> None:
     level = randomized_response_adp(k, epsilon, delta)
     matrix = randomized_response(k, epsilon).matrix

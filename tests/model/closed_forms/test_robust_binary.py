@@ -233,8 +233,8 @@ def test_where_a_letter_is_impossible_but_for_rounding_a_design_needs_no_form(
     assert result.level <= epsilon
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 20.0, 36.0, 37.0, 50.0, 300.0, 690.0])
-@pytest.mark.parametrize("other", [0.5, 0.1, 1e-9, 1 - 1e-9, 0.0])
+@pytest.mark.parametrize("epsilon", [1.0, 36.0, 37.0, 690.0])
+@pytest.mark.parametrize("other", [0.5, 1e-9, 0.0])
 @pytest.mark.parametrize("turned", [False, True])
 def test_where_a_letter_may_be_impossible_it_keeps_its_level_at_any_epsilon(
     epsilon: float, other: float, turned: bool

@@ -34,7 +34,7 @@ def one_limit_moved(kind: str, levels: dict[str, float], factor: float) -> list[
 
 
 @kinds
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases())
 def test_constraint_and_number_agree_just_inside_and_outside(kind: str, case: oracles.Case) -> None:
     levels = oracles.levels_of(kind, case.prior, case.matrix)
@@ -48,7 +48,7 @@ def test_constraint_and_number_agree_just_inside_and_outside(kind: str, case: or
 
 
 @kinds
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases())
 def test_excess_agrees_with_the_number_in_floats_and_in_integers(kind: str, case: oracles.Case) -> None:
     levels = oracles.levels_of(kind, case.prior, case.matrix)
@@ -63,7 +63,7 @@ def test_excess_agrees_with_the_number_in_floats_and_in_integers(kind: str, case
 
 
 @pytest.mark.parametrize("kind", ["pml", "maximal-leakage"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(), zeros=st.integers(0, 2**32 - 1))
 def test_zeros_and_unused_outputs_change_nothing(kind: str, case: oracles.Case, zeros: int) -> None:
     matrix = case.matrix * (np.random.default_rng(zeros).random(case.matrix.shape) < 0.6)
@@ -88,7 +88,7 @@ def test_an_excluded_letter_breaks_every_bound_from_below(requirement: Requireme
 
 
 @pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(), first=st.floats(0.0, 3.0), second=st.floats(0.0, 3.0))
 def test_relaxation_is_the_support_function(
     kind: str, case: oracles.Case, first: float, second: float
@@ -99,7 +99,7 @@ def test_relaxation_is_the_support_function(
     assert requirement.relaxation(case.prior, case.gains) == pytest.approx(expected, abs=1e-7)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(), epsilon=st.floats(0.0, 3.0))
 def test_relaxation_of_maximal_leakage_is_the_joint_linear_program(
     case: oracles.Case, epsilon: float
@@ -111,7 +111,7 @@ def test_relaxation_of_maximal_leakage_is_the_joint_linear_program(
 
 
 @kinds
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases())
 def test_relaxation_is_never_below_a_mechanism(kind: str, case: oracles.Case) -> None:
     requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), 1 + 1e-9)
@@ -137,7 +137,7 @@ def test_bounds_that_no_float_can_hold_are_refused() -> None:
 
 
 @kinds
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases())
 def test_limits_and_levels_have_the_same_names(kind: str, case: oracles.Case) -> None:
     expected = oracles.levels_of(kind, case.prior, case.matrix)
@@ -150,7 +150,7 @@ def test_limits_and_levels_have_the_same_names(kind: str, case: oracles.Case) ->
     assert requirement.level(case.prior, case.matrix) == max(levels.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(case=oracles.cases())
 def test_the_levels_are_ordered(case: oracles.Case) -> None:
     level = {

@@ -235,7 +235,7 @@ HARD: list[Query] = [
 
 
 class TestFarTails:
-    @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 1.0, 50.0, 700.0, 1e6, 1e308])
+    @pytest.mark.parametrize("epsilon", [1e-300, 1.0, 700.0, 1e308])
     @pytest.mark.parametrize("maker", NUMERIC)
     @pytest.mark.parametrize("query", HARD)
     def test_rows_are_laws(self, query: Query, maker: Maker, epsilon: float) -> None:

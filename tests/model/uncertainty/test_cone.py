@@ -59,7 +59,7 @@ def brute(case: Case, epsilon: float) -> FloatArray:
 # ---------------------------------------------------------------- the support function
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cones())
 def test_the_largest_gain_is_that_of_the_linear_program(
     problem: tuple[Case, float, np.random.Generator],
@@ -72,7 +72,7 @@ def test_the_largest_gain_is_that_of_the_linear_program(
     assert found >= expected - 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cones(3))
 def test_no_extreme_column_gains_more(problem: tuple[Case, float, np.random.Generator]) -> None:
     case, epsilon, rng = problem
@@ -99,7 +99,7 @@ def test_at_a_huge_level_it_is_the_largest_entry(kind: str, epsilon: float) -> N
 
 
 @given(SEEDS, st.floats(0.05, 0.999))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_for_one_prior_it_is_the_mean_over_the_largest_mass(seed: int, keep: float) -> None:
     rng = np.random.default_rng(seed)
     case = oracles.random_case(rng, int(rng.integers(2, 8)), 3)
@@ -123,7 +123,7 @@ def test_for_all_priors_it_is_that_of_ldp(epsilon: float) -> None:
 # ---------------------------------------------------------------- the extreme columns
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cones())
 def test_the_list_has_every_extreme_column_and_none_that_is_not_allowed(
     problem: tuple[Case, float, np.random.Generator],
@@ -231,7 +231,7 @@ def test_a_level_of_a_last_digit_allows_the_constant_and_hardly_more(kind: str, 
     assert mean <= found <= mean + 1e-12
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cones())
 def test_the_value_between_is_the_least_that_suffices(
     problem: tuple[Case, float, np.random.Generator],
@@ -256,7 +256,7 @@ def test_the_value_between_is_the_least_that_suffices(
             assert least(here + share * there) == pytest.approx(keep, abs=1e-8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cones())
 def test_nested_columns_are_allowed(problem: tuple[Case, float, np.random.Generator]) -> None:
     case, epsilon, rng = problem
@@ -289,7 +289,7 @@ def test_what_the_search_proves_is_above_every_column(
     monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
     utility, worth = UTILITIES[name]
     rng = np.random.default_rng([KINDS.index(kind), KERNELS.index(name)])
-    for n in (2, 4):
+    for n in (2, 3):
         case, epsilon = random_set(kind, rng, n), float(rng.uniform(0.1, 2))
         lifts = brute(case, epsilon)
         space = column_space(Prior(case.p), PML(epsilon, over=case.priors), utility)

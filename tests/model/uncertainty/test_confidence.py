@@ -38,11 +38,11 @@ DELTAS = st.sampled_from([1e-12, 1e-5, 0.01, 0.1, 0.5, 0.999])
 
 
 @pytest.mark.parametrize("delta", [1e-9, 0.01, 0.5, 0.999])
-@pytest.mark.parametrize("samples", [1, 37, 1000, 10**9])
+@pytest.mark.parametrize("samples", [1, 10**9])
 def test_the_radius_is_that_of_the_formula_with_its_root_over_the_logarithm(
     samples: int, delta: float
 ) -> None:
-    for size in range(2, 201):
+    for size in (2, 3, 20, 200):
         printed = math.sqrt(2 / samples * math.log(Fraction(2**size - 2) / Fraction(delta)))
         assert weissman_radius(samples, size, delta) == pytest.approx(min(2.0, printed), rel=1e-12)
 
@@ -192,7 +192,7 @@ def test_a_sample_size_alone_makes_a_ball_and_no_box() -> None:
         confidence_box(prior, 0.1)
 
 
-@pytest.mark.parametrize("draws", [10**9, 10**12, 10**14, 10**16, 10**18])
+@pytest.mark.parametrize("draws", [10**9, 10**18])
 @pytest.mark.parametrize("seen", [1, 2, 5, 1000])
 @pytest.mark.parametrize("delta", [2e-12, 2e-9, 0.02])
 def test_rare_letters_in_large_samples_have_the_tails_of_poisson(draws: int, seen: int, delta: float) -> None:
@@ -411,12 +411,12 @@ def test_on_two_letters_the_interval_misses_about_as_often_as_promised() -> None
 
 @pytest.mark.parametrize("name", REGIONS)
 def test_a_mechanism_keeps_its_level_wherever_the_truth_is_in_the_set(name: str) -> None:
-    """For 50 samples a design at level 1 over the set; never above it under a truth in the set.
+    """For 20 samples a design at level 1 over the set; never above it under a truth in the set.
 
     Nothing is left to chance here: a correct implementation never fails.
     """
     rng = np.random.default_rng(22)
-    for prior in samples(23, 50):
+    for prior in samples(23, 20):
         region = REGIONS[name](prior, DELTA)
         result = solve(design(prior, PML(1.0, over=region), ExpectedGain(rng.normal(size=(4, 2)))))
         assert result.level <= 1.0

@@ -53,7 +53,7 @@ def test_integers_say_the_same_as_floats(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6), radius=st.sampled_from([0.02, 0.1, 0.5, 1.5]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_it_holds_the_ball_of_joint_laws(seed: int, radius: float) -> None:
     """Laws at the boundary of the ball, between its vertices too, tell no more than the set says."""
     rng = np.random.default_rng(seed)

@@ -62,7 +62,7 @@ def test_the_distance_is_that_of_l1() -> None:
     assert distance(first, [0.3, 0.7]) == pytest.approx(0.8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS))
 def test_the_levels_under_two_priors_of_a_set_are_within_the_lipschitz_bound(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
@@ -106,7 +106,7 @@ def test_priors_outside_the_set_have_no_lipschitz_bound() -> None:
 # ---------------------------------------------------------------- Theorem 4
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SEEDS, st.floats(0, 0.999))
 def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)
@@ -121,7 +121,7 @@ def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(seed: int, s
         assert exact == pytest.approx(bound, abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.floats(0, 0.99))
 def test_mechanisms_with_a_zero_at_the_worst_output_reach_it_past_the_first_region(
     seed: int, share: float
@@ -217,7 +217,7 @@ def test_one_letter_is_never_sensitive() -> None:
 # ---------------------------------------------------------------- Corollary 2 and eq. (13)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SEEDS, st.floats(0, 1.5))
 def test_the_level_under_a_prior_nearby_is_within_the_bound(seed: int, radius: float) -> None:
     rng = np.random.default_rng(seed)
@@ -264,7 +264,7 @@ def test_without_a_radius_both_leave_the_level(epsilon: float) -> None:
     assert level_within_distance(epsilon, 0.0) == epsilon
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.floats(0, 1.99))
 def test_the_robust_level_at_the_centre_suffices_on_the_whole_ball(seed: int, radius: float) -> None:
     rng = np.random.default_rng(seed)
@@ -311,7 +311,7 @@ def test_a_level_that_is_none_is_refused(epsilon: float) -> None:
             attempt()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SEEDS, st.floats(0, 1))
 @example(52395434, 0.0)  # the mean is 0, and 1 - radius / 2 e^eps a rounding error
 def test_past_twice_the_least_probability_the_bound_still_holds(seed: int, share: float) -> None:
@@ -363,7 +363,7 @@ def test_what_is_no_set_of_priors_has_no_lipschitz_bound(priors: Any) -> None:
         leakage_sensitivity([0.5, 0.5], priors, np.eye(2))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SEEDS, st.floats(0, 1.5))
 def test_the_level_nearby_is_within_the_bound_of_the_first_region(seed: int, radius: float) -> None:
     rng = np.random.default_rng(seed)

@@ -46,7 +46,7 @@ def worst_case(kind: str, seed: int, n: int = 4, m: int = 3) -> tuple[Case, Floa
 # ---------------------------------------------------------------- the least mean
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems())
 def test_the_least_mean_is_that_of_the_linear_program(problem: tuple[Case, FloatArray]) -> None:
     case, matrix = problem
@@ -54,7 +54,7 @@ def test_the_least_mean_is_that_of_the_linear_program(problem: tuple[Case, Float
     assert case.priors.least_mean(matrix) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(), SEEDS)
 def test_rationals_near_any_numbers_are_a_prior_of_the_set(
     problem: tuple[Case, FloatArray], seed: int
@@ -74,7 +74,7 @@ def test_rationals_near_any_numbers_are_a_prior_of_the_set(
         assert total * (near @ whole[:, 0]) >= least[0]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_the_worst_prior_is_in_the_set_and_attains_it(problem: tuple[Case, FloatArray]) -> None:
     case, matrix = problem
@@ -141,7 +141,7 @@ def test_past_its_range_proposition_2_is_needlessly_strict() -> None:
 # ---------------------------------------------------------------- members
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS))
 def test_mixtures_of_corners_are_in_the_set_and_laws_outside_are_not(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)

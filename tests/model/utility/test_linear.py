@@ -26,7 +26,7 @@ def by_loops(prior: Prior, table: oracles.FloatArray, matrix: oracles.FloatArray
 
 
 @both
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(case=oracles.cases())
 def test_value_expression_and_loops_agree(make: type[LinearUtility], case: oracles.Case) -> None:
     utility = make(case.gains)

@@ -53,7 +53,7 @@ def knapsack(p: FloatArray, epsilon: float, t: float) -> float:
     return mass
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 3))
+@pytest.mark.parametrize("seed", range(0, 60, 8))
 def test_it_is_the_linear_program(seed: int) -> None:
     p, matrix = random_mechanism(seed)
     epsilon = float(np.random.default_rng([1230, seed]).uniform(0, 1.1)) * leakage_level(p, matrix)

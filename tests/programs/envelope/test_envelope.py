@@ -70,7 +70,7 @@ def test_example_1_is_log_4_up_to_a_tenth_and_no_further() -> None:
     assert solved(QUARTERS, HALVES, 0.1001).bound < math.log(4) - 1e-6
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_theorem_4_extremal_mechanisms_have_a_constant_envelope(seed: int) -> None:
     rng = np.random.default_rng([1202, seed])
     p = rng.dirichlet(np.full(int(rng.integers(2, 9)), 3.0)) + 0.01
@@ -95,7 +95,7 @@ def test_corollary_1_equal_leakages_have_a_constant_envelope(n: int) -> None:
 # ---------------------------------------------------------------- randomized response
 
 
-@pytest.mark.parametrize("part", range(20))
+@pytest.mark.parametrize("part", range(8))
 def test_randomized_response_is_its_closed_form(part: int) -> None:
     for number in range(25):
         p, epsilon, delta = response(25 * part + number)
@@ -132,7 +132,7 @@ def test_randomized_response_at_the_ends_of_delta(delta: float) -> None:
 # ---------------------------------------------------------------- random mechanisms
 
 
-@pytest.mark.parametrize("part", range(40))
+@pytest.mark.parametrize("part", range(8))
 def test_random_mechanisms(part: int) -> None:
     for seed in range(5 * part, 5 * part + 5):
         p, matrix = random_mechanism(seed)
@@ -154,7 +154,7 @@ def test_random_mechanisms(part: int) -> None:
                 assert quantile(p, after, found.certificate.delta, 0.0) <= found.bound + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_mechanisms_against_bisection(seed: int) -> None:
     rng = np.random.default_rng([1206, seed])
     n, m = (int(size) for size in rng.integers(2, 6, 2))

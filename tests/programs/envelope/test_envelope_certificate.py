@@ -36,7 +36,7 @@ def program_of(seed: int, delta: float = 0.5) -> tuple[FloatArray, FloatArray, E
 SCALES = st.sampled_from([0.0, 1e-6, 0.1, 1.0, 10.0, 1e6, 1e12])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 999), scale=SCALES, share=st.floats(0.0, 1.2))
 def test_any_multipliers_bound_the_mass(seed: int, scale: float, share: float) -> None:
     p, matrix, program = program_of(seed)
@@ -62,7 +62,7 @@ def mass_by_fractions(p: FloatArray, matrix: FloatArray, t: Fraction, multiplier
     return mass
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 999), scale=st.sampled_from([0.0, 1e-300, 1e-6, 1.0, 1e6, 1e300]), ties=st.booleans()
 )
@@ -83,7 +83,7 @@ T = Fraction(Context(prec=60).exp(Decimal("0.25")))
 T_BELOW, T_ABOVE = T * (1 - Fraction(1, 10**50)), T * (1 + Fraction(1, 10**50))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 999), scale=SCALES, delta=st.floats(0.01, 0.99))
 def test_no_multipliers_prove_a_ratio_that_is_reached(seed: int, scale: float, delta: float) -> None:
     p, matrix, program = program_of(seed, delta)
@@ -154,7 +154,7 @@ def exact_dual(p: FloatArray, matrix: FloatArray, lam: FloatArray, ratio: Fracti
     return mass
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 999), share=st.floats(0.0, 1.0), delta=st.floats(0.01, 0.99))
 def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, delta: float) -> None:
     p, matrix = random_mechanism(seed)
@@ -174,7 +174,7 @@ def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, d
         assert not found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 999), scale=SCALES, share=st.floats(0.0, 1.1), delta=st.floats(0.01, 0.99))
 def test_what_multipliers_prove_is_what_fractions_say(
     seed: int, scale: float, share: float, delta: float
@@ -191,7 +191,7 @@ def test_what_multipliers_prove_is_what_fractions_say(
         assert not found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 999), delta=st.floats(0.01, 0.99))
 def test_theorem_3_is_proved_just_above_it_and_not_below(seed: int, delta: float) -> None:
     p, matrix = random_mechanism(seed)
@@ -202,7 +202,7 @@ def test_theorem_3_is_proved_just_above_it_and_not_below(seed: int, delta: float
     assert not bounds(exact, delta, -1e-300, None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 999),
     delta=st.one_of(st.floats(1e-3, 0.999), st.sampled_from([1e-300, 1e-12, 1 - 1e-12])),
@@ -257,7 +257,7 @@ def test_rows_that_rounding_leaves_off_one_are_laws() -> None:
 # ---------------------------------------------------------------- certify
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 999), delta=st.floats(0.01, 0.99))
 def test_the_certificate_of_a_post_processing_from_anywhere(seed: int, delta: float) -> None:
     p, matrix = random_mechanism(seed)

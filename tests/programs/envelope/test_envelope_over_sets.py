@@ -169,3 +169,11 @@ def test_what_does_not_fit_is_refused() -> None:
         certify(program, np.eye(2), [1.0, 1.0])
     own = certify(program, Mechanism(np.eye(2)), [1.0, 1.0, 0.0])
     assert own.certificate.verify()
+
+
+def test_an_attack_under_a_prior_outside_the_set_shows_nothing() -> None:
+    ball, far = L1Ball([0.5, 0.5], 0.1), Prior([0.9, 0.1])
+    certificate = solve(failure_after_processing([0.5, 0.5], RESPONSE, 0.3, over=ball)).certificate
+    assert certificate.verify()
+    moved = dataclasses.replace(certificate, prior=far, value=0.0)
+    assert [claim.name for claim in moved.checks() if not claim.holds] == ["prior"]

@@ -30,7 +30,7 @@ def by_simplex(secret: Secret, gains: Any) -> Any:
 
 
 @given(seed=st.integers(0, 10**6), values=st.integers(2, 3), letters=st.integers(3, 7))
-@settings(max_examples=30)
+@settings(max_examples=25)
 def test_the_equations_hold_in_fractions_next_to_a_vertex(seed: int, values: int, letters: int) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 60, (values, letters))

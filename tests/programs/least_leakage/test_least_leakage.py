@@ -35,7 +35,6 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.errors import (
-    InputError,
     MechanismError,
     ProgramError,
     SolverError,
@@ -53,8 +52,8 @@ EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
 ROTATED = [[4, 3, 2, 1], [1, 4, 3, 2], [2, 1, 4, 3], [3, 2, 1, 4]]
 """WCU, eq. (13)."""
 
-SMALLEST = [round(0.02 * step, 2) for step in range(1, 11)]
-"""p_min in WCU, Figs. 2 and 3."""
+SMALLEST = [0.02, 0.1, 0.2]
+"""p_min in WCU, Figs. 2 and 3: both ends, and between."""
 
 
 def one_low(smallest: float) -> list[float]:
@@ -202,7 +201,7 @@ def test_the_counting_query_leaks_less_than_the_form() -> None:
 # ---------------------------------------------------------------- random orders
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_orders_are_optimal(seed: int) -> None:
     prior, order, h = random_ranks(seed)
     m = order.shape[1]
@@ -218,7 +217,7 @@ def test_random_orders_are_optimal(seed: int) -> None:
     assert cold.value == pytest.approx(result.value, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_patterns_are_optimal(seed: int) -> None:
     rng = np.random.default_rng([903, seed])
     n, m = (int(size) for size in rng.integers(2, 10, 2))
@@ -276,7 +275,7 @@ def floor_at(prior: Prior, gains: FloatArray, share: float, allowed: BoolArray |
     return float(low + share * (best - low))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_floors_are_met_at_the_least_level(seed: int) -> None:
     rng = np.random.default_rng([906, seed])
     n, m = (int(size) for size in rng.integers(2, 8, 2))
@@ -307,7 +306,7 @@ def test_floors_are_met_at_the_least_level(seed: int) -> None:
     assert reached >= sign * expected - 1e-12 * np.ptp(gains)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_trade_off_is_the_same_from_both_sides(seed: int) -> None:
     rng = np.random.default_rng([907, seed])
     n = int(rng.integers(2, 7))
@@ -335,7 +334,7 @@ def test_guessing_right_takes_the_logarithm_of_how_much_better(n: int, share: fl
     assert result.value == pytest.approx(math.log(n * right), abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_floor_at_the_maximum_leaves_the_best_outputs(seed: int) -> None:
     rng = np.random.default_rng([908, seed])
     n, m = (int(size) for size in rng.integers(2, 7, 2))
@@ -447,7 +446,7 @@ def test_rare_letters_in_the_worst_case(rare: float, h: int) -> None:
         assert_proved(program, result)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(priors(1, 6), st.integers(1, 6), st.integers(0, 2**32 - 1))
 @example(np.array([1.0, 0.5, 1e-6, 1.0, 1.0]) / 3.500001, 6, 3809993)  # at 1e-10 HiGHS ends with Unknown
 def test_any_prior_with_rare_letters_is_solved_in_the_worst_case(
@@ -701,14 +700,7 @@ def test_other_solvers_are_refused(solver: str) -> None:
         solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), solver)
 
 
-@pytest.mark.parametrize("solver", ["auto", "AUTO", "level-search", "Level-Search"])
-def test_its_own_names_are_taken(solver: str) -> None:
-    result = solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), solver)
-    assert result.solver == "level-search"
-    assert result.attempts == ()
-
-
-@pytest.mark.parametrize("seconds", [1e-9, 1e-6, 1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("seconds", [1e-9, 1e-3])
 @pytest.mark.parametrize("floored", [False, True])
 def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> None:
     rng = np.random.default_rng(912)
@@ -730,12 +722,6 @@ def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> 
     if seconds < 1e-5 and not floored:  # with a floor the uniform mechanism, mended, takes no program
         with pytest.raises(SolverError, match="Allow more time"):
             solve(program, time_limit=seconds, warm_start=False)
-
-
-@pytest.mark.parametrize("limits", [{"time_limit": -1.0}, {"tolerance": 0.0}, {"tolerance": math.nan}])
-def test_limits_that_cannot_be_meant_are_refused(limits: dict[str, float]) -> None:
-    with pytest.raises(InputError):
-        solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), **limits)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])

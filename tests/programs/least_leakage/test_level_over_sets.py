@@ -114,7 +114,7 @@ def test_most_random_instances_have_a_finite_level() -> None:
 # ---------------------------------------------------------------- any multipliers
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(OPEN), st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-9, 1.0, 1e9]))
 def test_any_multipliers_prove_no_more_than_a_mechanism_has(place: int, seed: int, size: float) -> None:
     given_, rng = INSTANCES[place], np.random.default_rng(seed)

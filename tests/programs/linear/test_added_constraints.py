@@ -98,7 +98,7 @@ def test_a_norm_is_in_the_bound(case: oracles.Case, losing: bool) -> None:
     assert sign * result.bound <= best.value + 1e-6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(max_size=5), spread=st.sampled_from([0.0, 0.01, 1.0, 100.0]))
 def test_any_multipliers_of_the_added_constraints_bound_the_optimum(
     case: oracles.Case, spread: float

@@ -59,7 +59,7 @@ def check_equitable(classes: PairClasses, prior: Prior, table: np.ndarray) -> No
 
 
 @given(st.integers(2, 9), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_classes_are_equitable_and_no_finer_than_orbits(size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     moves = [rng.permutation(size).tolist() for _ in range(int(rng.integers(0, 3)))]

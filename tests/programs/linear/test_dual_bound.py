@@ -17,7 +17,7 @@ kinds = pytest.mark.parametrize("kind", oracles.KINDS)
 
 
 @kinds
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(case=oracles.cases(), spread=st.sampled_from([0.0, 1e-3, 1.0, 1e3, 1e9]))
 def test_any_multipliers_bound_every_mechanism(kind: str, case: oracles.Case, spread: float) -> None:
     levels = oracles.levels_of(kind, case.prior, case.matrix)
@@ -28,7 +28,7 @@ def test_any_multipliers_bound_every_mechanism(kind: str, case: oracles.Case, sp
 
 
 @kinds
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(max_size=5), share=st.floats(0.1, 1.2))
 def test_the_right_multipliers_reach_the_optimum(kind: str, case: oracles.Case, share: float) -> None:
     requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), share)
@@ -38,7 +38,7 @@ def test_the_right_multipliers_reach_the_optimum(kind: str, case: oracles.Case, 
 
 
 @kinds
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(max_size=5), share=st.floats(0.1, 1.2))
 def test_no_multipliers_pass_below_the_optimum(kind: str, case: oracles.Case, share: float) -> None:
     requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), share)
@@ -64,7 +64,7 @@ def test_a_gain_of_the_letter_alone_is_bounded_by_its_mean() -> None:
     assert bound == pytest.approx(float(prior.pmf @ own), abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), rare=st.sampled_from([1e-6, 1e-9, 1e-12, 1e-15]), lip=st.booleans())
 def test_the_bound_holds_for_letters_of_any_rarity(seed: int, rare: float, lip: bool) -> None:
     rng = np.random.default_rng(seed)

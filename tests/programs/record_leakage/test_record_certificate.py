@@ -358,7 +358,7 @@ def around(random: np.random.Generator, law: FloatArray, width: float) -> FloatA
     return ends if last.min() >= 0 else np.vstack([law, ends[:-1]])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     letters=st.integers(2, 3),

@@ -62,7 +62,7 @@ def zipf(n: int) -> FloatArray:
 # ---------------------------------------------------------------- against full enumeration
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(12))
 def test_mutual_information_under_pml_is_optimal(seed: int) -> None:
     case = random_case(61, seed)
     best = best_information(case, PML(case.epsilon))
@@ -74,7 +74,7 @@ def test_mutual_information_under_pml_is_optimal(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_each_utility_under_pml_is_optimal(name: str, seed: int) -> None:
     case, (utility, worth) = random_case(62, seed), UTILITIES[name]
     case = case.inside() if name == "hellinger" else case
@@ -83,25 +83,9 @@ def test_each_utility_under_pml_is_optimal(name: str, seed: int) -> None:
     assert_optimal(program, both_ways(program), best)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_mutual_information_under_ldp_is_optimal(seed: int) -> None:
-    case = random_case(63, seed)
-    best = best_information(case, LDP(case.epsilon))
-    program = design(case.prior, LDP(case.epsilon), INFORMATION)
-    assert_optimal(program, both_ways(program), best)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_mutual_information_under_lip_is_optimal(seed: int) -> None:
-    case = random_case(64, seed)
-    privacy = LIP((0.2, 1.0, 3.0)[seed % 3], case.epsilon)
-    program = design(case.prior, privacy, INFORMATION)
-    assert_optimal(program, both_ways(program), best_information(case, privacy))
-
-
 @pytest.mark.parametrize("name", UTILITIES)
 @pytest.mark.parametrize("privacy", [LDP(0.7), LDP(10.0), LIP(0.5, 0.8), LIP(2.0, 0.3)], ids=str)
-@pytest.mark.parametrize("seed", range(3, 6))
+@pytest.mark.parametrize("seed", range(3, 5))
 def test_each_utility_under_ldp_and_lip_is_optimal(name: str, privacy: Requirement, seed: int) -> None:
     case, (utility, worth) = random_case(65, seed), UTILITIES[name]
     best = column_oracles.optimum(case.p, privacy, worth).value
@@ -112,7 +96,7 @@ def test_each_utility_under_ldp_and_lip_is_optimal(name: str, privacy: Requireme
 # ---------------------------------------------------------------- the ways of pricing
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
 def test_counts_are_priced_exactly(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     declare_none(monkeypatch, listing=False)
@@ -120,14 +104,14 @@ def test_counts_are_priced_exactly(kind: str, seed: int, monkeypatch: pytest.Mon
     assert_route("counts", case, kind, "mutual information")
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
 def test_listed_columns_are_priced_exactly(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     declare_none(monkeypatch, listing=True)
     assert_route("vertices", random_case(67, seed), kind, "mutual information")
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
 def test_a_search_ends_with_a_proof(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     declare_none(monkeypatch, listing=False)
@@ -194,8 +178,8 @@ def assert_closed(program: ColumnDesign, name: str, value: float) -> None:
         assert result.closed_form.difference == result.value - result.closed_form.value
 
 
-@pytest.mark.parametrize("small", [0.5, 0.4, 0.1, 0.001])
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("small", [0.5, 0.4, 0.001])
+@pytest.mark.parametrize("share", [0.05, 0.95])
 @pytest.mark.parametrize("region", [0, 1])
 def test_binary_is_the_closed_form_in_both_regions(small: float, share: float, region: int) -> None:
     ends = [0.0, -math.log(1 - small), -math.log(small)]
@@ -207,7 +191,7 @@ def test_binary_is_the_closed_form_in_both_regions(small: float, share: float, r
     assert_closed(design(prior, PML(epsilon), INFORMATION), "binary", value)
 
 
-@pytest.mark.parametrize("n", [3, 4, 6, 9])
+@pytest.mark.parametrize("n", [3, 9])
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.8, 1.0])
 def test_high_privacy_is_the_closed_form_of_the_first_region(n: int, share: float) -> None:
     prior = Prior(np.random.default_rng([71, n]).dirichlet(np.full(n, 3.0)))
@@ -216,8 +200,8 @@ def test_high_privacy_is_the_closed_form_of_the_first_region(n: int, share: floa
     assert_closed(design(prior, PML(epsilon), INFORMATION), "high_privacy", value)
 
 
-@pytest.mark.parametrize("n", [3, 4, 5, 6, 8])
-@pytest.mark.parametrize("share", [0.02, 0.4, 0.7, 0.97])
+@pytest.mark.parametrize("n", [3, 5, 8])
+@pytest.mark.parametrize("share", [0.02, 0.4, 0.97])
 def test_the_circulant_is_the_closed_form_of_uniform_priors(n: int, share: float) -> None:
     epsilon = share * math.log(n)
     value = mutual_information(np.full(n, 1 / n), closed_forms.uniform(n, epsilon))
@@ -304,7 +288,7 @@ def test_one_letter_has_nothing_to_tell(privacy: Requirement, solver: str) -> No
 # ---------------------------------------------------------------- hard scales
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 30.0])
 @pytest.mark.parametrize("n", [2, 3, 6])
 def test_a_letter_of_one_in_a_billion_is_no_obstacle(n: int, epsilon: float) -> None:
     rest = np.random.default_rng([76, n]).dirichlet(np.ones(n - 1))

@@ -15,7 +15,7 @@ from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems())
 def test_the_best_column_is_that_of_every_set(problem: Problem) -> None:
     pricer = CountPricer(problem.kernel, problem.families, problem.counts)
@@ -27,7 +27,7 @@ def test_the_best_column_is_that_of_every_set(problem: Problem) -> None:
     assert problem.largest(priced.columns) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_what_is_found_is_allowed_and_the_best_comes_first(problem: Problem) -> None:
     pricer = CountPricer(problem.kernel, problem.families, problem.counts)
@@ -39,7 +39,7 @@ def test_what_is_found_is_allowed_and_the_best_comes_first(problem: Problem) -> 
         assert values == pytest.approx(sorted(values, reverse=True), abs=1e-9 * problem.size)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_with_a_margin_what_is_found_is_within_the_bounds(problem: Problem) -> None:
     pricer = CountPricer(problem.kernel, problem.families, problem.counts)
@@ -47,7 +47,7 @@ def test_with_a_margin_what_is_found_is_within_the_bounds(problem: Problem) -> N
         assert_allowed(problem.p, columns.lifts(problem.p, 2.0**-40), columns.family, within=1e-15)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(max_size=5))
 def test_a_common_factor_of_the_counts_does_not_matter(problem: Problem) -> None:
     larger = CountPricer(problem.kernel, problem.families, [6 * count for count in problem.counts])

@@ -21,7 +21,7 @@ from pmlopt.programs.subconvex.search_pricing import columns_above
 boxes = problems(["pml", "tied", "lip"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(boxes, st.sampled_from([1e-6, 1e-3, 0.1, 1.0, math.inf]))
 def test_it_finds_every_column_above_the_threshold_and_no_other(problem: Problem, depth: float) -> None:
     box = problem.families[0]
@@ -40,7 +40,7 @@ def test_it_finds_every_column_above_the_threshold_and_no_other(problem: Problem
     assert_allowed(problem.p, meeting.columns.lifts(problem.p), box)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(boxes)
 def test_past_the_best_there_is_nothing(problem: Problem) -> None:
     box = problem.families[0]

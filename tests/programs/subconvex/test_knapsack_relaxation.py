@@ -23,7 +23,7 @@ from pmlopt.programs.subconvex.knapsack_branch_and_bound import closed_multiplie
 from pmlopt.programs.subconvex.staircase_search import StaircaseBound, staircase_bound
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_the_relaxed_bound_is_never_below_the_best_column(problem: Problem) -> None:
     for family in problem.families:
@@ -31,7 +31,7 @@ def test_the_relaxed_bound_is_never_below_the_best_column(problem: Problem) -> N
         assert bound >= problem.best([family]) - 1e-12 * problem.size
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems())
 def test_closed_multipliers_give_a_bound_on_every_mixture_of_columns(problem: Problem) -> None:
     for family in problem.families:
@@ -63,7 +63,7 @@ def with_constant(problem: Problem, family: Family) -> float:
     return max(problem.best([family]), problem.value([1.0] * len(problem.counts)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(["ldp", "ball"], max_size=5), st.sampled_from([-math.inf, -1e-6, -0.05, 0.05]))
 def test_the_bounds_on_staircases_are_never_below_the_best(problem: Problem, offset: float) -> None:
     family = problem.families[-1]
@@ -86,7 +86,7 @@ def test_branch_and_bound_finds_the_best_staircase(problem: Problem) -> None:
         assert found == pytest.approx(true, abs=1e-7 * problem.size)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(["ldp", "ball"], min_size=3, max_size=6), st.data())
 def test_a_part_of_the_sets_is_bounded_by_its_own_best(problem: Problem, data: st.DataObject) -> None:
     family = problem.families[-1]

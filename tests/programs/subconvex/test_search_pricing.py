@@ -20,7 +20,7 @@ from pmlopt.programs.subconvex.knapsack_branch_and_bound import relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(["pml", "tied", "lip"]))
 def test_on_few_letters_the_bound_on_boxes_is_exact(problem: Problem) -> None:
     check_exact(problem, -math.inf, problem.best() - 1e-9, problem.best() - 0.01)
@@ -48,7 +48,7 @@ def constant_floor(problem: Problem) -> float:
     return problem.value([1.0] * len(problem.counts)) if stairs else -math.inf
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problems(), st.sampled_from([-math.inf, -0.1, 0.0, 0.1, math.inf]))
 def test_what_is_found_is_worth_what_it_claims(problem: Problem, offset: float) -> None:
     true = problem.best()
@@ -60,7 +60,7 @@ def test_what_is_found_is_worth_what_it_claims(problem: Problem, offset: float) 
         assert_allowed(problem.p, columns.lifts(problem.p), columns.family)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_with_a_margin_what_is_found_is_within_the_bounds(problem: Problem) -> None:
     pricer = SearchPricer(problem.kernel, problem.families)
@@ -68,7 +68,7 @@ def test_with_a_margin_what_is_found_is_within_the_bounds(problem: Problem) -> N
         assert_allowed(problem.p, columns.lifts(problem.p, 2.0**-40), columns.family, within=1e-15)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems(["pml", "tied", "lip"], min_size=4), st.integers(1, 5), st.sampled_from([1, 30, 10**9]))
 def test_however_little_is_searched_the_bound_holds(problem: Problem, core: int, nodes: int) -> None:
     true = problem.best()
@@ -91,7 +91,7 @@ def test_however_little_is_searched_the_bound_holds(problem: Problem, core: int,
         assert priced.best == pytest.approx(problem.largest(priced.columns), abs=1e-9 * problem.size)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(["pml", "lip"]))
 def test_without_nodes_left_the_relaxed_bound_remains(problem: Problem) -> None:
     pricer = SearchPricer(problem.kernel, problem.families)
@@ -103,7 +103,7 @@ def test_without_nodes_left_the_relaxed_bound_remains(problem: Problem) -> None:
     assert bound >= problem.best() - 1e-9 * problem.size
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems())
 def test_a_bound_that_is_enough_is_not_lowered_past_the_truth(problem: Problem) -> None:
     true = problem.best()
@@ -158,7 +158,7 @@ def test_on_many_letters_it_agrees_with_the_counts(families: tuple[Family, ...])
     assert priced.best == pytest.approx(problem.largest(priced.columns), abs=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(min_size=3))
 def test_seeds_are_allowed_columns(problem: Problem) -> None:
     pricer = SearchPricer(problem.kernel, problem.families)

@@ -12,7 +12,7 @@ from pmlopt.programs.subconvex.count_pricing import random_sets
 COUNTS = st.lists(st.integers(1, 9), min_size=1, max_size=8)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(COUNTS, st.integers(-2, 40), st.integers(0, 2**32 - 1))
 def test_sets_are_of_the_letters_and_found_where_there_are_any(
     counts: list[int], total: int, seed: int

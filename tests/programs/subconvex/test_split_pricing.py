@@ -79,7 +79,7 @@ def test_at_a_point_the_multipliers_reach_the_linear_program(
             assert bound == pytest.approx(value, abs=2e-2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cones())
 def test_any_multipliers_bound_a_whole_cell(problem: tuple[Cone, Kernel, np.random.Generator]) -> None:
     cone, kernel, rng = problem

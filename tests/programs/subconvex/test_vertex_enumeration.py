@@ -48,7 +48,7 @@ def listed(p: FloatArray, families: Sequence[Family], share: float = 0.0) -> lis
     return [columns.lifts(p, share) for columns in found]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(laws(), st.sampled_from(KINDS))
 def test_the_list_is_that_of_the_definition(law: tuple[FloatArray, np.random.Generator], kind: str) -> None:
     p, rng = law
@@ -70,7 +70,7 @@ def test_eight_letters(counts: Sequence[int], family: Family) -> None:
     assert rounded(listed(p, [family])[0]) == rounded(extreme(exact_law(p), family))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.sampled_from(["pml", "lip", "ldp", "ball"]))
 def test_without_ties_the_count_is_the_length_of_the_list(seed: int, n: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def test_without_ties_the_count_is_the_length_of_the_list(seed: int, n: int, kin
     assert count == sum(len(extreme(exact_law(p), family)) for family in families)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(laws(), st.sampled_from(KINDS))
 def test_with_a_margin_every_column_is_within_the_bounds(
     law: tuple[FloatArray, np.random.Generator], kind: str
@@ -93,7 +93,7 @@ def test_with_a_margin_every_column_is_within_the_bounds(
         assert np.abs(lifts - listed(p, [family])[0]).max() <= 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(oracles.cases(max_size=5), st.floats(0.05, 1.2), st.sampled_from(["pml", "ldp", "lip"]))
 def test_the_list_reaches_the_linear_program_over_the_columns(
     case: oracles.Case, share: float, kind: str
@@ -104,7 +104,7 @@ def test_the_list_reaches_the_linear_program_over_the_columns(
     assert ((case.prior.pmf[:, None] * case.gains).T @ lifts).max() == pytest.approx(expected, abs=1e-7)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(laws(5), st.sampled_from(["ldp", "lip", "pml"]))
 def test_so_many_bounds_are_tight_at_a_listed_column_that_it_is_extreme(
     law: tuple[FloatArray, np.random.Generator], kind: str
@@ -171,7 +171,7 @@ def test_no_list_is_longer_than_its_limit(family: Family) -> None:
     assert vertices(np.full(60, 1 / 60), [family], 1000) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_pricing_from_the_list_is_exact(problem: Problem) -> None:
     found = vertices(problem.p, problem.families, 10**6)

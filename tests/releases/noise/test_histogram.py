@@ -68,7 +68,7 @@ def outcome_of_the_proof(n: int, k: int, first: int = 0) -> FloatArray:
 
 
 class TestTheorem4:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(st.integers(1, 6), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
     def test_no_outcome_leaks_more_about_a_record(
         self, n: int, k: int, part: float, scale: float, seed: int
@@ -82,7 +82,7 @@ class TestTheorem4:
             for y in outcomes:
                 assert leakage(y, records, who, scale).max() <= level + 1e-11
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(st.integers(1, 6), st.integers(2, 3), st.floats(1e-3, 1.0), SCALES, SEEDS)
     def test_the_bound_is_attained(self, n: int, k: int, part: float, scale: float, seed: int) -> None:
         rng, alpha = np.random.default_rng(seed), part / k
@@ -95,7 +95,7 @@ class TestTheorem4:
         level = LaplaceHistogram(scale, alpha).level
         assert leaked[rare] == pytest.approx(level, abs=1e-9)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.integers(1, 4), st.floats(0.0, 0.3), SCALES, SEEDS)
     def test_a_likelier_class_leaks_as_if_alpha_were_its_probability(
         self, n: int, alpha: float, scale: float, seed: int
@@ -195,7 +195,7 @@ class TestLevels:
 class TestComposition:
     """What so many of the counts leak together, by enumeration, is never above the bound for so many."""
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(st.integers(1, 5), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
     def test_no_outcome_of_all_counts_leaks_more(
         self, n: int, k: int, part: float, scale: float, seed: int
@@ -216,7 +216,7 @@ class TestComposition:
         assert noise.composed_level(2, released=1) < most <= noise.composed_level(2)
         assert noise.level == pytest.approx(most, abs=1e-9)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(st.integers(1, 5), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
     def test_one_count_leaks_as_a_counting_query(
         self, n: int, k: int, part: float, scale: float, seed: int

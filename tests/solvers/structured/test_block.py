@@ -129,7 +129,7 @@ def extremes(p: oracles.FloatArray, half: float) -> oracles.FloatArray:
     return np.array([p + half * (unit[x] - unit[z]) for x in range(len(p)) for z in range(len(p))])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     p=priors(1, 6, tiny=False),
     share=st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.0, 1e-3, 1 - 1e-6, 1 - 1e-12])),
