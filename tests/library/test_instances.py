@@ -47,7 +47,7 @@ from pmlopt.library.closed_values import closed_form
 from pmlopt.model.privacy import Conjunction, Requirement
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.model.utility import INFORMATIONS
+from pmlopt.model.utility import informations
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.program import LinearDesign
@@ -356,7 +356,7 @@ def test_the_robust_binary_form_is_for_two_letters_and_a_set(tmp_path: Path, let
         load(write(tmp_path, text))
 
 
-@pytest.mark.parametrize("name", sorted(INFORMATIONS))
+@pytest.mark.parametrize("name", sorted(informations()))
 def test_informations_are_read_by_name(tmp_path: Path, name: str) -> None:
     text = GOOD.replace('{ loss = "hamming" }', f'{{ information = "{name}" }}')
     utility = asked(load(write(tmp_path, text))).utility
