@@ -195,7 +195,7 @@ def fields_of(kind: Callable[..., Any]) -> tuple[Field, ...]:
     made = maker(kind)
     make: Any = made
     if made is kind and isinstance(kind, type):
-        make = vars(kind).get("__init__", kind.__init__)
+        make = vars(kind).get("__init__", kind.__init__)  # type: ignore[misc]
     if make is object.__init__:
         return ()
     hints = get_type_hints(made, include_extras=True)

@@ -29,12 +29,11 @@ ThePrior: TypeAlias = Annotated[Prior, Given("prior")]
 TheQuery: TypeAlias = Annotated[Query, Given("query")]
 
 
-def _one_of(**given: Any) -> str:
-    """The one name of which something is given."""
+def _check_one(**given: Any) -> None:
+    """Complain unless something is given for exactly one name."""
     found = [name for name, value in given.items() if value is not None]
     if len(found) != 1:
         raise InstanceError(f"give exactly one of {', '.join(given)}, not {' and '.join(found) or 'none'}")
-    return found[0]
 
 
 def _prior(
@@ -43,10 +42,10 @@ def _prior(
     counts: Mapping[str, int] | tuple[int, ...] | None = None,
     labels: Labels = None,
 ) -> Prior:
-    kind = _one_of(uniform=uniform, probabilities=probabilities, counts=counts)
-    if kind == "uniform":
-        return Prior.uniform(uniform or 1, labels)
-    return Prior(probabilities, labels) if kind == "probabilities" else Prior.from_counts(counts, labels)
+    _check_one(uniform=uniform, probabilities=probabilities, counts=counts)
+    if uniform is not None:
+        return Prior.uniform(uniform, labels)
+    return Prior(probabilities, labels) if counts is None else Prior.from_counts(counts, labels)  # type: ignore[arg-type]
 
 
 def _secret(
@@ -56,8 +55,10 @@ def _secret(
     values: Labels = None,
     name: str = "the secret",
 ) -> Secret:
-    made = {"counts": Secret.from_counts, "joint": Secret}[_one_of(counts=counts, joint=joint)]
-    return made(joint if counts is None else counts, labels, values, name)
+    _check_one(counts=counts, joint=joint)
+    if counts is not None:
+        return Secret.from_counts(counts, labels, values, name)
+    return Secret(joint, labels, values, name)  # type: ignore[arg-type]
 
 
 def _metric(
@@ -65,8 +66,9 @@ def _metric(
     distance: str | Annotated[FloatArray, Shape("letters", "letters"), INFINITE] | None = None,
     edges: tuple[tuple[Label, Label, float], ...] | None = None,
 ) -> MetricPrivacy:
-    if _one_of(distance=distance, edges=edges) == "edges":
-        return MetricPrivacy(epsilon, {(one, other): length for one, other, length in edges or ()})
+    _check_one(distance=distance, edges=edges)
+    if edges is not None:
+        return MetricPrivacy(epsilon, {(one, other): length for one, other, length in edges})
     return MetricPrivacy(epsilon, distance)  # type: ignore[arg-type]
 
 

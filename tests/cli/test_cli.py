@@ -139,7 +139,9 @@ def test_design_under_other_requirements(
 def test_design_with_a_sub_convex_utility(counts: Path, tmp_path: Path, utility: str) -> None:
     out = tmp_path / "mechanism.json"
     data = run_json("design", "--prior", counts, "--epsilon", "0.7", "--utility", utility, "-o", out)
-    result = solve(design(Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10}), PML(0.7), informations()[utility]()))
+    result = solve(
+        design(Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10}), PML(0.7), informations()[utility]())
+    )
     assert data["value"] == result.value
     assert data["value"] <= data["bound"]
     assert data["certificate"]["utility"] == {"kind": utility}

@@ -15,14 +15,15 @@ from pmlopt.model.utility.subconvex import SubConvex
 UtilityLike: TypeAlias = Utility | str | Callable[[Any, Any], float]
 
 
-def informations() -> dict[str, type[SubConvex]]:
+def informations() -> dict[str, Callable[[], SubConvex]]:
     """The sub-convex utilities that a name alone says, those of other packages that are imported too.
 
     Examples:
         >>> sorted(informations())[:3]
         ['chi-square', 'guessing-probability', 'hellinger']
     """
-    return {name: kind for name, kind in kinds_of(SubConvex).items() if not fields_of(kind)}
+    known: dict[str, Any] = {**kinds_of(SubConvex)}
+    return {name: kind for name, kind in known.items() if not fields_of(kind)}
 
 
 def as_utility(given: UtilityLike) -> Utility:
@@ -47,7 +48,7 @@ def as_utility(given: UtilityLike) -> Utility:
         return given
     if isinstance(given, str):
         return _named(given)
-    if isinstance(given, type) and issubclass(given, Utility):
+    if isinstance(given, type):
         raise UtilityError(f"the utility is the class {given.__name__}: call it, {given.__name__}(...)")
     if callable(given):
         return ExpectedLoss(given)
@@ -67,7 +68,7 @@ def _named(name: str) -> Utility:
         return ExpectedGain(match)
     known = informations()
     if name in known:
-        return known[name]()  # type: ignore[call-arg]
+        return known[name]()
     names = [*LOSSES, match.__name__, *known, EstimationError.kind]
     names += [f"{EstimationError.kind}:{workload}" for workload in WORKLOADS]
     near = get_close_matches(name, names, n=1)

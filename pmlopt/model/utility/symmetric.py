@@ -17,7 +17,7 @@ from pmlopt.data.symmetry.circle import CirclePairs
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.data.symmetry.product import ProductPairs
 from pmlopt.data.symmetry.types import TypePairs
-from pmlopt.data.tables.labelled import Numbers
+from pmlopt.data.tables.labelled import Labelled, Numbers
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility, PairFunction, Utility
 
@@ -28,7 +28,7 @@ class Coordinatewise(LinearUtility):
     one_record: type[LinearUtility]
     each: LinearUtility
 
-    def __init__(self, matrix: Numbers | Callable[[Any, Any], float]) -> None:
+    def __init__(self, matrix: Numbers | Labelled | Callable[[Any, Any], float]) -> None:
         object.__setattr__(self, "each", self.one_record(matrix))
         if self.each.axes != (None, None):
             raise UtilityError("a matrix for one record goes by places of letters: give it without labels")
