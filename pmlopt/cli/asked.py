@@ -31,6 +31,11 @@ _FIELDS = {"epsilon", "upper", "lower", "over", "about", "secret", "distance", "
 """The fields of requirements that options give."""
 
 
+def _names(kind: type[Requirement]) -> set[str]:
+    """The names of the fields of a requirement."""
+    return {one.name for one in fields_of(kind)}
+
+
 @dataclass(frozen=True)
 class AskedSet:
     """For which priors a level shall hold: within a distance of the given one, or what a sample leaves."""
@@ -175,18 +180,16 @@ class Asked:
         if self.robust and "over" not in fields:
             raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
         for option, (given, names) in self._beside.items():
-            belongs = [
-                kind for kind, one in kinds_of(Requirement).items()
-                if names & {field.name for field in fields_of(one)}
-            ]  # fmt: skip
-            if given is not None and self.privacy_name not in belongs:
-                if len(belongs) == 1:
-                    raise InputError(f"--privacy {belongs[0]} and {option} belong together: give both")
-                raise InputError(
-                    f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
-                )
-            if given is None and option != "--lower" and any(fields.get(name) for name in names):
+            belongs = [name for name, kind in kinds_of(Requirement).items() if names & _names(kind)]
+            fits = self.privacy_name in belongs
+            together = option != "--lower" and (given is None or len(belongs) == 1)
+            if given is None and together and any(fields.get(name) for name in names):
                 raise InputError(f"--privacy {self.privacy_name} and {option} belong together: give both")
+            if given is not None and not fits:
+                raise InputError(
+                    f"--privacy {belongs[0]} and {option} belong together: give both" if together else
+                    f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
+                )  # fmt: skip
         beyond = {name for name, required in fields.items() if required} - _FIELDS
         if beyond:
             raise InputError(

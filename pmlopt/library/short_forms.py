@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -19,7 +20,7 @@ from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.model.privacy import PML, MetricPrivacy, Pufferfish, Requirement
 from pmlopt.model.queries import ModularSum, Query, exponential, laplace, symmetric_channel
-from pmlopt.model.uncertainty import Box, JointLaws, L1Ball, PriorSet, confidence_ball, confidence_box
+from pmlopt.model.uncertainty import JointLaws, PriorSet, confidence_ball, confidence_box
 from pmlopt.model.utility import ExpectedGain, Utility
 
 Count: TypeAlias = Annotated[int, Range(1), COUNT]
@@ -27,6 +28,23 @@ Labels: TypeAlias = tuple[Label, ...] | None
 TheSecret: TypeAlias = Annotated[Secret, Given("secret")]
 ThePrior: TypeAlias = Annotated[Prior, Given("prior")]
 TheQuery: TypeAlias = Annotated[Query, Given("query")]
+
+
+def _form(make: Callable[..., Any], **types: Any) -> Callable[..., Any]:
+    """A function as one of parameters of these types, which may be left out where it has a default."""
+
+    def made(**values: Any) -> Any:
+        return make(**values)
+
+    known = inspect.signature(make).parameters
+    made.__annotations__ = types
+    made.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=known[name].default)
+            for name in types
+        ]
+    )
+    return made
 
 
 def _check_one(**given: Any) -> None:
@@ -72,37 +90,6 @@ def _metric(
     return MetricPrivacy(epsilon, distance)  # type: ignore[arg-type]
 
 
-def _pml(
-    epsilon: float | tuple[float, ...],
-    over: PriorSet | JointLaws | None = None,
-    about: TheSecret | None = None,
-) -> Requirement:
-    found: Requirement = PML(epsilon, over, about)
-    return found
-
-
-def _pufferfish(
-    epsilon: float, secret: TheSecret, pairs: tuple[tuple[Label, Label], ...] | None = None
-) -> Pufferfish:
-    return Pufferfish(epsilon, secret, pairs)
-
-
-def _near(secret: TheSecret, radius: float) -> JointLaws:
-    return JointLaws.ball(secret, radius)
-
-
-def _joint_confidence(secret: TheSecret, delta: float) -> JointLaws:
-    return JointLaws.confidence(secret, delta)
-
-
-def _confidence_ball(sample: ThePrior, delta: float) -> L1Ball:
-    return confidence_ball(sample, delta)
-
-
-def _confidence_box(sample: ThePrior, delta: float) -> Box:
-    return confidence_box(sample, delta)
-
-
 def _balanced_match(prior: ThePrior) -> ExpectedGain:
     return ExpectedGain(np.diag(1 / prior.pmf))
 
@@ -125,37 +112,40 @@ def _response(epsilon: float, prior: ThePrior) -> Mechanism:
     return Mechanism(randomized_response(prior.size, epsilon).matrix, prior.labels, prior.labels)
 
 
-def _symmetric_channel(error: float, query: TheQuery) -> Mechanism:
-    return symmetric_channel(query, error)
-
-
-def _laplace(epsilon: float, query: TheQuery) -> Mechanism:
-    return laplace(query, epsilon)
-
-
-def _exponential(epsilon: float, query: TheQuery) -> Mechanism:
-    return exponential(query, epsilon)
-
-
-def _modular_sum(records: int, modulus: int, letters: int | tuple[int, ...] = 2) -> ModularSum:
-    return ModularSum(records, modulus, letters)
-
-
 FORMS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
     Prior: {"": _prior},
     Secret: {"": _secret},
-    Requirement: {"pml": _pml, "pufferfish": _pufferfish, "metric": _metric},
-    PriorSet: {"confidence-ball": _confidence_ball, "confidence-box": _confidence_box},
-    JointLaws: {"joint-ball": _near, "joint-confidence": _joint_confidence},
+    Requirement: {
+        "pml": _form(
+            PML.from_fields,
+            epsilon=float | tuple[float, ...],
+            over=PriorSet | JointLaws | None,
+            about=TheSecret | None,
+        ),
+        "pufferfish": _form(
+            Pufferfish, epsilon=float, secret=TheSecret, pairs=tuple[tuple[Label, Label], ...] | None
+        ),
+        "metric": _metric,
+    },
+    PriorSet: {
+        "confidence-ball": _form(confidence_ball, counts=ThePrior, delta=float),
+        "confidence-box": _form(confidence_box, counts=ThePrior, delta=float),
+    },
+    JointLaws: {
+        "joint-ball": _form(JointLaws.ball, secret=TheSecret, radius=float),
+        "joint-confidence": _form(JointLaws.confidence, secret=TheSecret, delta=float),
+    },
     Utility: {"balanced-match": _balanced_match, "information-density": _density},
     Mechanism: {
         "": _matrix,
         "randomized-response": _response,
-        "symmetric-channel": _symmetric_channel,
-        "laplace": _laplace,
-        "exponential": _exponential,
+        "symmetric-channel": _form(symmetric_channel, query=TheQuery, error=float),
+        "laplace": _form(laplace, query=TheQuery, epsilon=float),
+        "exponential": _form(exponential, query=TheQuery, epsilon=float),
     },
-    Query: {"modular-sum": _modular_sum},
+    Query: {
+        "modular-sum": _form(ModularSum, records=int, modulus=int, letters=int | tuple[int, ...]),
+    },
 }
 """What a problem file may write beside records, by class and `kind`, or without one."""
 

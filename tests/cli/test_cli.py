@@ -484,7 +484,7 @@ class TestSecondThoughts:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["--utility", "hamming", "--minimise"], "is a loss already"),
+            (["--utility", "hamming", "--minimise"], "minimised already"),
             (["--utility", "hamming", "--outputs", "-1"], "of at least 1"),
             (["--utility", "hamming", "--outputs", "2.5"], "of at least 1"),
             (["--utility", "hamming", "--outputs", "1,,2"], "a label is empty"),

@@ -92,6 +92,11 @@ def read(folder: Path, params: Sequence[str]) -> dict[str, Any]:
     return dict(load(path).arguments)
 
 
+def turned(base: str, move: Sequence[int]) -> str:
+    """A prior and one permutation of its letters."""
+    return f'{{ kind = "invariant", base = {base}, moves = [[{move}, {move}]], output_labels = {len(move)} }}'
+
+
 def test_tables_of_records_are_read_by_key(tmp_path: Path) -> None:
     found = read(
         tmp_path,
@@ -126,7 +131,7 @@ def test_generators_are_read_by_key(tmp_path: Path) -> None:
     found = read(
         tmp_path,
         [
-            '{ kind = "invariant", base = { uniform = 3 }, moves = [[[2, 1, 0], [2, 1, 0]]], output_labels = 3 }',
+            turned("{ uniform = 3 }", [2, 1, 0]),
             '{ name = "pml", epsilon = 1.0, over = { kind = "l1-ball", radius = 0.1 } }',
             '"match"',
         ],
@@ -153,7 +158,7 @@ def test_a_ball_around_a_table_is_around_its_prior(tmp_path: Path) -> None:
     [
         ('{ kind = "types", law = { counts = [7, 3] }, records = 0 }', "records"),
         (
-            '{ kind = "invariant", base = { counts = [7, 3] }, moves = [[[1, 0], [1, 0]]], output_labels = 2 }',
+            turned("{ counts = [7, 3] }", [1, 0]),
             "not invariant",
         ),
         ('{ kind = "circle", size = 0 }', "size"),
