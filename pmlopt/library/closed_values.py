@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt import closed_forms
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InstanceError
 from pmlopt.measures import ldp_level, leakage_level
+from pmlopt.model import closed_forms
 from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
 from pmlopt.model.closed_forms.worst_case import uniform_on
 from pmlopt.model.queries.channel import loss_table

@@ -278,7 +278,7 @@ class Verdict:
 
 
 @runtime_checkable
-class Answer(Protocol):
+class Solved(Protocol):
     """What a solve returned, as far as the next one may start from it."""
 
     @property
@@ -290,17 +290,17 @@ class Answer(Protocol):
         """Where the method ended."""
 
 
-WarmStart: TypeAlias = MechanismLike | Answer | Restart | Literal[False] | None
+WarmStart: TypeAlias = MechanismLike | Solved | Restart | Literal[False] | None
 """A warm start: a mechanism, the end of another solve, nothing (False), or what is known (None)."""
 
 
 def restart_of(start: WarmStart) -> Restart | None:
     """The restart in a warm start, where it is or carries one."""
-    if isinstance(start, Answer):
+    if isinstance(start, Solved):
         return start.restart
     return start if isinstance(start, Restart) else None
 
 
-def mechanism_of(start: MechanismLike | Answer) -> MechanismLike:
+def mechanism_of(start: MechanismLike | Solved) -> MechanismLike:
     """The mechanism in a warm start that was given by a person."""
-    return start.mechanism if isinstance(start, Answer) else start
+    return start.mechanism if isinstance(start, Solved) else start

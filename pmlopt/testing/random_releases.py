@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt import queries
 from pmlopt.core.arrays import FloatArray
+from pmlopt.model import queries
 from pmlopt.programs.envelope.program import envelope as envelope_of
 from pmlopt.programs.record_leakage.program import record_leakage as leakage_of
 from pmlopt.programs.result import Result

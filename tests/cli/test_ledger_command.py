@@ -143,7 +143,7 @@ def test_a_release_that_might_break_the_total_is_not_published(people: Path) -> 
 
 KILLED = """
 import os, signal, sys
-from pmlopt import whole_files
+from pmlopt.core import whole_files
 from pmlopt.cli import main
 
 kept, after = whole_files.rename, int(sys.argv.pop(1))

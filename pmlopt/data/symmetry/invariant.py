@@ -58,9 +58,8 @@ class InvariantPrior(SymmetricPrior):
         for what, given in (("generators", generators), ("outputs", () if outputs is None else outputs)):
             if not isinstance(given, Iterable):
                 raise PriorError(f"the {what} are {given!r:.60}: give a list of them")
-        named = None if outputs is None else tuple(outputs)
-        sides = known.labels if named is None else labels_of(named, len(named), "outputs", PriorError)
-        moves = [_moves(one, place, known.labels, None if named is None else sides)
+        sides = known.labels if outputs is None else labels_of(outputs, None, "outputs", PriorError)
+        moves = [_moves(one, place, known.labels, None if outputs is None else sides)
                  for place, one in enumerate(generators)]  # fmt: skip
         for place, (letters, _) in enumerate(moves):
             _check_invariant(known, letters, place)

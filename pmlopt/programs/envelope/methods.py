@@ -15,7 +15,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.roots import raised
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
-from pmlopt.programs.certificate import Restart, WarmStart, restart_of
+from pmlopt.programs.certificate import Restart, Solved, WarmStart, restart_of
 from pmlopt.programs.envelope.certificate import (
     EnvelopeCertificate,
     ProcessedFailureCertificate,
@@ -41,7 +41,6 @@ from pmlopt.programs.envelope.certifying import (
 from pmlopt.programs.envelope.post_processing import RatioPrograms
 from pmlopt.programs.envelope.program import EnvelopeProgram, ProcessedFailureProgram
 from pmlopt.programs.question import Found, Method, Question, always_cold
-from pmlopt.programs.result import Result
 from pmlopt.solvers.clock import TIME, Clock
 from pmlopt.solvers.outcome import Options
 from pmlopt.solvers.two_sided_search import FEASIBILITY_TOLERANCE, Answer, Search
@@ -351,7 +350,7 @@ def _start(program: EnvelopeProgram, warm_start: WarmStart) -> EnvelopeStart:
     """What was asked for another delta, or the post-processing that was given."""
     if warm_start is None or warm_start is False:
         return EnvelopeStart()
-    if isinstance(warm_start, Result | Restart):
+    if isinstance(warm_start, Restart | Solved):
         restart = restart_of(warm_start)
         return EnvelopeStart(asked=[] if restart is None else from_arrays(program, restart.arrays))
     return EnvelopeStart(points=[folded(program.singles[0], _fitting(program, warm_start).matrix)])

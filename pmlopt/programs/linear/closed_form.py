@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt import closed_forms
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.data.mechanism import Mechanism
+from pmlopt.model import closed_forms
 from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.linear.certificate import raw_bound, rounding_in

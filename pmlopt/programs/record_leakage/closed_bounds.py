@@ -10,9 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from pmlopt import closed_forms
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.data.mechanism import Mechanism
+from pmlopt.model import closed_forms
 from pmlopt.model.queries import ModularSum, Query, RecordChannel
 from pmlopt.model.queries.record_leakage_measures import dataset_entropy, largest_capacity
 from pmlopt.programs.exact.arithmetic import DIGITS, Rows, dot, log_sum, mixed, stochastic, total

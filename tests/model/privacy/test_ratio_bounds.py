@@ -171,7 +171,7 @@ class TestMetric:
         assert len(privacy.ratios(weights).exponents) == 6
         assert len(privacy.required(weights).exponents) == 12
         short = 2 * (1 - 6e-13)
-        kept = MetricPrivacy(1.0, [[0, 1, short], [1, 0, 1], [short, 1, 0]])
+        kept = MetricPrivacy(1.0, np.array([[0, 1, short], [1, 0, 1], [short, 1, 0]]))
         assert len(kept.ratios(weights[:3]).exponents) == 6
 
     @pytest.mark.parametrize(
