@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,8 @@ from pmlopt.cli.options import PATH, gathered
 from pmlopt.cli.reading import read_distance, read_gains
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
+from pmlopt.core.records import fields_of, kinds_of
 from pmlopt.errors import InputError
-from pmlopt.model.privacy.by_name import MAY_HAVE, NAMES, WITH
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
     from pmlopt.model.uncertainty import JointLaws, PriorSet
 
 
-_OPTIONS = {
-    "--about": "about",
-    "--distance": "distance",
-    "--gain": "gain",
-    "--slack": "slack",
-    "--lower": "lower",
-}
-"""The options that belong to some requirements, and what these call it."""
+_FIELDS = {"epsilon", "upper", "lower", "over", "about", "secret", "distance", "gain", "delta"}
+"""The fields of requirements that options give."""
+
+
+def _names(kind: type[Requirement]) -> set[str]:
+    """The names of the fields of a requirement."""
+    return {one.name for one in fields_of(kind)}
 
 
 @dataclass(frozen=True)
@@ -157,46 +157,70 @@ class Asked:
             raise InputError("of data, --about takes --column and --by, the column of the secret: give both")
         self.check_belonging()
         self.around.check()
-        if self.robust and self.privacy_name != "pml":
-            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
         if self.region == "clopper-pearson" and self.about_file is not None:
             raise InputError("--region clopper-pearson is of priors alone: with --about it is l1-ball")
 
+    @cached_property
+    def kind(self) -> type[Requirement]:
+        """The class of the requirement, one of a module that `--import` names too."""
+        from pmlopt.model.privacy import Requirement
+
+        known = kinds_of(Requirement)
+        if self.privacy_name not in known:
+            near = get_close_matches(self.privacy_name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            raise InputError(f"--privacy {self.privacy_name} is not known: {hint}")
+        return known[self.privacy_name]
+
     def check_belonging(self) -> None:
         """Complain of an option that the requirement has not, and of one that it needs."""
-        for option, name in _OPTIONS.items():
-            belongs = [kind for kind in NAMES if WITH.get(kind) == name or name in MAY_HAVE.get(kind, ())]
-            alone = next((kind for kind, needed in WITH.items() if needed == name), None)
-            given, fits = self._values[name] is not None, self.privacy_name in belongs
-            if (given and not fits and [alone] == belongs) or (not given and self.privacy_name == alone):
-                raise InputError(f"--privacy {alone} and {option} belong together: give both")
-            if given and not fits:
+        from pmlopt.model.privacy import Requirement
+
+        fields = {one.name: one.required for one in fields_of(self.kind)}
+        if self.robust and "over" not in fields:
+            raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
+        for option, (given, names) in self._beside.items():
+            belongs = [name for name, kind in kinds_of(Requirement).items() if names & _names(kind)]
+            fits = self.privacy_name in belongs
+            together = option != "--lower" and (given is None or len(belongs) == 1)
+            if given is None and together and any(fields.get(name) for name in names):
+                raise InputError(f"--privacy {self.privacy_name} and {option} belong together: give both")
+            if given is not None and not fits:
                 raise InputError(
+                    f"--privacy {belongs[0]} and {option} belong together: give both" if together else
                     f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
-                )
+                )  # fmt: skip
+        beyond = {name for name, required in fields.items() if required} - _FIELDS
+        if beyond:
+            raise InputError(
+                f"--privacy {self.privacy_name} has {', '.join(sorted(beyond))}, for which there is no "
+                "option: say it in a problem file"
+            )
 
     @property
-    def _values(self) -> dict[str, Any]:
-        """What was given for the options that belong to some requirements."""
+    def _beside(self) -> dict[str, tuple[Any, set[str]]]:
+        """What was given for the options that belong to some requirements, and the fields that it is for."""
         return {
-            "about": self.about_file,
-            "distance": self.distance_name,
-            "gain": self.gain_file,
-            "slack": self.slack,
-            "lower": self.lower,
+            "--about": (self.about_file, {"about", "secret"}),
+            "--distance": (self.distance_name, {"distance"}),
+            "--gain": (self.gain_file, {"gain"}),
+            "--slack": (self.slack, {"delta"}),
+            "--lower": (self.lower, {"lower"}),
         }
 
     def given(self, prior: Prior) -> dict[str, Any]:
-        """What the requirement has beside its level, read from files, for the letters of the prior."""
+        """What the requirement has beside its level, by its fields, for the letters of the prior."""
         secret = self.secret
         if secret is not None and secret.labels != prior.labels:
             secret = secret.reordered(prior.labels)
         return {
             "about": secret,
+            "secret": secret,
             "distance": None if self.distance_name is None else read_distance(self.distance_name, prior),
             "gain": None if self.gain_file is None else read_gains(self.gain_file, prior),
-            "slack": self.slack,
+            "delta": self.slack,
             "lower": self.lower,
+            "over": self._over(prior, secret) if self.robust else None,
         }
 
     def requirement(
@@ -205,20 +229,23 @@ class Asked:
         """The privacy requirement that the options name, at a level epsilon in nats.
 
         Args:
-            epsilon: in nats.
+            epsilon: in nats; LIP has it on both sides, but for `--lower`.
             prior: on whose letters it is.
             given: what `given(prior)` has read, where that was done before.
         """
-        from pmlopt.model.privacy import PML, requirement_named
-
-        if self.robust and self.about_file is not None:
-            secret = self.given(prior)["about"]
-            return PML(epsilon, about=secret, over=self.around.joint_laws(secret))
-        if self.robust:
-            sample = prior if self.prior_file is None or self.counts_file is None else self._sample(prior)
-            return PML(epsilon, over=self.around.priors(prior, sample))
+        self.check_belonging()
         beside = self.given(prior) if given is None else given
-        return requirement_named(self.privacy_name, epsilon, **beside)
+        values = {"epsilon": epsilon, "upper": epsilon, "lower": epsilon}
+        values |= {name: value for name, value in beside.items() if value is not None}
+        make: Any = self.kind
+        return make(**{one.name: values[one.name] for one in fields_of(make) if one.name in values})  # type: ignore[no-any-return]
+
+    def _over(self, prior: Prior, secret: Secret | None) -> PriorSet | JointLaws | None:
+        """The priors, or the joint laws, for which the level shall hold."""
+        if secret is not None:
+            return self.around.joint_laws(secret)
+        sampled = self.prior_file is not None and self.counts_file is not None
+        return self.around.priors(prior, self._sample(prior) if sampled else prior)
 
     def _sample(self, prior: Prior) -> dict[Label, int]:
         """How often each letter was seen, maybe never; in the prior's order where they are the same."""
@@ -264,7 +291,8 @@ _ASKED_OPTIONS = (
     ),
     click.option(
         "--privacy", "privacy_name", default="pml", show_default=True,
-        type=click.Choice(NAMES),
+        help="pml, ldp, lip, maximal-leakage, approximate-pml, metric, pufferfish, g-leakage, or the name "
+        "of a requirement of your own (--import).",
     ),
     click.option(
         "--about", "about_file", type=PATH,

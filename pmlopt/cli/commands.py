@@ -17,7 +17,7 @@ import click
 from pmlopt.cli.asked import Asked, asks
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.matrices import no_header, normalise, read_mechanism
-from pmlopt.cli.options import CLAIM_FAILS, PATH, Run, code_of, exits, json_option, main, runs
+from pmlopt.cli.options import CLAIM_FAILS, PATH, Run, code_of, exits, imports, json_option, main, runs
 from pmlopt.cli.orbits import audit_orbits, declared_by_orbits
 from pmlopt.cli.printing import (
     about_record,
@@ -34,7 +34,6 @@ from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
 from pmlopt.cli.verifying import audit_saved, has_claims
 from pmlopt.core import files
 from pmlopt.errors import InputError
-from pmlopt.model.privacy.by_name import WITH
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
@@ -163,6 +162,7 @@ def design(
 @no_header
 @normalise
 @json_option
+@imports
 @exits
 def audit(
     mechanism_file: Path,
@@ -198,10 +198,11 @@ def audit(
     prior = aligned(asked.prior(), mechanism)
     secret = asked.given(prior)["about"]
     levels = levels_of(prior, mechanism)
+    measured = asked.requirement(0.0, prior)
     if asked.robust:
-        levels["pml_robust"] = asked.requirement(0.0, prior).level(prior, mechanism)
-    elif asked.privacy_name in WITH or asked.secret is not None:
-        levels |= asked.requirement(0.0, prior).levels(prior, mechanism)
+        levels["pml_robust"] = measured.level(prior, mechanism)
+    else:
+        levels |= measured.levels(prior, mechanism)
     claim = None if epsilon is None else asked.requirement(epsilon, prior)
     holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
     exact = rows_are_exact(mechanism.matrix)

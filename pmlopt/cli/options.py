@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, fields
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -147,6 +148,23 @@ class _Target(click.Path):
 
 _PRINTS_APART = "pmlopt.prints_apart"
 TARGET = _Target(path_type=Path)
+
+
+def _import(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> None:
+    """Import modules by name, those of the current folder too."""
+    if modules:
+        sys.path.append(str(Path.cwd()))
+    for name in modules:
+        try:
+            import_module(name)
+        except Exception as cause:  # a person's own module may raise anything
+            raise click.UsageError(f"--import {name}: {type(cause).__name__}: {cause}") from None
+
+
+imports = click.option(
+    "--import", multiple=True, expose_value=False, callback=_import, is_eager=True, metavar="MODULE",
+    help="Import a module of yours first, whose requirements and utilities are known by name then.",
+)  # fmt: skip
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -281,6 +299,7 @@ _RUN_OPTIONS = (
     ),
     click.option("--mps", type=PATH, help="Write the LP in the MPS format too."),
     click.option("--plot", type=PATH, help="Draw the mechanism: .png, .pdf or .svg."),
+    imports,
     json_option,
 )
 

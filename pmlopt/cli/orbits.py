@@ -62,17 +62,9 @@ def declared_by_orbits(
 
 def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Requirement:
     """The requirement that the options name; over an l1 ball around a prior whose letters are not listed."""
-    from pmlopt.model.privacy import PML, requirement_named
-    from pmlopt.model.uncertainty import L1Ball
-
-    asked.check_belonging()
     if asked.delta is not None or asked.secret is not None:
         raise InputError("--delta and --about need a list of letters: leave out --records and --circle")
-    if asked.radius is not None:
-        if asked.privacy_name != "pml":
-            raise InputError(f"--radius belongs to --privacy pml, not to {asked.privacy_name}")
-        return PML(epsilon, over=L1Ball(prior, asked.radius))
-    return requirement_named(asked.privacy_name, epsilon, lower=asked.lower)
+    return asked.requirement(epsilon, prior)
 
 
 def _on_circle(name: str, size: int) -> LinearUtility:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
 
-ESTIMATION = "estimation-error"
-"""The name of the error of estimated frequencies; with a colon and its name, of a workload."""
 MOST_OUTPUTS = 100_000
 """The largest number of outputs that a command takes; a mechanism with two letters then has 1.6 MB."""
 
@@ -59,25 +57,14 @@ def read_utility(
     name: str, minimise: bool, prior: Prior
 ) -> tuple[LinearUtility | SubConvex | EstimationError, Sequence[Any] | None]:
     """The utility of that name, or of a CSV matrix in the prior's order with its outputs."""
-    from pmlopt.errors import UtilityError
-    from pmlopt.model.utility import INFORMATIONS, LOSSES, EstimationError, ExpectedGain, ExpectedLoss
+    from pmlopt.model.utility import ExpectedGain, ExpectedLoss, as_utility
 
-    kind, _, workload = name.partition(":")
-    if kind == ESTIMATION:
-        if minimise:
-            raise InputError(f"--minimise belongs to a matrix: {name} is minimised already")
-        return EstimationError(workload or None), None
-    if name in LOSSES and minimise:
-        raise InputError(f"--minimise belongs to a matrix: {name} is a loss already")
-    if name in INFORMATIONS and minimise:
-        raise InputError(f"--minimise belongs to a matrix: {name} is maximised")
-    if name in INFORMATIONS:
-        return INFORMATIONS[name](), None
-    if name in LOSSES:
-        return ExpectedLoss(LOSSES[name]), None
     if Path(name).suffix.lower() != ".csv":
-        known = ", ".join([*LOSSES, *INFORMATIONS, ESTIMATION])
-        raise UtilityError(f"the utility {name!r} is not known: use {known}, or a .csv matrix")
+        utility: Any = as_utility(name)
+        if minimise:
+            already = "maximised" if utility.maximised else "minimised already"
+            raise InputError(f"--minimise belongs to a matrix: {name} is {already}")
+        return utility, None
     rows, columns = _rows_of(name, prior)
     return (ExpectedLoss if minimise else ExpectedGain)(rows), columns
 

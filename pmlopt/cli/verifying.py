@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, check_apart, exits, json_option, main
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, check_apart, exits, imports, json_option, main
 from pmlopt.cli.printing import echo_json, print_audit, print_table, say
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ WORDS: Mapping[bool | None, str] = {
 @main.command("verify")
 @click.argument("saved_file", metavar="FILE", type=PATH)
 @json_option
+@imports
 @exits
 def verify_command(saved_file: Path, as_json: bool) -> None:
     """Check what a saved result claims.

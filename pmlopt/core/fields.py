@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
@@ -56,6 +56,13 @@ class Given:
     word: str
 
 
+@dataclass(frozen=True, eq=False)
+class Named:
+    """That a value is one of these, such as a function, and written as its name."""
+
+    values: Mapping[str, Any]
+
+
 class Mark(Enum):
     """Marks of numbers."""
 
@@ -74,8 +81,12 @@ class Context:
         given: what is known already, by the words of `Given`, such as the prior of a design.
         sizes: by the names of `Shape`, such as N letters and M outputs.
         room: bytes of the file.
-        complete: whether every key is required, as in files; else those without a default.
+        complete: whether every key is required, as in files; else those without a default, and one that
+            may be the word of `given` is what is given.
         error: the class of what is raised.
+        number: what reads a table that stands for a number, such as `{ log = "5/4" }`, from it and its path.
+        forms: by a class, functions that make its objects too, by the words that tell them from its
+            subclasses; the one by the empty word is meant where there is no word.
     """
 
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -83,6 +94,8 @@ class Context:
     room: int = ROOM
     complete: bool = True
     error: type[InputError] = FileFormatError
+    number: Callable[[Mapping[str, Any], str], float] | None = None
+    forms: Mapping[type, Mapping[str, Callable[..., Any]]] = field(default_factory=dict)
 
     @property
     def most(self) -> int:
@@ -156,18 +169,20 @@ class Field:
         return self.default is inspect.Parameter.empty and not self.several
 
 
-def maker(kind: type) -> Any:
+def maker(kind: Callable[..., Any]) -> Any:
     """What makes the objects of a record class: its class method `from_fields`, or its constructor.
 
-    Of both the one that the nearest class defines.
+    Of both the one that the nearest class defines; a function makes its own.
     """
+    if not isinstance(kind, type):
+        return kind
     owner = next(base for base in kind.__mro__ if {"from_fields", "__init__"} & set(vars(base)))
     return getattr(kind, "from_fields") if "from_fields" in vars(owner) else kind  # noqa: B009
 
 
 @lru_cache(maxsize=1024)
-def fields_of(kind: type) -> tuple[Field, ...]:
-    """The fields of a record class, in the order of its constructor.
+def fields_of(kind: Callable[..., Any]) -> tuple[Field, ...]:
+    """The fields of a record class, in the order of its constructor, or the parameters of a function.
 
     Examples:
         >>> @dataclass(frozen=True)
@@ -178,10 +193,12 @@ def fields_of(kind: type) -> tuple[Field, ...]:
         [('radius', True), ('delta', False)]
     """
     made = maker(kind)
-    make: Any = vars(kind).get("__init__", kind.__init__) if made is kind else made
+    make: Any = made
+    if made is kind and isinstance(kind, type):
+        make = vars(kind).get("__init__", kind.__init__)  # type: ignore[misc]
     if make is object.__init__:
         return ()
-    hints = get_type_hints(kind if made is kind else make, include_extras=True)
+    hints = get_type_hints(made, include_extras=True)
     found = []
     for one in inspect.signature(make).parameters.values():
         if one.name == "self" or one.kind is inspect.Parameter.VAR_KEYWORD:
@@ -284,6 +301,16 @@ _SIMPLE: Mapping[Any, set[str]] = {
 }
 
 
+def words_of(kind: Any, notes: Sequence[Any]) -> Mapping[Any, Any] | None:
+    """The values of a type that has few, by what is written for each; None for other types."""
+    for note in notes:
+        if isinstance(note, Named):
+            return note.values
+    if get_origin(kind) is Literal:
+        return {one: one for one in get_args(kind)}
+    return {one.value: one for one in kind} if isinstance(kind, type) and issubclass(kind, Enum) else None
+
+
 def form_of(data: Any) -> str:
     """What plain data are, in a word."""
     if data is None or isinstance(data, bool):
@@ -304,12 +331,11 @@ def forms_of(kind: Any, notes: Sequence[Any] = ()) -> set[str]:
     notes, origin = (*notes, *own), get_origin(kind)
     if len(members(kind)) > 1:
         return set[str]().union(*(forms_of(one, notes) for one in members(kind)))
+    words = words_of(kind, notes)
+    if words is not None:
+        return {form_of(one) for one in words}
     if isinstance(kind, Hashable) and kind in _SIMPLE:
         return _SIMPLE[kind] | ({TEXT} if kind is float and INFINITE in notes else set())
-    if origin is Literal:
-        return {form_of(one) for one in get_args(kind)}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return {TEXT}
     if origin in (tuple, list, Sequence, np.ndarray):
         # arrays without a shape may have no dimension
         any_shape = origin is np.ndarray and not any(isinstance(note, Shape) for note in notes)

@@ -28,6 +28,7 @@ from pmlopt.core.fields import ROOM as ROOM
 from pmlopt.core.fields import Context as Context
 from pmlopt.core.fields import Field as Field
 from pmlopt.core.fields import Given as Given
+from pmlopt.core.fields import Named as Named
 from pmlopt.core.fields import Range as Range
 from pmlopt.core.fields import Record as Record
 from pmlopt.core.fields import Shape as Shape
@@ -144,6 +145,10 @@ def _plain(value: Any, kind: Any, context: Context) -> Any:
     for note in (*notes, *(note for _, own in every for note in own)):
         if isinstance(note, Given) and note.word in context.given and same(value, context.given[note.word]):
             return note.word
+    for note in (*notes, *(note for _, own in every for note in own)):
+        names = [word for word, one in note.values.items() if one is value] if isinstance(note, Named) else []
+        if names:
+            return names[0]
     if isinstance(value, tuple) and any(is_labels(one) for one, _ in every):
         check_json_labels(value)
         return len(value) if isinstance(value, Positions) else [_listed(label) for label in value]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from enum import Enum
 from fractions import Fraction
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from pmlopt.core.fields import (
     members,
     split,
     tag_of,
+    words_of,
 )
 
 Schema = dict[str, Any]
@@ -122,10 +122,9 @@ def _single(kind: Any, notes: Sequence[Any], defs: dict[str, Schema]) -> Schema:
         return _FREE[kind]
     if isinstance(kind, Hashable) and kind in _SCALARS:
         return _SCALARS[kind] | _range(notes)
-    if origin is Literal:
-        return {"enum": list(args)}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [one.value for one in kind]}
+    words = words_of(kind, notes)
+    if words is not None:
+        return {"enum": list(words)}
     if origin is np.ndarray:
         return _array(get_args(args[1])[0], notes)
     if is_labels(kind):

@@ -6,13 +6,12 @@ import inspect
 import math
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from enum import Enum
 from fractions import Fraction
 from itertools import chain
 from types import NoneType
-from typing import Any, Literal, NoReturn, get_args, get_origin
+from typing import Any, NoReturn, get_args, get_origin
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from pmlopt.core.fields import (
     members,
     split,
     tag_of,
+    words_of,
 )
 from pmlopt.errors import InputError
 
@@ -73,6 +73,9 @@ class Reader:
                 self.fail(path, f"is {data!r}, and no {data} is given here")
             return self.context.given[data]
         form = form_of(data)
+        if self.context.number is not None and form == TABLE and any(one is float for one, _ in every):
+            data = self.context.number(data, path)
+            form = form_of(data)
         fitting = [(one, (*notes, *own)) for one, own in every if form in forms_of(one, (*notes, *own))]
         if not fitting:
             self.fail(path, f"is {_shown(data)}: it must be {_words(kind, notes)}")
@@ -90,11 +93,11 @@ class Reader:
         origin, args = get_origin(kind), get_args(kind)
         if origin is np.ndarray:
             return self._array(kind, notes, data, path, sizes)
-        if origin is Literal or (isinstance(kind, type) and issubclass(kind, Enum)):
-            allowed = args if origin is Literal else tuple(one.value for one in kind)
-            if data not in allowed:
-                self.fail(path, f"is {_shown(data)}: it must be one of {', '.join(map(repr, allowed))}")
-            return data if origin is Literal else kind(data)
+        words = words_of(kind, notes)
+        if words is not None:
+            if data not in words:
+                self.fail(path, f"is {_shown(data)}: it must be one of {', '.join(map(repr, words))}")
+            return words[data]
         if origin is None:
             return self._single(kind, notes, data, path, depth)
         if isinstance(data, dict):
@@ -149,6 +152,8 @@ class Reader:
             if one.name in data:
                 here = below(path, one.name)
                 values[one.name] = self.read(one.type, data[one.name], here, sizes, depth + 1)
+            elif not self.context.complete and one.required and (word := self._given(one.type)):
+                values[one.name] = self.context.given[word]
             elif self.context.complete or one.required:
                 self.fail(path, f"lacks the key {one.name!r}")
         parts = [part for one in known if one.several for part in values.pop(one.name, ())]
@@ -161,21 +166,32 @@ class Reader:
                 f"{path or 'the record'}: is no {kind.__name__}: {type(cause).__name__}: {cause}"
             ) from None
 
+    def _given(self, kind: Any) -> str:
+        """The word of what is given that a field may be, or none."""
+        notes = [note for one in (kind, *members(split(kind)[0])) for note in split(one)[1]]
+        words = [note.word for note in notes if isinstance(note, Given)]
+        return next((word for word in words if word in self.context.given), "")
+
     def _chosen(
         self, bases: Sequence[type], data: Mapping[str, Any], path: str
-    ) -> tuple[type, tuple[str, str] | None]:
-        """The class that a table is of, and the tag that says so."""
-        kinds = kinds_of(*bases)
+    ) -> tuple[Callable[..., Any], tuple[str, str] | None]:
+        """The class that a table is of, or the function that makes it, and the tag that says so."""
+        kinds: dict[str, Callable[..., Any]] = {**kinds_of(*bases)}
+        for base in bases:
+            kinds.update(self.context.forms.get(base, {}))
         if not kinds:
             if len(bases) > 1 or inspect.isabstract(bases[0]):
                 raise TypeError(f"{bases} have no kind or name to be told apart by")
             return bases[0], None
-        key = next(tag[0] for kind in kinds.values() if (tag := tag_of(kind)))
+        tags = (tag_of(kind) for kind in kinds.values() if isinstance(kind, type))
+        key = next((tag[0] for tag in tags if tag), "kind")
+        if key not in data and "" in kinds:
+            return kinds[""], None
         if key not in data:
             self.fail(path, f"lacks the key {key!r}")
         word = data[key]
         if not isinstance(word, str) or word not in kinds:
-            known = ", ".join(kinds)
+            known = ", ".join(filter(None, kinds))
             self.fail(
                 below(path, key),
                 f"is {_shown(word)}: known are {known}; import the module that defines others",

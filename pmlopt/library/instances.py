@@ -1,55 +1,28 @@
-"""Problem files found and loaded: by path, by id, or all of the library."""
+"""Problem files: their records, and instances found and loaded by path, by id, or all of the library."""
 
 from __future__ import annotations
 
+import inspect
+import math
 import os
+import reprlib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
-import numpy as np
-
-from pmlopt.core.arrays import FloatArray, float_array
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.files import is_standard, read_bytes
+from pmlopt.core.records import Context, Range, Shape, read
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.symmetry import CirclePrior, IIDPrior, InvariantPrior, SymmetricPrior
-from pmlopt.errors import InputError, InstanceError, UtilityError
+from pmlopt.errors import InputError, InstanceError
 from pmlopt.library.closed_values import closed_value, forms_for
-from pmlopt.library.requirements import law_of_secret, read_requirement
-from pmlopt.library.toml_table import Table
-from pmlopt.measures import information_density
-from pmlopt.model.closed_forms import randomized_response
-from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
-from pmlopt.model.privacy import Requirement
-from pmlopt.model.queries import (
-    Explicit,
-    ModularSum,
-    Quadratic,
-    Query,
-    Weight,
-    exponential,
-    laplace,
-    symmetric_channel,
-)
-from pmlopt.model.utility import (
-    INFORMATIONS,
-    LOSSES,
-    CoordinateGain,
-    CoordinateLoss,
-    DisplacementGain,
-    DisplacementLoss,
-    EstimationError,
-    ExpectedGain,
-    ExpectedLoss,
-    LinearUtility,
-    SubConvex,
-    on_circle,
-)
-from pmlopt.model.utility.estimation_error import Criterion
+from pmlopt.library.short_forms import FIELDS, FORMS
+from pmlopt.model.utility import as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.envelope.program import envelope, failure_after_processing
 from pmlopt.programs.envelope_design.program import envelope_design
@@ -59,15 +32,31 @@ from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
 from pmlopt.programs.worst_case.program import best_guaranteed_utility, best_worst_case
 
-BASES = ("theorem", "derived", "published", "regression")
+Basis = Literal["theorem", "derived", "published", "regression"]
+Relation = Literal["==", "<=", ">="]
+BASES = get_args(Basis)
 RELATIONS: Mapping[str, Callable[[float, float, float], bool]] = {
     "==": lambda optimum, value, slack: abs(optimum - value) <= slack,
     "<=": lambda optimum, value, slack: optimum <= value + slack,
     ">=": lambda optimum, value, slack: optimum >= value - slack,
 }
+BUILDERS: Mapping[str, Callable[..., Program[Any]]] = {
+    builder.__name__: builder
+    for builder in (
+        design, worst_case_utility, least_leakage, best_worst_case, best_guaranteed_utility, envelope,
+        failure_after_processing, envelope_design, record_leakage, leakage_distortion, distortion_leakage,
+    )
+}  # fmt: skip
+"""The builders that a problem file may name; its parameters are theirs."""
+LARGEST_RTOL = 1e-2
+"""The largest share of the expected value that an optimum may be off: a wider one would agree with errors."""
+LONGEST_RATIONAL = 400
+"""Characters of a rational in a file: the powers of ten at the end of the floats have 309 digits."""
+LARGEST_EXPONENT = 400
+"""Of a rational written like 1e-3: floats, and with them the levels of mechanisms, end at 308."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Expected:
     """What is known of the optimum: `optimum RELATION value`, within rtol times the value's size.
 
@@ -77,12 +66,16 @@ class Expected:
         mechanism: a printed optimal matrix, or None.
     """
 
-    basis: str
-    relation: str
+    basis: Basis
+    relation: Relation
     value: float
-    rtol: float
-    closed_form: str | None
-    mechanism: FloatArray | None
+    rtol: Annotated[float, Range(0, LARGEST_RTOL)] = 1e-7
+    closed_form: str | None = None
+    mechanism: Annotated[FloatArray, Shape("letters", "outputs")] | None = None
+
+    def __post_init__(self) -> None:
+        if self.mechanism is not None:
+            Mechanism(self.mechanism)  # complains of a matrix that is none
 
     def agrees(self, optimum: float) -> bool:
         """Whether an optimum stands in the relation that is claimed."""
@@ -92,6 +85,34 @@ class Expected:
     def slack(self) -> float:
         """How far an optimum may be off: rtol times the value's size, or times 1e-3 where it is small."""
         return self.rtol * max(1e-3, abs(self.value))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a problem comes from: the key in references.bib, and the place in the source."""
+
+    cite: str
+    where: str
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemFile:
+    """What a problem file holds."""
+
+    id: str
+    title: str
+    builder: str
+    source: Source
+    params: Mapping[str, Any]
+    expected: Expected | None = None
+
+    def __post_init__(self) -> None:
+        if self.builder not in BUILDERS:
+            raise InstanceError(f"builder is {self.builder!r}: write one of {', '.join(BUILDERS)}")
+        form, forms = self.expected and self.expected.closed_form, forms_for(self.builder)
+        if form is not None and form not in forms:
+            known = ", ".join(forms) or "none, for none is known here"
+            raise InstanceError(f"expected.closed_form is {form!r}: write one of {known}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,273 +163,52 @@ class Instance:
         return closed_value(self.program(), self.expected.closed_form)
 
 
-Arguments = dict[str, Any]
-_NUMBER = (int, float)
-MOST_LETTERS = 10_000
-"""Letters of a uniform prior, and outputs, in a problem file: a mechanism with both has 800 MB."""
-MOST_RECORDS = 1_000
-"""Records of a table in a problem file; orbits of pairs run out long before."""
-LARGEST_RTOL = 1e-2
-"""The largest share of the expected value that an optimum may be off: a wider one would agree with errors."""
+def logarithm(table: Mapping[str, Any], path: str) -> float:
+    """The logarithm that a table `{ log = "9/8" }` says, of a rational that would not fill the memory.
+
+    Raises:
+        InstanceError: it is another table, or the number is not positive or too long.
+
+    Examples:
+        >>> logarithm({"log": "9/8"}, "epsilon") == math.log(1.125)
+        True
+    """
+    text = str(table["log"]) if set(table) == {"log"} else ""
+    exponent = text.lower().partition("e")[2]
+    try:
+        if len(text) > LONGEST_RATIONAL or (exponent and abs(int(exponent)) > LARGEST_EXPONENT):
+            raise ValueError
+        return math.log(Fraction(text))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise InstanceError(
+            f"{path} is {reprlib.repr(dict(table))}: write a number, or {{ log = ... }} of a positive "
+            'rational such as "9/8"'
+        ) from None
 
 
-def read_instance(file: Path, root: Table) -> Instance:
-    """The instance that the whole table of a problem file declares."""
-    name = root.take("id", str)
-    if name != file.stem and not is_standard(file):
-        raise root.error("id", f"is {name!r} and the file's name {file.stem!r}: make them the same")
-    title = root.take("title", str)
-    name_of_builder = root.choice("builder", tuple(_BUILDERS))
-    builder, read = _BUILDERS[name_of_builder]
-    source = root.table("source")
-    cite, where = source.take("cite", str), source.take("where", str)
-    source.done()
-    params = root.table("params")
-    arguments = read(params)
-    params.done()
-    expected = _expected(root.table("expected"), name_of_builder) if "expected" in root else None
-    root.done()
-    return Instance(name, title, file, cite, where, builder, arguments, expected)
-
-
-def _design(params: Table) -> Arguments:
-    prior = _prior(params.table("prior")) if "prior" in params else law_of_secret(params)
-    privacy = read_requirement(params, prior)
-    utility = _utility(params.table("utility"), prior, privacy)
-    return {"prior": prior, "privacy": privacy, "utility": utility, "outputs": _outputs(params)}
-
-
-def _worst_case(params: Table) -> Arguments:
-    prior = _prior(params.table("prior"))
-    order = float_array(params.take("order", list), 2, "the order", UtilityError)
-    threshold = params.take("threshold", int)
-    return {"prior": prior, "order": order, "threshold": threshold, "outputs": _outputs(params)}
-
-
-def _best_worst_case(params: Table) -> Arguments:
-    prior = _prior(params.table("prior"))
-    order = float_array(params.take("order", list), 2, "the order", UtilityError)
-    epsilon = params.level("epsilon")
-    return {"prior": prior, "order": order, "epsilon": epsilon, "outputs": _outputs(params)}
-
-
-def _best_worst_value(params: Table) -> Arguments:
-    prior = _prior(params.table("prior"))
-    utility = _linear_utility(params.table("utility"), prior)
-    epsilon = params.level("epsilon")
-    return {"prior": prior, "utility": utility, "epsilon": epsilon, "outputs": _outputs(params)}
-
-
-def _least_leakage(params: Table) -> Arguments:
-    prior = _prior(params.table("prior"))
-    utility = _linear_utility(params.table("utility"), prior)
-    floors = {key: params.take(key, _NUMBER, None) for key in ("expected", "worst")}
-    return {"prior": prior, "utility": utility, **floors, "outputs": _outputs(params)}
-
-
-def _envelope_design(params: Table) -> Arguments:
-    prior = _prior(params.table("prior"))
-    utility = _linear_utility(params.table("utility"), prior)
-    epsilon, delta = params.level("epsilon"), params.number("delta")
-    return {
-        "prior": prior,
-        "epsilon": epsilon,
-        "delta": delta,
-        "utility": utility,
-        "outputs": _outputs(params),
-    }
-
-
-def _envelope(params: Table) -> Arguments:
-    return {**_audited(params), "delta": params.number("delta")}
-
-
-def _closed_failure(params: Table) -> Arguments:
-    return {**_audited(params), "epsilon": params.level("epsilon")}
-
-
-def _audited(params: Table) -> Arguments:
-    prior, table = _prior(params.table("prior")), params.table("mechanism")
-    if table.only(("matrix", "randomized_response")) == "matrix":
-        mechanism = Mechanism(table.take("matrix", list), prior.labels)
-    else:
-        matrix = randomized_response(prior.size, table.level("randomized_response")).matrix
-        mechanism = Mechanism(matrix, prior.labels, prior.labels)
-    table.done()
-    return {"prior": prior, "mechanism": mechanism}
-
-
-def _record_leakage(params: Table) -> Arguments:
-    query = _query(params.table("query"))
-    mechanism = _answer(params.table("mechanism"), query)
-    return {"query": query, "mechanism": mechanism, "entropy": params.level("entropy")}
-
-
-def _leakage_distortion(params: Table) -> Arguments:
-    return {**_tradeoff(params), "distortion": params.number("distortion")}
-
-
-def _distortion_leakage(params: Table) -> Arguments:
-    return {**_tradeoff(params), "leakage": params.level("leakage")}
-
-
-def _tradeoff(params: Table) -> Arguments:
-    loss = params.take("loss", list, None)
-    table = None if loss is None else float_array(loss, 2, "the distortion", UtilityError)
-    return {"query": _query(params.table("query")), "entropy": params.level("entropy"), "loss": table}
-
-
-def _query(table: Table) -> Query:
-    kind = table.only(("modular_sum", "weight", "quadratic", "explicit"))
-    query: Query
-    if kind == "modular_sum":
-        sizes = table.table(kind)
-        query = ModularSum(
-            sizes.take("records", int), sizes.take("modulus", int), sizes.take("letters", (int, list), 2)
-        )
-        sizes.done()
-    elif kind == "explicit":
-        query = Explicit(table.take(kind, list))
-    else:
-        query = {"weight": Weight, "quadratic": Quadratic}[kind](table.take(kind, int))
-    table.done()
-    return query
-
-
-def _answer(table: Table, query: Query) -> Mechanism:
-    kind = table.only(("matrix", *_ANSWERS))
-    if kind == "matrix":
-        mechanism = Mechanism(table.take(kind, list))
-    else:
-        mechanism = _ANSWERS[kind](query, table.take(kind, _NUMBER))
-    table.done()
-    return mechanism
-
-
-_ANSWERS: Mapping[str, Callable[[Query, float], Mechanism]] = {
-    "symmetric_channel": symmetric_channel,
-    "laplace": laplace,
-    "exponential": exponential,
-}
-"""The mechanisms on a query that a problem file may name."""
-
-_BUILDERS: Mapping[str, tuple[Callable[..., Program[Any]], Callable[[Table], Arguments]]] = {
-    "design": (design, _design),
-    "worst_case_utility": (worst_case_utility, _worst_case),
-    "least_leakage": (least_leakage, _least_leakage),
-    "best_worst_case": (best_worst_case, _best_worst_case),
-    "best_guaranteed_utility": (best_guaranteed_utility, _best_worst_value),
-    "envelope": (envelope, _envelope),
-    "failure_after_processing": (failure_after_processing, _closed_failure),
-    "envelope_design": (envelope_design, _envelope_design),
-    "record_leakage": (record_leakage, _record_leakage),
-    "leakage_distortion": (leakage_distortion, _leakage_distortion),
-    "distortion_leakage": (distortion_leakage, _distortion_leakage),
-}
-"""The builders that a problem file may name, and how their arguments are read."""
-
-
-def _outputs(params: Table) -> int | tuple[Any, ...] | None:
-    if isinstance(params.peek("outputs"), int):
-        return params.count("outputs", MOST_LETTERS)
-    outputs = params.take("outputs", (int, list), None)
-    return None if outputs is None else tuple(outputs)
-
-
-def _prior(table: Table) -> Prior:
-    kind = table.only(("uniform", "probabilities", "counts", "circle"))
-    if kind == "circle":
-        circle = CirclePrior(table.count(kind, MOST_LETTERS), table.take("reflections", bool, True))
-        table.done()
-        return circle
-    labels = table.take("labels", list, None)
-    if kind == "uniform":
-        prior = Prior.uniform(table.count(kind, MOST_LETTERS), labels)
-    elif kind == "probabilities":
-        prior = Prior(table.take(kind, list), labels)
-    else:
-        prior = Prior.from_counts(table.take(kind, (dict, list)), labels)
-    if "records" in table:
-        prior = IIDPrior(prior, table.count("records", MOST_RECORDS))
-    elif "generators" in table:
-        prior = InvariantPrior(prior, table.take("generators", list))
-    table.done()
-    return prior
-
-
-def _utility(table: Table, prior: Prior, privacy: Requirement) -> LinearUtility | SubConvex | EstimationError:
-    kind = table.only(("loss", "gain", "information", "information_density_of", "estimation_error"))
-    utility: LinearUtility | SubConvex | EstimationError
-    if kind == "information":
-        utility = INFORMATIONS[table.choice(kind, tuple(INFORMATIONS))]()
-    elif kind == "information_density_of":
-        form = table.choice(kind, tuple(CLOSED_FORMS))
-        mechanism = CLOSED_FORMS[form](prior, privacy, np.zeros((prior.size, 1)))
-        utility = ExpectedGain(information_density(prior, mechanism.matrix))
-    elif kind == "estimation_error":
-        utility = _estimation_error(table, kind)
-    else:
-        utility = _linear(table, kind, prior)
-    table.done()
-    return utility
-
-
-def _estimation_error(table: Table, kind: str) -> EstimationError:
-    workload = table.take(kind, (str, list))
-    criterion = table.choice("criterion", get_args(Criterion)) if "criterion" in table else "A"
-    if criterion == "D" and workload != "identity":
-        raise table.error(kind, f'is {workload!r}: the criterion "D" has no workload, write "identity"')
-    return EstimationError(None if workload == "identity" else workload, criterion)  # type: ignore[arg-type]
-
-
-def _linear_utility(table: Table, prior: Prior) -> LinearUtility:
-    utility = _linear(table, table.only(("loss", "gain")), prior)
-    table.done()
-    return utility
-
-
-def _linear(table: Table, kind: str, prior: Prior) -> LinearUtility:
-    value = table.take(kind, (str, list))
-    if isinstance(value, str):
-        named: Mapping[str, Any] = LOSSES if kind == "loss" else _gains(prior)
-        if value not in named:
-            raise table.error(kind, f"is {value!r}: write one of {', '.join(named)}, or a matrix")
-        value = named[value]
-    if isinstance(prior, IIDPrior):
-        return CoordinateLoss(value) if kind == "loss" else CoordinateGain(value)
-    if isinstance(prior, CirclePrior):
-        values = on_circle(value, prior.size) if callable(value) else value
-        return DisplacementLoss(values) if kind == "loss" else DisplacementGain(values)
-    return ExpectedLoss(value) if kind == "loss" else ExpectedGain(value)
-
-
-def _expected(table: Table, builder: str) -> Expected:
-    matrix = table.take("mechanism", list, None)
-    form = table.take("closed_form", str, None)
-    forms = forms_for(builder)
-    if form is not None and form not in forms:
-        known = ", ".join(forms) or "none, for none is known here"
-        raise table.error("closed_form", f"is {form!r}: write one of {known}")
-    rtol = table.number("rtol", 1e-7)
-    if not 0 <= rtol <= LARGEST_RTOL:
-        raise table.error("rtol", f"is {rtol:g}: write a number from 0 to {LARGEST_RTOL:g}")
-    expected = Expected(
-        basis=table.choice("basis", BASES),
-        relation=table.choice("relation", tuple(RELATIONS)),
-        value=table.number("value"),
-        rtol=rtol,
-        closed_form=form,
-        mechanism=None if matrix is None else Mechanism(matrix).matrix,
-    )
-    table.done()
-    return expected
-
-
-def _gains(prior: Prior) -> dict[str, Any]:
-    """Gains by name: 1 for the same label, and the same weighed by 1 / p[x]."""
-    if isinstance(prior, SymmetricPrior):
-        return {"match": lambda x, y: x == y}
-    return {"match": lambda x, y: x == y, "balanced_match": np.diag(1 / prior.pmf)}
+def _arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a builder is called with: each of its parameters is read knowing those before."""
+    known = {name: one for name, one in inspect.signature(builder).parameters.items() if name in FIELDS}
+    names = [name for name in FIELDS if name in known or name == "secret"]
+    for key in params:
+        if key not in names:
+            near = get_close_matches(key, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(names)}"
+            raise InstanceError(f"params.{key} is not a known key: {hint}")
+    given: dict[str, Any] = {"labels": None}
+    for name in names:
+        context = Context(given, complete=False, error=InstanceError, number=logarithm, forms=FORMS)
+        if name in params:
+            given[name] = read(FIELDS[name], params[name], f"params.{name}", context)
+            if name == "utility":
+                given[name] = as_utility(given[name])
+        elif name == "prior" and "secret" in given:
+            given[name] = given["secret"].prior
+        elif name in known and known[name].default is inspect.Parameter.empty:
+            raise InstanceError(f"params.{name} is missing: add it")
+        if name == "prior" and name in given:
+            given |= given[name].context.given
+    return {name: given[name] for name in known if name in given}
 
 
 def library() -> Path:
@@ -454,8 +254,14 @@ def load(path: str | os.PathLike[str]) -> Instance:
     except (ValueError, RecursionError) as cause:  # not TOML, not text, a number too long, nested too deep
         raise InstanceError(f"{file}: is not a whole TOML file: {cause}") from None
     try:
-        return read_instance(file, Table(file, "", data))
-    except InstanceError:
-        raise
+        found = read(ProblemFile, data, "", Context(complete=False, error=InstanceError))
+        if found.id != file.stem and not is_standard(file):
+            raise InstanceError(f"id is {found.id!r} and the file's name {file.stem!r}: make them the same")
+        builder = BUILDERS[found.builder]
+        arguments = _arguments(builder, found.params)
     except InputError as cause:
         raise InstanceError(f"{file}: {cause}") from None
+    source = found.source
+    return Instance(
+        found.id, found.title, file, source.cite, source.where, builder, arguments, found.expected
+    )

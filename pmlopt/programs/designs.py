@@ -7,9 +7,16 @@ from typing import overload
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
-from pmlopt.errors import PrivacyError, ProgramError, UtilityError
+from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.utility import DistanceLoss, EstimationError, LinearUtility, SubConvex, Utility
+from pmlopt.model.utility import (
+    DistanceLoss,
+    EstimationError,
+    LinearUtility,
+    SubConvex,
+    UtilityLike,
+    as_utility,
+)
 from pmlopt.programs.continuous.program import ContinuousDesign, continuous_design
 from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
@@ -36,8 +43,12 @@ def design(
 ) -> EstimationDesign: ...
 @overload
 def design(prior: Continuous, privacy: Requirement, utility: DistanceLoss) -> ContinuousDesign: ...
+@overload
 def design(
-    prior: PriorLike | Continuous, privacy: Requirement, utility: Utility, outputs: Outputs = None
+    prior: PriorLike, privacy: Requirement, utility: UtilityLike, outputs: Outputs = None
+) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign: ...
+def design(
+    prior: PriorLike | Continuous, privacy: Requirement, utility: UtilityLike, outputs: Outputs = None
 ) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign | ContinuousDesign:
     """Declare the design problem: the best utility over the mechanisms that meet the requirement.
 
@@ -59,7 +70,8 @@ def design(
         privacy: `PML`, `LDP`, `LIP`, `MetricPrivacy`, `Pufferfish`, `GainLeakage`, `RatioBound`, several of
             them by `&`, or (with a linear utility) `MaximalLeakage` and `ApproximatePML`.
         utility: `ExpectedGain`, `ExpectedLoss`, `MutualInformation` or any other `SubConvex`, or
-            `EstimationError`.
+            `EstimationError`; the name of one, such as "hamming" or "mutual-information"; or a loss as a
+            function of two labels (`pmlopt.model.utility.as_utility`).
         outputs: the M outputs: their number, or their labels. Left out, they are the prior's
             letters, or as many as a utility matrix has columns; with a sub-convex utility, as many as the
             optimum needs, at most N (so that fewer than N cannot be asked for).
@@ -76,12 +88,16 @@ def design(
         >>> result = solve(design([0.25] * 4, PML(np.log(2)), ExpectedGain(np.eye(4))))
         >>> round(result.value, 9)
         0.5
+        >>> result = solve(design([0.25] * 4, PML(np.log(2)), "hamming"))
+        >>> round(result.value, 9)
+        0.5
         >>> result = solve(design([0.25] * 4, PML(np.log(2)), MutualInformation()))
         >>> round(np.exp(result.value).item(), 9), result.mechanism.matrix.shape
         (2.0, (4, 2))
     """
     if not isinstance(privacy, Requirement):
         raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
+    utility = as_utility(utility)
     if isinstance(prior, Continuous) or isinstance(utility, DistanceLoss):
         return continuous_design(prior, privacy, utility, outputs)
     known = as_prior(prior)
@@ -93,11 +109,7 @@ def design(
         return linear_design(known, privacy, utility, outputs_of(known.labels, utility.columns, outputs))
     if isinstance(utility, EstimationError):
         return estimation_design(known, privacy, utility, outputs)
-    if not isinstance(utility, SubConvex):
-        raise UtilityError(
-            f"the utility is {utility!r}: give ExpectedGain(...), ExpectedLoss(...) or a sub-convex one "
-            "such as MutualInformation()"
-        )
+    assert isinstance(utility, SubConvex)
     letters = None if outputs is None else outputs_of(known.labels, None, outputs)
     if letters is not None and len(letters) < known.size:
         raise ProgramError(

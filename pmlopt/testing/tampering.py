@@ -14,7 +14,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import by_orbits, is_by_orbits
-from pmlopt.model.utility import INFORMATIONS, EstimationError, ExpectedGain, ExpectedLoss
+from pmlopt.model.utility import EstimationError, ExpectedGain, ExpectedLoss, informations
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.designs import design
@@ -199,7 +199,7 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     if isinstance(certificate, LinearCertificate):
         return _linear(certificate)
     if isinstance(certificate, ColumnCertificate):
-        return design(certificate.prior, certificate.privacy, INFORMATIONS[certificate.utility]())
+        return design(certificate.prior, certificate.privacy, informations()[certificate.utility]())
     if isinstance(certificate, EstimationCertificate):
         wanted = certificate.workload if certificate.criterion == "A" else None
         return design(certificate.prior, certificate.privacy, EstimationError(wanted, certificate.criterion))

@@ -8,6 +8,18 @@ import pytest
 from cli.hostile import problem, refused, write
 
 DEEP = 2_000
+
+
+def level(epsilon: str) -> str:
+    """The line of PML at a level."""
+    return f'privacy = {{ name = "pml", epsilon = {epsilon} }}'
+
+
+def loss(matrix: str) -> str:
+    """The line of a loss by its matrix."""
+    return f'utility = {{ kind = "expected-loss", matrix = {matrix} }}'
+
+
 FILES: dict[str, str | bytes] = {
     "empty": "",
     "not text": b"\xff\xfe",
@@ -42,25 +54,25 @@ FILES: dict[str, str | bytes] = {
     "labels that are nan": problem(prior="prior = { uniform = 3, labels = [nan, nan, 1] }"),
     "labels too few": problem(prior='prior = { uniform = 3, labels = ["a"] }'),
     "no privacy": problem(privacy=""),
-    "privacy of two kinds": problem(privacy="privacy = { pml = 0.5, ldp = 0.5 }"),
-    "a negative level": problem(privacy="privacy = { pml = -0.5 }"),
-    "a level that is nan": problem(privacy="privacy = { pml = nan }"),
-    "a level that is infinite": problem(privacy="privacy = { pml = inf }"),
-    "a level of text": problem(privacy='privacy = { pml = "0.5" }'),
-    "a logarithm of 10^999999999": problem(privacy='privacy = { pml = { log = "1e999999999" } }'),
-    "a logarithm of 10^-999999999": problem(privacy='privacy = { pml = { log = "1e-999999999" } }'),
-    "a logarithm of a long number": problem(privacy=f'privacy = {{ pml = {{ log = "{"9" * 4000}" }} }}'),
-    "a logarithm of zero": problem(privacy='privacy = { pml = { log = "0" } }'),
-    "a logarithm of -1": problem(privacy='privacy = { pml = { log = "-1" } }'),
-    "a logarithm of 1/0": problem(privacy='privacy = { pml = { log = "1/0" } }'),
-    "a logarithm of text": problem(privacy='privacy = { pml = { log = "two" } }'),
-    "a logarithm of nan": problem(privacy="privacy = { pml = { log = nan } }"),
-    "a logarithm with an exponent of text": problem(privacy='privacy = { pml = { log = "1e1e1" } }'),
-    "a radius that is nan": problem(privacy="privacy = { pml = 0.5, radius = nan }"),
-    "a delta of two": problem(privacy="privacy = { pml = 0.5, delta = 2 }"),
+    "privacy of two kinds": problem(privacy='privacy = { name = ["pml", "ldp"], epsilon = 0.5 }'),
+    "a negative level": problem(privacy=level("-0.5")),
+    "a level that is nan": problem(privacy=level("nan")),
+    "a level that is infinite": problem(privacy=level("inf")),
+    "a level of text": problem(privacy=level('"0.5"')),
+    "a logarithm of 10^999999999": problem(privacy=level('{ log = "1e999999999" }')),
+    "a logarithm of 10^-999999999": problem(privacy=level('{ log = "1e-999999999" }')),
+    "a logarithm of a long number": problem(privacy=level(f'{{ log = "{"9" * 4000}" }}')),
+    "a logarithm of zero": problem(privacy=level('{ log = "0" }')),
+    "a logarithm of -1": problem(privacy=level('{ log = "-1" }')),
+    "a logarithm of 1/0": problem(privacy=level('{ log = "1/0" }')),
+    "a logarithm of text": problem(privacy=level('{ log = "two" }')),
+    "a logarithm of nan": problem(privacy=level("{ log = nan }")),
+    "a logarithm with an exponent of text": problem(privacy=level('{ log = "1e1e1" }')),
+    "a radius that is nan": problem(privacy=level('0.5, over = { kind = "l1-ball", radius = nan }')),
+    "a delta of two": problem(privacy=level('0.5, over = { kind = "confidence-ball", delta = 2 }')),
     "no utility": problem(utility=""),
-    "another loss": problem(utility='utility = { loss = "hemming" }'),
-    "a loss that is nan": problem(utility="utility = { loss = [[nan, 1], [1, 0], [1, 1]] }"),
+    "another loss": problem(utility='utility = "hemming"'),
+    "a loss that is nan": problem(utility=loss("[[nan, 1], [1, 0], [1, 1]]")),
     "no outputs": problem(outputs="outputs = 0"),
     "10^11 outputs": problem(outputs="outputs = 100000000000"),
     "outputs of truth": problem(outputs="outputs = true"),
@@ -80,21 +92,21 @@ FILES: dict[str, str | bytes] = {
     "a mechanism whose rows do not sum": problem(rtol="mechanism = [[0.5, 0.6]]"),
 }
 PROGRAMS: dict[str, str] = {
-    "a loss of another shape": problem(utility="utility = { loss = [[0, 1]] }"),
-    "a loss that is huge": problem(utility="utility = { loss = [[1e300, 1], [1, 0], [1, 1]] }"),
+    "a loss of another shape": problem(utility=loss("[[0, 1]]")),
+    "a loss that is huge": problem(utility=loss("[[1e300, 1], [1, 0], [1, 1]]")),
     "outputs twice": problem(outputs='outputs = ["a", "a"]'),
     "an empty list of outputs": problem(outputs="outputs = []"),
 }
 """Files that are whole, of programs that cannot be declared."""
 QUERIES = {
-    "a modulus of 10^30": f"modular_sum = {{ records = 2, modulus = {10**30} }}",
-    "a modulus of 1e30": "modular_sum = { records = 2, modulus = 1e30 }",
-    "a modulus of 0": "modular_sum = { records = 2, modulus = 0 }",
-    "10^8 letters": "modular_sum = { records = 2, modulus = 2, letters = 100000000 }",
-    "letters and values": "modular_sum = { records = 2, modulus = 90000, letters = 4000 }",
-    "10^12 records": "weight = 1000000000000",
-    "no records": "quadratic = 0",
-    "a ragged table": "explicit = [[0, 1], [1]]",
+    "a modulus of 10^30": f'kind = "modular-sum"\nrecords = 2\nmodulus = {10**30}',
+    "a modulus of 1e30": 'kind = "modular-sum"\nrecords = 2\nmodulus = 1e30',
+    "a modulus of 0": 'kind = "modular-sum"\nrecords = 2\nmodulus = 0',
+    "10^8 letters": 'kind = "modular-sum"\nrecords = 2\nmodulus = 2\nletters = 100000000',
+    "letters and values": 'kind = "modular-sum"\nrecords = 2\nmodulus = 90000\nletters = 4000',
+    "10^12 records": 'kind = "quadratic"\nrecords = 1000000000000',
+    "no records": 'kind = "quadratic"\nrecords = 0',
+    "a ragged table": 'kind = "explicit"\nplaces = [[0, 1], [1]]\nlabels = [0, 1]',
 }
 
 
@@ -118,7 +130,10 @@ def test_a_program_that_cannot_be_declared(folder: Path, command: str, kind: str
 
 @pytest.mark.parametrize("kind", QUERIES)
 def test_a_query_that_cannot_be_meant(folder: Path, kind: str) -> None:
-    params = f"mechanism = {{ symmetric_channel = 0.1 }}\nentropy = 1.0\n[params.query]\n{QUERIES[kind]}\n"
+    params = (
+        "mechanism = { kind = 'symmetric-channel', error = 0.1 }\nentropy = 1.0\n[params.query]\n"
+        + QUERIES[kind]
+    )
     head = problem(builder='builder = "record_leakage"').partition("prior =")[0]
     write(folder, "small.toml", head + params)
     assert "small.toml" in refused(folder, "solve small.toml")
@@ -131,6 +146,6 @@ def test_a_problem_that_is_not_there(folder: Path, name: str) -> None:
     refused(folder, f"solve {name}")
 
 
-def test_limits_tell_the_way_around_them(folder: Path) -> None:
+def test_limits_say_how_far_they_go(folder: Path) -> None:
     write(folder, "small.toml", FILES["a uniform prior on 30,000,000"])
-    assert "from 1 to 10,000; larger problems are solved from Python" in refused(folder, "solve small.toml")
+    assert "a file of this length may speak of 10,000 at most" in refused(folder, "solve small.toml")

@@ -31,7 +31,7 @@ from pmlopt import (
 )
 from pmlopt.cli import main
 from pmlopt.library import library
-from pmlopt.model.utility import INFORMATIONS, absolute
+from pmlopt.model.utility import absolute, informations
 from pmlopt.releases.noise import LaplaceHistogram
 
 
@@ -135,11 +135,13 @@ def test_design_under_other_requirements(
     assert data["certificate"]["verified_exactly"] is True
 
 
-@pytest.mark.parametrize("utility", sorted(INFORMATIONS))
+@pytest.mark.parametrize("utility", sorted(informations()))
 def test_design_with_a_sub_convex_utility(counts: Path, tmp_path: Path, utility: str) -> None:
     out = tmp_path / "mechanism.json"
     data = run_json("design", "--prior", counts, "--epsilon", "0.7", "--utility", utility, "-o", out)
-    result = solve(design(Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10}), PML(0.7), INFORMATIONS[utility]()))
+    result = solve(
+        design(Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10}), PML(0.7), informations()[utility]())
+    )
     assert data["value"] == result.value
     assert data["value"] <= data["bound"]
     assert data["certificate"]["utility"] == {"kind": utility}

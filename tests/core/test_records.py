@@ -46,6 +46,7 @@ from pmlopt.core.records import (
     INFINITE,
     Context,
     Given,
+    Named,
     Range,
     Record,
     Shape,
@@ -504,3 +505,41 @@ def test_a_requirement_of_another_package_is_saved_loaded_and_verified(tmp_path:
     assert verify_file(path).holds is True
     path.write_text(path.read_text().replace('"upper": 0.5', '"upper": 0.4'))
     assert verify_file(path).holds is False
+
+
+@dataclass(frozen=True)
+class Shaped(Record):
+    """A record with a function by name, and a part that is given."""
+
+    size: float
+    function: Annotated[Callable[[float], float], Named({"double": abs})]
+    part: Annotated[Range, Given("range")]
+
+
+def _square(side: float, function: Annotated[Any, Named({"double": abs})] = abs) -> Shaped:
+    return Shaped(side * side, function, Range(0))
+
+
+def test_what_a_context_adds_is_read_there_alone() -> None:
+    def number(table: Mapping[str, Any], path: str) -> float:
+        assert path == "file.size"
+        return float(table["half"]) / 2
+
+    given = Range(0, 1)
+    whole = {"size": 2.0, "function": "double", "part": {"low": 0, "high": 1}}
+    made = read(Shaped, whole, "file")
+    assert made == Shaped(2.0, abs, given)
+    assert plain(made)["function"] == "double"
+    assert definitions(Shaped)["Shaped"]["properties"]["function"] == {"enum": ["double"]}
+    short = {"size": {"half": 4}, "function": "double"}
+    context = Context(given={"range": given}, complete=False, number=number, forms={Shaped: {"": _square}})
+    plainly = Context(given={"range": given}, complete=False, number=number)
+    assert read(Shaped, short, "file", plainly) == made
+    assert read(Shaped, {"side": 2}, "file", context) == Shaped(4.0, abs, Range(0))
+    for data, message in (
+        (short, r"file\.size is"),
+        ({**whole, "function": "triple"}, r"file\.function is 'triple': it must be one of 'double'"),
+        ({"size": 2.0, "function": "double"}, "lacks the key 'part'"),
+    ):
+        with pytest.raises(FileFormatError, match=message):
+            read(Shaped, data, "file")

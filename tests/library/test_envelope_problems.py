@@ -70,7 +70,11 @@ def test_a_design_is_solved_from_the_shell() -> None:
     [
         ("delta = 0.25", "", "delta"),
         ("delta = 0.25", "delta = 0.25\nepsilon = 1.0", "epsilon is not a known key"),
-        ("matrix = [[0.9, 0.1], [0.2, 0.8]]", "laplace = 1.0", "matrix, randomized_response"),
+        (
+            "matrix = [[0.9, 0.1], [0.2, 0.8]]",
+            "laplace = 1.0",
+            "laplace is not a known key: the keys here are matrix",
+        ),
         ('basis = "derived"', 'basis = "derived"\nclosed_form = "binary"', "randomized_response_envelope"),
         (
             'basis = "derived"',

@@ -30,8 +30,8 @@ where = "somewhere"
 
 [params]
 prior = { uniform = 3 }
-privacy = { pml = 0.5 }
-utility = { estimation_error = "prefix" }
+privacy = { name = "pml", epsilon = 0.5 }
+utility = { kind = "estimation-error", workload = "prefix" }
 """
 
 
@@ -76,9 +76,9 @@ def test_workloads_are_read(tmp_path: Path) -> None:
     [
         ('"prefix"', '"all"', "use identity"),
         ('"prefix"', "[[1, 2]]", "2 columns for 3 letters"),
-        ('"prefix"', '"prefix", criterion = "D"', "no workload"),
+        ('"prefix"', '"prefix", criterion = "D"', "does not depend on a workload"),
         ('"prefix"', '"prefix", criterion = "E"', "criterion"),
-        ('"prefix"', "3", "estimation_error"),
+        ('"prefix"', "3", "workload"),
     ],
 )
 def test_bad_errors_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:

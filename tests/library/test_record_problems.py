@@ -30,8 +30,8 @@ cite = "somebody"
 where = "somewhere"
 
 [params]
-query = { modular_sum = { records = 3, modulus = 2 } }
-mechanism = { symmetric_channel = 0.25 }
+query = { kind = "modular-sum", records = 3, modulus = 2 }
+mechanism = { kind = "symmetric-channel", error = 0.25 }
 entropy = { log = 4 }
 
 [expected]
@@ -99,8 +99,16 @@ def test_a_good_file_becomes_a_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "query"),
     [
-        ("{ modular_sum = { records = 3, modulus = 2 } }", "{ weight = 3 }", queries.Weight(3)),
-        ("{ modular_sum = { records = 3, modulus = 2 } }", "{ quadratic = 4 }", queries.Quadratic(4)),
+        (
+            '{ kind = "modular-sum", records = 3, modulus = 2 }',
+            '{ kind = "weight", outcomes = [0, 1, 2, 3] }',
+            queries.Weight(3),
+        ),
+        (
+            '{ kind = "modular-sum", records = 3, modulus = 2 }',
+            '{ kind = "quadratic", records = 4 }',
+            queries.Quadratic(4),
+        ),
         ("modulus = 2 }", "modulus = 5, letters = [2, 3, 4] }", queries.ModularSum(3, 5, [2, 3, 4])),
         ("modulus = 2 }", "modulus = 5, letters = 3 }", queries.ModularSum(3, 5, 3)),
     ],
@@ -111,8 +119,13 @@ def test_queries_are_read_by_name(tmp_path: Path, old: str, new: str, query: que
 
 
 def test_a_table_and_a_matrix_are_read(tmp_path: Path) -> None:
-    text = GOOD.replace("{ modular_sum = { records = 3, modulus = 2 } }", "{ explicit = [[0, 1], [1, 1]] }")
-    text = text.replace("{ symmetric_channel = 0.25 }", "{ matrix = [[0.75, 0.25], [0.5, 0.5]] }")
+    text = GOOD.replace(
+        '{ kind = "modular-sum", records = 3, modulus = 2 }',
+        '{ kind = "explicit", places = [[0, 1], [1, 1]], labels = [0, 1] }',
+    )
+    text = text.replace(
+        '{ kind = "symmetric-channel", error = 0.25 }', "{ matrix = [[0.75, 0.25], [0.5, 0.5]] }"
+    )
     problem = asked(load(write(tmp_path, text)))
     assert problem.channel.query.table().tolist() == [[0, 1], [1, 1]]
     assert problem.channel.mechanism.matrix.tolist() == [[0.75, 0.25], [0.5, 0.5]]
@@ -123,14 +136,14 @@ def test_a_table_and_a_matrix_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("modular_sum", "modularsum", r"params\.query must hold exactly one of modular_sum"),
-        ("records = 3, ", "", r"params\.query\.modular_sum\.records is missing"),
+        ("modular-sum", "modularsum", r"params\.query\.kind is 'modularsum': known are .*modular-sum"),
+        ("records = 3, ", "", r"params\.query lacks the key 'records'"),
         ("modulus = 2 }", "modulus = 2, moduls = 2 }", r"mean 'modulus'"),
         ("modulus = 2 }", "modulus = 0 }", r"modulus must be a whole number of at least 1"),
-        ("symmetric_channel = 0.25", "symmetric_channel = 1.5", r"error probability is 1\.5"),
-        ("symmetric_channel = 0.25", "symmetrical = 0.25", r"params\.mechanism must hold exactly one of"),
-        ("symmetric_channel = 0.25", "laplace = -1", r"epsilon is -1"),
-        ("symmetric_channel = 0.25", "matrix = [[1.0, 0.5]]", r"sums to 1\.5"),
+        ("error = 0.25", "error = 1.5", r"error probability is 1\.5"),
+        ('"symmetric-channel"', '"symmetrical"', r"params\.mechanism\.kind is 'symmetrical': known are"),
+        ('"symmetric-channel", error = 0.25', '"laplace", epsilon = -1', r"epsilon is -1"),
+        ('kind = "symmetric-channel", error = 0.25', "matrix = [[1.0, 0.5]]", r"sums to 1\.5"),
         ("entropy = { log = 4 }", "", r"params\.entropy is missing"),
         ("entropy = { log = 4 }", 'entropy = "1"', r"params\.entropy is '1'"),
         ("parity_leakage", "binary", r"'binary': write one of parity_leakage"),

@@ -92,9 +92,19 @@ def read(folder: Path, params: Sequence[str]) -> dict[str, Any]:
     return dict(load(path).arguments)
 
 
+def turned(base: str, move: Sequence[int]) -> str:
+    """A prior and one permutation of its letters."""
+    return f'{{ kind = "invariant", base = {base}, moves = [[{move}, {move}]], output_labels = {len(move)} }}'
+
+
 def test_tables_of_records_are_read_by_key(tmp_path: Path) -> None:
     found = read(
-        tmp_path, ["{ counts = [7, 3], records = 5 }", "{ pml = 1.0 }", "{ loss = [[0, 2], [1, 0]] }"]
+        tmp_path,
+        [
+            '{ kind = "types", law = { counts = [7, 3] }, records = 5 }',
+            '{ name = "pml", epsilon = 1.0 }',
+            '{ kind = "coordinate-loss", function = [[0, 2], [1, 0]] }',
+        ],
     )
     assert isinstance(found["prior"], IIDPrior)
     assert (found["prior"].records, found["prior"].law.counts) == (5, (7, 3))
@@ -104,7 +114,12 @@ def test_tables_of_records_are_read_by_key(tmp_path: Path) -> None:
 
 def test_circles_are_read_by_key(tmp_path: Path) -> None:
     found = read(
-        tmp_path, ["{ circle = 5, reflections = false }", "{ ldp = 1.0 }", "{ loss = [0, 1, 2, 3, 4] }"]
+        tmp_path,
+        [
+            '{ kind = "circle", size = 5, reflections = false }',
+            '{ name = "ldp", epsilon = 1.0 }',
+            '{ kind = "displacement-loss", values = [0, 1, 2, 3, 4] }',
+        ],
     )
     assert isinstance(found["prior"], CirclePrior)
     assert not found["prior"].reflections
@@ -115,7 +130,11 @@ def test_circles_are_read_by_key(tmp_path: Path) -> None:
 def test_generators_are_read_by_key(tmp_path: Path) -> None:
     found = read(
         tmp_path,
-        ["{ uniform = 3, generators = [[2, 1, 0]] }", "{ pml = 1.0, radius = 0.1 }", '{ gain = "match" }'],
+        [
+            turned("{ uniform = 3 }", [2, 1, 0]),
+            '{ name = "pml", epsilon = 1.0, over = { kind = "l1-ball", radius = 0.1 } }',
+            '"match"',
+        ],
     )
     assert isinstance(found["prior"], InvariantPrior)
     assert isinstance(found["privacy"], PML)
@@ -125,7 +144,11 @@ def test_generators_are_read_by_key(tmp_path: Path) -> None:
 def test_a_ball_around_a_table_is_around_its_prior(tmp_path: Path) -> None:
     ball = read(
         tmp_path,
-        ["{ counts = [7, 3], records = 4 }", "{ pml = 1.0, radius = 0.1 }", '{ loss = "hamming" }'],
+        [
+            '{ kind = "types", law = { counts = [7, 3] }, records = 4 }',
+            '{ name = "pml", epsilon = 1.0, over = { kind = "l1-ball", radius = 0.1 } }',
+            '{ kind = "coordinate-loss", function = "hamming" }',
+        ],
     )
     assert solve(design(**ball)).certificate.verify()
 
@@ -133,15 +156,18 @@ def test_a_ball_around_a_table_is_around_its_prior(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prior", "message"),
     [
-        ("{ counts = [7, 3], records = 0 }", "records"),
-        ("{ counts = [7, 3], generators = [[1, 0]] }", "not invariant"),
-        ("{ circle = 0 }", "circle"),
-        ("{ circle = 4, labels = [1, 2, 3, 4] }", "labels"),
+        ('{ kind = "types", law = { counts = [7, 3] }, records = 0 }', "records"),
+        (
+            turned("{ counts = [7, 3] }", [1, 0]),
+            "not invariant",
+        ),
+        ('{ kind = "circle", size = 0 }', "size"),
+        ('{ kind = "circle", size = 4, labels = [1, 2, 3, 4] }', "labels"),
     ],
 )
 def test_what_is_no_symmetric_prior_is_refused(prior: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(PmloptError, match=message):
-        read(tmp_path, [prior, "{ pml = 1.0 }", '{ loss = "hamming" }'])
+        read(tmp_path, [prior, '{ name = "pml", epsilon = 1.0 }', '"hamming"'])
 
 
 def test_the_circle_is_the_mean_of_the_least_losses() -> None:

@@ -28,7 +28,7 @@ cite = "somebody"
 where = "somewhere"
 
 [params]
-query = { modular_sum = { records = 2, modulus = 2 } }
+query = { kind = "modular-sum", records = 2, modulus = 2 }
 entropy = 0
 distortion = 0.25
 
@@ -86,9 +86,13 @@ def test_a_loss_is_read_and_has_no_closed_form(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("distortion = 0.25", "", r"params\.distortion is missing"),
-        ("distortion = 0.25", "leakage = 0.25", r"params\.distortion is missing"),
+        ("distortion = 0.25", "leakage = 0.25", r"params\.leakage is not a known key"),
         ("distortion = 0.25", 'distortion = "0.25"', r"params\.distortion is '0\.25'"),
-        ("distortion = 0.25", "distortion = 0.25\nloss = [1, 0]", r"the distortion must have 2 dim"),
+        (
+            "distortion = 0.25",
+            "distortion = 0.25\nloss = [1, 0]",
+            r"params\.loss\[0\] is 1: it must be a list",
+        ),
         ("entropy = 0\n", "", r"params\.entropy is missing"),
         ("parity_leakage", "binary", r"'binary': write one of parity_leakage"),
     ],

@@ -1,7 +1,6 @@
 """Privacy requirements, each in two forms: a number on a given mechanism, constraints on a variable."""
 
 from pmlopt.model.privacy.approximate_pml import ApproximatePML
-from pmlopt.model.privacy.by_name import requirement_named
 from pmlopt.model.privacy.gain_leakage import GainLeakage
 from pmlopt.model.privacy.ldp import LDP
 from pmlopt.model.privacy.lip import LIP
@@ -27,5 +26,4 @@ __all__ = [
     "RatioBound",
     "Requirement",
     "parametric_constraints",
-    "requirement_named",
 ]

@@ -1,7 +1,7 @@
 """Utilities, each in two forms: a number on a given mechanism, and what an optimization problem needs."""
 
-from pmlopt.model.utility.by_name import INFORMATIONS
 from pmlopt.model.utility.estimation_error import WORKLOADS, EstimationError, workload_matrix
+from pmlopt.model.utility.given import UtilityLike, as_utility, informations
 from pmlopt.model.utility.linear import (
     LOSSES,
     ExpectedGain,
@@ -10,6 +10,7 @@ from pmlopt.model.utility.linear import (
     Utility,
     absolute,
     hamming,
+    match,
     squared,
 )
 from pmlopt.model.utility.orders import highest_threshold, kept_threshold, utility_order
@@ -33,7 +34,6 @@ from pmlopt.model.utility.symmetric import (
 )
 
 __all__ = [
-    "INFORMATIONS",
     "LOSSES",
     "WORKLOADS",
     "ChiSquare",
@@ -54,10 +54,14 @@ __all__ = [
     "SumOfParts",
     "TotalVariation",
     "Utility",
+    "UtilityLike",
     "absolute",
+    "as_utility",
     "hamming",
     "highest_threshold",
+    "informations",
     "kept_threshold",
+    "match",
     "on_circle",
     "squared",
     "utility_order",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, float_array
+from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.tables.labelled import Labelled, Numbers, combinations
@@ -156,6 +157,7 @@ class EstimationError(Utility):
 
     workload: Workload = None
     criterion: Criterion = "A"
+    kind: ClassVar[str] = "estimation-error"
     maximised: ClassVar[bool] = False
     letters: ClassVar[tuple[Label, ...] | None] = None
     """Of the columns of a workload, where it names them."""
@@ -169,9 +171,23 @@ class EstimationError(Utility):
             if self.workload not in WORKLOADS:
                 raise UtilityError(f"the workload {self.workload!r} is not known: use {', '.join(WORKLOADS)}")
         elif self.workload is not None:
-            found = combinations(self.workload, "the workload", UtilityError)
-            object.__setattr__(self, "workload", float_array(found.values, 2, "the workload", UtilityError))
-            object.__setattr__(self, "letters", found.axes[1])
+            given = self.workload
+            if not isinstance(given, Labelled):
+                given = combinations(given, "the workload", UtilityError)
+            object.__setattr__(self, "workload", float_array(given.values, 2, "the workload", UtilityError))
+            object.__setattr__(self, "letters", given.axes[1])
+
+    @classmethod
+    def from_fields(
+        cls,
+        workload: str | Annotated[FloatArray, Shape("combinations", "letters")] | None = None,
+        criterion: Criterion = "A",
+        letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
+    ) -> EstimationError:
+        """As a file has it: the letters are those of the columns of a matrix, where it names them."""
+        named = workload is not None and not isinstance(workload, str)
+        given = Labelled(workload, (None, letters), "the workload") if named else workload
+        return cls(given, criterion)
 
     def combinations(self, prior: PriorLike) -> FloatArray:
         """(K, N) the workload for the letters of a prior.

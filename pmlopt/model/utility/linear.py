@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, Positions, few, float_array
+from pmlopt.core.records import Named, Record, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import PairSpace
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
-class Utility(ABC):
-    """A utility of mechanisms, and whether it is maximised or minimised."""
+class Utility(Record, ABC):
+    """A utility of mechanisms, and whether it is maximised or minimised.
+
+    A class with a `kind` of its own has a name on the command line and in problem files.
+    """
 
     maximised: ClassVar[bool]
 
@@ -76,6 +80,22 @@ LOSSES: Mapping[str, Callable[[Any, Any], float]] = {
 """The losses by name."""
 
 
+def match(x: Any, y: Any) -> float:
+    """The gain of a right guess: 1 where the released label is the secret, 0 where it differs.
+
+    Examples:
+        >>> match("a", "a"), match("a", "b")
+        (1.0, 0.0)
+    """
+    return 1.0 - hamming(x, y)
+
+
+FUNCTIONS: Mapping[str, Callable[[Any, Any], float]] = {**LOSSES, "match": match}
+"""The functions of two labels by name, losses and gains."""
+
+PairFunction: TypeAlias = Annotated[Callable[[Any, Any], float], Named(FUNCTIONS)]
+
+
 def _difference(x: Any, y: Any) -> float:
     try:
         return float(x - y)
@@ -91,7 +111,7 @@ def _difference(x: Any, y: Any) -> float:
 class LinearUtility(Utility):
     """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses say whether it is maximised."""
 
-    matrix: Numbers | Callable[[Any, Any], float]
+    matrix: Numbers | Labelled | Callable[[Any, Any], float]
     what: ClassVar[str]
     axes: ClassVar[Axes] = (None, None)
     """The letters and the outputs that a matrix came with, None for a side that nobody named."""
@@ -99,9 +119,32 @@ class LinearUtility(Utility):
     def __post_init__(self) -> None:
         if not callable(self.matrix):
             name = f"the {self.what} matrix"
-            found = table(self.matrix, name, UtilityError)
+            given = self.matrix
+            found = given if isinstance(given, Labelled) else table(given, name, UtilityError)
             object.__setattr__(self, "matrix", float_array(found.values, 2, name, UtilityError))
             object.__setattr__(self, "axes", found.axes)
+
+    @classmethod
+    def from_fields(
+        cls,
+        matrix: PairFunction | Annotated[FloatArray, Shape("letters", "outputs")],
+        letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
+        outputs: Annotated[tuple[Label, ...], Shape("outputs")] | None = None,
+    ) -> LinearUtility:
+        """As a file has it: by the name of a function, or a matrix and its labels."""
+        return cls(
+            matrix if callable(matrix) else Labelled(matrix, (letters, outputs), f"the {cls.what} matrix")
+        )
+
+    @property
+    def letters(self) -> tuple[Label, ...] | None:
+        """The labels of the rows of a matrix, where it has some."""
+        return self.axes[0]
+
+    @property
+    def outputs(self) -> tuple[Label, ...] | None:
+        """The labels of its columns."""
+        return self.axes[1]
 
     @property
     def columns(self) -> int | tuple[Label, ...] | None:
@@ -190,7 +233,6 @@ class LinearUtility(Utility):
         return cp.sum(cp.multiply(prior.pmf[:, None] * table, mechanism))
 
 
-@dataclass(frozen=True, eq=False)
 class ExpectedGain(LinearUtility):
     """Maximise the expected gain E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y].
 
@@ -210,11 +252,11 @@ class ExpectedGain(LinearUtility):
         0.5
     """
 
+    kind: ClassVar[str] = "expected-gain"
     maximised: ClassVar[bool] = True
     what: ClassVar[str] = "gain"
 
 
-@dataclass(frozen=True, eq=False)
 class ExpectedLoss(LinearUtility):
     """Minimise the expected loss E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y].
 
@@ -230,6 +272,7 @@ class ExpectedLoss(LinearUtility):
         0.25
     """
 
+    kind: ClassVar[str] = "expected-loss"
     maximised: ClassVar[bool] = False
     what: ClassVar[str] = "loss"
 

@@ -53,7 +53,8 @@ class SubConvex(Utility):
     @property
     def name(self) -> str:
         """The name of the utility in messages and files."""
-        return getattr(self.function, "__name__", "function").replace("<lambda>", "function")
+        own: str | None = getattr(self, "kind", None)
+        return own or getattr(self.function, "__name__", "function").replace("<lambda>", "function")
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """The utility of a given mechanism."""
@@ -140,14 +141,11 @@ class GuessingProbability(SubConvex):
         0.75
     """
 
+    kind: ClassVar[str] = "guessing-probability"
     vectorised: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__(lambda column, p: (p * column).max())
-
-    @property
-    def name(self) -> str:
-        return "guessing-probability"
 
     def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
         return np.asarray((p[:, None] * lifts).max(axis=0))
@@ -183,7 +181,8 @@ class FInformation(SubConvex):
 
     @property
     def name(self) -> str:
-        return "f-information"
+        own: str = getattr(self, "kind", "f-information")
+        return own
 
     def phi(self, lifts: FloatArray) -> FloatArray:
         """The generator f applied entry by entry."""
@@ -212,12 +211,10 @@ class MutualInformation(FInformation):
         2.0
     """
 
+    kind: ClassVar[str] = "mutual-information"
+
     def __init__(self) -> None:
         super().__init__(lambda lifts: surplus(lifts - 1))
-
-    @property
-    def name(self) -> str:
-        return "mutual-information"
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         return mutual_information(prior, mechanism)
@@ -231,12 +228,10 @@ class TotalVariation(FInformation):
         0.25
     """
 
+    kind: ClassVar[str] = "total-variation"
+
     def __init__(self) -> None:
         super().__init__(lambda lifts: np.abs(lifts - 1) / 2)
-
-    @property
-    def name(self) -> str:
-        return "total-variation"
 
 
 class ChiSquare(FInformation):
@@ -247,12 +242,10 @@ class ChiSquare(FInformation):
         0.25
     """
 
+    kind: ClassVar[str] = "chi-square"
+
     def __init__(self) -> None:
         super().__init__(lambda lifts: (lifts - 1) ** 2)
-
-    @property
-    def name(self) -> str:
-        return "chi-square"
 
 
 class Hellinger(FInformation):
@@ -265,12 +258,10 @@ class Hellinger(FInformation):
         True
     """
 
+    kind: ClassVar[str] = "hellinger"
+
     def __init__(self) -> None:
         super().__init__(lambda lifts: (np.sqrt(lifts) - 1) ** 2)
-
-    @property
-    def name(self) -> str:
-        return "hellinger"
 
 
 def probe(utility: FInformation) -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, Label, float_array
+from pmlopt.core.records import Named, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.symmetry.circle import CirclePairs
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.data.symmetry.product import ProductPairs
 from pmlopt.data.symmetry.types import TypePairs
-from pmlopt.data.tables.labelled import Numbers
+from pmlopt.data.tables.labelled import Labelled, Numbers
 from pmlopt.errors import UtilityError
-from pmlopt.model.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility, Utility
+from pmlopt.model.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility, PairFunction, Utility
 
 
 class Coordinatewise(LinearUtility):
@@ -27,11 +28,23 @@ class Coordinatewise(LinearUtility):
     one_record: type[LinearUtility]
     each: LinearUtility
 
-    def __init__(self, matrix: Numbers | Callable[[Any, Any], float]) -> None:
+    def __init__(self, matrix: Numbers | Labelled | Callable[[Any, Any], float]) -> None:
         object.__setattr__(self, "each", self.one_record(matrix))
         if self.each.axes != (None, None):
             raise UtilityError("a matrix for one record goes by places of letters: give it without labels")
         super().__init__(self._sum)
+
+    @classmethod
+    def from_fields(  # type: ignore[override]
+        cls, function: PairFunction | Annotated[FloatArray, Shape("letters", "outputs")]
+    ) -> Coordinatewise:
+        """As a file has it: by the matrix of one record, or the name of a function."""
+        return cls(function)
+
+    @property
+    def function(self) -> Any:
+        """What one record adds: a matrix, or a function of two labels."""
+        return self.each.matrix
 
     @property
     def shape(self) -> Any:
@@ -66,6 +79,7 @@ class CoordinateLoss(Coordinatewise):
                [1., 0.]])
     """
 
+    kind: ClassVar[str] = "coordinate-loss"
     maximised: ClassVar[bool] = False
     what: ClassVar[str] = "loss"
     one_record = ExpectedLoss
@@ -85,6 +99,7 @@ class CoordinateGain(Coordinatewise):
         array([[1.]])
     """
 
+    kind: ClassVar[str] = "coordinate-gain"
     maximised: ClassVar[bool] = True
     what: ClassVar[str] = "gain"
     one_record = ExpectedGain
@@ -100,6 +115,11 @@ class Displacement(LinearUtility):
         object.__setattr__(self, "matrix", None)
 
     values: FloatArray | Callable[[int], float]
+
+    @classmethod
+    def from_fields(cls, values: Annotated[FloatArray, Shape("letters")]) -> Displacement:  # type: ignore[override]
+        """As a file has it."""
+        return cls(values)
 
     @property
     def columns(self) -> int | None:
@@ -164,6 +184,7 @@ class DisplacementLoss(Displacement):
         array([1., 0., 1., 2.])
     """
 
+    kind: ClassVar[str] = "displacement-loss"
     maximised: ClassVar[bool] = False
     what: ClassVar[str] = "loss"
 
@@ -182,6 +203,7 @@ class DisplacementGain(Displacement):
         array([0., 0., 1.])
     """
 
+    kind: ClassVar[str] = "displacement-gain"
     maximised: ClassVar[bool] = True
     what: ClassVar[str] = "gain"
 
@@ -210,7 +232,13 @@ class SumOfParts(LinearUtility):
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "matrix", None)
 
+    kind: ClassVar[str] = "sum-of-parts"
     parts: tuple[LinearUtility, ...]
+
+    @classmethod
+    def from_fields(cls, parts: tuple[LinearUtility, ...]) -> SumOfParts:  # type: ignore[override]
+        """As a file has it."""
+        return cls(*parts)
 
     @property
     def maximised(self) -> bool:  # type: ignore[override]
@@ -253,7 +281,11 @@ def _distinct(labels: list[Any]) -> list[Any]:
     return list(dict.fromkeys(labels))
 
 
-@dataclass(frozen=True)
+GROWTHS: Mapping[str, Callable[[FloatArray], FloatArray]] = {"squared": np.square}
+"""The growths of a loss of distance that have a name."""
+
+
+@dataclass(frozen=True, eq=False)
 class DistanceLoss(Utility):
     """Minimise `E growth(d(X, Y))` for a `Continuous` secret X, with d the Euclidean distance.
 
@@ -268,7 +300,8 @@ class DistanceLoss(Utility):
         [0.0, 4.0]
     """
 
-    growth: Callable[[FloatArray], FloatArray] | None = None
+    kind: ClassVar[str] = "distance-loss"
+    growth: Annotated[Callable[[FloatArray], FloatArray], Named(GROWTHS)] | None = None
     maximised: ClassVar[bool] = False
 
     def of(self, distances: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from pmlopt.measures import leakage_level
 from pmlopt.model.closed_forms.worst_case import uniform_on
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
-from pmlopt.model.utility import LinearUtility
+from pmlopt.model.utility import LinearUtility, UtilityLike, as_utility
 from pmlopt.model.utility.orders import allowed_pairs
 from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, usable_pairs
@@ -202,12 +202,12 @@ def least_leakage_on(
 
 @overload
 def least_leakage(  # type: ignore[overload-overlap]
-    prior: SymmetricPrior, utility: LinearUtility, *, expected: float
+    prior: SymmetricPrior, utility: UtilityLike, *, expected: float
 ) -> SymmetricLeastLeakage: ...
 @overload
 def least_leakage(
     prior: PriorLike,
-    utility: LinearUtility,
+    utility: UtilityLike,
     *,
     expected: float | None = None,
     worst: float | None = None,
@@ -216,7 +216,7 @@ def least_leakage(
 ) -> LeastLeakage: ...
 def least_leakage(
     prior: PriorLike,
-    utility: LinearUtility,
+    utility: UtilityLike,
     *,
     expected: float | None = None,
     worst: float | None = None,
@@ -249,6 +249,7 @@ def least_leakage(
         2.0
     """
     known = as_prior(prior)
+    utility = as_utility(utility)
     if not isinstance(utility, LinearUtility):
         raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
     if expected is None and worst is None:

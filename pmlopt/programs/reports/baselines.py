@@ -9,7 +9,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.model.utility import INFORMATIONS
+from pmlopt.model.utility import informations
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
@@ -74,8 +74,8 @@ def baselines(certificate: DesignCertificate) -> Baselines | None:
             return expectation(prior, table, matrix)
 
         everything = np.eye(table.shape[1])[best]
-    elif isinstance(certificate, ColumnCertificate) and certificate.utility in INFORMATIONS:
-        utility, maximised = INFORMATIONS[certificate.utility](), True
+    elif isinstance(certificate, ColumnCertificate) and certificate.utility in informations():
+        utility, maximised = informations()[certificate.utility](), True
         unit = ", in nats" if certificate.utility == "mutual-information" else ""
         what, everything = certificate.utility.replace("-", " ") + unit, np.eye(n)
 

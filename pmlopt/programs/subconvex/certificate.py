@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import rounding_of
-from pmlopt.model.utility import INFORMATIONS
+from pmlopt.model.utility import informations
 from pmlopt.programs.certificate import FLOATS, Claim
 from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_program import DesignCertificate
@@ -40,11 +40,11 @@ class ColumnCertificate(DesignCertificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a sub-convex utility, the extreme columns priced again."""
-        if self.utility not in INFORMATIONS:
+        if self.utility not in informations():
             text = f"the utility {self.utility!r} is a function, which no file holds"
             claims = (Claim(name, None, FLOATS, text) for name in ("value", "bound"))
             return (*self.level_checks, *claims, gap_claim(self, 1e-14 * max(1.0, abs(self.value)), True))
-        prior, utility, rho = self.prior, INFORMATIONS[self.utility](), self.multipliers
+        prior, utility, rho = self.prior, informations()[self.utility](), self.multipliers
         space = column_space(prior, self.privacy, utility)
         rounding = rounding_of(sum(self.mechanism.matrix.shape), max(1.0, abs(space.everything)))
         value = value_claim(self.value, utility.value(prior, self.mechanism), rounding)

@@ -16,7 +16,7 @@ from strategies import MODEST, mechanisms, pairs, priors
 from pmlopt import LDP, PML, Mechanism, Prior, design
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import UtilityError
-from pmlopt.model.utility import INFORMATIONS, GuessingProbability, SubConvex
+from pmlopt.model.utility import GuessingProbability, SubConvex, informations
 
 Function = Callable[[FloatArray, FloatArray], Any]
 
@@ -74,7 +74,7 @@ def test_merging_two_outputs_never_helps(pair: tuple[FloatArray, FloatArray], da
     after = matrix.copy()
     after[:, kept] += after[:, merged] * (kept != merged)
     after = np.delete(after, merged, axis=1) if kept != merged else after
-    for utility in (*(make() for make in INFORMATIONS.values()), SPREAD, PEAK):
+    for utility in (*(make() for make in informations().values()), SPREAD, PEAK):
         before = utility.value(prior, matrix)
         assert utility.value(prior, after) <= before + 1e-12 * max(1.0, before)
 
@@ -84,7 +84,7 @@ def test_merging_two_outputs_never_helps(pair: tuple[FloatArray, FloatArray], da
 def test_post_processing_never_helps(pair: tuple[FloatArray, FloatArray], data: st.DataObject) -> None:
     prior, matrix = pair
     after = Mechanism(matrix).post_process(data.draw(mechanisms(matrix.shape[1])))
-    for make in INFORMATIONS.values():
+    for make in informations().values():
         before = make().value(prior, matrix)
         assert make().value(prior, after) <= before + 1e-12 * max(1.0, before)
 
@@ -100,18 +100,18 @@ def columns(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray]:
     return prior, one, other
 
 
-@pytest.mark.parametrize("name", INFORMATIONS)
+@pytest.mark.parametrize("name", informations())
 @given(drawn=columns(), factor=st.floats(1e-3, 1e3))
 @MODEST
 def test_the_ready_made_are_homogeneous(
     name: str, drawn: tuple[FloatArray, FloatArray, FloatArray], factor: float
 ) -> None:
     prior, one, _ = drawn
-    once, scaled = INFORMATIONS[name]().worths(prior, np.stack([one, factor * one], axis=1))
+    once, scaled = informations()[name]().worths(prior, np.stack([one, factor * one], axis=1))
     assert scaled == pytest.approx(factor * once, rel=1e-9, abs=1e-12 * factor * one.max())
 
 
-@pytest.mark.parametrize("name", INFORMATIONS)
+@pytest.mark.parametrize("name", informations())
 @given(drawn=columns(), share=st.floats(0.0, 1.0))
 @MODEST
 def test_the_ready_made_are_convex(
@@ -119,24 +119,24 @@ def test_the_ready_made_are_convex(
 ) -> None:
     prior, one, other = drawn
     mixed = share * one + (1 - share) * other
-    left, right, between = INFORMATIONS[name]().worths(prior, np.stack([one, other, mixed], axis=1))
+    left, right, between = informations()[name]().worths(prior, np.stack([one, other, mixed], axis=1))
     assert between <= share * left + (1 - share) * right + 1e-9 * (1 + one.max() + other.max())
 
 
-@pytest.mark.parametrize("name", INFORMATIONS)
+@pytest.mark.parametrize("name", informations())
 @given(prior=priors(1, 8))
 @MODEST
 def test_the_ready_made_pass_every_probe(name: str, prior: FloatArray) -> None:
-    INFORMATIONS[name]().check(prior)
-    assert INFORMATIONS[name]().name == name
-    assert INFORMATIONS[name]().maximised
+    informations()[name]().check(prior)
+    assert informations()[name]().name == name
+    assert informations()[name]().maximised
 
 
 @given(drawn=columns())
 @MODEST
 def test_one_column_at_a_time_or_many_is_the_same(drawn: tuple[FloatArray, FloatArray, FloatArray]) -> None:
     prior, one, other = drawn
-    for make in INFORMATIONS.values():
+    for make in informations().values():
         utility = make()
         many = utility.worths(prior, np.stack([one, other], axis=1))
         single = [float(utility.function(column, prior)) for column in (one, other)]

@@ -1,0 +1,172 @@
+"""What problem files say shortly: priors, sets and mechanisms by what they are made from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.records import COUNT, INFINITE, Given, Range, Shape
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.data.secret import Secret
+from pmlopt.errors import InstanceError
+from pmlopt.measures import information_density
+from pmlopt.model.closed_forms import randomized_response
+from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
+from pmlopt.model.privacy import PML, MetricPrivacy, Pufferfish, Requirement
+from pmlopt.model.queries import ModularSum, Query, exponential, laplace, symmetric_channel
+from pmlopt.model.uncertainty import JointLaws, PriorSet, confidence_ball, confidence_box
+from pmlopt.model.utility import ExpectedGain, Utility
+
+Count: TypeAlias = Annotated[int, Range(1), COUNT]
+Labels: TypeAlias = tuple[Label, ...] | None
+TheSecret: TypeAlias = Annotated[Secret, Given("secret")]
+ThePrior: TypeAlias = Annotated[Prior, Given("prior")]
+TheQuery: TypeAlias = Annotated[Query, Given("query")]
+
+
+def _form(make: Callable[..., Any], **types: Any) -> Callable[..., Any]:
+    """A function as one of parameters of these types, which may be left out where it has a default."""
+
+    def made(**values: Any) -> Any:
+        return make(**values)
+
+    known = inspect.signature(make).parameters
+    made.__annotations__ = types
+    made.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=known[name].default)
+            for name in types
+        ]
+    )
+    return made
+
+
+def _check_one(**given: Any) -> None:
+    """Complain unless something is given for exactly one name."""
+    found = [name for name, value in given.items() if value is not None]
+    if len(found) != 1:
+        raise InstanceError(f"give exactly one of {', '.join(given)}, not {' and '.join(found) or 'none'}")
+
+
+def _prior(
+    uniform: Count | None = None,
+    probabilities: Annotated[FloatArray, Shape("letters")] | None = None,
+    counts: Mapping[str, int] | tuple[int, ...] | None = None,
+    labels: Labels = None,
+) -> Prior:
+    _check_one(uniform=uniform, probabilities=probabilities, counts=counts)
+    if uniform is not None:
+        return Prior.uniform(uniform, labels)
+    return Prior(probabilities, labels) if counts is None else Prior.from_counts(counts, labels)  # type: ignore[arg-type]
+
+
+def _secret(
+    counts: Annotated[NDArray[np.object_], Shape("values", "letters")] | None = None,
+    joint: Annotated[FloatArray, Shape("values", "letters")] | None = None,
+    labels: Labels = None,
+    values: Labels = None,
+    name: str = "the secret",
+) -> Secret:
+    _check_one(counts=counts, joint=joint)
+    if counts is not None:
+        return Secret.from_counts(counts, labels, values, name)
+    return Secret(joint, labels, values, name)  # type: ignore[arg-type]
+
+
+def _metric(
+    epsilon: float,
+    distance: str | Annotated[FloatArray, Shape("letters", "letters"), INFINITE] | None = None,
+    edges: tuple[tuple[Label, Label, float], ...] | None = None,
+) -> MetricPrivacy:
+    _check_one(distance=distance, edges=edges)
+    if edges is not None:
+        return MetricPrivacy(epsilon, {(one, other): length for one, other, length in edges})
+    return MetricPrivacy(epsilon, distance)  # type: ignore[arg-type]
+
+
+def _balanced_match(prior: ThePrior) -> ExpectedGain:
+    return ExpectedGain(np.diag(1 / prior.pmf))
+
+
+def _density(of: str, prior: ThePrior, privacy: Annotated[Requirement, Given("privacy")]) -> ExpectedGain:
+    if of not in CLOSED_FORMS:
+        raise InstanceError(f"of is {of!r}: write one of {', '.join(CLOSED_FORMS)}")
+    mechanism = CLOSED_FORMS[of](prior, privacy, np.zeros((prior.size, 1)))
+    return ExpectedGain(information_density(prior, mechanism.matrix))
+
+
+def _matrix(
+    matrix: Annotated[FloatArray, Shape("letters", "outputs")],
+    letters: Annotated[Labels, Given("labels")],
+) -> Mechanism:
+    return Mechanism(matrix, letters)
+
+
+def _response(epsilon: float, prior: ThePrior) -> Mechanism:
+    return Mechanism(randomized_response(prior.size, epsilon).matrix, prior.labels, prior.labels)
+
+
+FORMS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
+    Prior: {"": _prior},
+    Secret: {"": _secret},
+    Requirement: {
+        "pml": _form(
+            PML.from_fields,
+            epsilon=float | tuple[float, ...],
+            over=PriorSet | JointLaws | None,
+            about=TheSecret | None,
+        ),
+        "pufferfish": _form(
+            Pufferfish, epsilon=float, secret=TheSecret, pairs=tuple[tuple[Label, Label], ...] | None
+        ),
+        "metric": _metric,
+    },
+    PriorSet: {
+        "confidence-ball": _form(confidence_ball, counts=ThePrior, delta=float),
+        "confidence-box": _form(confidence_box, counts=ThePrior, delta=float),
+    },
+    JointLaws: {
+        "joint-ball": _form(JointLaws.ball, secret=TheSecret, radius=float),
+        "joint-confidence": _form(JointLaws.confidence, secret=TheSecret, delta=float),
+    },
+    Utility: {"balanced-match": _balanced_match, "information-density": _density},
+    Mechanism: {
+        "": _matrix,
+        "randomized-response": _response,
+        "symmetric-channel": _form(symmetric_channel, query=TheQuery, error=float),
+        "laplace": _form(laplace, query=TheQuery, epsilon=float),
+        "exponential": _form(exponential, query=TheQuery, epsilon=float),
+    },
+    Query: {
+        "modular-sum": _form(ModularSum, records=int, modulus=int, letters=int | tuple[int, ...]),
+    },
+}
+"""What a problem file may write beside records, by class and `kind`, or without one."""
+
+Matrix: TypeAlias = Annotated[FloatArray, Shape("letters", "outputs")]
+FIELDS: Mapping[str, Any] = {
+    "secret": Secret,
+    "prior": Prior,
+    "query": Query,
+    "mechanism": Mechanism,
+    "privacy": Requirement,
+    "utility": Utility | str,
+    "order": Matrix,
+    "threshold": int,
+    "epsilon": float,
+    "delta": float,
+    "expected": float,
+    "worst": float,
+    "entropy": float,
+    "distortion": float,
+    "leakage": float,
+    "loss": Matrix,
+    "outputs": Count | tuple[Label, ...],
+}
+"""The parameters of builders that a problem file may give, with their types, in the order of reading."""

@@ -1,0 +1,76 @@
+"""A utility as it is given: an object, the name of one, or a loss as a function of two labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+from pmlopt.core.records import fields_of, kinds_of
+from pmlopt.errors import UtilityError
+from pmlopt.model.utility.estimation_error import WORKLOADS, EstimationError
+from pmlopt.model.utility.linear import LOSSES, ExpectedGain, ExpectedLoss, Utility, match
+from pmlopt.model.utility.subconvex import SubConvex
+
+UtilityLike: TypeAlias = Utility | str | Callable[[Any, Any], float]
+
+
+def informations() -> dict[str, Callable[[], SubConvex]]:
+    """The sub-convex utilities that a name alone says, those of other packages that are imported too.
+
+    Examples:
+        >>> sorted(informations())[:3]
+        ['chi-square', 'guessing-probability', 'hellinger']
+    """
+    known: dict[str, Any] = {**kinds_of(SubConvex)}
+    return {name: kind for name, kind in known.items() if not fields_of(kind)}
+
+
+def as_utility(given: UtilityLike) -> Utility:
+    """The utility that is given: itself, by its name, or a loss as a function d(x, y) of two labels.
+
+    The names are those of losses ("hamming"), of the gain "match", of informations ("mutual-information"),
+    and "estimation-error", after which a colon and a workload may stand.
+
+    Raises:
+        UtilityError: the name is not known, with the nearest that is; or a matrix or a class is given.
+
+    Examples:
+        >>> as_utility("hamming") == as_utility(LOSSES["hamming"]) == ExpectedLoss(LOSSES["hamming"])
+        True
+        >>> as_utility("mutual-informatoin")
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.UtilityError: the utility 'mutual-informatoin' is not known: did you mean
+        'mutual-information'?
+    """
+    if isinstance(given, Utility):
+        return given
+    if isinstance(given, str):
+        return _named(given)
+    if isinstance(given, type):
+        raise UtilityError(f"the utility is the class {given.__name__}: call it, {given.__name__}(...)")
+    if callable(given):
+        return ExpectedLoss(given)
+    raise UtilityError(
+        f"the utility is {given!r:.80}: give ExpectedGain(...) or ExpectedLoss(...) of a matrix or a "
+        'function, a sub-convex one such as MutualInformation(), or a name such as "hamming"'
+    )
+
+
+def _named(name: str) -> Utility:
+    kind, _, workload = name.partition(":")
+    if kind == EstimationError.kind:
+        return EstimationError(workload or None)
+    if name in LOSSES:
+        return ExpectedLoss(LOSSES[name])
+    if name == match.__name__:
+        return ExpectedGain(match)
+    known = informations()
+    if name in known:
+        return known[name]()
+    names = [*LOSSES, match.__name__, *known, EstimationError.kind]
+    names += [f"{EstimationError.kind}:{workload}" for workload in WORKLOADS]
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(names)}, or a matrix"
+    raise UtilityError(f"the utility {name!r} is not known: {hint}")
