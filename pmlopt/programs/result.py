@@ -12,8 +12,8 @@ from typing import (
 )
 
 from pmlopt.core.display import facts_html
+from pmlopt.core.records import plain
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.prior import Prior
 from pmlopt.measures.estimable import Estimable, estimable
 from pmlopt.programs.certificate import C_co, ClosedForm, Restart, Status, Timings, Verdict, finite
 from pmlopt.programs.plots import mechanism_figure
@@ -109,8 +109,8 @@ class Result(Generic[C_co]):
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        prior = getattr(self.certificate, "prior", None)
-        if not isinstance(prior, Prior) or prior.size != len(self.mechanism.inputs):
+        prior = self.certificate.about
+        if prior is None or prior.size != len(self.mechanism.inputs):
             return self.mechanism.plot()
         return mechanism_figure(prior, self.mechanism)
 
@@ -123,6 +123,7 @@ class Result(Generic[C_co]):
             "gap": finite(self.gap),
             "level": finite(self.level),
             "mechanism": self.mechanism.record,
+            "prior": plain(self.certificate.about),
             "certificate": self.certificate.to_dict(),
             "solver": self.solver,
             "reason": self.reason,

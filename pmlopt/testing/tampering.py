@@ -35,7 +35,7 @@ from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.verification.certificates import certificate_from_record
+from pmlopt.verification.verifying import certificate_of
 
 Path = tuple[str | int, ...]
 
@@ -159,7 +159,7 @@ def still_true(data: Any) -> bool:
         data: of a JSON file, which a check has accepted.
     """
     mechanism = _mechanism(data)
-    certificate = certificate_from_record(data["metadata"]["certificate"], mechanism)
+    certificate = certificate_of(mechanism, data["metadata"])
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
     program = restated(certificate)
@@ -227,7 +227,7 @@ def _by_orbits(certificate: SymmetricCertificate) -> Program[Any]:
     space = certificate.mechanism.space
     prior = space.prior.listed()
     utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(
-        certificate.values[space.listed_orbits()]
+        certificate.table[space.listed_orbits()]
     )
     if isinstance(certificate, SymmetricLevelCertificate):
         return least_leakage(prior, utility, expected=certificate.floor)
