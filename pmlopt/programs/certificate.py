@@ -97,13 +97,12 @@ class Claim:
 def context_of(mechanism: Mechanism, prior: Prior | None) -> Context:
     """In which a certificate is written and read: what its file holds beside it, under the words for these.
 
-    Those are the mechanism, and the prior with its labels; that of a mechanism by orbits is in the mechanism.
+    Those are the mechanism, its inputs as the labels, and the prior; one by orbits has its prior in it.
     """
-    by_orbits = isinstance(mechanism, OrbitMechanism)
-    known = mechanism.space.prior if isinstance(mechanism, OrbitMechanism) else prior
-    given = {} if known is None else known.context.given
-    sizes = {} if by_orbits else dict(zip(("N", "M"), mechanism.shape, strict=True))
-    return Context(given={"mechanism": mechanism, **given}, sizes=sizes)
+    if isinstance(mechanism, OrbitMechanism):
+        return Context(given={"mechanism": mechanism, **mechanism.space.prior.context.given})
+    given = {"mechanism": mechanism, "labels": mechanism.inputs, **({} if prior is None else {"prior": prior})}
+    return Context(given=given, sizes=dict(zip(("N", "M"), mechanism.shape, strict=True)))
 
 
 StoredMechanism = Annotated[Mechanism, Given("mechanism", only=True)]

@@ -35,7 +35,7 @@ from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.verification.verifying import certificate_of
+from pmlopt.verification.verifying import told_of
 
 Path = tuple[str | int, ...]
 
@@ -159,7 +159,7 @@ def still_true(data: Any) -> bool:
         data: of a JSON file, which a check has accepted.
     """
     mechanism = _mechanism(data)
-    certificate = certificate_of(mechanism, data["metadata"])
+    certificate = told_of(mechanism, data["metadata"], "the file").certificate
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
     program = restated(certificate)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,55 +12,17 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.files import entry
-from pmlopt.core.records import ROOM, Context, read
+from pmlopt.core.records import Context, read
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, holds_orbits, saved_by_orbits
 from pmlopt.errors import FileFormatError, InputError, MechanismError
-from pmlopt.programs.certificate import (
-    FLOATS,
-    Certificate,
-    Claim,
-    ClosedForm,
-    Status,
-    Timings,
-    Verdict,
-    context_of,
-    finite,
-)
+from pmlopt.programs.certificate import FLOATS, Certificate, Claim, ClosedForm, Status, Verdict, context_of, finite
 from pmlopt.programs.reports.pages import write_page
+from pmlopt.programs.result import Told
 
 DERIVED_TOLERANCE = 1e-12
 """Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
-
-@dataclass(frozen=True)
-class Told:
-    """What a file tells of a result beside its mechanism, as `Result.to_dict` writes it.
-
-    Attributes:
-        status: how the solve ended.
-        value, bound, gap, level: those of the certificate; None where they are infinite.
-        prior: what the claim is about; None where there is none, or where the mechanism has it.
-        certificate: plain data.
-        solver, reason, attempts, iterations, warm_started, timings: how it was found, which proves nothing.
-        closed_form: the optimum by formula, where one is known.
-    """
-
-    status: Status
-    value: float
-    bound: float | None
-    gap: float | None
-    level: float | None
-    prior: Mapping[str, Any] | None
-    certificate: Mapping[str, Any]
-    solver: str
-    reason: str
-    attempts: tuple[str, ...]
-    iterations: int | None
-    warm_started: bool
-    closed_form: ClosedForm | None
-    timings: Timings
-
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
     """Check what a saved result claims, from its file alone and without a solver.
@@ -92,32 +53,31 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
     return _verdict(path, *_read(path))
 
 
-def certificate_of(mechanism: Mechanism, metadata: Mapping[str, Any], where: str = "certificate") -> Certificate:
-    """The certificate of a file, for its mechanism and the prior that it has beside it.
+def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]) -> Told:
+    """What a file tells of a result, its certificate read for its mechanism and prior.
 
     Raises:
-        FileFormatError: what the file says is not of the format; the message starts with the path.
+        FileFormatError: it is not of the format; the message starts with the path of what is wrong.
     """
-    prior = saved_prior(mechanism, metadata)
-    context = context_of(mechanism, prior)
-    found: Certificate = read(Certificate, metadata["certificate"], where, context)  # type: ignore[type-abstract]
-    if found.mechanism is not mechanism:
-        raise FileFormatError(f"{where}.mechanism: must be the word mechanism")
-    if found.about != prior:
-        raise FileFormatError("prior: the certificate is about another prior, or about none")
+    where = str(path)
+    prior = saved_prior(mechanism, metadata, where)
+    found = read(Told, metadata, where, context_of(mechanism, prior))
+    if found.certificate.mechanism is not mechanism:
+        raise FileFormatError(f"{where}.certificate.mechanism: must be the word mechanism")
+    if found.certificate.about != prior:
+        raise FileFormatError(f"{where}.prior: the certificate is about another prior, or about none")
     return found
 
 
 def _verdict(path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]) -> Verdict:
     """The verdict on what was read from a file."""
     _check_result(path, metadata)
-    told: Told = read(Told, metadata, str(path))
     try:
         with np.errstate(all="ignore"):  # numbers of a file may be of any size
-            certificate = certificate_of(mechanism, metadata)
-            return Verdict.of(certificate, _follows(certificate, told))
+            told = told_of(mechanism, metadata, path)
+            return Verdict.of(told.certificate, _follows(told))
     except InputError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(str(error)) from None
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
 
@@ -135,7 +95,7 @@ def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     """
     verdict = verify_file(saved)
     mechanism, metadata = read_saved(saved)
-    write_page(certificate_of(mechanism, metadata), verdict, path, Path(saved).name)
+    write_page(told_of(mechanism, metadata, saved).certificate, verdict, path, Path(saved).name)
 
 
 def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
@@ -199,25 +159,28 @@ def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> 
         )
 
 
-def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any]) -> Prior | None:
+def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:
     """The prior that a saved result is about, where its file has one beside the mechanism.
 
     Raises:
         FileFormatError: it is not of the format, or has other letters than the mechanism.
     """
-    data = entry(metadata, "prior", "the file")
+    data = entry(metadata, "prior", where)
     if data is None or isinstance(mechanism, OrbitMechanism):
         if data is not None:
-            raise FileFormatError("prior: must be null, for the mechanism by orbits has it")
+            raise FileFormatError(f"{where}.prior: must be null, for the mechanism by orbits has it")
         return None
-    found = read(Prior, data, "prior", Context(room=max(ROOM, len(mechanism.inputs))))
+    found = read(Prior, data, f"{where}.prior", Context({"labels": mechanism.inputs}))
     if found.labels != mechanism.inputs:
-        raise FileFormatError("the prior has other letters than the mechanism, or in another order")
+        raise FileFormatError(
+            f"{where}.prior: has other letters than the mechanism, or in another order"
+        )
     return found
 
 
-def _follows(certificate: Certificate, told: Told) -> Claim:
+def _follows(told: Told) -> Claim:
     """That what the file says of the result is what follows from its certificate."""
+    certificate = told.certificate
     made = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
     found = [
         *(["the status is optimal, and no bound is claimed"] if _boasts(told) else []),

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
+from typing import Any
 
 import numpy as np
 
