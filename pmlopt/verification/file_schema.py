@@ -11,7 +11,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import pmlopt  # noqa: F401  # every kind of certificate is known once its module is imported
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Range, Shape
@@ -19,6 +18,7 @@ from pmlopt.core.schemas import definitions
 from pmlopt.data.symmetry import orbit_mechanism
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.programs.result import Told
+from pmlopt.verification.verifying import KINDS
 
 MATRIX, ORBITS, VERSION = files.FORMAT, orbit_mechanism.FORMAT, files.VERSION
 
@@ -60,7 +60,7 @@ def file_schema() -> dict[str, Any]:
         "title": f"A saved result of pmlopt, version {VERSION}",
         "description": "What each number means, and how it is checked, is in certificate.md.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in (ByMatrix, ByOrbits)],
-        "$defs": definitions(ByMatrix, ByOrbits),
+        "$defs": definitions(*KINDS, ByMatrix, ByOrbits),
     }
 
 

@@ -18,8 +18,27 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, holds_orbits, saved_by_orbits
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.programs.certificate import FLOATS, Certificate, Claim, ClosedForm, Status, Verdict, context_of, finite
+from pmlopt.programs.continuous.certificate import BinsCertificate
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.reports.pages import write_page
 from pmlopt.programs.result import Told
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
+from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+
+KINDS: tuple[type[Certificate], ...] = (
+    LinearCertificate, ColumnCertificate, EstimationCertificate, LevelCertificate, ThresholdCertificate,
+    EnvelopeCertificate, ProcessedFailureCertificate, EnvelopeDesignCertificate, RecordCertificate,
+    TradeoffCertificate, SymmetricCertificate, SymmetricLevelCertificate, BinsCertificate,
+)  # fmt: skip
+"""The kinds of certificates that a file may have; one of your own is known once its module is imported."""
 
 DERIVED_TOLERANCE = 1e-12
 """Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""

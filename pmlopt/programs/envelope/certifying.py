@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
 from pmlopt.core.roots import raised
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
