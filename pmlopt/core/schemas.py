@@ -107,6 +107,8 @@ def _of(kind: Any, notes: Sequence[Any], defs: dict[str, Schema]) -> Schema:
     kind, own = split(kind)
     notes = (*notes, *own)
     words: list[Schema] = [{"const": note.word} for note in notes if isinstance(note, Given)]
+    if any(note.only for note in notes if isinstance(note, Given)):
+        return words[0]
     rest = tuple(note for note in notes if not isinstance(note, Given))
     several = [_of(one, rest, defs) for one in members(kind)] if len(members(kind)) > 1 else []
     several = several or [_single(kind, rest, defs)]
