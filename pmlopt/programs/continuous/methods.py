@@ -22,6 +22,12 @@ from pmlopt.solvers.outcome import Options
 ON_BINS = 1e-6
 """The tolerance of the design on the bins, as a share of its scale: far below what bins cost."""
 
+COARSEST = 8
+"""How many times fewer boxes the first of the bounds is computed on, where the time is limited."""
+
+LONGER = 5
+"""How many times as long a bound on twice as many boxes takes: four times as many losses, and sorted."""
+
 
 @dataclass(frozen=True)
 class Refinement:
@@ -52,6 +58,7 @@ class Refinement:
         best: ContinuousCertificate | None = None
         ending = ""
         while True:
+            before = clock.read()
             try:
                 found = certified_on(program, grid, self.boxes, clock)
             except PriorError as cause:
@@ -63,7 +70,7 @@ class Refinement:
             best = found if best is None or found.gap < best.gap else best
             finer = grid.halved_where(_cost(found))
             finished = best.gap <= allowed or finer.size > self.most
-            if finished or clock.late:
+            if finished or clock.late_by(before - clock.read()):  # a finer grid takes longer than this one
                 break
             grid = finer
         detail = f"{steps} grids, the last of {found.grid.size} bins{ending}"
@@ -99,7 +106,7 @@ def certified_on(
     if found is None:
         raise MethodError(f"no solver on {grid.size} bins: {'; '.join(failed)}")
     rho = _multipliers(program, design, grid, found.multipliers)
-    bound = least_loss(program.secret, program.privacy, program.utility, grid, rho, boxes)
+    bound, boxes = _bounded(program, grid, rho, boxes, clock)
     return ContinuousCertificate(
         mechanism=found.mechanism,
         value=found.value,
@@ -111,6 +118,19 @@ def certified_on(
         boxes=boxes,
         bins=found,
     )
+
+
+def _bounded(
+    program: ContinuousDesign, grid: Grid, rho: FloatArray, boxes: int, clock: Clock
+) -> tuple[float, int]:
+    """The bound, and on how many boxes: in a limited time on more and more, while there is time for it."""
+    count, found = max(2, boxes // COARSEST) if clock.limited else boxes, []
+    while True:
+        before = clock.read()
+        found.append((least_loss(program.secret, program.privacy, program.utility, grid, rho, count), count))
+        if count >= boxes or clock.late_by(LONGER * (before - clock.read())):
+            return max(found)
+        count = min(2 * count, boxes)
 
 
 def _multipliers(

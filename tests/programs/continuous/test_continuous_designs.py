@@ -25,6 +25,7 @@ from pmlopt import (
 from pmlopt.errors import PmloptError, PriorError, ProgramError
 from pmlopt.programs.continuous.certificate import least_loss, mean_losses
 from pmlopt.programs.continuous.methods import Refinement, certified_on
+from pmlopt.solvers.clock import Clock
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])
@@ -157,3 +158,15 @@ def test_rows_skip_bins_without_probability() -> None:
     assert found.rows([[0.15], [0.99]]).tolist() == [0, 1]
     with pytest.raises(PriorError, match=r"\[0\.4\] at position 1 is in a bin without probability"):
         found.rows([[0.15], [0.4]])
+
+
+def test_a_bound_is_computed_on_as_many_boxes_as_there_is_time_for() -> None:
+    secret = Continuous(scipy.stats.beta(2, 3), support=(0, 1))
+    program = design(secret, LDP(0.7), DistanceLoss())
+    late, never = (
+        certified_on(program, secret.even(8), 256, Clock.of(seconds, lambda: 0.0)) for seconds in (0.0, 1.0)
+    )
+    assert late.boxes < 256
+    assert never.boxes == 256
+    assert 0 < late.bound <= never.bound <= never.value
+    assert late.verify()
