@@ -164,9 +164,12 @@ def largest_gain(laws: list[FloatArray], epsilon: float, gains: FloatArray) -> f
     n, m = gains.shape
     rows = []
     for law in laws:
+        total = sum(map(Fraction, law.tolist()))
         for x in np.flatnonzero(epsilon + np.log(law) < 0).tolist():
-            row = -math.exp(epsilon) * law
-            row[x] += 1
+            # in fractions, since next to a letter of 1e-160 all others may cancel
+            exact = [-Fraction(math.exp(epsilon)) * Fraction(p) / total for p in law.tolist()]
+            exact[x] += 1
+            row = np.array(exact, dtype=float)
             rows.append(np.kron(row / np.abs(row).max(), np.eye(m)))
     return _optimum(laws[0], gains, np.vstack(rows) if rows else np.zeros((0, n * m)))
 
@@ -191,8 +194,9 @@ def largest_gain_ratios(p: FloatArray, pairs: list[Pair], gains: FloatArray) -> 
     n, m = gains.shape
     rows = []
     for above, below, epsilon in pairs:
-        factor = math.exp(min(float(epsilon), 100.0))
-        row = np.array(above, dtype=float) - factor * np.array(below, dtype=float)
+        factor = Fraction(math.exp(min(float(epsilon), 100.0)))
+        # in fractions, since next to a letter of 1e-160 all others may cancel
+        row = np.array([float(a - factor * b) for a, b in zip(above, below, strict=True)])
         if (row > 0).any():
             rows.append(np.kron(row / np.abs(row).max(), np.eye(m)))
     return _optimum(p, gains, np.vstack(rows) if rows else np.zeros((0, n * m)))

@@ -129,4 +129,4 @@ def joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArra
     duals = np.array(solver.getSolution().row_dual)
     if len(duals) != k * m + n or not np.isfinite(duals).all():
         return None
-    return np.maximum(-duals[: k * m], 0.0).reshape(m, k).T * scale / unit[:, None]
+    return np.asarray(np.maximum(-duals[: k * m], 0.0).reshape(m, k).T * scale / unit[:, None])

@@ -163,6 +163,7 @@ def _certified(
         certificate=certificate,
         finished=outcome.finished,
         message=outcome.message,
+        detail=_mixed_away(program, certificate),
         iterations=outcome.iterations,
         warm_started=outcome.warm_started,
         compile_seconds=outcome.compile_seconds,
@@ -349,6 +350,18 @@ def _without_room(program: LinearDesign) -> bool:
     """
     ratios = program.privacy.ratios(program.prior.pmf) if program.block is None else None
     return ratios is not None and ratios.room < LEAST_ROOM
+
+
+def _mixed_away(program: LinearDesign, certificate: LinearCertificate) -> str:
+    """Why little is left of a mechanism that meets a bound without room, and what to do; else nothing."""
+    lost = certificate.gap > program.allowed_gap(program.tolerance)
+    if not (lost and _without_room(program)):
+        return ""
+    return (
+        "a constant meets a bound with equality, so every column must, and few columns of floats do: what "
+        "the repair mixed in opens the gap. Give a joint law by whole counts (Secret.from_counts), of which "
+        "columns meet it exactly, or ask for 1e-9 nats in place of 0"
+    )
 
 
 QUESTION = Question(

@@ -79,3 +79,16 @@ def test_without_such_equations_or_with_large_coefficients_there_is_none() -> No
     assert perfected(counted.prior, PML(1.0), still) is None
     floats = Secret(np.random.default_rng(1).dirichlet(np.ones(6)).reshape(2, 3))
     assert perfected(floats.prior, PML(0.0, about=floats), still) is None
+
+
+def test_a_result_that_floats_hold_back_says_what_to_do() -> None:
+    rng = np.random.default_rng(2)
+    secret, gains = Secret(rng.dirichlet(np.ones(10)).reshape(2, 5)), ExpectedGain(rng.normal(size=(5, 3)))
+    held = solve(design(secret.prior, PML(0.0, about=secret), gains))
+    assert held.status.value == "unproved"
+    assert held.level == 0.0
+    assert "Secret.from_counts" in held.reason
+    near = solve(design(secret.prior, PML(1e-9, about=secret), gains))
+    assert near.status.value == "optimal"
+    assert near.value == pytest.approx(held.bound, abs=1e-7)
+    assert "Secret.from_counts" not in near.reason
