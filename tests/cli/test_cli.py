@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from commands import run_fully as run
 
 from pmlopt import (
     PML,
@@ -33,12 +34,6 @@ from pmlopt.cli import main
 from pmlopt.library import library
 from pmlopt.model.utility import absolute, informations
 from pmlopt.releases.noise import LaplaceHistogram
-
-
-def run(*arguments: str | Path | float, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def run_json(*arguments: str | Path | float, code: int = 0) -> dict[str, Any]:

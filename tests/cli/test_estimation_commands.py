@@ -7,20 +7,13 @@ from pathlib import Path
 
 import pytest
 from cli.hostile import mechanism, write
-from click.testing import CliRunner, Result
+from commands import run_fully as run
 
 from pmlopt import PML, ExpectedLoss, Mechanism, Prior, design, estimate, solve
-from pmlopt.cli import main
 from pmlopt.model.utility.linear import hamming
 from pmlopt.releases.estimation import cross_mechanism, level_from_samples
 
 MATRIX = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
-
-
-def run(*arguments: str | Path, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def test_a_released_column_and_its_counts_give_the_same(tmp_path: Path) -> None:

@@ -9,21 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli.hostile import refused, write
-from click.testing import CliRunner, Result
+from commands import run_fully as run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pmlopt import Mechanism, Secret, leakage_level
-from pmlopt.cli import main
 from pmlopt.errors import MechanismError, PriorError
 from pmlopt.releases import level_beside, level_in_clear
-
-
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result
-
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 

@@ -248,7 +248,7 @@ class TestWeight:
 
 
 class TestQuadratic:
-    @pytest.mark.parametrize("n", range(1, 9))
+    @pytest.mark.parametrize("n", [1, 2, 8])
     def test_one_more_record_pairs_with_all_the_others(self, n: int) -> None:
         assert Quadratic(n).sensitivity == n - 1
 
@@ -330,12 +330,11 @@ QUERIES: list[Query] = [
 
 class TestAllQueries:
     @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
-    @pytest.mark.parametrize(
-        "record", [-1, 3, 10**30, 1.0, 0.5, NAN, "a", None, [0], np.array([0, 1])], ids=lambda bad: repr(bad)
-    )
-    def test_there_is_no_such_record(self, query: Query, record: Any) -> None:
-        with pytest.raises(QueryError, match="the records 0 to 2"):
-            query.log_counts(record)
+    def test_there_is_no_such_record(self, query: Query) -> None:
+        bad: list[Any] = [-1, 3, 10**30, 1.0, NAN, "a", None, np.array([0, 1])]
+        for record in bad:
+            with pytest.raises(QueryError, match="the records 0 to 2"):
+                query.log_counts(record)
 
     @pytest.mark.parametrize("query", QUERIES, ids=lambda query: type(query).__name__)
     def test_numpy_s_whole_numbers_are_records(self, query: Query) -> None:
