@@ -82,7 +82,7 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
 
     verdict = verify_file(saved_file)  # first, for it complains of what the others rely on
     mechanism, metadata = read_saved(saved_file)
-    prior = saved_prior(mechanism, metadata)
+    prior = saved_prior(mechanism, metadata, str(saved_file))
     if prior is not None and not as_json:
         print_audit(saved_file, prior, mechanism, levels_of(prior, mechanism))
     _print(verdict, saved_file, as_json)

@@ -51,9 +51,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Given:
-    """That a value which the context has under this word is written as the word."""
+    """That a value which the context has under this word is written as the word; with `only`, it must be."""
 
     word: str
+    only: bool = False
 
 
 class Mark(Enum):

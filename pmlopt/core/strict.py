@@ -67,11 +67,14 @@ class Reader:
             self.fail(path, f"is nested deeper than {DEEPEST} levels")
         kind, notes = split(kind)
         every = [split(one) for one in members(kind)]
-        words = {note.word for _, own in [(kind, notes), *every] for note in own if isinstance(note, Given)}
+        known = [note for _, own in [(kind, notes), *every] for note in own if isinstance(note, Given)]
+        words = {note.word for note in known}
         if isinstance(data, str) and data in words:
             if data not in self.context.given:
                 self.fail(path, f"is {data!r}, and no {data} is given here")
             return self.context.given[data]
+        if any(note.only for note in known):
+            self.fail(path, f"is {_shown(data)}: it must be the word {' or '.join(sorted(words))}")
         form = form_of(data)
         fitting = [(one, (*notes, *own)) for one, own in every if form in forms_of(one, (*notes, *own))]
         if not fitting:

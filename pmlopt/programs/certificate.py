@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import (
+    Annotated,
     Any,
     ClassVar,
     Literal,
@@ -22,7 +23,10 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import facts_html
+from pmlopt.core.records import INFINITE, Context, Given, plain
 from pmlopt.data.mechanism import Mechanism, MechanismLike
+from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 
 RATIONAL = "rational arithmetic"
 FLOATS = "floating point, rounding allowed for"
@@ -90,9 +94,31 @@ class Claim:
         return f"{self.name}: {self.verdict} ({self.arithmetic}): {self.detail}"
 
 
+def context_of(mechanism: Mechanism, prior: Prior | None) -> Context:
+    """In which a certificate is written and read: what its file holds beside it, under the words for these.
+
+    Those are the mechanism, its inputs as the labels, and the prior; one by orbits has its prior in it.
+    """
+    if isinstance(mechanism, OrbitMechanism):
+        return Context(given={"mechanism": mechanism, **mechanism.space.prior.context.given})
+    given = {
+        "mechanism": mechanism,
+        "labels": mechanism.inputs,
+        **({} if prior is None else {"prior": prior}),
+    }
+    return Context(given=given, sizes=dict(zip(("N", "M"), mechanism.shape, strict=True)))
+
+
+StoredMechanism = Annotated[Mechanism, Given("mechanism", only=True)]
+StoredPrior = Annotated[Prior, Given("prior", only=True)]
+"""The mechanism and the prior of a file, of which its certificate has the words alone."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate(ABC):
     """What is claimed of a mechanism, and the means to check it without the solver.
+
+    The fields of each kind are its file format; what follows from them is computed and never stored.
 
     Attributes:
         mechanism: what the claim is about.
@@ -104,9 +130,15 @@ class Certificate(ABC):
     kind: ClassVar[str]
     """The name of this kind of certificate in files."""
 
-    mechanism: Mechanism
+    mechanism: StoredMechanism
     value: float
-    bound: float
+    bound: Annotated[float, INFINITE]
+
+    @property
+    def about(self) -> Prior | None:
+        """The prior that the claim is about, where it is about one that is listed."""
+        found = getattr(self, "prior", None)
+        return found if isinstance(found, Prior) else None
 
     @property
     def gap(self) -> float:
@@ -173,9 +205,10 @@ class Certificate(ABC):
             return False  # no arithmetic compares what is no number
         return all(claim.holds is not False for claim in self.checks())
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
+        """The fields as plain data: with the mechanism and the prior, enough to check every claim again."""
+        found: dict[str, Any] = plain(self, context_of(self.mechanism, self.about))
+        return found
 
 
 C_co = TypeVar("C_co", bound=Certificate, covariant=True)

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, Positions, labels_of, whole
-from pmlopt.core.records import plain
+from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import Utility
-from pmlopt.programs.certificate import RATIONAL, C_co, Certificate, Claim, finite
+from pmlopt.programs.certificate import RATIONAL, C_co, Certificate, Claim, StoredPrior
 from pmlopt.programs.claims import confidence_claims, level_claim, mechanism_claim
-from pmlopt.programs.exact.arithmetic import GRID
-from pmlopt.programs.exact.repair import Repair
+from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.program import Program
 
 if TYPE_CHECKING:
@@ -160,23 +159,18 @@ class DesignCertificate(RequirementCertificate):
         repair: what was done to the solver's matrix.
     """
 
-    prior: Prior
-    multipliers: FloatArray | None
+    prior: StoredPrior
+    multipliers: Annotated[FloatArray, Shape("N")] | None
     residuals: Mapping[str, float]
-    repair: Repair
+    repair: Change
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "privacy", self.privacy.for_prior(self.prior))
 
     @property
     @abstractmethod
     def flat(self) -> bool:
         """Whether the utility is the same for every mechanism."""
-
-    @abstractmethod
-    def utility_record(self) -> dict[str, Any]:
-        """The utility as plain data."""
-
-    @abstractmethod
-    def bound_record(self) -> dict[str, Any]:
-        """What the bound needs besides the multipliers, as plain data."""
 
     @property
     def measured(self) -> tuple[Mapping[str, float], float]:
@@ -199,27 +193,6 @@ class DesignCertificate(RequirementCertificate):
             level_claim(self.prior, self.privacy, mechanism, limits),
             *confidence_claims(self.privacy, self.prior),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
-        return {
-            "kind": self.kind,
-            "utility": self.utility_record(),
-            "privacy": plain(self.privacy.for_prior(self.prior), self.prior.context),
-            "levels": dict(self.levels),
-            "value": self.value,
-            "bound": finite(self.bound),
-            "gap": finite(self.gap),
-            "prior": plain(self.prior),
-            "bound_from": {
-                "multipliers": None if self.multipliers is None else self.multipliers.tolist(),
-                **self.bound_record(),
-            },
-            "residuals": dict(self.residuals),
-            "repair": self.repair.record(self.mechanism.outputs),
-            "denominator": GRID,
-            "verified_exactly": self._proved,
-        }
 
 
 ULP = 2.0**-52

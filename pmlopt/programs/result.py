@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -12,15 +12,55 @@ from typing import (
 )
 
 from pmlopt.core.display import facts_html
+from pmlopt.core.records import plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.measures.estimable import Estimable, estimable
-from pmlopt.programs.certificate import C_co, ClosedForm, Restart, Status, Timings, Verdict, finite
+from pmlopt.programs.certificate import (
+    C_co,
+    Certificate,
+    ClosedForm,
+    Restart,
+    Status,
+    Timings,
+    Verdict,
+    context_of,
+    finite,
+)
 from pmlopt.programs.plots import mechanism_figure
 from pmlopt.programs.reports.pages import write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file tells of a result beside its mechanism.
+
+    Attributes:
+        status: how the solve ended.
+        value, bound, gap, level: those of the certificate; None where they are infinite.
+        prior: what the claim is about; None where there is none, or where the mechanism has it.
+        certificate: what is claimed, with its proof.
+        solver, reason, attempts, iterations, warm_started, timings: how it was found, which proves nothing.
+        closed_form: the optimum by formula, where one is known.
+    """
+
+    status: Status
+    value: float
+    bound: float | None
+    gap: float | None
+    level: float | None
+    prior: Prior | None
+    certificate: Certificate
+    solver: str
+    reason: str
+    attempts: tuple[str, ...]
+    iterations: int | None
+    warm_started: bool
+    closed_form: ClosedForm | None
+    timings: Timings
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,29 +149,35 @@ class Result(Generic[C_co]):
         Raises:
             MissingExtraError: matplotlib is not installed.
         """
-        prior = getattr(self.certificate, "prior", None)
-        if not isinstance(prior, Prior) or prior.size != len(self.mechanism.inputs):
+        prior = self.certificate.about
+        if prior is None or prior.size != len(self.mechanism.inputs):
             return self.mechanism.plot()
         return mechanism_figure(prior, self.mechanism)
 
+    @property
+    def told(self) -> Told:
+        """What a file tells of it beside the mechanism."""
+        return Told(
+            status=self.status,
+            value=self.value,
+            bound=finite(self.bound),
+            gap=finite(self.gap),
+            level=finite(self.level),
+            prior=self.certificate.about,
+            certificate=self.certificate,
+            solver=self.solver,
+            reason=self.reason,
+            attempts=tuple(self.attempts),
+            iterations=self.iterations,
+            warm_started=self.warm_started,
+            closed_form=self.closed_form,
+            timings=self.timings,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a program: what `--json` prints."""
-        return {
-            "status": self.status.value,
-            "value": self.value,
-            "bound": finite(self.bound),
-            "gap": finite(self.gap),
-            "level": finite(self.level),
-            "mechanism": self.mechanism.record,
-            "certificate": self.certificate.to_dict(),
-            "solver": self.solver,
-            "reason": self.reason,
-            "attempts": list(self.attempts),
-            "iterations": self.iterations,
-            "warm_started": self.warm_started,
-            "closed_form": None if self.closed_form is None else asdict(self.closed_form),
-            "timings": asdict(self.timings),
-        }
+        told = plain(self.told, context_of(self.mechanism, self.certificate.about))
+        return {"mechanism": self.mechanism.record, **told}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the mechanism; JSON and NPZ carry the certificate and the solver's record too."""

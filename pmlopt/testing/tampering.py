@@ -34,8 +34,9 @@ from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.symmetric.certificate import SymmetricCertificate
 from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
-from pmlopt.verification.certificates import certificate_from_record
+from pmlopt.verification.verifying import told_of
 
 Path = tuple[str | int, ...]
 
@@ -45,7 +46,10 @@ RECORDS = ("timings", "iterations", "repair", "residuals", "samples", "version")
 NAMES = ("inputs", "outputs", "labels", "values")
 """Names, which may be numbers."""
 
-PROOFS = ("bound_from", "proofs", "margins", "attack", "joint", "beyond")
+PROOFS = (
+    "multipliers", "witness", "sensitivities", "products", "weight", "laws", "proof", "proofs", "margins",
+    "attack", "joint", "beyond",
+)  # fmt: skip
 """Numbers that prove and do not claim: with others the claims are what they were."""
 
 TOLERANCE = 1e-6
@@ -147,8 +151,6 @@ def tells_nothing(path: Path) -> bool:
 
 def is_proof(path: Path) -> bool:
     """Whether a place holds a number that proves, so that a change leaves all claims as they are."""
-    if "added" in path:  # constraints are claims, their multipliers are not
-        return path[-1] == "multiplier"
     return any(key in PROOFS for key in path)
 
 
@@ -159,7 +161,7 @@ def still_true(data: Any) -> bool:
         data: of a JSON file, which a check has accepted.
     """
     mechanism = _mechanism(data)
-    certificate = certificate_from_record(data["metadata"]["certificate"], mechanism)
+    certificate = told_of(mechanism, data["metadata"], "the file").certificate
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
     program = restated(certificate)
@@ -217,8 +219,16 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     if isinstance(certificate, EnvelopeDesignCertificate):
         utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(certificate.table)
         return envelope_design(certificate.prior, certificate.epsilon, certificate.delta, utility)
+    return _of_query(certificate)
+
+
+def _of_query(certificate: Certificate) -> Program[Any] | None:
+    """The program about the records of a query; of a trade-off one with the loss that was left out."""
     if isinstance(certificate, RecordCertificate):
         return record_leakage(certificate.channel.query, certificate.mechanism, certificate.entropy)
+    if isinstance(certificate, TradeoffCertificate):
+        build = leakage_distortion if certificate.sense == "leakage" else distortion_leakage
+        return build(certificate.query, certificate.limit, certificate.entropy)
     return None
 
 
@@ -227,7 +237,7 @@ def _by_orbits(certificate: SymmetricCertificate) -> Program[Any]:
     space = certificate.mechanism.space
     prior = space.prior.listed()
     utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(
-        certificate.values[space.listed_orbits()]
+        certificate.table[space.listed_orbits()]
     )
     if isinstance(certificate, SymmetricLevelCertificate):
         return least_leakage(prior, utility, expected=certificate.floor)

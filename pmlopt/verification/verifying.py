@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.files import entry
-from pmlopt.core.records import read
+from pmlopt.core.records import Context, read
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.symmetry.orbit_mechanism import holds_orbits, saved_by_orbits
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, holds_orbits, saved_by_orbits
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.programs.certificate import (
     FLOATS,
@@ -24,46 +23,34 @@ from pmlopt.programs.certificate import (
     Claim,
     ClosedForm,
     Status,
-    Timings,
     Verdict,
+    context_of,
     finite,
 )
+from pmlopt.programs.continuous.certificate import BinsCertificate
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.reports.pages import write_page
-from pmlopt.verification.certificates import certificate_from_record
-from pmlopt.verification.reading import prior_of
+from pmlopt.programs.result import Told
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.symmetric.certificate import SymmetricCertificate
+from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
+from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+
+KINDS: tuple[type[Certificate], ...] = (
+    LinearCertificate, ColumnCertificate, EstimationCertificate, LevelCertificate, ThresholdCertificate,
+    EnvelopeCertificate, ProcessedFailureCertificate, EnvelopeDesignCertificate, RecordCertificate,
+    TradeoffCertificate, SymmetricCertificate, SymmetricLevelCertificate, BinsCertificate,
+)  # fmt: skip
+"""The kinds of certificates that a file may have; one of your own is known once its module is imported."""
 
 DERIVED_TOLERANCE = 1e-12
 """Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
-
-RECORDS = ("residuals", "repair")
-"""What a certificate tells of the way it was found: no claims, and nothing in the file decides them."""
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a file tells of a result beside its mechanism, as `Result.to_dict` writes it.
-
-    Attributes:
-        status: how the solve ended.
-        value, bound, gap, level: those of the certificate; None where they are infinite.
-        certificate: plain data.
-        solver, reason, attempts, iterations, warm_started, timings: how it was found, which proves nothing.
-        closed_form: the optimum by formula, where one is known.
-    """
-
-    status: Status
-    value: float
-    bound: float | None
-    gap: float | None
-    level: float | None
-    certificate: Mapping[str, Any]
-    solver: str
-    reason: str
-    attempts: tuple[str, ...]
-    iterations: int | None
-    warm_started: bool
-    closed_form: ClosedForm | None
-    timings: Timings
 
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
@@ -95,17 +82,31 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
     return _verdict(path, *_read(path))
 
 
+def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]) -> Told:
+    """What a file tells of a result, its certificate read for its mechanism and prior.
+
+    Raises:
+        FileFormatError: it is not of the format; the message starts with the path of what is wrong.
+    """
+    where = str(path)
+    prior = saved_prior(mechanism, metadata, where)
+    found = read(Told, metadata, where, context_of(mechanism, prior))
+    if found.certificate.mechanism is not mechanism:
+        raise FileFormatError(f"{where}.certificate.mechanism: must be the word mechanism")
+    if found.certificate.about != prior:
+        raise FileFormatError(f"{where}.prior: the certificate is about another prior, or about none")
+    return found
+
+
 def _verdict(path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]) -> Verdict:
     """The verdict on what was read from a file."""
     _check_result(path, metadata)
-    read(Told, metadata, str(path))
     try:
-        record = entry(metadata, "certificate", str(path))
         with np.errstate(all="ignore"):  # numbers of a file may be of any size
-            certificate = certificate_from_record(record, mechanism)
-            return Verdict.of(certificate, *_same(certificate, record, metadata))
+            told = told_of(mechanism, metadata, path)
+            return Verdict.of(told.certificate, _follows(told))
     except InputError as error:
-        raise FileFormatError(f"{path}: {error}") from None
+        raise FileFormatError(str(error)) from None
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
         raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
 
@@ -123,7 +124,7 @@ def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) ->
     """
     verdict = verify_file(saved)
     mechanism, metadata = read_saved(saved)
-    write_page(certificate_from_record(metadata["certificate"], mechanism), verdict, path, Path(saved).name)
+    write_page(told_of(mechanism, metadata, saved).certificate, verdict, path, Path(saved).name)
 
 
 def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
@@ -187,77 +188,56 @@ def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> 
         )
 
 
-def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any]) -> Prior | None:
-    """The prior that a saved result is about, where it has one."""
-    record = metadata["certificate"]
-    record = record.get("kept", record)
-    return prior_of(record, mechanism) if "probabilities" in (record.get("prior") or {}) else None
+def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:
+    """The prior that a saved result is about, where its file has one beside the mechanism.
+
+    Raises:
+        FileFormatError: it is not of the format, or has other letters than the mechanism.
+    """
+    data = entry(metadata, "prior", where)
+    if data is None or isinstance(mechanism, OrbitMechanism):
+        if data is not None:
+            raise FileFormatError(f"{where}.prior: must be null, for the mechanism by orbits has it")
+        return None
+    found = read(Prior, data, f"{where}.prior", Context({"labels": mechanism.inputs}))
+    if found.labels != mechanism.inputs:
+        raise FileFormatError(f"{where}.prior: has other letters than the mechanism, or in another order")
+    return found
 
 
-def _same(
-    certificate: Certificate, record: Mapping[str, Any], metadata: Mapping[str, Any]
-) -> tuple[Claim, ...]:
-    """That everything else in the file follows from what was checked."""
-    again = certificate.to_dict()
-    kept = {key: value for key, value in record.items() if key not in RECORDS}
-    made = {key: value for key, value in again.items() if key not in RECORDS}
-    summary = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
-    told = {name: entry(metadata, name, "the file") for name in summary}
-    twice = {name: record.get(name) for name in ("value", "bound", "gap")}
-    if "levels" in record:
-        twice["level"] = max(record["levels"].values())
+def _follows(told: Told) -> Claim:
+    """That what the file says of the result is what follows from its certificate."""
+    certificate = told.certificate
+    made = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
     found = [
-        *(["the status is optimal, and no bound is claimed"] if _boasts(metadata) else []),
+        *(["the status is optimal, and no bound is claimed"] if _boasts(told) else []),
         *(
-            f"the result has another {name} than its certificate"
-            for name in twice
-            if twice[name] != told[name]
+            f"the {name} of the result is {getattr(told, name)!s:.40}, and {number!s:.40} follows"
+            for name, number in made.items()
+            if not _near(getattr(told, name), number, 0.0 if name != "level" else DERIVED_TOLERANCE)
         ),
-        *differences(kept, made, "certificate"),
-        *differences(told, summary, "result"),
     ]
-    other = next(iter(found), None) or _closed_form(certificate, metadata.get("closed_form"))
+    other = next(iter(found), None) or _closed_form(certificate, told.closed_form)
     text = "everything else that the file says follows" if other is None else other
-    return (Claim("record", other is None, FLOATS, text),)
+    return Claim("record", other is None, FLOATS, text)
 
 
-def _boasts(metadata: Mapping[str, Any]) -> bool:
+def _boasts(told: Told) -> bool:
     """Whether a result is called optimal of which no bound is claimed."""
-    return bool(metadata["status"] == Status.OPTIMAL and metadata["bound"] is None)
+    return told.status is Status.OPTIMAL and told.bound is None
 
 
-def _closed_form(certificate: Certificate, form: Mapping[str, Any] | None) -> str | None:
+def _near(told: float | None, made: float | None, room: float) -> bool:
+    if told is None or made is None:
+        return told is made
+    return math.isclose(told, made, rel_tol=room, abs_tol=room)
+
+
+def _closed_form(certificate: Certificate, form: ClosedForm | None) -> str | None:
     """What is wrong with the closed form beside the value, if anything."""
     if form is None:
         return None
-    off = certificate.value - form["value"] - form["difference"]
+    off = certificate.value - form.value - form.difference
     if abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
         return None
-    return f"the difference from the closed form is {form['difference']!r}, and {off:.3g} more follows"
-
-
-def differences(told: Any, made: Any, where: str) -> Iterator[str]:
-    """Where two plain structures differ, floats up to rounding."""
-    if isinstance(told, dict) and isinstance(made, dict):
-        if set(told) != set(made):
-            yield f"{where} has the keys {sorted(set(told) ^ set(made))} too many or too few"
-            return
-        if told.get("gap") != made.get("gap"):  # a difference of two floats is the same everywhere
-            yield f"{where}.gap is {told['gap']!s:.40}, and {made['gap']!s:.40} follows"
-        for key in told:
-            yield from differences(told[key], made[key], f"{where}.{key}")
-    elif isinstance(told, list | tuple) and isinstance(made, list | tuple):
-        if len(told) != len(made):
-            yield f"{where} has {len(told)} entries, and {len(made)} follow"
-            return
-        for place, pair in enumerate(zip(told, made, strict=True)):
-            yield from differences(*pair, f"{where}[{place}]")
-    elif not _near(told, made):
-        yield f"{where} is {told!s:.40}, and {made!s:.40} follows"
-
-
-def _near(told: Any, made: Any) -> bool:
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (told, made))
-    if not numbers:
-        return type(told) is type(made) and bool(told == made)
-    return told == made or math.isclose(told, made, rel_tol=DERIVED_TOLERANCE, abs_tol=DERIVED_TOLERANCE)
+    return f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"

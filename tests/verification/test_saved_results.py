@@ -171,13 +171,12 @@ CERTIFICATE = ("metadata", "certificate")
         ("metadata", "level"),
         (*CERTIFICATE, "value"),
         (*CERTIFICATE, "bound"),
-        (*CERTIFICATE, "gap"),
+        ("metadata", "gap"),
+        ("metadata", "bound"),
         (*CERTIFICATE, "bins", "value"),
-        (*CERTIFICATE, "bins", "bound"),
-        (*CERTIFICATE, "bins", "levels", "pml"),
         (*CERTIFICATE, "bins", "privacy", "epsilon"),
-        (*CERTIFICATE, "bins", "prior", "probabilities", 1),
-        (*CERTIFICATE, "bins", "utility", "table", 0, 0),
+        ("metadata", "prior", "probabilities", 1),
+        (*CERTIFICATE, "bins", "table", 0, 0),
     ],
 )
 def test_a_changed_number_of_bins_is_refused(place: tuple[str | int, ...], tmp_path: Path) -> None:
@@ -189,7 +188,7 @@ def test_bins_that_are_not_those_of_the_matrix_are_refused(tmp_path: Path) -> No
     for part in ("edges", "multipliers"):
         data = json.loads(of_numbers())
         record = data["metadata"]["certificate"]
-        (record[part][0] if part == "edges" else record[part]).pop()
+        (record["grid"]["edges"][0] if part == "edges" else record[part]).pop()
         assert checked(tmp_path / "result.json", data) is False
 
 
@@ -233,8 +232,8 @@ def test_an_altered_number_within_the_rounding_is_judged_alike_by_both(tmp_path:
     data = json.loads(path.read_text())
     assert checked(path, data) is True
     assert script(path)[0] == 0
-    low = changed(data, ("metadata", "certificate", "prior", "probabilities", 1), 1e-9)
-    high = changed(data, ("metadata", "certificate", "prior", "probabilities", 1), -1e-9)
+    low = changed(data, ("metadata", "prior", "probabilities", 1), 1e-9)
+    high = changed(data, ("metadata", "prior", "probabilities", 1), -1e-9)
     verdicts = {(checked(path, other), script(path)[0]) for other in (low, high)}
     assert verdicts == {(False, 1), (True, 0)}
 
@@ -247,7 +246,7 @@ def test_weights_that_are_no_sample_are_a_prior_for_both(tmp_path: Path) -> None
         assert verify_file(path).holds is True
         assert script(path)[0] == 0
     data = json.loads(path.read_text())
-    assert data["metadata"]["certificate"]["prior"]["samples"] is None
+    assert data["metadata"]["prior"]["samples"] is None
 
 
 def test_npz_holds_the_same(tmp_path: Path) -> None:
@@ -365,7 +364,7 @@ def test_saved_results_meet_the_schema() -> None:
         assert not errors, (name, errors)
     assert validator.is_valid(json.loads(of_numbers()))
     broken = json.loads(saved("pml"))
-    del broken["metadata"]["certificate"]["prior"]
+    del broken["metadata"]["prior"]
     assert not validator.is_valid(broken)
 
 

@@ -6,12 +6,13 @@ import math
 import reprlib
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, float_array, real
+from pmlopt.core.records import Given
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError, PrivacyError, QueryError, UtilityError
 from pmlopt.model.queries.kinds import Explicit
@@ -41,6 +42,13 @@ class RecordChannel:
     rows: FloatArray
     classes: IntArray
     names: tuple[tuple[Label, ...], ...]
+
+    @classmethod
+    def from_fields(
+        cls, query: Query, mechanism: Annotated[Mechanism, Given("mechanism", only=True)]
+    ) -> RecordChannel:
+        """The channel from what a file says of it; see `record_channel`."""
+        return record_channel(query, mechanism)
 
     def log_counts(self, record: int) -> FloatArray:
         """(k_i, T) the logarithms of the numbers of datasets with `x_i = a` and class t; -inf for none."""

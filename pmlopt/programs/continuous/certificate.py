@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.core.grids import Grid
+from pmlopt.core.records import Shape
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
@@ -96,9 +97,14 @@ class BinsCertificate(Certificate):
     kind: ClassVar[str] = "continuous"
 
     grid: Grid
-    multipliers: FloatArray
+    multipliers: Annotated[FloatArray, Shape("size")]
     boxes: int
     bins: LinearCertificate
+
+    @property
+    def prior(self) -> Prior:
+        """The probabilities of the bins."""
+        return self.bins.prior
 
     @property
     def level(self) -> float:
@@ -124,7 +130,7 @@ class BinsCertificate(Certificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """What is said of the bins, and what the law of the secret adds to it."""
-        same = np.array_equal(self.mechanism.matrix, self.bins.mechanism.matrix)
+        same = self.mechanism == self.bins.mechanism
         fits = self.fits and same
         fit = "there are rows, outputs and multipliers for each bin of the grid"
         return (
@@ -144,20 +150,6 @@ class BinsCertificate(Certificate):
                   f"probabilities and losses, and that no mechanism loses less than {self.bound:.9g}"),
         )  # fmt: skip
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file; the law itself is not in it, but the probabilities of the bins are."""
-        return {
-            "kind": self.kind,
-            "value": self.value,
-            "bound": self.bound,
-            "gap": self.gap,
-            "edges": [edges.tolist() for edges in self.grid.edges],
-            "periods": list(self.grid.periods),
-            "multipliers": self.multipliers.tolist(),
-            "boxes": self.boxes,
-            "bins": self.bins.to_dict(),
-        }
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ContinuousCertificate(BinsCertificate):
@@ -167,6 +159,8 @@ class ContinuousCertificate(BinsCertificate):
         secret: the secret, with its law.
         utility: the loss.
     """
+
+    is_form: ClassVar[bool] = True  # in files it is what it says of the bins
 
     secret: Continuous
     utility: DistanceLoss

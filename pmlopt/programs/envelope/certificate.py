@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, IntArray, common_integers
-from pmlopt.core.records import plain
+from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, StoredPrior
 from pmlopt.programs.claims import confidence_claim, gap_claim
 from pmlopt.programs.exact.arithmetic import integers, power_above, power_below
 
@@ -267,11 +267,11 @@ class EnvelopeCertificate(Certificate):
 
     kind: ClassVar[str] = "envelope"
 
-    prior: Prior
+    prior: StoredPrior
     over: PriorSet | None
     delta: float
     attack: Mechanism
-    multipliers: FloatArray | None
+    multipliers: Annotated[FloatArray, Shape("K")] | None
 
     @property
     def level(self) -> float:
@@ -312,19 +312,6 @@ class EnvelopeCertificate(Certificate):
             gap_claim(self, 1e-15 * max(1.0, self.bound), True),
         )  # fmt: skip
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
-        return {
-            "kind": self.kind,
-            "delta": self.delta,
-            "value": self.value,
-            "bound": self.bound,
-            "gap": self.gap,
-            **_given(self.prior, self.over, self.attack),
-            "bound_from": {"multipliers": None if self.multipliers is None else self.multipliers.tolist()},
-            "verified_exactly": self.verify(),
-        }
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessedFailureCertificate(Certificate):
@@ -345,11 +332,11 @@ class ProcessedFailureCertificate(Certificate):
 
     kind: ClassVar[str] = "closed-failure"
 
-    prior: Prior
+    prior: StoredPrior
     over: PriorSet | None
     epsilon: float
     attack: Mechanism
-    multipliers: FloatArray
+    multipliers: Annotated[FloatArray, Shape("K")]
 
     @property
     def level(self) -> float:
@@ -391,19 +378,6 @@ class ProcessedFailureCertificate(Certificate):
             gap_claim(self, 1e-15, True),
         )  # fmt: skip
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
-        return {
-            "kind": self.kind,
-            "epsilon": self.epsilon,
-            "value": self.value,
-            "bound": self.bound,
-            "gap": self.gap,
-            **_given(self.prior, self.over, self.attack),
-            "bound_from": {"multipliers": self.multipliers.tolist()},
-            "verified_exactly": self.verify(),
-        }
-
 
 def _scope(over: PriorSet | None) -> str:
     return "" if over is None else f", {over.scope}"
@@ -421,12 +395,3 @@ def _within(over: PriorSet | None, prior: Prior) -> tuple[Claim, ...]:
 def _all_priors(exact: RationalMechanism, over: PriorSet | None) -> RationalMechanism:
     """The mechanism with all priors that the bound is for."""
     return exact if over is None else RationalMechanism.over(over, exact.matrix)
-
-
-def _given(prior: Prior, over: PriorSet | None, attack: Mechanism) -> dict[str, Any]:
-    """The priors and the attack as plain data."""
-    return {
-        "prior": plain(prior),
-        "over": plain(over, prior.context),
-        "attack": {"outputs": list(attack.outputs), "matrix": attack.matrix.tolist()},
-    }

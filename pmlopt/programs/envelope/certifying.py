@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
 from pmlopt.core.roots import raised
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -135,14 +135,16 @@ def leaking(gains: FloatArray, shares: FloatArray) -> FloatArray:
 def channel(program: PostProcessings[Any], shares: FloatArray) -> Mechanism:
     """The post-processing that gives (M, N) shares to the letters; one more outcome takes what is left.
 
-    Its outcomes have the labels of the letters, and that one None, or () where a letter is None.
+    Its outcomes have the labels of the letters, and that one (), or a tuple around it that no letter is.
     """
     used = np.flatnonzero(program.prior.pmf @ program.given.matrix @ shares > 0)
     matrix = np.column_stack([shares[:, used], _rest(shares[:, used])])
     matrix /= matrix.sum(axis=1, keepdims=True)
     kept = np.flatnonzero(matrix.max(axis=0) > 0)
-    rest_label = () if None in program.prior.labels else None
-    labels = [*(program.prior.labels[x] for x in used), rest_label]
+    rest: Label = ()
+    while rest in program.prior.labels:
+        rest = (rest,)
+    labels = [*(program.prior.labels[x] for x in used), rest]
     return Mechanism(matrix[:, kept], program.given.outputs, [labels[place] for place in kept])
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, rounding_of
-from pmlopt.core.records import plain
+from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
+from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.model.utility.linear import expectation, row_offsets
-from pmlopt.programs.certificate import RATIONAL, Certificate, Claim, finite
+from pmlopt.programs.certificate import RATIONAL, Certificate, Claim, StoredPrior
 from pmlopt.programs.claims import bound_claim, gap_claim, mechanism_claim, value_claim
 from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound, leaking_mass
-from pmlopt.programs.exact.arithmetic import GRID
-from pmlopt.programs.exact.repair import Repair
+from pmlopt.programs.exact.repair import Change
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +33,10 @@ class BoxProof:
         thresholds: (K, M) theta.
     """
 
-    letters: NDArray[np.int64]
-    cuts: FloatArray
-    rows: FloatArray
-    thresholds: FloatArray
+    letters: Annotated[IntArray, Shape("T")]
+    cuts: Annotated[FloatArray, Shape("T")]
+    rows: Annotated[FloatArray, Shape("K", "N")]
+    thresholds: Annotated[FloatArray, Shape("K", "M")]
 
     def bound(self, margins: MarginRange, gains: FloatArray) -> float:
         """The largest of the bounds on the boxes; inf where this is no proof."""
@@ -99,14 +97,14 @@ class EnvelopeDesignCertificate(Certificate):
 
     kind: ClassVar[str] = "envelope-design"
 
-    prior: Prior
+    prior: StoredPrior
     epsilon: float
     delta: float
-    margins: FloatArray
-    table: FloatArray
+    margins: Annotated[FloatArray, Shape("N")]
+    table: Annotated[FloatArray, Shape("N", "M")]
     maximised: bool
     proof: BoxProof
-    repair: Repair
+    repair: Change
 
     @property
     def level(self) -> float:
@@ -153,29 +151,6 @@ class EnvelopeDesignCertificate(Certificate):
             bound_claim(self.bound, proved, self.maximised),
             gap_claim(self, near, self.maximised),
         )  # fmt: skip
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
-        return {
-            "kind": self.kind,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "utility": {"kind": "gain" if self.maximised else "loss", "table": self.table.tolist()},
-            "value": self.value,
-            "bound": finite(self.bound),
-            "gap": finite(self.gap),
-            "prior": plain(self.prior),
-            "margins": self.margins.tolist(),
-            "bound_from": {
-                "letters": self.proof.letters.tolist(),
-                "cuts": self.proof.cuts.tolist(),
-                "multipliers": self.proof.rows.tolist(),
-                "thresholds": self.proof.thresholds.tolist(),
-            },
-            "repair": self.repair.record(self.mechanism.outputs),
-            "denominator": GRID,
-            "verified_exactly": self.verify(),
-        }
 
 
 def numbers(

@@ -63,7 +63,7 @@ def certify_design(
         table=program.plain.table,
         maximised=program.maximised,
         proof=proof,
-        repair=fixed,
+        repair=fixed.change,
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.records import Shape
 from pmlopt.model.utility import EstimationError
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.certificate import RATIONAL, Claim
@@ -37,8 +38,8 @@ class EstimationCertificate(DesignCertificate):
     kind: ClassVar[str] = "estimation"
 
     criterion: Criterion
-    workload: FloatArray
-    sensitivities: FloatArray
+    workload: Annotated[FloatArray, Shape("L", "N")]
+    sensitivities: Annotated[FloatArray, Shape("N", "L")]
     columns: int | None
     products: tuple[FloatArray, ...] = ()
 
@@ -77,17 +78,3 @@ class EstimationCertificate(DesignCertificate):
         else:
             proved = relaxed_bound(p, wanted, criterion, columns.cones, Relaxation(z, rho, self.products))
         return max(proved, 0.0) if criterion == "A" else proved
-
-    def utility_record(self) -> dict[str, Any]:
-        return {
-            "kind": "estimation-error",
-            "criterion": self.criterion,
-            "workload": self.workload.tolist(),
-        }
-
-    def bound_record(self) -> dict[str, Any]:
-        return {
-            "sensitivities": self.sensitivities.tolist(),
-            "extreme_columns": self.columns,
-            "products": [weights.tolist() for weights in self.products],
-        }

@@ -67,7 +67,7 @@ def certify_estimation(
         bound=bound,
         multipliers=rho,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max())},
-        repair=fixed,
+        repair=fixed.change,
         criterion=program.criterion,
         workload=program.workload,
         sensitivities=z,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
@@ -28,35 +27,42 @@ LARGEST_SINGLE_MIXING = 1e-6
 """Outputs are mixed with their mean one by one only where that moves no entry by more than this."""
 
 
-@dataclass(frozen=True, eq=False)
-class Repair:
-    """What was done to a matrix so that it satisfies the requirement.
+@dataclass(frozen=True)
+class Change:
+    """How far a matrix that satisfies the requirement is from the solver's: a record, which claims nothing.
 
     Attributes:
-        matrix: (N, M) the repaired matrix, on the exact grid.
         theta: the share in which one law of the output was mixed into every row, in [0, 1].
+        shift: the largest change of an entry; by orbits, times the number of outputs in its orbit.
         dropped: the indices of outputs that were dropped as noise.
-        shift: the largest change of an entry.
+    """
+
+    theta: float
+    shift: float
+    dropped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Repair(Change):
+    """A matrix that satisfies the requirement, with what was done to reach it.
+
+    Attributes:
+        matrix: (N, M) on the exact grid.
     """
 
     matrix: FloatArray
-    theta: float
-    dropped: tuple[int, ...]
-    shift: float
+
+    @property
+    def change(self) -> Change:
+        """What was done."""
+        return Change(theta=self.theta, shift=self.shift, dropped=self.dropped)
 
     @classmethod
     def between(cls, before: FloatArray, after: FloatArray, theta: float) -> Repair:
         """What turned one matrix into another, a share theta of one law mixed in on the way."""
         dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
-        return cls(after, theta, tuple(int(y) for y in dropped), float(np.abs(after - before).max()))
-
-    def record(self, outputs: Sequence[Label]) -> dict[str, Any]:
-        """What was done as plain data, the outputs by their labels."""
-        return {
-            "theta": self.theta,
-            "dropped_outputs": [outputs[y] for y in self.dropped],
-            "largest_change": self.shift,
-        }
+        shift = float(np.abs(after - before).max())
+        return cls(matrix=after, theta=theta, shift=shift, dropped=tuple(dropped.tolist()))
 
 
 def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD) -> Repair:

@@ -6,18 +6,21 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.records import Given, Shape
+from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
 from pmlopt.programs.claims import bound_claim, gap_claim
 from pmlopt.programs.design_program import DesignCertificate
-from pmlopt.programs.least_leakage.floor import Floor
+from pmlopt.programs.least_leakage.floor import Expected, Floor
 
 
 def usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
@@ -278,7 +281,7 @@ class LevelCertificate(DesignCertificate):
     Attributes:
         privacy: PML at the level, with the set of priors that it is over.
         allowed: (N, M) the pairs that may occur.
-        floor: on the expected utility, or None; it is met up to the rounding of the sum.
+        expected: the floor on the expected utility, or None; it is met up to the rounding of the sum.
         weight: the multiplier of the floor.
         laws: (N, M) of a set of priors one for each output, times a number, from which the bound follows with
             `multipliers`; or None.
@@ -286,11 +289,17 @@ class LevelCertificate(DesignCertificate):
 
     kind: ClassVar[str] = "least-leakage"
 
+    mechanism: Annotated[Mechanism, Given("mechanism")]
     privacy: PML
-    allowed: BoolArray
-    floor: Floor | None
+    allowed: Annotated[BoolArray, Shape("N", "M")]
+    expected: Expected | None
     weight: float
-    laws: FloatArray | None = None
+    laws: Annotated[FloatArray, Shape("N", "M")] | None = None
+
+    @cached_property
+    def floor(self) -> Floor | None:
+        """The floor on the expected utility, in units that keep its digits."""
+        return None if self.expected is None else self.expected.floor(self.prior, self.allowed)
 
     @property
     def flat(self) -> bool:
@@ -339,13 +348,3 @@ class LevelCertificate(DesignCertificate):
             return 0.0
         proof = Multipliers(self.multipliers, self.weight, self.laws)
         return least_level(self.prior, self.allowed, self.floor, proof, self.privacy.over)
-
-    def utility_record(self) -> dict[str, Any]:
-        record: dict[str, Any] = {"kind": "least leakage", "allowed": self.allowed.tolist()}
-        if self.floor is not None:
-            what = self.floor.utility.what
-            record["expected"] = {what: self.floor.table.tolist(), "floor": self.floor.value}
-        return record
-
-    def bound_record(self) -> dict[str, Any]:
-        return {"floor": self.weight, **({} if self.laws is None else {"laws": self.laws.tolist()})}

@@ -59,9 +59,9 @@ def certify_level(
             "forbidden": float(exact[~program.allowed].max(initial=0.0)),
             "expected": program.short(exact),
         },
-        repair=Repair.between(matrix, exact, 0.0),
+        repair=Repair.between(matrix, exact, 0.0).change,
         allowed=program.allowed,
-        floor=program.floor,
+        expected=None if program.floor is None else program.floor.expected,
         weight=best.floor,
         laws=best.laws,
     )

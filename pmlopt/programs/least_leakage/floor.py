@@ -6,13 +6,35 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
-from pmlopt.model.utility import LinearUtility
+from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility
 from pmlopt.model.utility.linear import expectation
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """An expected gain that is asked for at least, or an expected loss at most.
+
+    Attributes:
+        maximised: whether the table holds gains.
+        table: (N, M) the gain or loss.
+        value: the floor, or the ceiling.
+    """
+
+    maximised: bool
+    table: Annotated[FloatArray, Shape("N", "M")]
+    value: float
+
+    def floor(self, prior: Prior, allowed: BoolArray) -> Floor:
+        """The same on the allowed pairs under a prior."""
+        utility = (ExpectedGain if self.maximised else ExpectedLoss)(self.table)
+        return Floor(prior, allowed, utility, self.table, self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +57,11 @@ class Floor:
     utility: LinearUtility
     table: FloatArray
     value: float
+
+    @property
+    def expected(self) -> Expected:
+        """What is asked for, as certificates hold it."""
+        return Expected(self.utility.maximised, self.table, self.value)
 
     @cached_property
     def gains(self) -> FloatArray:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, float_array, rounding_of
-from pmlopt.core.files import entry
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
-from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import expectation, row_offsets
@@ -35,9 +34,9 @@ class AffineConstraint:
 
     name: str
     equal: bool
-    coefficients: FloatArray
-    offset: FloatArray
-    multipliers: FloatArray
+    coefficients: Annotated[FloatArray, Shape("R", "N", "M")]
+    offset: Annotated[FloatArray, Shape("R")]
+    multipliers: Annotated[FloatArray, Shape("R")]
 
     @property
     def unit(self) -> float:
@@ -53,35 +52,6 @@ class AffineConstraint:
     def prices(self) -> FloatArray:
         """(R,) the multipliers that count."""
         return self.multipliers if self.equal else np.maximum(self.multipliers, 0.0)
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """As plain data."""
-        rows = [
-            {
-                "coefficients": row.tolist(),
-                "offset": float(offset),
-                "multiplier": float(multiplier),
-            }
-            for row, offset, multiplier in zip(self.coefficients, self.offset, self.multipliers, strict=True)
-        ]
-        return {"name": self.name, "equal": self.equal, "rows": rows}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any], shape: tuple[int, int]) -> AffineConstraint:
-        """The constraint of a record, on an (N, M) mechanism."""
-        rows = entry(record, "rows", "an added constraint")
-        matrices = [entry(row, "coefficients", "an added constraint") for row in rows]
-        coefficients = float_array(matrices, 3, "the coefficients", ProgramError)
-        if coefficients.shape[1:] != shape:
-            raise ProgramError(f"an added constraint has coefficients in the shape {coefficients.shape[1:]}")
-        offset, multipliers = (
-            float_array(
-                [entry(row, key, "an added constraint") for row in rows], 1, f"the {key}", ProgramError
-            )
-            for key in ("offset", "multiplier")
-        )
-        return cls(record["name"], record["equal"] is True, coefficients, offset, multipliers)
 
 
 def priced(
@@ -180,7 +150,7 @@ class LinearCertificate(DesignCertificate):
     kind: ClassVar[str] = "linear"
 
     maximised: bool
-    table: FloatArray
+    table: Annotated[FloatArray, Shape("N", "M")]
     witness: Witness
     added: tuple[AffineConstraint, ...] | None = ()
 
@@ -232,11 +202,3 @@ class LinearCertificate(DesignCertificate):
     def _room(self, one: AffineConstraint) -> float:
         """What breaking an added constraint by so much may gain beyond the bound."""
         return self._allowed(one) * float(np.abs(one.multipliers).sum())
-
-    def utility_record(self) -> dict[str, Any]:
-        return {"kind": "gain" if self.maximised else "loss", "table": self.table.tolist()}
-
-    def bound_record(self) -> dict[str, Any]:
-        """The witness, and the constraints that were added where they are affine."""
-        added = None if self.added is None else [constraint.record for constraint in self.added]
-        return {"witness": {name: array.tolist() for name, array in self.witness.items()}, "added": added}

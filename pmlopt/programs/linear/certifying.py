@@ -72,7 +72,7 @@ def certify_linear(
         maximised=program.utility.maximised,
         table=program.table,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max()), **residuals},
-        repair=fixed,
+        repair=fixed.change,
         witness=witness,
         added=added,
     )

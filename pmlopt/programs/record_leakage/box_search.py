@@ -372,7 +372,7 @@ class BoxSearch(Search):
             multipliers[place] = box.multipliers
         lower, upper = multipliers[:, 1 : 1 + outputs], multipliers[:, 1 + outputs :]
         boxes = PosteriorTree(output, point, part, multipliers[:, 0], lower, upper)
-        return KindProof(record, self.adversary.log_counts, (), self.bound, boxes)
+        return KindProof(record, (), self.bound, boxes)
 
     def _split(self, chosen: list[tuple[float, int]], enough: float, clock: Clock) -> None:
         """Split boxes and bound their parts; a box whose parts say no more when time is over stays whole."""

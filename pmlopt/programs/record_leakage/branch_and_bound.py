@@ -84,7 +84,7 @@ class CellSearch(Search):
 
     def proof(self, record: int) -> KindProof:
         """The proof so far, for the records of the kind of this one."""
-        return KindProof(record, self.adversary.log_counts, tuple(self.regions), self.bound)
+        return KindProof(record, tuple(self.regions), self.bound)
 
     def _open(self, cell: Cell, parent: int, clock: Clock) -> None:
         """Bound a cell, and keep it."""

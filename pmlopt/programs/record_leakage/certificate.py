@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.records import plain
-from pmlopt.errors import QueryError
+from pmlopt.core.records import Shape
 from pmlopt.model.queries import RecordChannel
-from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, finite
+from pmlopt.programs.certificate import DECIMAL, Certificate, Claim
 from pmlopt.programs.claims import gap_claim
-from pmlopt.programs.record_leakage.proof import KindProof, proof_record
+from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.programs.record_leakage.verification import belongs, leaks_at_least, none_leaks_more
 
 
@@ -37,7 +36,7 @@ class RecordCertificate(Certificate):
     channel: RecordChannel
     entropy: float
     record: int
-    joint: FloatArray
+    joint: Annotated[FloatArray, Shape("A", "T")]
     proofs: tuple[KindProof, ...]
 
     @property
@@ -94,34 +93,3 @@ class RecordCertificate(Certificate):
         text = self.statement if holds else f"this is not proved: {self.statement}"
         bound = Claim("bound", holds, DECIMAL, text, self.bound)
         return (value, bound, gap_claim(self, 0.0, True))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: the claim, the prior behind it, and its proof."""
-        try:
-            prior = self.prior().tolist()
-        except QueryError:
-            prior = None
-        return {
-            "kind": self.kind,
-            "query": plain(self.channel.query),
-            "entropy": self.entropy,
-            "value": self.value,
-            "bound": finite(self.bound),
-            "gap": finite(self.gap),
-            "record": self.record,
-            "classes": [list(names) for names in self.channel.names],
-            "joint": self.joint.tolist(),
-            "prior": prior,
-            "bound_from": [
-                {
-                    "record": kind.record,
-                    "bound": finite(kind.bound),
-                    "regions": len(kind.regions),
-                    "boxes": 0 if kind.boxes is None else len(kind.boxes),
-                    "laws": 0 if kind.laws is None else len(kind.laws),
-                    "first_price": kind.regions[0].proof.price if kind.regions else None,
-                }
-                for kind in self.proofs
-            ],
-            "proofs": [proof_record(kind) for kind in self.proofs],
-        }

@@ -80,9 +80,9 @@ class OneClassEach:
     upper: float
     laws: FloatArray
 
-    def proof(self, record: int, log_counts: FloatArray) -> KindProof:
+    def proof(self, record: int) -> KindProof:
         """For the records of the kind of this one."""
-        return KindProof(record, log_counts, (), self.upper, laws=self.laws)
+        return KindProof(record, (), self.upper, laws=self.laws)
 
 
 def one_class_each(adversary: Adversary) -> OneClassEach | None:

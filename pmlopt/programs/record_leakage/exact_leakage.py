@@ -119,13 +119,13 @@ class ExactLeakage:
         """The proof of the search, or of what is known without one where that says more."""
         adversary = kind.search.adversary
         if adversary.silent:
-            return KindProof(record, adversary.log_counts, (), 0.0)
+            return KindProof(record, (), 0.0)
         if adversary.tight:
             room = entropy_room(self.channel.query.alphabets, self.entropy)
             bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
-            return KindProof(record, adversary.log_counts, (), _float_above(bound))
+            return KindProof(record, (), _float_above(bound))
         if kind.known is not None and kind.known.upper <= kind.search.bound:
-            return kind.known.proof(record, adversary.log_counts)
+            return kind.known.proof(record)
         return kind.search.proof(record)
 
     def _kind(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
-from pmlopt.core.files import entry
+from pmlopt.core.records import INFINITE, Shape
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.queries.record_leakage_measures import negative_entropies
-from pmlopt.programs.certificate import finite
 
 WHOLE = -1
 """In place of the output at which a box is split, for one that is not."""
@@ -36,12 +35,12 @@ class PosteriorTree:
         upper: (N, M) nu >= 0, of `psi_y <= h_y`.
     """
 
-    output: IntArray
-    point: FloatArray
-    part: IntArray
-    price: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+    output: Annotated[IntArray, Shape("boxes")]
+    point: Annotated[FloatArray, Shape("boxes")]
+    part: Annotated[IntArray, Shape("boxes")]
+    price: Annotated[FloatArray, Shape("boxes")]
+    lower: Annotated[FloatArray, Shape("boxes", "M")]
+    upper: Annotated[FloatArray, Shape("boxes", "M")]
 
     def __len__(self) -> int:
         return len(self.output)
@@ -102,10 +101,10 @@ class LeakageProof:
     """
 
     price: float
-    log_law: FloatArray
-    slopes: FloatArray
+    log_law: Annotated[FloatArray, Shape("M")]
+    slopes: Annotated[FloatArray, Shape("A", "M")]
     share: float = 1.0
-    log_letters: FloatArray | None = None
+    log_letters: Annotated[FloatArray, Shape("A")] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,12 +123,21 @@ class Region:
 
 
 @dataclass(frozen=True, eq=False)
+class StoredRegion:
+    """A region as files have it: its cell is the places of its polytopes in a list of all of them."""
+
+    cell: tuple[int, ...]
+    proof: LeakageProof
+    bound: float
+    parent: int
+
+
+@dataclass(frozen=True, eq=False)
 class KindProof:
     """The proof for the records of one kind.
 
     Attributes:
         record: one of them.
-        log_counts: (A, T).
         regions: the first holds every law; none where the bound rests on something else.
         bound: the largest bound of the regions, or boxes, that count.
         boxes: the boxes of posteriors of a binary record, in place of regions.
@@ -139,11 +147,49 @@ class KindProof:
     """
 
     record: int
-    log_counts: FloatArray
     regions: tuple[Region, ...]
-    bound: float
+    bound: Annotated[float, INFINITE]
     boxes: PosteriorTree | None = None
-    laws: FloatArray | None = None
+    laws: Annotated[FloatArray, Shape("R", "M")] | None = None
+
+    @classmethod
+    def from_fields(
+        cls,
+        record: int,
+        polytopes: tuple[FloatArray, ...],
+        stored: tuple[StoredRegion, ...],
+        bound: Annotated[float, INFINITE],
+        boxes: PosteriorTree | None,
+        laws: Annotated[FloatArray, Shape("R", "M")] | None,
+    ) -> KindProof:
+        """The proof from what a file has of it."""
+        cells = [tuple(polytopes[place] for place in one.cell) for one in stored]
+        regions = (
+            Region(cell, one.proof, one.bound, one.parent) for cell, one in zip(cells, stored, strict=True)
+        )
+        return cls(record, tuple(regions), bound, boxes, laws)
+
+    @cached_property
+    def _places(self) -> dict[int, tuple[int, FloatArray]]:
+        """The polytopes of all cells, each with its place among them."""
+        known: dict[int, tuple[int, FloatArray]] = {}
+        for region in self.regions:
+            for polytope in region.cell:
+                known.setdefault(id(polytope), (len(known), polytope))
+        return known
+
+    @property
+    def polytopes(self) -> tuple[FloatArray, ...]:
+        """The polytopes of all cells, of which most are those of several."""
+        return tuple(polytope for _, polytope in self._places.values())
+
+    @property
+    def stored(self) -> tuple[StoredRegion, ...]:
+        """The regions as files have them."""
+        return tuple(
+            StoredRegion(tuple(self._places[id(one)][0] for one in r.cell), r.proof, r.bound, r.parent)
+            for r in self.regions
+        )
 
     @property
     def relaxations(self) -> int:
@@ -248,77 +294,3 @@ def _bound_at_price(
     peak = float(exponents.max())
     total = float(log_sum(log_counts + (exponents - peak) / price).item())
     return peak + price * (total - entropy + hidden)
-
-
-_WHAT = "the proof of a leakage per record"
-_TREE = ("output", "point", "part", "price", "lower", "upper")
-
-
-def proof_record(proof: KindProof) -> dict[str, Any]:
-    """The proof for the records of one kind: cells by the places of their polytopes in one list."""
-    polytopes: dict[int, int] = {}
-    vertices: list[list[list[float]]] = []
-
-    def place(polytope: FloatArray) -> int:
-        if id(polytope) not in polytopes:
-            polytopes[id(polytope)] = len(vertices)
-            vertices.append(polytope.tolist())
-        return polytopes[id(polytope)]
-
-    regions = [_region_record(region, [place(one) for one in region.cell]) for region in proof.regions]
-    boxes = proof.boxes
-    return {
-        "record": proof.record,
-        "bound": finite(proof.bound),
-        "polytopes": vertices,
-        "regions": regions,
-        "boxes": None if boxes is None else {key: getattr(boxes, key).tolist() for key in _TREE},
-        "laws": None if proof.laws is None else proof.laws.tolist(),
-    }
-
-
-def _region_record(region: Region, cell: list[int]) -> dict[str, Any]:
-    proof = region.proof
-    return {
-        "cell": cell,
-        "parent": region.parent,
-        "bound": region.bound,
-        "price": proof.price,
-        "log_law": proof.log_law.tolist(),
-        "slopes": proof.slopes.tolist(),
-        "share": proof.share,
-        "log_letters": None if proof.log_letters is None else proof.log_letters.tolist(),
-    }
-
-
-def proof_from_record(record: Mapping[str, Any], log_counts: FloatArray) -> KindProof:
-    """The proof of a record; the counts are those of the query."""
-    polytopes = [np.array(vertices, dtype=float) for vertices in entry(record, "polytopes", _WHAT)]
-    boxes, laws, bound = (entry(record, key, _WHAT) for key in ("boxes", "laws", "bound"))
-    return KindProof(
-        record=entry(record, "record", _WHAT),
-        log_counts=log_counts,
-        regions=tuple(_region(one, polytopes) for one in entry(record, "regions", _WHAT)),
-        bound=np.inf if bound is None else bound,
-        boxes=None if boxes is None else _tree(boxes),
-        laws=None if laws is None else np.array(laws, dtype=float),
-    )
-
-
-def _region(record: Mapping[str, Any], polytopes: Sequence[FloatArray]) -> Region:
-    letters = record["log_letters"]
-    proof = LeakageProof(
-        price=record["price"],
-        log_law=np.array(record["log_law"], dtype=float),
-        slopes=np.array(record["slopes"], dtype=float),
-        share=record["share"],
-        log_letters=None if letters is None else np.array(letters, dtype=float),
-    )
-    cell = tuple(polytopes[place] for place in record["cell"])
-    return Region(cell, proof, record["bound"], record["parent"])
-
-
-def _tree(record: Mapping[str, Any]) -> PosteriorTree:
-    numbers = {key: np.array(entry(record, key, _WHAT), dtype=float) for key in _TREE}
-    whole = {key: numbers[key].astype(np.int64) for key in ("output", "part")}
-    return PosteriorTree(**{**numbers, **whole})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -56,9 +56,3 @@ class ColumnCertificate(DesignCertificate):
         else:
             proved = space.bound(rho, self.bound, None)[0]
         return (*found, bound_claim(self.bound, proved - SHARE * space.blur, True))
-
-    def utility_record(self) -> dict[str, Any]:
-        return {"kind": self.utility}
-
-    def bound_record(self) -> dict[str, Any]:
-        return {"pricing": self.pricing}

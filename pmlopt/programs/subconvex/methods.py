@@ -67,7 +67,7 @@ def certify_columns(
         bound=bound,
         multipliers=rho,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max())},
-        repair=fixed,
+        repair=fixed.change,
         utility=program.utility.name,
         pricing=pricing,
     )

@@ -6,20 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, rounding_of
-from pmlopt.core.records import plain
+from pmlopt.core.records import INFINITE, Given, Shape
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairOrbits
-from pmlopt.programs.certificate import RATIONAL, Claim, finite
+from pmlopt.errors import FileFormatError
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.certificate import RATIONAL, Claim
 from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_program import ULP, RequirementCertificate, levels_in_words
+from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.program import Declaration, problem_of
-from pmlopt.programs.symmetric.columns import ReducedColumns
-from pmlopt.programs.symmetric.repair import OrbitRepair
+from pmlopt.programs.symmetric.columns import ReducedColumns, invariant_columns
 
 
 def declaration(
@@ -67,6 +69,24 @@ def centred_gains(orbits: PairOrbits, values: FloatArray, maximised: bool) -> Fl
     return centred if maximised else -centred
 
 
+def columns_of(mechanism: OrbitMechanism, privacy: Requirement, table: FloatArray) -> ReducedColumns:
+    """The columns of a mechanism that a file has, under a requirement.
+
+    Raises:
+        FileFormatError: it is not by orbits, or the table has another length than its pairs have orbits.
+    """
+    if not isinstance(mechanism, OrbitMechanism):
+        raise FileFormatError("a certificate of this kind is of a mechanism by orbits")
+    columns = invariant_columns(mechanism.space, privacy)
+    if len(table) != columns.orbits.count:
+        raise FileFormatError(f"there are {len(table)} values for {columns.orbits.count} orbits of pairs")
+    return columns
+
+
+StoredOrbits = Annotated[OrbitMechanism, Given("mechanism", only=True)]
+"""The mechanism by orbits of a file, of which its certificate has the word alone."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SymmetricCertificate(RequirementCertificate):
     """What is claimed of a mechanism by orbits that was designed for a symmetric prior and a requirement.
@@ -78,19 +98,42 @@ class SymmetricCertificate(RequirementCertificate):
         mechanism: in whole numbers.
         columns: what it asks of one output of each orbit.
         multipliers: (L,) the rho from which `bound` follows, one for each orbit of letters.
-        values: (C,) the gain or loss on orbits of pairs, in the person's units.
+        table: (C,) the gain or loss on orbits of pairs, in the person's units.
         maximised: whether they are gains, and not losses.
         repair: what was done to the solver's numbers.
     """
 
     kind: ClassVar[str] = "symmetric"
 
-    mechanism: OrbitMechanism
+    mechanism: StoredOrbits
     columns: ReducedColumns
     multipliers: FloatArray | None
-    values: FloatArray
+    table: FloatArray
     maximised: bool
-    repair: OrbitRepair
+    repair: Change
+
+    def __post_init__(self) -> None:
+        prior = self.mechanism.space.prior
+        object.__setattr__(self, "privacy", self.privacy.for_prior(prior))
+
+    @classmethod
+    def from_fields(
+        cls,
+        mechanism: StoredOrbits,
+        privacy: Requirement,
+        value: float,
+        bound: Annotated[float, INFINITE],
+        multipliers: Annotated[FloatArray, Shape("L")] | None,
+        table: Annotated[FloatArray, Shape("C")],
+        maximised: bool,
+        repair: Change,
+    ) -> SymmetricCertificate:
+        """The certificate from what its file says, with the columns of its requirement."""
+        return cls(
+            mechanism=mechanism, value=value, bound=bound, privacy=privacy,
+            columns=columns_of(mechanism, privacy, table), multipliers=multipliers, table=table,
+            maximised=maximised, repair=repair,
+        )  # fmt: skip
 
     @property
     def measured(self) -> tuple[Mapping[str, float], float]:
@@ -118,18 +161,18 @@ class SymmetricCertificate(RequirementCertificate):
     @property
     def gains(self) -> FloatArray:
         """(C,) the gains on orbits of pairs less the least of each orbit of letters."""
-        return centred_gains(self.columns.orbits, self.values, self.maximised)
+        return centred_gains(self.columns.orbits, self.table, self.maximised)
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of an expected gain or loss on orbits of pairs."""
-        rounding = rounding_of(0, float(np.abs(self.values).max()))
+        rounding = rounding_of(0, float(np.abs(self.table).max()))
         value = value_claim(self.value, float(self.expected_value), rounding)
         found = (*self.level_checks, value, gap_claim(self, rounding, self.maximised))
         rho, columns, gains = self.multipliers, self.columns, self.gains
         if rho is None or rho.shape != (len(columns.orbits.letters),):
             return (*found, no_bound(self, self.maximised))
         sign = 1.0 if self.maximised else -1.0
-        constant = float(columns.orbits.masses @ orbit_offsets(columns.orbits, self.values))
+        constant = float(columns.orbits.masses @ orbit_offsets(columns.orbits, self.table))
         proved = columns.raw_bound(gains, rho) + SHARE * columns.rounding_in(gains, rho)
         return (*found, bound_claim(self.bound, constant + sign * proved, self.maximised))
 
@@ -140,23 +183,6 @@ class SymmetricCertificate(RequirementCertificate):
         found = Fraction(0)
         for orbit in range(len(orbits.letters)):
             own = np.flatnonzero(orbits.letter == orbit).tolist()
-            total = sum(mechanism.masses[k] * Fraction(float(self.values[k])) for k in own)
+            total = sum(mechanism.masses[k] * Fraction(float(self.table[k])) for k in own)
             found += orbits.letters[orbit] * orbits.weights[orbit] * total
         return found / (mechanism.total * orbits.total)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
-        prior = self.mechanism.space.prior
-        return {
-            "kind": self.kind,
-            "utility": {"kind": "gain" if self.maximised else "loss", "orbits": self.values.tolist()},
-            "privacy": plain(self.privacy.for_prior(prior), prior.context),
-            "levels": dict(self.levels),
-            "value": self.value,
-            "bound": finite(self.bound),
-            "gap": finite(self.gap),
-            "bound_from": {"multipliers": None if self.multipliers is None else self.multipliers.tolist()},
-            "repair": self.repair.record,
-            "denominator": str(self.mechanism.total),
-            "verified_exactly": self._proved,
-        }

@@ -12,8 +12,11 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.symmetry.prior import Cells, PairOrbits
+from pmlopt.data.symmetry.invariant import InvariantPrior
+from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace
 from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
+from pmlopt.model.privacy.requirement import Conjunction
 from pmlopt.programs.exact.arithmetic import power_below
 
 _FAINT = 2.0**-60
@@ -146,3 +149,17 @@ class ReducedColumns:
             own.relaxation(cells.prior, self.column(gains, place))
             for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True))
         )
+
+
+def invariant_columns(space: PairSpace, privacy: Requirement) -> ReducedColumns:
+    """The columns of pairs under a requirement that the group leaves as it is.
+
+    Raises:
+        PrivacyError: it is not invariant, or has no form by orbits.
+    """
+    prior = space.prior
+    if isinstance(prior, InvariantPrior):
+        for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
+            if isinstance(part, RatioRequirement) and len(prior.moves):
+                check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
+    return ReducedColumns.of(space, privacy)

@@ -54,9 +54,9 @@ def certify_symmetric(
         privacy=program.privacy,
         columns=columns,
         multipliers=rho,
-        values=program.values,
+        table=program.values,
         maximised=program.maximised,
-        repair=fixed,
+        repair=fixed.change,
     )
 
 

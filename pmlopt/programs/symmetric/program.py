@@ -8,12 +8,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.symmetry.invariant import InvariantPrior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
-from pmlopt.model.privacy.requirement import Conjunction
 from pmlopt.model.utility import LinearUtility
 from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.program import Program
@@ -23,7 +20,7 @@ from pmlopt.programs.symmetric.certificate import (
     declaration,
     orbit_offsets,
 )
-from pmlopt.programs.symmetric.columns import ReducedColumns
+from pmlopt.programs.symmetric.columns import ReducedColumns, invariant_columns
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -117,17 +114,3 @@ def symmetric_design(
         values=values,
         columns=columns,
     )
-
-
-def invariant_columns(space: PairSpace, privacy: Requirement) -> ReducedColumns:
-    """The columns of pairs under a requirement that the group leaves as it is.
-
-    Raises:
-        PrivacyError: it is not invariant, or has no form by orbits.
-    """
-    prior = space.prior
-    if isinstance(prior, InvariantPrior):
-        for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
-            if isinstance(part, RatioRequirement) and len(prior.moves):
-                check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
-    return ReducedColumns.of(space, privacy)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING
+from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change
 from pmlopt.programs.symmetric.columns import ReducedColumns
 
 DIGITS = 120
@@ -24,22 +23,15 @@ DIGITS = 120
 
 @dataclass(frozen=True, eq=False)
 class OrbitRepair:
-    """What was done to a solver's numbers so that they satisfy the requirement.
+    """Numbers that satisfy the requirement, and what was done to a solver's to reach them.
 
     Attributes:
         mechanism: in whole numbers.
-        theta: the share in which one law of the output was mixed into every row, in [0, 1].
-        shift: the largest change of an entry times the number of outputs in its orbit.
+        change: what was done.
     """
 
     mechanism: OrbitMechanism
-    theta: float
-    shift: float
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """What was done, as plain data."""
-        return {"theta": self.theta, "largest_change": self.shift}
+    change: Change
 
 
 def repair_orbits(
@@ -67,7 +59,7 @@ def repair_orbits(
         (_mixed(space, columns, privacy, mended, law) for law in _laws(columns, mended)),
         key=lambda found: found[0],
     )
-    return OrbitRepair(mechanism, theta, float(np.abs(mechanism.lifts - lifts).max()))
+    return OrbitRepair(mechanism, Change(theta, float(np.abs(mechanism.lifts - lifts).max())))
 
 
 def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> OrbitMechanism:

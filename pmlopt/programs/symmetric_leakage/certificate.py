@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.records import Shape
 from pmlopt.data.symmetry.prior import Cells, PairOrbits
+from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
 from pmlopt.programs.claims import bound_claim, gap_claim
+from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.least_leakage.certificate import filled_masses
-from pmlopt.programs.symmetric.certificate import SymmetricCertificate, orbit_offsets
+from pmlopt.programs.symmetric.certificate import (
+    StoredOrbits,
+    SymmetricCertificate,
+    columns_of,
+    orbit_offsets,
+)
 from pmlopt.programs.symmetric.columns import ReducedColumns
 
 
@@ -31,7 +39,28 @@ class SymmetricLevelCertificate(SymmetricCertificate):
 
     kind: ClassVar[str] = "symmetric-least-leakage"
 
+    privacy: PML
     floor: float
+
+    @classmethod
+    def from_fields(  # type: ignore[override]
+        cls,
+        mechanism: StoredOrbits,
+        privacy: PML,
+        value: float,
+        bound: float,
+        multipliers: Annotated[FloatArray, Shape("L")] | None,
+        table: Annotated[FloatArray, Shape("C")],
+        maximised: bool,
+        repair: Change,
+        floor: float,
+    ) -> SymmetricLevelCertificate:
+        """The certificate from what its file says, with the columns of its requirement."""
+        return cls(
+            mechanism=mechanism, value=value, bound=bound, privacy=privacy,
+            columns=columns_of(mechanism, privacy, table), multipliers=multipliers, table=table,
+            maximised=maximised, repair=repair, floor=floor,
+        )  # fmt: skip
 
     @property
     def arithmetic(self) -> str:
@@ -46,7 +75,7 @@ class SymmetricLevelCertificate(SymmetricCertificate):
             self.columns,
             self.multipliers,
         )
-        gains, least = gains_and_least(columns.orbits, self.values, self.maximised, self.floor)
+        gains, least = gains_and_least(columns.orbits, self.table, self.maximised, self.floor)
         slack = float((columns.weights * self.mechanism.lifts) @ gains) - least
         reached = slack >= -floor_rounding(columns.cells, gains, least)
         sharp = value == limit and self.measured[0]["pml"] <= value + 1e-12 * max(1.0, value)
@@ -62,11 +91,6 @@ class SymmetricLevelCertificate(SymmetricCertificate):
             bound_claim(self.bound, proved, False),
             gap_claim(self, 1e-15 * max(1.0, value), False),
         )  # fmt: skip
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file: enough to check every claim again."""
-        record = super().to_dict()
-        return {**record, "utility": {**record["utility"], "expected": self.floor}}
 
 
 def gains_and_least(

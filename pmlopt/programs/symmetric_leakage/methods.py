@@ -134,9 +134,9 @@ def _certificate(program: SymmetricLeastLeakage, ends: Ends) -> SymmetricLevelCe
         privacy=PML(ends.level),
         columns=columns,
         multipliers=ends.multipliers,
-        values=program.values,
+        table=program.values,
         maximised=program.utility.maximised,
-        repair=ends.repair,
+        repair=ends.repair.change,
         floor=program.floor,
     )
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.model.queries import Orbits
+from pmlopt.model.queries import Query
 from pmlopt.model.queries.record_leakage_measures import uniform_alone
-from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, finite
+from pmlopt.programs.certificate import DECIMAL, Certificate, Claim
 from pmlopt.programs.claims import gap_claim, value_claim
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.proof import (
@@ -38,7 +38,6 @@ class TradeoffCertificate(Certificate):
     Attributes:
         sense: what was minimised, "leakage" or "distortion".
         limit: the bound on the other.
-        orbits: the classes of datasets that are the mechanism's inputs.
         tradeoff: the losses, and the entries that may be positive.
         audit: the proof of the mechanism's leakage.
         proof: of the bound, None where nothing was proved.
@@ -48,10 +47,14 @@ class TradeoffCertificate(Certificate):
 
     sense: Sense
     limit: float
-    orbits: Orbits
     tradeoff: Tradeoff
     audit: RecordCertificate
     proof: TradeoffProof | None
+
+    @property
+    def query(self) -> Query:
+        """Whose records they are, with the classes of datasets that are the mechanism's inputs as values."""
+        return self.audit.channel.query
 
     @property
     def leakage(self) -> float:
@@ -81,7 +84,7 @@ class TradeoffCertificate(Certificate):
         leaves room for priors beside the uniform one, under which what is independent leaks about as much.
         """
         if self.sense == "distortion":
-            over, size = self.leakage - self.limit, self.orbits.query.log_size
+            over, size = self.leakage - self.limit, self.query.log_size
             room = RELATIVE_SLACK * max(1.0, size) if uniform_alone(self.entropy, size) else 0.0
             return over if over > room else 0.0
         over = self.distortion - self.limit
@@ -102,7 +105,7 @@ class TradeoffCertificate(Certificate):
         Raises:
             QueryError: there are more than 2^20 datasets.
         """
-        table = self.orbits.query.table()
+        table = self.query.table()
         rows = self.mechanism.matrix[table.ravel()]
         return Mechanism(rows, product(*map(range, table.shape)), self.mechanism.outputs)
 
@@ -114,7 +117,7 @@ class TradeoffCertificate(Certificate):
         of the bound have the entropy and their multipliers are at least 0, the bound, and that `value` is
         what follows.
         """
-        query, other = self.orbits.query, "leakage" if self.sense == "distortion" else "distortion"
+        query, other = self.query, "leakage" if self.sense == "distortion" else "distortion"
         kept = limit_verified(self.tradeoff, self.sense, self.limit, self.mechanism.matrix)
         kept = kept and self.violation == 0
         limit = f"the {other} is {'' if kept else 'not '}proved to be at most {self.limit:.9g}"
@@ -133,7 +136,7 @@ class TradeoffCertificate(Certificate):
         """That no mechanism betters the bound, for losses, support and a limit that were found right."""
         if self.bound == -math.inf:
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
-        proof, query = self.proof, self.orbits.query
+        proof, query = self.proof, self.query
         holds = (
             kept
             and proof is not None
@@ -141,38 +144,3 @@ class TradeoffCertificate(Certificate):
         )
         text = f"no {self.sense} below {self.bound:.9g}"
         return Claim("bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file."""
-        return {
-            "kind": self.kind,
-            "minimised": self.sense,
-            "limit": self.limit,
-            "entropy": self.entropy,
-            "value": self.value,
-            "bound": finite(self.bound),
-            "gap": finite(self.gap),
-            "leakage_at_most": finite(self.leakage),
-            "distortion": self.distortion,
-            "violation": self.violation,
-            "losses": self.tradeoff.losses.tolist(),
-            "allowed": self.tradeoff.allowed.tolist(),
-            "audit": self.audit.to_dict(),
-            "bound_from": None if self.proof is None else _proof_record(self.proof),
-        }
-
-
-def _proof_record(proof: TradeoffProof) -> dict[str, Any]:
-    """The multipliers as plain data."""
-    return {
-        "price": proof.price,
-        "cuts": [
-            {
-                "record": cut.record,
-                "joint": cut.joint.tolist(),
-                "posterior": cut.posterior.tolist(),
-                "weight": cut.weight,
-            }
-            for cut in proof.cuts
-        ],
-    }

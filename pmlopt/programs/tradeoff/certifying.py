@@ -166,7 +166,6 @@ def certify_tradeoff(
         bound=least,
         sense=program.sense,
         limit=program.limit,
-        orbits=program.orbits,
         tradeoff=program.tradeoff,
         audit=audit,
         proof=proof,

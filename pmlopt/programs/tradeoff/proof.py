@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
 from pmlopt.model.queries import Query, record_channel
@@ -34,8 +35,8 @@ class Tradeoff:
         allowed: (K, M) which entries of the mechanism may be positive.
     """
 
-    losses: FloatArray
-    allowed: BoolArray
+    losses: Annotated[FloatArray, Shape("N", "M")]
+    allowed: Annotated[BoolArray, Shape("N", "M")]
 
     def distortion(self, matrix: FloatArray) -> float:
         """The expected distortion of a mechanism."""
@@ -83,8 +84,8 @@ class Cut:
     """
 
     record: int
-    joint: FloatArray
-    posterior: FloatArray
+    joint: Annotated[FloatArray, Shape("A", "N")]
+    posterior: Annotated[FloatArray, Shape("A", "M")]
     weight: float
 
 

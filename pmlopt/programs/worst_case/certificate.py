@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.records import Shape
+from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
-from pmlopt.programs.certificate import RATIONAL, Certificate, Claim, finite
+from pmlopt.programs.certificate import RATIONAL, Certificate, Claim
 from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, highest_rank
 
@@ -42,8 +44,13 @@ class ThresholdCertificate(Certificate):
     epsilon: float
     kept: LevelCertificate
     beyond: LevelCertificate | None
-    order: FloatArray
-    utilities: FloatArray | None = None
+    order: Annotated[FloatArray, Shape("N", "M")]
+    utilities: Annotated[FloatArray, Shape("K")] | None = None
+
+    @property
+    def prior(self) -> Prior:
+        """The prior that the level is for."""
+        return self.kept.prior
 
     @property
     def threshold(self) -> int:
@@ -90,7 +97,7 @@ class ThresholdCertificate(Certificate):
         there is no higher rank for all letters. Over a set of priors, all that for the same set.
         """
         matrix, kept = self.mechanism.matrix, self.kept
-        same = np.array_equal(matrix, kept.mechanism.matrix)
+        same = self.mechanism == kept.mechanism
         within = same and keeps(kept, self.epsilon)
         steps = np.diff(np.zeros(0) if self.utilities is None else self.utilities)
         rising = bool((steps > 0).all() or (steps < 0).all())
@@ -133,26 +140,3 @@ class ThresholdCertificate(Certificate):
         if proof.floor is not None or not (above and same and same_set):
             return False
         return proof.proved_again() > self.epsilon
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for a JSON file."""
-        return {
-            "kind": self.kind,
-            "value": self.value,
-            "bound": self.bound,
-            "gap": self.gap,
-            "order": self.order.tolist(),
-            "threshold": self.threshold,
-            "highest_not_ruled_out": self.ceiling,
-            "utilities": None if self.utilities is None else self.utilities.tolist(),
-            "epsilon": self.epsilon,
-            "next_bound": finite(self.next_bound),
-            "kept": self.kept.to_dict(),
-            "beyond": None if self.beyond is None else _with_matrix(self.beyond),
-            "verified_exactly": self.verify(),
-        }
-
-
-def _with_matrix(proof: LevelCertificate) -> dict[str, Any]:
-    """A proof about another threshold with the mechanism that it is about."""
-    return {**proof.to_dict(), "matrix": proof.mechanism.matrix.tolist()}
