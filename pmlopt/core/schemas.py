@@ -76,7 +76,7 @@ def definitions(*kinds: type) -> dict[str, Schema]:
 def _reference(kind: type, defs: dict[str, Schema]) -> Schema:
     """A reference to a class of records, or to a list of its subclasses where it has any."""
     home = kind.__module__.partition(".")[0]
-    known = [one for one in kinds_of(kind).values() if one.__module__.partition(".")[0] == home]
+    known = [one for _, one in sorted(kinds_of(kind).items()) if one.__module__.partition(".")[0] == home]
     if known in ([], [kind]):
         return _own(kind, defs)
     name = f"Any{kind.__name__}" if kind in known else kind.__name__

@@ -194,6 +194,7 @@ class DesignCertificate(RequirementCertificate):
             *confidence_claims(self.privacy, self.prior),
         )
 
+
 ULP = 2.0**-52
 """The relative distance of floats: a sum of n positive terms is off by less than n of it, as a share."""
 

@@ -47,8 +47,8 @@ NAMES = ("inputs", "outputs", "labels", "values")
 """Names, which may be numbers."""
 
 PROOFS = (
-    "multipliers", "witness", "sensitivities", "products", "weight", "laws", "proof", "proofs", "margins", "attack",
-    "joint", "beyond",
+    "multipliers", "witness", "sensitivities", "products", "weight", "laws", "proof", "proofs", "margins",
+    "attack", "joint", "beyond",
 )  # fmt: skip
 """Numbers that prove and do not claim: with others the claims are what they were."""
 
@@ -219,6 +219,11 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     if isinstance(certificate, EnvelopeDesignCertificate):
         utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(certificate.table)
         return envelope_design(certificate.prior, certificate.epsilon, certificate.delta, utility)
+    return _of_query(certificate)
+
+
+def _of_query(certificate: Certificate) -> Program[Any] | None:
+    """The program about the records of a query; of a trade-off one with the loss that was left out."""
     if isinstance(certificate, RecordCertificate):
         return record_leakage(certificate.channel.query, certificate.mechanism, certificate.entropy)
     if isinstance(certificate, TradeoffCertificate):

@@ -203,7 +203,8 @@ def linear(record, asked, matrix, p):
     most = sign * number(record["bound"]) + rounding / 16 - dot(p, rho)
     need(asked.within(p, left, record["witness"], most), "the multipliers prove the bound")
     side = "above" if sign > 0 else "below"
-    return f"its expected {what} is {record['value']:.9g}, and no other mechanism that does has one {side} {record['bound']:.9g}"
+    what = f"its expected {what} is {record['value']:.9g}"
+    return f"{what}, and no other mechanism that does has one {side} {record['bound']:.9g}"
 
 def least_leakage(record, asked, matrix, p):
     """A least level on allowed pairs: a column of mean one has what the multipliers ask, within e^level."""

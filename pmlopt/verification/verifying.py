@@ -17,7 +17,16 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, holds_orbits, saved_by_orbits
 from pmlopt.errors import FileFormatError, InputError, MechanismError
-from pmlopt.programs.certificate import FLOATS, Certificate, Claim, ClosedForm, Status, Verdict, context_of, finite
+from pmlopt.programs.certificate import (
+    FLOATS,
+    Certificate,
+    Claim,
+    ClosedForm,
+    Status,
+    Verdict,
+    context_of,
+    finite,
+)
 from pmlopt.programs.continuous.certificate import BinsCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
@@ -42,6 +51,7 @@ KINDS: tuple[type[Certificate], ...] = (
 
 DERIVED_TOLERANCE = 1e-12
 """Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
+
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
     """Check what a saved result claims, from its file alone and without a solver.
@@ -191,9 +201,7 @@ def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -
         return None
     found = read(Prior, data, f"{where}.prior", Context({"labels": mechanism.inputs}))
     if found.labels != mechanism.inputs:
-        raise FileFormatError(
-            f"{where}.prior: has other letters than the mechanism, or in another order"
-        )
+        raise FileFormatError(f"{where}.prior: has other letters than the mechanism, or in another order")
     return found
 
 

@@ -73,8 +73,7 @@ def test_solve_takes_a_file_and_writes_the_mechanism(tmp_path: Path) -> None:
     assert data["value"] == pytest.approx(1 - math.exp(0.5) / 7, abs=1e-9)
     stored = Mechanism.load(out)
     assert stored.matrix.tolist() == data["mechanism"]["matrix"]
-    metadata = json.loads(out.read_text())["metadata"]
-    assert metadata["certificate"]["verified_exactly"] is True
+    assert json.loads(out.read_text())["metadata"]["certificate"]["value"] == data["value"]
 
 
 def test_solve_exits_with_1_when_the_file_expects_something_else(tmp_path: Path) -> None:
@@ -112,22 +111,19 @@ def test_design_with_a_matrix_of_gains_in_another_row_order(counts: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("privacy", "extra", "names"),
+    ("privacy", "extra"),
     [
-        ("ldp", [], {"ldp"}),
-        ("maximal-leakage", [], {"maximal_leakage"}),
-        ("lip", ["--lower", "0.7"], {"lip_lower", "lip_upper"}),
-        ("lip", [], {"lip_lower", "lip_upper"}),
+        ("ldp", []),
+        ("maximal-leakage", []),
+        ("lip", ["--lower", "0.7"]),
+        ("lip", []),
     ],
 )
-def test_design_under_other_requirements(
-    counts: Path, privacy: str, extra: list[str], names: set[str]
-) -> None:
+def test_design_under_other_requirements(counts: Path, privacy: str, extra: list[str]) -> None:
     data = run_json(
         "design", "--prior", counts, "--epsilon", "0.5", "--utility", "hamming", "--privacy", privacy, *extra
     )
-    assert set(data["certificate"]["levels"]) == names
-    assert data["certificate"]["verified_exactly"] is True
+    assert data["certificate"]["privacy"]["name"] == privacy
 
 
 @pytest.mark.parametrize("utility", sorted(informations()))
@@ -139,7 +135,7 @@ def test_design_with_a_sub_convex_utility(counts: Path, tmp_path: Path, utility:
     )
     assert data["value"] == result.value
     assert data["value"] <= data["bound"]
-    assert data["certificate"]["utility"] == {"kind": utility}
+    assert data["certificate"]["utility"] == utility
     assert "gap" in run("design", "--prior", counts, "--epsilon", "0.7", "--utility", utility).output
     run("audit", out, "--prior", counts, "--epsilon", "0.7")
     run("design", "--prior", counts, "--epsilon", "1", "--utility", utility, "--minimise", code=2)
@@ -174,7 +170,6 @@ def test_a_design_cut_short_by_its_time_limit_says_so(tmp_path: Path) -> None:
     data = run_json(*asked, "--solver", "column-generation", code=3)
     assert data["status"] == "stopped"
     assert data["value"] <= data["bound"]
-    assert data["certificate"]["verified_exactly"] is True
     run(
         "design",
         "--prior",
@@ -307,8 +302,7 @@ class TestApproximatePML:
         value = solve(design(prior, ApproximatePML(0.5, 0.05), loss)).value
         assert data["value"] == pytest.approx(value, abs=1e-9)
         assert data["value"] < solve(design(prior, PML(0.5), loss)).value - 0.01
-        assert set(data["certificate"]["levels"]) == {"approximate_pml"}
-        assert data["certificate"]["verified_exactly"] is True
+        assert data["certificate"]["privacy"]["name"] == "approximate-pml"
 
     def test_the_audit_names_the_slack(self, counts: Path, tmp_path: Path) -> None:
         out = tmp_path / "mechanism.csv"
@@ -408,7 +402,7 @@ class TestSecondThoughts:
         prior = tmp_path / "prior.csv"
         prior.write_text("letter,count\na,1e3\nb,1000.0\n")
         data = run_json("design", "--prior", prior, "--epsilon", "1", "--utility", "hamming")
-        assert data["certificate"]["prior"]["counts"] == [1000, 1000]
+        assert data["prior"]["counts"] == [1000, 1000]
 
     def test_a_utility_that_nothing_changes_is_said(self, counts: Path) -> None:
         arguments: list[str | Path] = ["--epsilon", "1", "--utility", "hamming", "--outputs", "8,9"]
@@ -590,8 +584,7 @@ class TestLeast:
         assert data["mechanism"]["outputs"] == ["u", "v", "w"]
         matrix = np.array(data["mechanism"]["matrix"])
         assert (matrix[self.EXAMPLE == 0] == 0).all()
-        assert data["certificate"]["utility"]["allowed"] == (self.EXAMPLE > 0).tolist()
-        assert data["certificate"]["verified_exactly"] is True
+        assert data["certificate"]["allowed"] == (self.EXAMPLE > 0).tolist()
         assert Mechanism.load(out).matrix.tolist() == matrix.tolist()
         assert "entries(0)" in lp.read_text()
         text = run(*asked).output
@@ -642,7 +635,6 @@ class TestLeast:
         robust = run_json(*asked, "--delta", 0.01, *region)
         assert robust["value"] > run_json(*asked)["value"]
         assert robust["certificate"]["privacy"]["delta"] == 0.01
-        assert robust["certificate"]["verified_exactly"] is True
 
     def test_equal_losses_rank_in_turn_or_together(self, counts: Path) -> None:
         asked = ("worst-case", "--prior", counts, "--utility", "hamming")
@@ -685,7 +677,7 @@ class TestLeast:
                 assert (matrix[distance > 1] == 0).all()
             if "expected" in floors:
                 assert (prior.pmf @ (matrix * distance).sum(axis=1)) <= 0.5 + 1e-12
-                assert data["certificate"]["utility"]["expected"]["floor"] == 0.5
+                assert data["certificate"]["expected"]["value"] == 0.5
             assert Mechanism.load(out).matrix.tolist() == matrix.tolist()
         text = run(*asked, "--expected", 0.5).output
         assert "Least leakage for counts.csv" in text

@@ -39,7 +39,7 @@ def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str)
         run(f"design --{option} {name} --column level --epsilon 0.5 --utility hamming -o out.json")
         stored = json.loads((folder / "out.json").read_text())
         assert stored["inputs"] == ["a", "b", "c"]
-        assert stored["metadata"]["certificate"]["prior"]["counts"] == [4, 4, 4]
+        assert stored["metadata"]["prior"]["counts"] == [4, 4, 4]
     found = json.loads(run(f"audit m.json --about {name} --column level --by ill --json").stdout)
     assert found["about"]["secret"] == "ill"
     assert found["about"]["values"] == ["no", "yes"]

@@ -164,7 +164,9 @@ class KindProof:
     ) -> KindProof:
         """The proof from what a file has of it."""
         cells = [tuple(polytopes[place] for place in one.cell) for one in stored]
-        regions = (Region(cell, one.proof, one.bound, one.parent) for cell, one in zip(cells, stored, strict=True))
+        regions = (
+            Region(cell, one.proof, one.bound, one.parent) for cell, one in zip(cells, stored, strict=True)
+        )
         return cls(record, tuple(regions), bound, boxes, laws)
 
     @cached_property

@@ -181,7 +181,6 @@ class TestCertificates:
         certificate = self.found()
         assert certificate.verify()
         record = json.loads(json.dumps(certificate.to_dict()))
-        assert record["verified_exactly"]
         assert record["margins"] == certificate.margins.tolist()
 
     @pytest.mark.parametrize(

@@ -638,9 +638,7 @@ def test_labels_are_kept() -> None:
     assert result.mechanism.outputs == ("x", "y", "z")
     assert result.to_dict()["mechanism"]["outputs"] == ["x", "y", "z"]
     assert solve(worst_case_utility(prior, EXAMPLE, 2), warm_start=result.mechanism.matrix).warm_started
-    assert result.certificate.repair.dropped == () or result.certificate.to_dict()["repair"][
-        "dropped_outputs"
-    ] == ["z"]
+    assert result.certificate.repair.dropped in ((), (2,))
 
 
 def test_solving_twice_gives_the_same_numbers() -> None:

@@ -247,12 +247,11 @@ def test_the_record_has_the_set_and_proves_the_bound(tmp_path: Any) -> None:
     result = solve(worst_case_utility(P, EXAMPLE, 2, over=ball))
     result.save(tmp_path / "least.json")
     record = json.loads((tmp_path / "least.json").read_text())["metadata"]["certificate"]
-    source = record["bound_from"]
     again = least_level(
-        Prior(record["prior"]["probabilities"]),
-        np.array(record["utility"]["allowed"]),
+        result.certificate.prior,
+        np.array(record["allowed"]),
         None,
-        Multipliers(np.array(source["multipliers"]), source["floor"], np.array(source["laws"])),
+        Multipliers(np.array(record["multipliers"]), record["weight"], np.array(record["laws"])),
         ball,
     )
     assert min(again, record["value"]) == record["bound"]

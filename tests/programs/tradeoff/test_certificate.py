@@ -147,7 +147,7 @@ def test_negative_weights_prove_nothing(bound: float) -> None:
     gains, _ = gains_of(proof.cuts, known.tradeoff.losses.shape)
     assert gains.min(axis=1).sum() > bound  # the formula alone would believe it
     assert not bound_verified(
-        known.tradeoff, "leakage", known.limit, proof, known.orbits.query, known.entropy, bound
+        known.tradeoff, "leakage", known.limit, proof, known.query, known.entropy, bound
     )
     with pytest.raises(ProgramError, match="negative"):
         tradeoff_bound(known.tradeoff, "leakage", known.limit, proof)

@@ -107,7 +107,7 @@ class Full:
         """(A, N) of the cuts' priors, uniform inside cells, and of their images."""
         certificate = result.certificate
         assert certificate.proof is not None
-        classes = certificate.orbits.query.table().ravel()
+        classes = certificate.query.table().ravel()
         found: list[FloatArray] = []
         for cut in certificate.proof.cuts:
             members = self.members(cut.record)
