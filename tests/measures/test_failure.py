@@ -151,7 +151,7 @@ def test_the_bound_of_a_node_is_its_lagrangian_and_not_below_in_exact_arithmetic
     columns, corners = rng.random((4, 6)), rng.dirichlet(np.ones(4), 3)
     q, limits = corners @ columns, rng.uniform(0.1, 0.9, 6)
     most = np.maximum(q.max(axis=0), limits * 1.2)
-    fates, caps, floors = rng.integers(-1, 2, 6), rng.random(6), rng.random(6)
+    fates, caps, floors = rng.integers(-1, 2, 6).astype(float), rng.random(6), rng.random(6)
     search = _Search(ConvexHull(corners), columns, limits, most, corners)
     bound, _ = search._bound(fates, caps, floors)
     reached = []
@@ -175,7 +175,7 @@ def test_no_multipliers_prove_a_node_empty_that_has_a_prior(
     """The limits are met exactly, up to one float of each, so that only rounding is left to tell."""
     rng = np.random.default_rng([301, seed])
     columns, law = rng.random((5, 4)), rng.dirichlet(np.ones(5))
-    fates = np.array([1, 1, -1, -1])
+    fates = np.array([1.0, 1.0, -1.0, -1.0])
     limits = np.array([float(q) for q in exactly(law, columns)])
     for y, q in enumerate(exactly(law, columns)):
         while (Fraction(float(limits[y])) - q) * int(fates[y]) < 0:
