@@ -474,8 +474,8 @@ class TestSamples:
         assert run_json("design", *asked, "--utility", "hamming")["value"] == pytest.approx(loss, abs=1e-9)
         assert "0.05 over the sample" in run("audit", out, *asked).output
         boxed = run_json("design", *asked, "--utility", "hamming", "--region", "clopper-pearson")
-        assert boxed["certificate"]["privacy"]["delta"] == 0.05
-        assert "box" in boxed["certificate"]["privacy"]
+        assert boxed["certificate"]["privacy"]["over"]["delta"] == 0.05
+        assert boxed["certificate"]["privacy"]["over"]["kind"] == "box"
 
     def test_probabilities_have_no_sample_size(self, tmp_path: Path) -> None:
         path = tmp_path / "prior.csv"
@@ -634,7 +634,7 @@ class TestLeast:
         asked = ("worst-case", "--prior", counts, "--utility", "absolute", "--threshold", 3)
         robust = run_json(*asked, "--delta", 0.01, *region)
         assert robust["value"] > run_json(*asked)["value"]
-        assert robust["certificate"]["privacy"]["delta"] == 0.01
+        assert robust["certificate"]["privacy"]["over"]["delta"] == 0.01
 
     def test_equal_losses_rank_in_turn_or_together(self, counts: Path) -> None:
         asked = ("worst-case", "--prior", counts, "--utility", "hamming")
@@ -885,7 +885,7 @@ class TestNoTime:
     def test_an_expectation_within_the_gap_is_not_decided(self) -> None:
         asked = ("solve", "adult-education-information", "--time-limit", 1e-9)
         assert "not decided" in run(*asked, code=3).output
-        assert run_json(*asked, "--json", code=3)["agrees"] is None
+        assert run_json(*asked, code=3)["agrees"] is None
 
     def test_a_threshold_that_was_not_tried_is_not_ruled_out(self, tmp_path: Path) -> None:
         prior = tmp_path / "counts.csv"
@@ -901,6 +901,6 @@ class TestNoTime:
             "--time-limit",
             1e-9,
         )
-        found = run_json(*asked, "--json", code=3)
+        found = run_json(*asked, code=3)
         assert found["bound"] > found["value"]
         assert found["proved"] is False

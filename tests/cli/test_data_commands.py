@@ -166,8 +166,8 @@ def test_a_file_that_claims_what_is_false_releases_nothing(folder: Path, design:
     run(apply)
     (folder / "out.csv").unlink()
     text = (folder / "made.json").read_text()
-    assert '"pml": 0.5' in text
-    write(folder, "made.json", text.replace('"pml": 0.5', '"pml": 0.25'))
+    assert '"epsilon": 0.5' in text
+    write(folder, "made.json", text.replace('"epsilon": 0.5', '"epsilon": 0.25'))
     assert "is false" in refused(folder, apply)
     if column == "level":
         refused(folder, "apply m.json data.csv --column id --also made.json level -o out.csv")

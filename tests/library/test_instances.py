@@ -531,7 +531,8 @@ def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: st
     result = solve(program)
     assert instance.expected is not None
     assert instance.expected.agrees(result.value)
-    assert leakage_level(instance.prior, result.mechanism) == result.level
+    level = leakage_level(instance.prior, result.mechanism)
+    assert level <= result.level <= level + 1e-12  # rounded up where it is claimed
     assert instance.closed_value() is None
 
 

@@ -113,10 +113,8 @@ def proved_bound(
         witness: as `Requirement.witness` gives it; any numbers prove a bound.
         share: of the allowance for rounding that is added.
     """
-    part = share * rounding_of(prior.size, 1.0)
-    above = gains - multipliers[:, None] + part * (np.abs(gains) + np.abs(multipliers)[:, None])
-    constant = float(prior.pmf @ multipliers) + part * float(prior.pmf @ np.abs(multipliers))
-    return constant + privacy.proved(prior, above, witness)
+    found = float(prior.pmf @ multipliers) + privacy.proved(prior, gains - multipliers[:, None], witness)
+    return found + share * rounding_in(prior, privacy, gains, multipliers)
 
 
 def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:

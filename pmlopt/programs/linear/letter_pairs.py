@@ -47,7 +47,9 @@ SPENT = 100.0
 
 def pairs_of(program: LinearDesign) -> Ratios | None:
     """The bounds, where all are on pairs of letters, many, and not too many; None elsewhere."""
-    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf) if not program.added else None
+    if program.added or program.block is not None:
+        return None
+    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
     n, m = program.table.shape
     if ratios is None or len(ratios.rows) or not len(ratios.exponents):
         return None

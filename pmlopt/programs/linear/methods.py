@@ -241,7 +241,7 @@ DECISIONS = (
     _row(
         letter_pairs.NAME,
         "many bounds on pairs of letters: an interior point by columns",
-        lambda facts: facts.letter_pairs and not (facts.blocked or facts.known or facts.given),
+        lambda facts: facts.letter_pairs and not (facts.known or facts.given),
     ),
     _row(
         CLOSED_FORM,

@@ -70,7 +70,8 @@ class ThresholdCertificate(Certificate):
     @property
     def level(self) -> float:
         """The PML level of the mechanism that keeps the threshold, in nats."""
-        return self.kept.level
+        level = self.kept.level
+        return self.epsilon if level > self.epsilon and keeps(self.kept, self.epsilon) else level
 
     @property
     def next_bound(self) -> float:

@@ -675,7 +675,7 @@ def starts() -> Iterable[tuple[Any, type[Exception], str]]:
     yield np.full((3, 3), 0.5), MechanismError, "sums to 1.5"
     yield np.full((3, 3), np.nan), MechanismError, "nan"
     yield swapped, MechanismError, "another order"
-    yield "closed form", MechanismError, "numbers"
+    yield "closed form", MechanismError, "2 dimension"
 
 
 @pytest.mark.parametrize(("start", "error", "message"), list(starts()))

@@ -134,7 +134,7 @@ def test_other_things_than_requirements_and_utilities_are_refused() -> None:
     with pytest.raises(PrivacyError):
         design([0.5, 0.5], 0.4, ExpectedLoss(hamming))  # type: ignore[call-overload]
     with pytest.raises(UtilityError):
-        design([0.5, 0.5], PML(0.4), hamming)  # type: ignore[call-overload]
+        design([0.5, 0.5], PML(0.4), 3)  # type: ignore[call-overload]
 
 
 def test_added_constraints_join_the_problem_under_their_names() -> None:
