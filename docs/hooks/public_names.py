@@ -12,18 +12,26 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pmlopt"
 
 TOPICS: dict[str, tuple[str, ...]] = {
-    "Priors and mechanisms": ("prior", "secret", "continuous", "grids", "mechanism", "tables", "symmetry"),
+    "Priors and mechanisms": (
+        "data.prior",
+        "data.secret",
+        "data.continuous",
+        "core.grids",
+        "data.mechanism",
+        "data.tables",
+        "data.symmetry",
+    ),
     "Measures": ("measures",),
-    "Requirements": ("privacy",),
-    "Sets of priors": ("uncertainty",),
-    "Utilities": ("utility",),
-    "Queries": ("queries",),
-    "Programs": ("program", "programs"),
-    "Solving": ("solving", "result", "sweeps"),
-    "Estimates and releases": ("estimation", "releases"),
-    "Closed forms and noise": ("closed_forms", "noise"),
+    "Requirements": ("model.privacy",),
+    "Sets of priors": ("model.uncertainty",),
+    "Utilities": ("model.utility",),
+    "Queries": ("model.queries",),
+    "Solving": ("programs.solving", "programs.result", "programs.certificate", "sweeps", "verification"),
+    "Programs": ("programs",),
+    "Estimates and releases": ("releases.estimation", "releases"),
+    "Closed forms and noise": ("model.closed_forms", "releases.noise"),
     "Where people work": ("adapters.transformer", "adapters.expressions", "adapters.measurements"),
-    "Problem files, plots, tests, errors": ("instances", "plots", "testing", "errors"),
+    "Problem files, plots, tests, errors": ("library", "programs.plots", "testing", "errors"),
     "More": (),
 }
 """The pages of the reference: modules and packages of each topic; public ones that none names are "More"."""
@@ -149,7 +157,9 @@ def modules() -> tuple[Module, ...]:
     found = []
     for dotted, names in public.items():
         inside = dotted.removeprefix("pmlopt.")
-        topic = topic_of.get(inside) or topic_of.get(inside.split(".")[0], "More")
+        parts = inside.split(".")
+        topics = (topic_of.get(".".join(parts[:length])) for length in range(len(parts), 0, -1))
+        topic = next((one for one in topics if one is not None), "More")
         file = file_of(dotted)
         ordered = tuple(name for name in defined(file) if name in names)
         about = (ast.get_docstring(tree(file)) or "").split("\n\n")[0].replace("\n", " ")
@@ -165,8 +175,9 @@ def anchors() -> dict[str, tuple[str, str]]:
     for module in modules():
         for name in module.names:
             place = (module.page, module.identifier(name))
-            part = module.path.split(".")[1]
-            for written in (name, f"{part}.{name}", f"pmlopt.{part}.{name}", module.identifier(name)):
+            rooms = module.path.split(".")[1:]
+            short = [f"{room}.{name}" for room in rooms] + [f"{'.'.join(rooms[:2])}.{name}"]
+            for written in (name, *short, *(f"pmlopt.{one}" for one in short), module.identifier(name)):
                 found.setdefault(written, set()).add(place)
             for member in members(module.path, name):
                 place = (module.page, f"{module.identifier(name)}.{member}")

@@ -713,7 +713,7 @@ class TestFailures:
 
 
 def test_the_page_lists_the_methods_of_every_question() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "solvers.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "solvers.md").read_text("utf-8")
     table = page.split("| question | methods", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
     assert len(table) == len(solving.QUESTIONS)
     for line, question in zip(table, solving.QUESTIONS, strict=True):

@@ -196,7 +196,7 @@ class ContinuousCertificate(BinsCertificate):
         least = least_loss(
             self.secret, self.bins.privacy, self.utility, self.grid, self.multipliers, self.boxes
         )
-        enough = abs(self.value - lost) <= rounding_of(table.size, lost)
+        enough = abs(self.value - lost) <= rounding_of(table.size, float(np.abs(table).max()))
         text = f"the mechanism loses {lost:.12g}"
         return (
             law,

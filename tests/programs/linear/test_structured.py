@@ -175,11 +175,15 @@ def test_what_is_not_proved_is_certified_still(kind: str) -> None:
     case = instance(kind, 1)
     while case.unit == 0:
         case = instance(kind, 5)
-    with pytest.raises(SolverError, match="structured") as caught:
-        solve(case.program, "structured", tolerance=1e-300)
-    result = caught.value.result
-    assert isinstance(result, Result)
-    assert result.status is Status.STOPPED
+    result: Any
+    try:
+        result = solve(case.program, "structured", tolerance=1e-300)
+    except SolverError as error:
+        result = error.result
+        assert result is not None
+        assert result.status is Status.STOPPED
+    else:  # value and bound are the same float, or next to it
+        assert result.gap <= 1e-15 * max(1.0, abs(result.value))
     assert_certified(case, result)
     assert result.gap < 1e-6 * case.unit
 
