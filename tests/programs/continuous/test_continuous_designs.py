@@ -120,7 +120,7 @@ def test_extended_multipliers_prove_the_same_at_a_constant() -> None:
     "declare",
     [
         lambda secret: design(secret, PML(1.0), ExpectedLoss(np.eye(3))),
-        lambda secret: design([0.5, 0.5], PML(1.0), DistanceLoss()),  # type: ignore[call-overload]
+        lambda secret: design([0.5, 0.5], PML(1.0), DistanceLoss()),
         lambda secret: design(secret, PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), DistanceLoss()),
         lambda secret: solve(design(secret, PML(1.0), DistanceLoss(np.negative))),
         lambda secret: solve(design(secret, PML(1.0), DistanceLoss()), warm_start=[[1.0]]),
