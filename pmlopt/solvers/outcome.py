@@ -119,5 +119,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _pools() -> ThreadpoolController:
-    """Every pool of this process: all are loaded with the solvers."""
+    """Every pool of this process: those of scipy are loaded first, for what comes later is not limited."""
+    import scipy.linalg  # noqa: F401
+
     return ThreadpoolController()

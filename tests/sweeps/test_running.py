@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -72,6 +73,7 @@ def test_dask_gives_the_same_table(table: Sweep, tmp_path: Path) -> None:
 
 
 def test_linear_algebra_has_one_thread_in_every_worker(processes: Executor) -> None:
+    importlib.import_module("scipy.linalg")  # which a sweep loads, with a pool of its own
     before = threadpool_info()
     for executor in (None, processes):
         assert sweep(threads, {"epsilon": [0.5]}, executor).rows[0].error == "ValueError: 1"

@@ -202,9 +202,9 @@ def level_increase_within_distance(prior: PriorLike, epsilon: float, radius: flo
 
     Examples:
         >>> p = [0.4, 0.2, 0.2, 0.2]
-        >>> round(math.exp(-sensitivity_bound(p, math.log(9 / 8), 0.1)), 12)  # first region
+        >>> round(math.exp(-level_increase_within_distance(p, math.log(9 / 8), 0.1)), 12)  # first region
         0.96875
-        >>> round(math.exp(-sensitivity_bound(p, math.log(2), 0.1)), 12)
+        >>> round(math.exp(-level_increase_within_distance(p, math.log(2), 0.1)), 12)
         0.9
     """
     p = as_prior(prior)
