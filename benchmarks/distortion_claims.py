@@ -183,11 +183,11 @@ def alone(name: str) -> list[str]:
     """What each prior of a bound forces by itself, beside the optimum."""
     best = solve(leakage_distortion(QUERIES[name], 0.2, 1.0), time_limit=15).certificate
     assert best.proof is not None
-    places = best.orbits.query.table()
+    places = best.query.table()
     letters = np.indices(places.shape)[0]
     forced, heavy = 0.0, 0
     for cut in best.proof.cuts:
-        shares = cut.joint / np.maximum(np.exp(best.orbits.query.log_counts(cut.record)), 1e-300)
+        shares = cut.joint / np.maximum(np.exp(best.query.log_counts(cut.record)), 1e-300)
         prior = np.moveaxis(shares[letters, np.moveaxis(places, cut.record, 0)], 0, cut.record)
         joints = [joint_of(prior, record, places) for record in range(places.ndim)]
         program = tradeoff_program(best.tradeoff, joints, "leakage", 0.2)
