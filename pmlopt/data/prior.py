@@ -269,21 +269,6 @@ class Prior(Record):
         return -math.log(float(self.pmf.min()))
 
     @property
-    def record(self) -> dict[str, Any]:
-        """The prior as plain data: labels, probabilities, and the counts and samples behind them, or None.
-
-        Examples:
-            >>> Prior.from_counts({"low": 3, "high": 1}).record["counts"]
-            [3, 1]
-        """
-        return {
-            "labels": list(self.labels),
-            "probabilities": self.probabilities.tolist(),
-            "counts": None if self.counts is None else list(self.counts),
-            "samples": self.samples,
-        }
-
-    @property
     def context(self) -> Context:
         """In which records about its letters are written and read: where they have this prior they say so."""
         return Context(given={"prior": self, "labels": self.labels})

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, IntArray, Positions, nonnegative
-from pmlopt.core.labels import labels_from_json
+from pmlopt.core import files, records
+from pmlopt.core.arrays import FloatArray, IntArray, nonnegative
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 from pmlopt.releases.histories import Histories
@@ -56,7 +55,7 @@ def write(path: str | os.PathLike[str], state: LedgerState) -> str:
     about: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "prior": {**state.prior.record, "unnamed": isinstance(state.prior.labels, Positions)},
+        "prior": records.plain(state.prior),
         "total": state.total,
         "publishing": state.publishing,
     }
@@ -108,7 +107,7 @@ def read(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
     if digest != _digest(about, *arrays.values()).hex():
         raise FileFormatError(f"{path}: was changed after it was written: its digest is another")
     try:
-        return _state(about, **arrays), digest
+        return _state(len(content), about, **arrays), digest
     except (InputError, KeyError, TypeError, ValueError) as cause:
         raise FileFormatError(f"{path}: is not a ledger: {cause}") from None
 
@@ -122,10 +121,10 @@ def _digest(about: dict[str, Any], *arrays: Any) -> bytes:
 
 
 def _state(
-    about: dict[str, Any], likelihoods: Any, rounding: Any, history: Any, identities: Any
+    room: int, about: dict[str, Any], likelihoods: Any, rounding: Any, history: Any, identities: Any
 ) -> LedgerState:
-    """The parts of a file, of which every number is looked at."""
-    prior = _prior(about["prior"])
+    """The parts of a file of so many bytes, of which every number is looked at."""
+    prior = records.read(Prior, about["prior"], "prior", records.Context(room=room))
     count = len(likelihoods)
     kinds = {
         "likelihoods": (likelihoods, "<f8", (count, prior.size)),
@@ -154,16 +153,3 @@ def _state(
         tuple(row.tobytes() for row in identities),
         tuple(publishing),
     )
-
-
-def _prior(record: dict[str, Any]) -> Prior:
-    """The prior with its counts or weights, which must give the same record again."""
-    labels = None if record["unnamed"] else labels_from_json(record["labels"])
-    if record["counts"] is None:
-        prior = Prior(record["probabilities"], labels, record["samples"])
-    else:
-        make = Prior.from_weights if record["samples"] is None else Prior.from_counts
-        prior = make(record["counts"], labels)
-    if json.loads(files.json_bytes(prior.record)) != {key: record[key] for key in prior.record}:
-        raise ValueError("its prior contradicts itself")
-    return prior
