@@ -67,6 +67,8 @@ from .programs.tradeoff.program import distortion_leakage as distortion_leakage
 from .programs.tradeoff.program import leakage_distortion as leakage_distortion
 from .programs.worst_case.program import best_guaranteed_utility as best_guaranteed_utility
 from .programs.worst_case.program import best_worst_case as best_worst_case
+from .publishing import check as check
+from .publishing import release as release
 from .releases import Ledger as Ledger
 from .releases import estimation as estimation
 from .releases import joint_level as joint_level

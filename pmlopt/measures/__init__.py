@@ -31,6 +31,7 @@ from pmlopt.measures.leakage import (
     secret_densities,
     secret_witness,
 )
+from pmlopt.measures.posterior import OutcomeTells, outcome_warnings, posterior, what_outcomes_tell
 from pmlopt.measures.privacy_loss import (
     approximate_dp_delta,
     approximate_dp_level,
@@ -41,6 +42,7 @@ from pmlopt.measures.privacy_loss import (
 )
 
 __all__ = [
+    "OutcomeTells",
     "SecretWitness",
     "approximate_dp_delta",
     "approximate_dp_level",
@@ -65,7 +67,9 @@ __all__ = [
     "maximal_leakage",
     "mean_slack",
     "mutual_information",
+    "outcome_warnings",
     "pointwise_leakage",
+    "posterior",
     "privacy_loss",
     "privacy_loss_law",
     "privacy_region",
@@ -74,4 +78,5 @@ __all__ = [
     "secret_densities",
     "secret_witness",
     "slack",
+    "what_outcomes_tell",
 ]

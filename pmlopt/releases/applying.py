@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,6 +120,25 @@ def apply_columns(
             applied.rows += written
             applied.dropped += batch.size - written
     return applied
+
+
+def input_codes(
+    table: Table, releases: Sequence[ColumnRelease], drop_missing: bool = False
+) -> Iterator[tuple[Batch, list[IntArray]]]:
+    """Each batch of a table, with (size,) the row of each mechanism's matrix for each of its rows.
+
+    Args:
+        table: that is read.
+        releases: mechanisms with their columns.
+        drop_missing: whether a row with a missing cell that is no input has the place -1.
+
+    Raises:
+        InputError: there is no such column.
+        MechanismError: a cell is no input of its mechanism.
+    """
+    steps = [_Step(release, table, _bits(0, k)) for k, release in enumerate(releases)]
+    for batch in table.batches():
+        yield batch, [step.codes(batch, table, drop_missing) for step in steps]
 
 
 def _bits(seed: int | None, place: int) -> RandomBits:

@@ -1,0 +1,168 @@
+"""Commands from a data file to a release that others can check."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pmlopt.cli.data import DataOptions, missing_option, reads_data, warn_of_seed
+from pmlopt.cli.options import CLAIM_FAILS, PATH, check_apart, exits, imports, json_option, main
+from pmlopt.cli.printing import echo_json, print_table, say, status
+from pmlopt.errors import InputError
+
+if TYPE_CHECKING:
+    from pmlopt.publishing import Plan, ReleaseDraft
+
+
+@main.command("release")
+@click.argument("data", type=PATH)
+@click.option("--plan", "plan_file", type=PATH, help="A plan file (TOML): how each column is released.")
+@click.option("--column", "columns", multiple=True,
+              help="Without a plan: the column to release; several are released as one tuple.")  # fmt: skip
+@click.option("--epsilon", type=float, help="With --column: the PML bound in nats.")
+@click.option("--confidence", type=float,
+              help="With --epsilon: the data are a sample; the bound holds for its population, but with this "
+              "probability.")  # fmt: skip
+@click.option("--utility", help="With --column: what stays useful: hamming, absolute, squared, ...")
+@click.option("--mechanism", "mechanism_file", type=PATH, help="With --column: a mechanism, not a design.")
+@click.option("--keep", multiple=True, help="A column that stays, in clear. Give it once for each.")
+@click.option("--drop", multiple=True, help="A column that is not released. Give it once for each.")
+@click.option("--total", type=float,
+              help="The largest level of all together, in nats: above it nothing is written.")  # fmt: skip
+@click.option("-o", "--output", type=PATH, help="The folder to make.")
+@click.option("--dry-run", is_flag=True, help="Say what the release would tell, and write nothing.")
+@click.option("--seed", type=int, help="For tests: the same seed draws the same.")
+@missing_option()
+@reads_data
+@imports
+@json_option
+@exits
+def release_command(
+    data: Path,
+    plan_file: Path | None,
+    output: Path | None,
+    dry_run: bool,
+    seed: int | None,
+    missing: Any,
+    form: DataOptions,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Release columns of DATA with a report that others can check.
+
+    DATA is a CSV, Parquet or Arrow file. Every column is named once: as released, by --keep or by --drop.
+    Before anything is drawn it is said what each outcome tells, and what all releases leak together. Then
+    the folder is made, whole or not at all: the released file, the mechanisms with their certificates, a
+    report, and release.json. Exits with 1, and writes nothing, when --total would be exceeded.
+    """
+    from pmlopt.core.records import plain
+    from pmlopt.publishing import read_plan, release, write_release
+
+    if (output is None) != dry_run:
+        raise InputError("give -o FOLDER to write to, or --dry-run to write nothing: one of them")
+    if output is not None:
+        if output.exists():
+            raise InputError(f"{output}: is there already: name a folder that is not")
+        check_apart([output], [data])
+    if plan_file is None:
+        plan = _single(asked)
+    elif any(value not in (None, ()) for value in asked.values()):
+        raise InputError("--plan says all of it: leave out --column, --keep, --drop, --total and the like")
+    else:
+        plan = read_plan(plan_file)
+    warn_of_seed(seed)
+    with status("designing", as_json):
+        mechanisms = plan.mechanisms(data, missing, form.form)
+        draft = release(
+            data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
+            law=None if plan.law is None else plan.folder / plan.law, drop_missing=missing == "drop",
+            form=form.form,
+        )  # fmt: skip
+    if not as_json:
+        _print(draft)
+    if draft.exceeds:
+        say(
+            f"The total would be exceeded: {draft.levels.together:.6g} nats, and {draft.total:.6g} are "
+            "allowed. Nothing is written: lower an epsilon, or release fewer columns.",
+            err=True,
+        )
+        sys.exit(CLAIM_FAILS)
+    if output is None:
+        return
+    described = write_release(draft, output, seed)
+    if as_json:
+        echo_json(plain(described))
+        return
+    say(f"{described.rows:,} rows written to {output / described.data}.")
+    say(f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}")
+
+
+def _single(asked: dict[str, Any]) -> Plan:
+    """The plan of one release, from options."""
+    from pmlopt.publishing import Plan
+
+    columns = asked["columns"]
+    if not columns:
+        raise InputError("give --column NAME for one release, or --plan FILE for several")
+    keys = ("epsilon", "confidence", "utility")
+    table = {name: asked[name] for name in keys if asked[name] is not None}
+    if asked["mechanism_file"] is not None:
+        table["mechanism"] = str(asked["mechanism_file"])
+    named = {"+".join(columns): {**table, "columns": list(columns)}}
+    return Plan(named, asked["keep"], asked["drop"], asked["total"])
+
+
+def _print(draft: ReleaseDraft) -> None:
+    from pmlopt.publishing.page import sections
+
+    for one in sections(draft):
+        if not one.warn:
+            say(one.title)
+        for line in one.lines:
+            say(f"  {'warning: ' if one.warn else ''}{line}")
+        if one.rows:
+            print_table(one.head, one.rows)
+
+
+@main.command("check")
+@click.argument("folder", type=PATH)
+@json_option
+@exits
+def check_command(folder: Path, as_json: bool) -> None:
+    """Check a release that was received, from its FOLDER alone.
+
+    Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
+    the released file can have come from the mechanisms. Exits with 1 when a claim fails.
+    """
+    from pmlopt.publishing import check
+
+    verdict = check(folder)
+    if as_json:
+        echo_json(verdict.to_dict())
+    else:
+        say(f"{folder}: {verdict.statement}")
+        print_table(
+            ["claim", "verdict", "found"], [(one.name, one.verdict, one.detail) for one in verdict.parts]
+        )
+        partly = "What can be checked from the folder holds; a part cannot be checked from it."
+        say({True: "All of it holds.", False: "It FAILS.", None: partly}[verdict.holds])
+    sys.exit(CLAIM_FAILS if verdict.holds is False else 0)
+
+
+@main.command("example")
+@click.argument("target", metavar="FILE", type=PATH)
+@exits
+def example_command(target: Path) -> None:
+    """Write 45,000 made-up people to FILE, a CSV to try things on.
+
+    An id, a level of education from 1 to 16 and a sex each, drawn from published counts of the Adult data.
+    """
+    from pmlopt.publishing.example import write_example
+
+    if target.exists():
+        raise InputError(f"{target}: is there already: name a file that is not")
+    write_example(target)
+    say(f"{target}: 45,000 made-up people, drawn from counts of the Adult data (education by sex).")

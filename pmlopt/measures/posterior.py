@@ -1,0 +1,133 @@
+"""What each outcome of a mechanism tells: the posterior of the letters beside their prior."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, few
+from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.prior import PriorLike
+
+
+def posterior(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
+    """The posterior of the letters given each outcome: `P(x | y) = p[x] P[x,y] / q[y]`.
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+
+    Returns:
+        (N, M); a column of NaN for an output that never occurs.
+
+    Examples:
+        >>> posterior([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]]).tolist()
+        [[0.75, 0.25], [0.25, 0.75]]
+    """
+    p, m = paired(prior, mechanism)
+    with np.errstate(invalid="ignore"):
+        scaled = m.matrix / np.where(m.support, m.matrix.max(axis=0), np.nan)  # q may be below the floats
+        joint = p.pmf[:, None] * scaled
+        return np.asarray(joint / joint.sum(axis=0))
+
+
+@dataclass(frozen=True)
+class OutcomeTells:
+    """What one outcome tells of a letter drawn from the prior.
+
+    Attributes:
+        output: the outcome.
+        probability: of the outcome.
+        letter: the letter whose probability it raises most, as a ratio.
+        before, after: the probability of that letter under the prior, and given the outcome.
+        excluded: the letters that it rules out.
+    """
+
+    output: Label
+    probability: float
+    letter: Label
+    before: float
+    after: float
+    excluded: tuple[Label, ...]
+
+    @property
+    def leakage(self) -> float:
+        """The pointwise maximal leakage of the outcome in nats: `log(after / before)`."""
+        return max(0.0, math.log(self.after / self.before))
+
+    @property
+    def identifies(self) -> bool:
+        """Whether only one letter can have led to it."""
+        return self.after == 1.0
+
+    def __str__(self) -> str:
+        """A sentence.
+
+        Examples:
+            >>> print(what_outcomes_tell([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])[0])
+            If the output is 0, the letter is 0 with probability 0.75; before it was 0.5.
+        """
+        text = f"If the output is {self.output}, the letter is {self.letter} "
+        text += "with certainty" if self.identifies else f"with probability {self.after:.4g}"
+        text += f"; before it was {self.before:.4g}."
+        if self.excluded and not self.identifies:
+            text += f" It cannot be {few(self.excluded)}."
+        return text
+
+
+def what_outcomes_tell(prior: PriorLike, mechanism: MechanismLike) -> list[OutcomeTells]:
+    """What each outcome that occurs tells of the letter, those that leak most first.
+
+    The letter that is named is the one whose probability the outcome multiplies most, and of several the
+    likeliest: `max_x P(x | y) / p[x]` is the exponential of the pointwise maximal leakage of the outcome
+    [saeidian2023pointwise, Theorem 1].
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+
+    Examples:
+        >>> worst = what_outcomes_tell([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])[0]
+        >>> worst.output, worst.letter, worst.before, worst.after, worst.identifies, worst.excluded
+        (0, 0, 0.4, 1.0, True, (1, 2))
+    """
+    p, m = paired(prior, mechanism)
+    after, law = posterior(p, m), p.pmf @ m.matrix
+    found = []
+    for y in np.flatnonzero(m.support):
+        column = m.matrix[:, y]
+        possible = column > 0
+        raised = np.flatnonzero(column >= column.max() * (1 - 1e-12))
+        x = int(raised[p.pmf[raised].argmax()])
+        certain = bool(possible.sum() == 1)
+        excluded = tuple(p.labels[k] for k in np.flatnonzero(~possible))
+        shown = 1.0 if certain else min(float(after[x, y]), math.nextafter(1.0, 0.0))
+        found.append(OutcomeTells(m.outputs[y], float(law[y]), p.labels[x], float(p.pmf[x]), shown, excluded))
+    return sorted(found, key=lambda tells: -tells.leakage)
+
+
+def outcome_warnings(tells: list[OutcomeTells]) -> tuple[str, ...]:
+    """What is easily overlooked: outcomes that leave one letter or rule letters out, or a single outcome.
+
+    Examples:
+        >>> outcome_warnings(what_outcomes_tell([0.5, 0.5], [[1, 0], [0, 1]]))[0]
+        'Whoever sees the output 0 or 1 knows the letter with certainty.'
+    """
+    if len(tells) == 1:
+        return (f"Only the output {tells[0].output} ever occurs: it tells nothing.",)
+    certain = [one.output for one in tells if one.identifies]
+    ruling = [one.output for one in tells if one.excluded and not one.identifies]
+    found = []
+    if certain:
+        found.append(f"Whoever sees the output {_either(certain)} knows the letter with certainty.")
+    if ruling:
+        found.append(f"The output {_either(ruling)} rules at least one letter out.")
+    return tuple(found)
+
+
+def _either(outputs: list[Label]) -> str:
+    shown = [str(output) for output in outputs[:3]]
+    shown += [f"one of {len(outputs) - 3} others"] if len(outputs) > 3 else []
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" or {shown[-1]}"

@@ -1,0 +1,204 @@
+"""A release of columns of a data file, before anything is drawn: what it will tell, and of whom."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.data.secret import Secret
+from pmlopt.data.tables.counting import pairs_in
+from pmlopt.data.tables.reading import column_place, open_table
+from pmlopt.data.tables.streams import CsvForm
+from pmlopt.errors import InputError
+from pmlopt.measures.posterior import OutcomeTells, what_outcomes_tell
+from pmlopt.programs.result import Result
+from pmlopt.publishing.folder import InClear
+from pmlopt.releases.applying import ColumnRelease, input_codes
+from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
+from pmlopt.releases.joint import LARGEST_PRODUCT
+from pmlopt.verification.verifying import trusted_mechanism
+
+Columns: TypeAlias = str | tuple[str, ...]
+Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class ReleaseDraft:
+    """A release that has not been drawn: what it will tell of whom.
+
+    Attributes:
+        data: the data file or frame.
+        releases: the mechanisms with their columns.
+        made: what each of them was given as: a `Result`, or a file of one, keeps its certificate.
+        kept, dropped: the other columns.
+        law: (N_1, ..., N_k) the joint law of the letters, an axis for each release.
+        people: how many people have each tuple of letters: (N_1, ..., N_k) counts.
+        same_people: whether they are those whose data are released.
+        levels: what all releases leak together, and about each part.
+        in_clear: what the kept columns tell, each by itself, and then all of them.
+        total: the largest joint level that is allowed; None for any.
+        title: in the releaser's words.
+    """
+
+    data: Any
+    releases: tuple[ColumnRelease, ...]
+    made: tuple[Made, ...]
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+    people: IntArray
+    same_people: bool
+    levels: AttributeLevels
+    in_clear: tuple[InClear, ...]
+    total: float | None = None
+    title: str = ""
+    drop_missing: bool = False
+    form: CsvForm | None = None
+
+    @property
+    def law(self) -> FloatArray:
+        """(N_1, ..., N_k) the joint law of the letters."""
+        return np.asarray(self.people / self.people.sum())
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the joint level is above the total."""
+        return self.total is not None and self.levels.together > self.total
+
+    @cached_property
+    def tells(self) -> tuple[tuple[OutcomeTells, ...], ...]:
+        """For each part, what each of its outcomes tells of its letter."""
+        return tuple(
+            tuple(what_outcomes_tell(*occurring(self.people, place, release.mechanism)))
+            for place, release in enumerate(self.releases)
+        )
+
+
+def drafted(
+    data: Any,
+    mechanisms: Mapping[Columns, Made],
+    *,
+    keep: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    total: float | None = None,
+    law: Any = None,
+    drop_missing: bool = False,
+    title: str = "",
+    form: CsvForm | None = None,
+) -> ReleaseDraft:
+    """What a release would tell; the arguments are those of `release`."""
+    given = {(name,) if isinstance(name, str) else tuple(name): made for name, made in mechanisms.items()}
+    if not given:
+        raise InputError("nothing is released: give a mechanism for at least one column")
+    made = tuple(given.values())
+    matrices = tuple(map(_mechanism_of, made))
+    releases = tuple(map(ColumnRelease, matrices, given))
+    with open_table(data, form) as table:
+        check_named(table.names, [name for names in given for name in names], keep, drop, table.where)
+    of_data, beside = _counted(data, releases, keep, drop_missing, form)
+    people = of_data if law is None else _counted(law, releases, (), drop_missing, form)[0]
+    strange = np.argwhere((of_data > 0) & (people == 0))
+    if len(strange):
+        letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
+        raise InputError(f"the letters {letters} are in the data, and never in the law: give one with all")
+    parts = [occurring(people, place, one) for place, one in enumerate(matrices)]
+    kept_letters = np.ix_(*(people.sum(axis=_others(people, k)) > 0 for k in range(people.ndim)))
+    return ReleaseDraft(
+        data, releases, made, tuple(keep), tuple(drop), people, law is None,
+        attribute_levels(people[kept_letters], [one for _, one in parts]),
+        tuple(_in_clear(names, counts, matrices) for names, counts in beside.items()),
+        total, title, drop_missing, form,
+    )  # fmt: skip
+
+
+def _mechanism_of(made: Made) -> Mechanism:
+    if isinstance(made, Mechanism):
+        return made
+    return made.mechanism if isinstance(made, Result) else trusted_mechanism(made)
+
+
+def check_named(
+    names: Sequence[str], released: Sequence[str], keep: Sequence[str], drop: Sequence[str], where: object
+) -> None:
+    """Complain unless every column of a table is named once: as released, kept or dropped.
+
+    Raises:
+        InputError: one is not, or is named twice, or is not there.
+    """
+    said = Counter([*released, *keep, *drop])
+    for name, times in said.items():
+        column_place(names, name, where)
+        if times > 1:
+            raise InputError(f"the column {name!r} is named {times} times: release it, keep it, or drop it")
+    left = [name for name in names if name not in said]
+    if left:
+        raise InputError(
+            f"{where}: nothing is said of the column{'s' if len(left) > 1 else ''} "
+            f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each"
+        )
+
+
+def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
+    """The law of the letters of one part that occur, and the mechanism on them."""
+    counts = people.sum(axis=_others(people, place))
+    rows = np.flatnonzero(counts)
+    labels = [mechanism.inputs[row] for row in rows]
+    prior = Prior.from_counts(counts[rows].tolist(), labels)
+    return prior, Mechanism(mechanism.matrix[rows], labels, mechanism.outputs)
+
+
+def _others(people: IntArray, place: int) -> tuple[int, ...]:
+    return tuple(axis for axis in range(people.ndim) if axis != place)
+
+
+def _counted(
+    data: Any,
+    releases: Sequence[ColumnRelease],
+    keep: Sequence[str],
+    drop_missing: bool,
+    form: CsvForm | None,
+) -> tuple[IntArray, dict[tuple[str, ...], Counter[tuple[Label, Label]]]]:
+    """How often each tuple of letters occurs, and beside each value of the kept columns."""
+    shape = [len(one.mechanism.inputs) for one in releases]
+    if np.prod(shape, dtype=float) > LARGEST_PRODUCT:
+        raise InputError(
+            f"there are {np.prod(shape, dtype=float):.3g} tuples of letters: release fewer columns"
+        )
+    people = np.zeros(int(np.prod(shape)), dtype=np.int64)
+    groups = [(name,) for name in keep] + ([tuple(keep)] if len(keep) > 1 else [])
+    beside: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {names: Counter() for names in groups}
+    with open_table(data, form) as table:
+        places = {names: [column_place(table.names, one, table.where) for one in names] for names in groups}
+        for batch, codes in input_codes(table, releases, drop_missing):
+            whole = np.logical_and.reduce([code >= 0 for code in codes])
+            tuples = np.ravel_multi_index([np.maximum(code, 0) for code in codes], shape)
+            people += np.bincount(tuples[whole], minlength=len(people))
+            for names, counts in beside.items():
+                counts.update(pairs_in(batch, places[names], np.where(whole, tuples, -1)))
+    if not people.any():
+        raise InputError("there is no row without a missing cell: nothing can be released")
+    return people.reshape(shape), beside
+
+
+def _in_clear(
+    names: tuple[str, ...], counts: Mapping[tuple[Label, Label], int], matrices: Sequence[Mechanism]
+) -> InClear:
+    """What some columns in clear tell of the tuple of letters, alone and beside the release."""
+    joint = Secret.from_counts(counts)
+    rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), [len(one.inputs) for one in matrices])
+    outcomes = int(np.prod([len(one.outputs) for one in matrices]))
+    beside = None
+    if len(joint.labels) * outcomes <= LARGEST_PRODUCT:
+        whole = np.ones((len(joint.labels), 1))
+        for own, one in zip(rows, matrices, strict=True):
+            whole = (whole[:, :, None] * one.matrix[own][:, None, :]).reshape(len(whole), -1)
+        beside = level_beside(joint, Mechanism(whole, joint.labels))
+    return InClear(names, len(joint.values), level_in_clear(joint), beside)

@@ -1,0 +1,35 @@
+"""Synthetic people to try things on, drawn from published counts."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from pmlopt.core import files
+
+PEOPLE = 45_000
+"""Rows of the example."""
+
+EDUCATION_BY_SEX = (
+    (16, 35), (46, 122), (84, 249), (160, 486), (144, 370), (295, 638), (432, 743), (144, 289),
+    (3390, 7111), (2806, 4485), (500, 882), (421, 646), (1619, 3736), (536, 1187), (92, 484), (86, 327),
+)  # fmt: skip
+"""Women and men of each level of education, from 1 (preschool) and 9 (high school) to 13 (bachelor) and 16
+(doctorate), in the train part of the Adult data [becker1996adult]."""
+
+
+def write_example(path: str | os.PathLike[str], seed: int = 45_000) -> None:
+    """Write a CSV file of made-up people: an id, a level of education from 1 to 16 and a sex, drawn from
+    the shares of `EDUCATION_BY_SEX`, each row by itself. The same seed writes the same file.
+
+    Raises:
+        FileFormatError: the file cannot be written.
+    """
+    counts = np.array(EDUCATION_BY_SEX, dtype=float)
+    drawn = np.random.default_rng(seed).choice(counts.size, PEOPLE, p=counts.ravel() / counts.sum())
+    rows = [
+        [place, 1 + cell // 2, ("Female", "Male")[cell % 2]]
+        for place, cell in enumerate(drawn.tolist(), start=1)
+    ]
+    files.write_whole(path, files.csv_bytes([["id", "education", "sex"], *rows]))

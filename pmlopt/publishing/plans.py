@@ -1,0 +1,166 @@
+"""Plan files: which columns of a data file are released, how, and what becomes of the others."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pmlopt.core.arrays import Label
+from pmlopt.core.files import read_bytes
+from pmlopt.core.frames import Missing
+from pmlopt.core.records import Context, Range, read
+from pmlopt.data.prior import Prior
+from pmlopt.data.tables.counting import tally
+from pmlopt.data.tables.reading import open_table
+from pmlopt.data.tables.streams import CsvForm
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.library.instances import logarithm
+from pmlopt.library.short_forms import FORMS, Count
+from pmlopt.model.privacy import PML, Requirement
+from pmlopt.model.uncertainty import confidence_ball
+from pmlopt.model.utility import Utility, as_utility
+from pmlopt.programs.designs import design
+from pmlopt.programs.solving import solve
+from pmlopt.publishing.draft import Columns, Made
+
+
+@dataclass(frozen=True)
+class PlannedColumn:
+    """How one column is released, or the tuple of several.
+
+    Attributes:
+        columns: of the data; left out, the column that has the name of the table.
+        mechanism: a file of a mechanism, beside the plan; or it is designed for the law of the letters:
+        epsilon: the bound of a PML requirement in nats,
+        confidence: with it, except with this probability over the sample: for all priors of the ball
+            that holds the true one,
+        privacy: or any requirement, as a problem file has it,
+        utility: a name (hamming, absolute, squared, mutual-information, estimation-error), or as a
+            problem file has it,
+        outputs: their number or labels; left out, the letters.
+    """
+
+    columns: tuple[str, ...] | None = None
+    mechanism: str | None = None
+    epsilon: float | None = None
+    confidence: Annotated[float, Range(0, 1)] | None = None
+    privacy: Requirement | None = None
+    utility: Utility | str | None = None
+    outputs: Count | tuple[Label, ...] | None = None
+
+    def __post_init__(self) -> None:
+        designed = {name: getattr(self, name) for name in ("epsilon", "privacy", "utility", "outputs")}
+        given = [name for name, value in designed.items() if value is not None]
+        if self.mechanism is not None and (given or self.confidence is not None):
+            raise InputError(
+                f"a mechanism is given, and {given[0] if given else 'confidence'} to design one: give one"
+            )
+        if self.mechanism is None and (self.epsilon is None) == (self.privacy is None):
+            raise InputError("give epsilon or privacy, one of them, or the file of a mechanism")
+        if self.mechanism is None and self.utility is None:
+            raise InputError('give a utility, what must stay useful: "hamming", "absolute", "squared", ...')
+        if self.confidence is not None and self.epsilon is None:
+            raise InputError("confidence goes with epsilon")
+
+    def made(self, prior: Prior, folder: Path) -> Made:
+        """The mechanism: read, or designed for a prior."""
+        if self.mechanism is not None:
+            return folder / self.mechanism
+        privacy = self.privacy
+        if privacy is None:
+            assert self.epsilon is not None
+            over = None if self.confidence is None else confidence_ball(prior, self.confidence)
+            privacy = PML(self.epsilon, over)
+        assert self.utility is not None
+        outputs = {} if self.outputs is None else {"outputs": self.outputs}
+        return solve(design(prior, privacy, as_utility(self.utility), **outputs))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a plan file holds.
+
+    Attributes:
+        release: a table for each column that is released, by its name; see `PlannedColumn`.
+        keep: columns that stay, in clear.
+        drop: columns that are not released. Every column of the data is in one of the three.
+        total: the largest level of all releases together about the tuple of all letters, in nats.
+        law: a data file with the same columns, beside the plan, for the law of the letters; left out, the
+            data that are released.
+        title: of the report.
+    """
+
+    release: Mapping[str, Mapping[str, Any]]
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    total: Annotated[float, Range(0)] | None = None
+    law: str | None = None
+    title: str = ""
+    folder: Path = field(default=Path(), init=False, compare=False)
+
+    def mechanisms(
+        self, data: Any, missing: Missing = "refuse", form: CsvForm | None = None
+    ) -> dict[Columns, Made]:
+        """The mechanism of each release: read from its file, or designed for the law of its letters.
+
+        Args:
+            data: the file or frame that is released.
+            missing: what becomes of missing cells, as for `column_counts`.
+            form: of CSV files.
+
+        Raises:
+            InputError: a table of the plan is wrong; the message names the key.
+            SolverError: a design cannot be solved.
+        """
+        found: dict[Columns, Made] = {}
+        source = data if self.law is None else self.folder / self.law
+        for name, table in self.release.items():
+            path = f"release.{name}"
+            columns = (
+                read(tuple[str, ...], table["columns"], f"{path}.columns", _CONTEXT)
+                if "columns" in table
+                else (name,)
+            )
+            prior = _prior(source, columns, missing, form)
+            context = Context(
+                {"labels": None, "prior": prior, **prior.context.given},
+                complete=False,
+                error=InputError,
+                number=logarithm,
+                forms=FORMS,
+            )
+            found[columns] = read(PlannedColumn, table, path, context).made(prior, self.folder)
+        return found
+
+
+_CONTEXT = Context(complete=False, error=InputError)
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan file (TOML), strictly.
+
+    Raises:
+        FileFormatError: it cannot be read, or is no TOML.
+        InputError: a key is missing, not known, or of another type; the message names it.
+    """
+    try:
+        data = tomllib.loads(read_bytes(path).decode())
+    except (ValueError, RecursionError) as cause:
+        raise FileFormatError(f"{path}: is not a whole TOML file: {cause}") from None
+    try:
+        plan = read(Plan, data, "", _CONTEXT)
+    except InputError as cause:
+        raise InputError(f"{path}: {cause}") from None
+    object.__setattr__(plan, "folder", Path(path).parent)
+    return plan
+
+
+def _prior(data: Any, columns: tuple[str, ...], missing: Missing, form: CsvForm | None) -> Prior:
+    """The law of the letters of a column, or of the tuples of several."""
+    with open_table(data, form) as table:
+        counts = tally(table, columns, missing)
+    return Prior.from_counts({key[0] if len(columns) == 1 else key: count for key, count in counts.items()})

@@ -1,0 +1,60 @@
+"""What outcomes tell: the posterior by Bayes' rule in fractions."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pmlopt.measures import outcome_warnings, pointwise_leakage, posterior, what_outcomes_tell
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=4), st.data())
+def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObject) -> None:
+    rows = [
+        [Fraction(entry + (place == 0), sum(row) + 1) for place, entry in enumerate(row)] for row in table
+    ]
+    weights = data.draw(st.lists(st.integers(1, 9), min_size=len(rows), max_size=len(rows)))
+    prior = [Fraction(weight, sum(weights)) for weight in weights]
+    matrix = np.array(rows, dtype=float)
+    found = posterior(np.array(prior, dtype=float), matrix)
+    for y in range(3):
+        law = sum(p * row[y] for p, row in zip(prior, rows, strict=True))
+        if law == 0:
+            assert np.isnan(found[:, y]).all()
+            continue
+        exact = [float(p * row[y] / law) for p, row in zip(prior, rows, strict=True)]
+        assert found[:, y] == pytest.approx(exact, abs=1e-14)
+    tells = {one.output: one for one in what_outcomes_tell(np.array(prior, dtype=float), matrix)}
+    levels = pointwise_leakage(np.array(prior, dtype=float), matrix)
+    for y, one in tells.items():
+        column = [row[y] for row in rows]
+        assert one.leakage == pytest.approx(levels[y], abs=1e-12)
+        assert one.identifies == (sum(entry > 0 for entry in column) == 1)
+        assert set(one.excluded) == {x for x, entry in enumerate(column) if entry == 0}
+        assert column[one.letter] == max(column)
+
+
+def test_tiny_probabilities_keep_their_digits() -> None:
+    prior = [1e-300, 1 - 1e-300]
+    found = posterior(prior, [[1.0, 0.0], [1e-300, 1.0]])
+    assert found[0, 0] == pytest.approx(0.5)
+    rare = what_outcomes_tell(prior, [[1.0, 0.0], [1e-300, 1.0]])[0]
+    assert rare.leakage == pytest.approx(math.log(0.5) + 300 * math.log(10))
+
+
+def test_a_letter_that_is_known_for_certain_is_said() -> None:
+    tells = what_outcomes_tell([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])
+    assert str(tells[0]) == "If the output is 0, the letter is 0 with certainty; before it was 0.4."
+    assert str(tells[1]).endswith("with probability 0.5; before it was 0.3. It cannot be (0,).")
+    assert outcome_warnings(tells) == (
+        "Whoever sees the output 0 knows the letter with certainty.",
+        "The output 1 rules at least one letter out.",
+    )
+
+
+def test_a_constant_is_said_to_tell_nothing() -> None:
+    tells = what_outcomes_tell([0.5, 0.5], [[1, 0], [1, 0]])
+    assert outcome_warnings(tells) == ("Only the output 0 ever occurs: it tells nothing.",)

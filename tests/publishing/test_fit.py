@@ -1,0 +1,109 @@
+"""The tests of fit: their rate on honest rows, their power on copied ones, against plain sums."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from pmlopt import Mechanism
+from pmlopt.errors import InputError, MechanismError
+from pmlopt.publishing import fit_of_release
+from pmlopt.publishing.fit import FALSE_ALARMS, through
+
+LAW = np.array([[0.3, 0.1], [0.1, 0.2], [0.05, 0.25]])
+FIRST = Mechanism([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]], list("abc"), list("abc"))
+SECOND = Mechanism([[0.7, 0.3], [0.3, 0.7]], ["no", "yes"], ["no", "yes"])
+
+
+def rows_of(letters: np.ndarray, rng: np.random.Generator) -> dict[tuple[str, str], int]:
+    """The counts of outcomes of rows whose letters are places (n, 2), each drawn by itself."""
+    drawn = [
+        (rng.random(len(letters))[:, None] > one.matrix[letters[:, k]].cumsum(axis=1)).sum(axis=1)
+        for k, one in enumerate((FIRST, SECOND))
+    ]
+    return counted(np.stack(drawn, axis=1))
+
+
+def counted(places: np.ndarray) -> dict[tuple[str, str], int]:
+    found = np.zeros((3, 2), dtype=int)
+    np.add.at(found, (places[:, 0], places[:, 1]), 1)
+    return {(FIRST.outputs[a], SECOND.outputs[b]): int(n) for (a, b), n in np.ndenumerate(found) if n}  # type: ignore[misc]
+
+
+def people(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Places of letters drawn from the law, and their own shares."""
+    flat = rng.choice(6, n, p=LAW.ravel())
+    shares = np.bincount(flat, minlength=6).reshape(3, 2) / n
+    return np.stack(np.unravel_index(flat, (3, 2)), axis=1), shares
+
+
+def test_the_law_of_outcomes_is_the_sum_over_letters() -> None:
+    expected = np.zeros((3, 2))
+    for (x, s), (y, z) in itertools.product(np.ndindex(3, 2), np.ndindex(3, 2)):
+        expected[y, z] += LAW[x, s] * FIRST.matrix[x, y] * SECOND.matrix[s, z]
+    assert through(LAW, [FIRST.matrix, SECOND.matrix]) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_honest_rows_are_refused_as_rarely_as_is_said(same: bool) -> None:
+    # 400 releases; at 2e-3 each, more than 6 refused has probability 2e-4
+    rng = np.random.default_rng(3)
+    refused = 0
+    for _ in range(400):
+        letters, shares = people(2_000, rng)
+        fit = fit_of_release(
+            [FIRST, SECOND], shares if same else LAW, rows_of(letters, rng), same_people=same
+        )
+        refused += not fit.holds
+    assert refused <= 6
+
+
+def test_copied_rows_are_found_with_the_power_that_is_said() -> None:
+    # 100 releases with the share that is found with probability 0.9; fewer than 78 found has probability 1e-4
+    rng = np.random.default_rng(4)
+    n, found = 20_000, 0
+    letters, shares = people(n, rng)
+    fit = fit_of_release([FIRST, SECOND], shares, rows_of(letters, rng), same_people=True)
+    assert fit.detectable is not None
+    copied = math.ceil(fit.detectable * n)
+    for _ in range(100):
+        honest = rows_of(letters[copied:], rng)
+        raw = counted(letters[:copied])
+        rows = {key: honest.get(key, 0) + raw.get(key, 0) for key in {*honest, *raw}}
+        fit = fit_of_release([FIRST, SECOND], shares, rows, same_people=True)
+        assert fit.raw_p_value is not None
+        found += fit.raw_p_value < FALSE_ALARMS
+        rng.shuffle(letters)
+    assert found >= 78
+
+
+def test_outputs_in_another_order_are_refused() -> None:
+    rng = np.random.default_rng(5)
+    letters, shares = people(5_000, rng)
+    rows = rows_of(letters, rng)
+    swapped = {(one, "no" if other == "yes" else "yes"): number for (one, other), number in rows.items()}
+    assert fit_of_release([FIRST, SECOND], shares, swapped, same_people=True).p_value < 1e-9
+
+
+def test_an_outcome_that_cannot_occur_is_named() -> None:
+    never = Mechanism([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], ["x", "y"], ["x", "y", "z"])
+    fit = fit_of_release([never], np.array([0.5, 0.5]), {("x",): 5, ("y",): 4, ("z",): 1}, same_people=False)
+    assert fit.impossible == (("z",),)
+    assert not fit.holds
+
+
+def test_what_cannot_be_tested_is_refused() -> None:
+    with pytest.raises(InputError, match="no released row"):
+        fit_of_release([SECOND], np.array([0.5, 0.5]), {}, same_people=True)
+    with pytest.raises(InputError, match="shape"):
+        fit_of_release([SECOND], LAW, {("no",): 1}, same_people=True)
+    with pytest.raises(MechanismError, match="maybe"):
+        fit_of_release([SECOND], np.array([0.5, 0.5]), {("maybe",): 1}, same_people=True)
+
+
+def test_labels_that_are_no_letters_have_no_test_against_copied_rows() -> None:
+    other = Mechanism(SECOND.matrix, ["no", "yes"], ["blue", "red"])
+    fit = fit_of_release([other], np.array([0.5, 0.5]), {("blue",): 5, ("red",): 5}, same_people=False)
+    assert fit.raw_p_value is None
+    assert fit.holds

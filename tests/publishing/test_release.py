@@ -1,0 +1,282 @@
+"""A folder of a release: what it claims by brute force, what check finds, and that it is whole or absent."""
+
+import itertools
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pmlopt import LDP, PML, Mechanism, Prior, design, solve
+from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
+from pmlopt.publishing import check, read_plan, release, write_release
+
+FLIP = Mechanism([[0.8, 0.2], [0.3, 0.7]], ["f", "m"], ["f", "m"])
+BLUR = Mechanism([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]], [1, 2, 3], [1, 2, 3])
+
+
+def people(rows: int = 3_000) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    level = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
+    sex = np.where(rng.random(rows) < 0.2 + 0.25 * level, "m", "f")
+    town = np.where(rng.random(rows) < 0.3 + 0.2 * level, "east", "west")
+    return pd.DataFrame({"id": np.arange(rows), "level": level + 1, "sex": sex, "town": town})
+
+
+def brute_force(data: pd.DataFrame, also: tuple[str, ...] = ()) -> dict[str, float]:
+    """The levels about the pair and each column, with columns in clear beside it, by plain loops."""
+    tables = {"level": BLUR, "sex": FLIP}
+    joint: dict[tuple[Any, ...], float] = {}
+    for row in data[[*also, "level", "sex"]].itertuples(index=False):
+        joint[tuple(row)] = joint.get(tuple(row), 0.0) + 1 / len(data)
+    worst = {"pair": -math.inf, "level": -math.inf, "sex": -math.inf}
+    cut = len(also)
+    for clear in {key[:cut] for key in joint}:
+        for y in itertools.product(BLUR.outputs, FLIP.outputs):
+            law: dict[tuple[Any, ...], float] = {}
+            for key, mass in joint.items():
+                chance = math.prod(
+                    table.matrix[table.inputs.index(x), table.outputs.index(out)]
+                    for table, x, out in zip(tables.values(), key[cut:], y, strict=True)
+                )
+                law[key[cut:]] = law.get(key[cut:], 0.0) + (mass * chance if key[:cut] == clear else 0.0)
+            total = sum(law.values())
+            if total == 0:
+                continue
+            for name, pick in (("pair", slice(0, 2)), ("level", slice(0, 1)), ("sex", slice(1, 2))):
+                before: dict[Any, float] = {}
+                after: dict[Any, float] = {}
+                for key, mass in joint.items():
+                    before[key[cut:][pick]] = before.get(key[cut:][pick], 0.0) + mass
+                for key, mass in law.items():
+                    after[key[pick]] = after.get(key[pick], 0.0) + mass / total
+                ratio = max(after[key] / before[key] for key in after)
+                worst[name] = max(worst[name], math.log(ratio))
+    return worst
+
+
+def test_joint_levels_are_those_of_brute_force() -> None:
+    data = people()
+    draft = release(data, {"level": BLUR, "sex": FLIP}, keep=["town"], drop=["id"])
+    found = brute_force(data)
+    assert draft.levels.together == pytest.approx(found["pair"], abs=1e-12)
+    assert draft.levels.each == pytest.approx([found["level"], found["sex"]], abs=1e-12)
+    assert draft.levels.together > max(draft.levels.each) > max(draft.levels.alone) - 1e-12
+    beside = brute_force(data, ("town",))
+    assert draft.in_clear[0].with_release == pytest.approx(beside["pair"], abs=1e-12)
+
+
+def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path) -> None:
+    data = people()
+    source = tmp_path / "people.csv"
+    data.to_csv(source, index=False)
+    prior = Prior.from_counts(data["level"].value_counts().sort_index())
+    designed = solve(design(prior, PML(0.4), "hamming"))
+    designed.save(tmp_path / "level.json")
+    out = tmp_path / "out"
+    parts = {"level": tmp_path / "level.json", "sex": FLIP}
+    draft = release(source, parts, out, drop=["id", "town"], total=1.5, seed=7)
+    described = write_release(draft, tmp_path / "again", seed=7)
+    written = pd.read_csv(out / "released.csv")
+    assert list(written.columns) == ["level", "sex"]
+    assert len(written) == described.rows == len(data)
+    verdict = check(out)
+    assert not verdict.failures
+    names = {claim.name: claim.holds for claim in verdict.parts}
+    assert names["mechanisms/level.json"] is True
+    assert names["fit"] is names["no raw rows"] is names["level together"] is True
+    for file in ("released.csv", "report.md", "report.html", "release.json"):
+        assert (out / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
+    assert "seed" in json.loads((out / "release.json").read_text())["random"]
+    assert "7" not in json.loads((out / "release.json").read_text())["random"]
+
+
+def test_a_tuple_of_columns_and_a_column_are_checked(tmp_path: Path) -> None:
+    data = people(400)
+    pairs = [(level, sex) for level in (1, 2, 3) for sex in ("f", "m")]
+    matrix = 0.5 * np.eye(6) + 0.5 / 6
+    tied = Mechanism(matrix, pairs, pairs)
+    town = Mechanism(FLIP.matrix, ["east", "west"], ["e", "w"])
+    out = tmp_path / "out"
+    release(data, {("level", "sex"): tied, "town": town}, out, drop=["id"], seed=11)
+    assert list(pd.read_csv(out / "released.csv").columns) == ["level", "sex", "town"]
+    assert not check(out).failures
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("release") / "out"
+    release(people(), {"level": BLUR, "sex": FLIP}, out, keep=["town"], drop=["id"], total=3.0, seed=12)
+    return out
+
+
+def changed(folder: Path, target: Path, **values: Any) -> Path:
+    """A copy of a folder with other values in its description."""
+    shutil.copytree(folder, target)
+    path = target / "release.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("level together", {"together": 0.1}),
+        ("total", {"total": 0.1}),
+        ("rows", {"rows": 17}),
+        ("columns", {"kept": []}),
+        ("files", {"digests": {}}),
+    ],
+)
+def test_a_description_that_says_less_is_found(folder: Path, tmp_path: Path, name: str, values: Any) -> None:
+    found = check(changed(folder, tmp_path / "out", **values))
+    assert name in [claim.name for claim in found.failures]
+
+
+def test_copied_rows_are_found_and_other_labels_named(folder: Path, tmp_path: Path) -> None:
+    data = people()
+    raw = tmp_path / "raw"
+    shutil.copytree(folder, raw)
+    written = pd.read_csv(raw / "released.csv")
+    written.loc[:1999, ["level", "sex"]] = data.loc[:1999, ["level", "sex"]]
+    written.to_csv(raw / "released.csv", index=False)
+    assert {"files", "no raw rows"} <= {claim.name for claim in check(raw).failures}
+    written.loc[0, "sex"] = "x"
+    written.to_csv(raw / "released.csv", index=False)
+    found = {claim.name: claim.detail for claim in check(raw).failures}
+    assert "'x'" in found["labels"]
+
+
+def test_a_mechanism_that_was_changed_is_found(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    shutil.copytree(folder, target)
+    Mechanism(np.eye(2), ["f", "m"], ["f", "m"]).save(target / "mechanisms" / "sex.json")
+    assert {"files", "level together"} <= {claim.name for claim in check(target).failures}
+
+
+@pytest.mark.parametrize(
+    "values", [{"format": "other"}, {"people": [1]}, {"data": "../people.csv"}, {"x": 1}]
+)
+def test_what_is_no_description_is_refused(folder: Path, tmp_path: Path, values: Any) -> None:
+    with pytest.raises(FileFormatError):
+        check(changed(folder, tmp_path / "out", **values))
+
+
+def test_every_column_is_named_once() -> None:
+    data = people(50)
+    with pytest.raises(InputError, match="nothing is said of the columns 'id', 'town'"):
+        release(data, {"sex": FLIP}, keep=["level"])
+    with pytest.raises(InputError, match="'sex' is named 2 times"):
+        release(data, {"sex": FLIP}, keep=["level", "sex"], drop=["id", "town"])
+    with pytest.raises(InputError, match="'age'"):
+        release(data, {"sex": FLIP}, keep=["age"])
+    with pytest.raises(InputError, match="nothing is released"):
+        release(data, {}, drop=["id"])
+
+
+def test_above_the_total_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(PrivacyError, match=r"the total is 0\.1"):
+        release(people(50), {"sex": FLIP}, tmp_path / "out", drop=["id", "level", "town"], total=0.1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_letters_that_the_mechanism_or_the_law_lacks_are_named(tmp_path: Path) -> None:
+    data = people(50)
+    with pytest.raises(MechanismError, match="not an input"):
+        release(data, {"level": FLIP}, drop=["id", "sex", "town"])
+    with pytest.raises(InputError, match="never in the law"):
+        release(data, {"sex": FLIP}, drop=["id", "level", "town"], law={"sex": ["f", "f"]})
+
+
+def test_the_law_of_other_people_is_that_of_the_levels(tmp_path: Path) -> None:
+    other = {"sex": ["f"] * 90 + ["m"] * 10}
+    draft = release(people(50), {"sex": FLIP}, drop=["id", "level", "town"], law=other)
+    assert draft.levels.together == pytest.approx(math.log(0.7 / (0.9 * 0.2 + 0.1 * 0.7)), abs=1e-12)
+    write_release(draft, tmp_path / "out", seed=11)
+    assert json.loads((tmp_path / "out" / "release.json").read_text())["same_people"] is False
+
+
+def test_a_folder_that_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(FileFormatError, match="is there already"):
+        release(people(20), {"sex": FLIP}, tmp_path / "out", drop=["id", "level", "town"])
+
+
+def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = release(people(20), {"sex": FLIP}, drop=["id", "level", "town"])
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pmlopt.publishing.releasing.write_pages", full)
+    with pytest.raises(FileFormatError, match="No space left"):
+        write_release(draft, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_release_that_is_killed_leaves_no_folder_of_its_name(tmp_path: Path) -> None:
+    script = (
+        "import os, pmlopt.publishing.releasing as d\n"
+        "from pmlopt import Mechanism\n"
+        "d.write_pages = lambda *_: os.kill(os.getpid(), 9)\n"
+        "m = Mechanism([[0.8, 0.2], [0.3, 0.7]], ['f', 'm'], ['f', 'm'])\n"
+        "d.release({'sex': ['f', 'm'] * 9}, {'sex': m}, 'out')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=os.environ)
+    assert done.returncode == -9
+    assert not (tmp_path / "out").exists()
+
+
+class TestPlans:
+    def test_a_plan_designs_for_the_law_of_each_column(self, tmp_path: Path) -> None:
+        data = people()
+        (tmp_path / "plan.toml").write_text(
+            'total = 2\nkeep = ["town"]\ndrop = ["id"]\n'
+            '[release.level]\nepsilon = 0.4\nutility = "absolute"\n'
+            '[release.sex]\nprivacy = { name = "ldp", epsilon = 0.5 }\nutility = "hamming"\n'
+        )
+        plan = read_plan(tmp_path / "plan.toml")
+        assert (plan.total, plan.keep, plan.drop) == (2.0, ("town",), ("id",))
+        made: Any = plan.mechanisms(data)
+        for column, privacy, utility in (("level", PML(0.4), "absolute"), ("sex", LDP(0.5), "hamming")):
+            prior = Prior.from_counts(data[column].value_counts().sort_index())
+            alone = solve(design(prior, privacy, utility))
+            assert made[(column,)].value == pytest.approx(alone.value, abs=1e-9)
+
+    def test_a_pair_and_a_file(self, tmp_path: Path) -> None:
+        FLIP.save(tmp_path / "town.csv")
+        (tmp_path / "plan.toml").write_text(
+            'drop = ["id", "town"]\n[release.both]\ncolumns = ["level", "sex"]\nepsilon = 0.4\n'
+            'confidence = 0.05\nutility = "hamming"\n'
+        )
+        made: Any = read_plan(tmp_path / "plan.toml").mechanisms(people())
+        assert len(made["level", "sex"].mechanism.inputs) == 6
+        assert made["level", "sex"].certificate.privacy.over.delta == 0.05
+
+    @pytest.mark.parametrize(
+        ("text", "match"),
+        [
+            ("[release.sex]\nepsilon = 0.4\n", "release.sex: give a utility"),
+            ('[release.sex]\nutility = "hamming"\n', "epsilon or privacy"),
+            (
+                '[release.sex]\nepsilon = 1\nutility = "hamming"\nmechanism = "m.csv"\n',
+                "a mechanism is given",
+            ),
+            ('[release.sex]\nepsilon = -1\nutility = "hamming"\n', "epsilon"),
+            ('[release.sex]\nepsilom = 1\nutility = "hamming"\n', "epsilom"),
+            ("total = -1\n[release.sex]\n", "total"),
+            ("kepp = []\n[release.sex]\n", "kepp"),
+            ("keep = []\n", "release"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, tmp_path: Path, text: str, match: str) -> None:
+        (tmp_path / "plan.toml").write_text(text)
+        with pytest.raises(InputError, match=match):
+            read_plan(tmp_path / "plan.toml").mechanisms(people(50))
