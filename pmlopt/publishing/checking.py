@@ -224,7 +224,7 @@ def _outcomes(
 def _outputs(release: ColumnRelease) -> dict[Label, tuple[Label]]:
     """The outputs of a mechanism, each by the tuple of its cells, and of their texts."""
     cells = zip(*(labels for _, labels in release.released), strict=True)
-    found = {}
+    found: dict[Label, tuple[Label]] = {}
     for own, output in zip(cells, release.mechanism.outputs, strict=True):
         found[label_key(own)] = found[tuple(map(str, own))] = (output,)
     return found

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObj
             continue
         exact = [float(p * row[y] / law) for p, row in zip(prior, rows, strict=True)]
         assert found[:, y] == pytest.approx(exact, abs=1e-14)
-    tells = {one.output: one for one in what_outcomes_tell(np.array(prior, dtype=float), matrix)}
+    tells: Any = {one.output: one for one in what_outcomes_tell(np.array(prior, dtype=float), matrix)}
     levels = pointwise_leakage(np.array(prior, dtype=float), matrix)
     for y, one in tells.items():
         column = [row[y] for row in rows]

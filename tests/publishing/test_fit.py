@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pmlopt import Mechanism
+from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.publishing import fit_of_release
 from pmlopt.publishing.fit import FALSE_ALARMS, through
@@ -16,7 +17,7 @@ FIRST = Mechanism([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]], list("abc
 SECOND = Mechanism([[0.7, 0.3], [0.3, 0.7]], ["no", "yes"], ["no", "yes"])
 
 
-def rows_of(letters: np.ndarray, rng: np.random.Generator) -> dict[tuple[str, str], int]:
+def rows_of(letters: np.ndarray, rng: np.random.Generator) -> dict[tuple[Label, ...], int]:
     """The counts of outcomes of rows whose letters are places (n, 2), each drawn by itself."""
     drawn = [
         (rng.random(len(letters))[:, None] > one.matrix[letters[:, k]].cumsum(axis=1)).sum(axis=1)
@@ -25,10 +26,10 @@ def rows_of(letters: np.ndarray, rng: np.random.Generator) -> dict[tuple[str, st
     return counted(np.stack(drawn, axis=1))
 
 
-def counted(places: np.ndarray) -> dict[tuple[str, str], int]:
+def counted(places: np.ndarray) -> dict[tuple[Label, ...], int]:
     found = np.zeros((3, 2), dtype=int)
     np.add.at(found, (places[:, 0], places[:, 1]), 1)
-    return {(FIRST.outputs[a], SECOND.outputs[b]): int(n) for (a, b), n in np.ndenumerate(found) if n}  # type: ignore[misc]
+    return {(FIRST.outputs[a], SECOND.outputs[b]): int(n) for (a, b), n in np.ndenumerate(found) if n}
 
 
 def people(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +83,9 @@ def test_outputs_in_another_order_are_refused() -> None:
     rng = np.random.default_rng(5)
     letters, shares = people(5_000, rng)
     rows = rows_of(letters, rng)
-    swapped = {(one, "no" if other == "yes" else "yes"): number for (one, other), number in rows.items()}
+    swapped: dict[tuple[Label, ...], int] = {
+        (one, "no" if other == "yes" else "yes"): number for (one, other), number in rows.items()
+    }
     assert fit_of_release([FIRST, SECOND], shares, swapped, same_people=True).p_value < 1e-9
 
 

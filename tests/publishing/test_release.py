@@ -81,7 +81,7 @@ def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path) -> No
     designed = solve(design(prior, PML(0.4), "hamming"))
     designed.save(tmp_path / "level.json")
     out = tmp_path / "out"
-    parts = {"level": tmp_path / "level.json", "sex": FLIP}
+    parts: Any = {"level": tmp_path / "level.json", "sex": FLIP}
     draft = release(source, parts, out, drop=["id", "town"], total=1.5, seed=7)
     described = write_release(draft, tmp_path / "again", seed=7)
     written = pd.read_csv(out / "released.csv")
