@@ -12,6 +12,7 @@ from .data.symmetry import CirclePrior as CirclePrior
 from .data.symmetry import IIDPrior as IIDPrior
 from .data.symmetry import InvariantPrior as InvariantPrior
 from .data.symmetry import ProductPrior as ProductPrior
+from .measures import audit as audit
 from .measures import ldp_level as ldp_level
 from .measures import leakage_level as leakage_level
 from .measures import maximal_leakage as maximal_leakage
@@ -76,6 +77,7 @@ from .releases import noise as noise
 from .releases import shuffled_level as shuffled_level
 from .releases.estimation import estimate as estimate
 from .sweeps import sweep as sweep
+from .verification import load as load
 from .verification import verify_file as verify_file
 
 __version__: str

@@ -23,7 +23,6 @@ from pmlopt.cli.printing import (
     about_record,
     echo_json,
     expectation_rows,
-    levels_of,
     outcomes,
     print_audit,
     print_envelopes,
@@ -181,6 +180,7 @@ def audit(
     it is audited under its own, against all that it claims (see `verify`). With --samples the level is
     bounded from both sides with confidence, and 3 says that it is not decided.
     """
+    from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
     from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
     from pmlopt.programs.violations import violation
@@ -197,7 +197,7 @@ def audit(
     mechanism = read_mechanism(mechanism_file, no_header, normalise)
     prior = aligned(asked.prior(), mechanism)
     secret = asked.given(prior)["about"]
-    levels = levels_of(prior, mechanism)
+    levels = dict(measures.audit(prior, mechanism).levels)
     measured = asked.requirement(0.0, prior)
     if asked.robust:
         levels["pml_robust"] = measured.level(prior, mechanism)

@@ -61,21 +61,6 @@ def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
     yield from track(items, description=text, total=total, console=Console(stderr=True), transient=True)
 
 
-def levels_of(prior: Prior, mechanism: Mechanism) -> dict[str, float]:
-    """Every level of a mechanism by name, in nats."""
-    from pmlopt import measures
-
-    lower, upper = measures.lip_levels(prior, mechanism)
-    return {
-        "pml": upper,
-        "ldp": measures.ldp_level(mechanism),
-        "lip_lower": lower,
-        "lip_upper": upper,
-        "maximal_leakage": measures.maximal_leakage(mechanism),
-        "mutual_information": measures.mutual_information(prior, mechanism),
-    }
-
-
 def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
     """Each output with its probability and leakage, the most revealing first: of a secret where there is one.
 
@@ -117,6 +102,10 @@ def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str,
         return []
     verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
     return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
+
+
+SHOWN_OUTCOMES = 3
+"""Outcomes of a design whose posterior is printed: those that leak most."""
 
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
@@ -164,6 +153,8 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     if isinstance(certificate, RecordCertificate):
         _print_joint(certificate)
     else:
+        for one in result.tells[:SHOWN_OUTCOMES]:
+            say(str(one))
         print_matrix(result.mechanism)
 
 
@@ -172,7 +163,7 @@ def _print_warnings(certificate: DesignCertificate) -> None:
     from pmlopt.programs.reports.facts import warnings_of
 
     for line in warnings_of(certificate.prior, certificate.privacy, certificate.mechanism):
-        say(f"Mind: {line}")
+        say(f"Warning: {line}")
     if certificate.flat:
         say("The utility is the same whatever is released: there is nothing to design.")
 
@@ -262,8 +253,10 @@ def print_audit(
     path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float], secret: Secret | None = None
 ) -> None:
     """Print every privacy level of a mechanism and what it is about, and its most revealing outputs."""
+    from pmlopt import measures
+
     say(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
-    of_data = levels_of(prior, mechanism)
+    of_data = measures.audit(prior, mechanism).levels
     if secret is None:
         print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
     else:

@@ -51,7 +51,7 @@ def release_command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Release columns of DATA with a report that others can check.
+    """Release columns of DATA, with a report to sign.
 
     DATA is a CSV, Parquet or Arrow file. Every column is named once: as released, by --keep or by --drop.
     Before anything is drawn it is said what each outcome tells, and what all releases leak together. Then
@@ -132,7 +132,7 @@ def _print(draft: ReleaseDraft) -> None:
 @json_option
 @exits
 def check_command(folder: Path, as_json: bool) -> None:
-    """Check a release that was received, from its FOLDER alone.
+    """Check a release from its FOLDER alone.
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
     the released file can have come from the mechanisms. Exits with 1 when a claim fails.
@@ -156,9 +156,9 @@ def check_command(folder: Path, as_json: bool) -> None:
 @click.argument("target", metavar="FILE", type=PATH)
 @exits
 def example_command(target: Path) -> None:
-    """Write 45,000 made-up people to FILE, a CSV to try things on.
+    """Write made-up people to FILE to try things on.
 
-    An id, a level of education from 1 to 16 and a sex each, drawn from published counts of the Adult data.
+    45,000 rows of CSV: an id, a level of education from 1 to 16 and a sex each, drawn from published counts of the Adult data.
     """
     from pmlopt.publishing.example import write_example
 

@@ -77,7 +77,7 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
     Returns:
         The exit code.
     """
-    from pmlopt.cli.printing import levels_of
+    from pmlopt.measures import audit
     from pmlopt.verification import verify_file
     from pmlopt.verification.verifying import read_saved, saved_prior
 
@@ -85,7 +85,7 @@ def audit_saved(saved_file: Path, as_json: bool) -> int:
     mechanism, metadata = read_saved(saved_file)
     prior = saved_prior(mechanism, metadata, str(saved_file))
     if prior is not None and not as_json:
-        print_audit(saved_file, prior, mechanism, levels_of(prior, mechanism))
+        print_audit(saved_file, prior, mechanism, dict(audit(prior, mechanism).levels))
     _print(verdict, saved_file, as_json)
     return CODES[verdict.holds]
 

@@ -131,7 +131,20 @@ class Mechanism:
         n, m = self.matrix.shape
         return matrix_html(f"Mechanism, {n} inputs and {m} outputs", self.matrix, self.inputs, self.outputs)
 
-    def to_frame(self) -> Any:
+    def posterior(self, prior: PriorLike) -> FloatArray:
+        """(N, M) the posterior of the inputs given each output, `p[x] P[x,y] / q[y]`; NaN where q[y] is 0.
+
+        Examples:
+            >>> Mechanism([[0.75, 0.25], [0.25, 0.75]]).posterior([0.5, 0.5]).tolist()
+            [[0.75, 0.25], [0.25, 0.75]]
+        """
+        p, m = paired(prior, self)
+        with np.errstate(invalid="ignore"):
+            scaled = m.matrix / np.where(m.support, m.matrix.max(axis=0), np.nan)  # q may be below the floats
+            joint = p.pmf[:, None] * scaled
+            return np.asarray(joint / joint.sum(axis=0))
+
+    def to_pandas(self) -> Any:
         """The matrix as a pandas data frame, inputs down and outputs across.
 
         Raises:

@@ -283,7 +283,7 @@ class Prior(Record):
         sample = "" if self.samples is None else f", from {self.samples:,} observations"
         return table_html(f"Prior on {self.size} letters{sample}", ["letter", "probability"], self._rows(6))
 
-    def to_frame(self) -> Any:
+    def to_pandas(self) -> Any:
         """The probabilities as a pandas data frame with one column, letters down.
 
         Raises:

@@ -14,6 +14,7 @@ from pmlopt.measures.approximate import (
     mean_slack,
     slack,
 )
+from pmlopt.measures.audited import Audit, audit
 from pmlopt.measures.failure import failure_probability
 from pmlopt.measures.leakage import (
     SecretWitness,
@@ -42,11 +43,13 @@ from pmlopt.measures.privacy_loss import (
 )
 
 __all__ = [
+    "Audit",
     "OutcomeTells",
     "SecretWitness",
     "approximate_dp_delta",
     "approximate_dp_level",
     "approximate_pml_level",
+    "audit",
     "binary_envelope",
     "binary_event",
     "channel_capacity",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, few
-from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.mechanism import MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import PriorLike
 
 
@@ -26,11 +27,7 @@ def posterior(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
         >>> posterior([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]]).tolist()
         [[0.75, 0.25], [0.25, 0.75]]
     """
-    p, m = paired(prior, mechanism)
-    with np.errstate(invalid="ignore"):
-        scaled = m.matrix / np.where(m.support, m.matrix.max(axis=0), np.nan)  # q may be below the floats
-        joint = p.pmf[:, None] * scaled
-        return np.asarray(joint / joint.sum(axis=0))
+    return as_mechanism(mechanism).posterior(prior)
 
 
 @dataclass(frozen=True)
@@ -61,6 +58,14 @@ class OutcomeTells:
     def identifies(self) -> bool:
         """Whether only one letter can have led to it."""
         return self.after == 1.0
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """Outcome, its probability, letter, probability before and after, and leakage, as text."""
+        after = "certain" if self.identifies else f"{self.after:.4g}"
+        leakage = "0 nats" if self.leakage < 5e-10 else f"{self.leakage:.6g} nats"
+        told = f"{self.probability:.4g}", str(self.letter), f"{self.before:.4g}"
+        return str(self.output), *told, after, leakage
 
     def __str__(self) -> str:
         """A sentence.
@@ -108,7 +113,7 @@ def what_outcomes_tell(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
     return sorted(found, key=lambda tells: -tells.leakage)
 
 
-def outcome_warnings(tells: list[OutcomeTells]) -> tuple[str, ...]:
+def outcome_warnings(tells: Sequence[OutcomeTells]) -> tuple[str, ...]:
     """What is easily overlooked: outcomes that leave one letter or rule letters out, or a single outcome.
 
     Examples:

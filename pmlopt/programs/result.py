@@ -11,11 +11,14 @@ from typing import (
     Generic,
 )
 
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import facts_html
 from pmlopt.core.records import plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.measures.posterior import OutcomeTells, outcome_warnings, what_outcomes_tell
 from pmlopt.programs.certificate import (
     C_co,
     Certificate,
@@ -123,6 +126,34 @@ class Result(Generic[C_co]):
         What is proved of it is the `statement` of the certificate.
         """
         return self.certificate.level
+
+    @property
+    def matrix(self) -> FloatArray:
+        """(N, M) the matrix of the mechanism."""
+        return self.mechanism.matrix
+
+    @cached_property
+    def tells(self) -> tuple[OutcomeTells, ...]:
+        """What each outcome tells of the letter, those that leak most first; none where there is no prior, or
+        the letters are not listed.
+        """
+        prior, mechanism = self.certificate.about, self.mechanism
+        if not isinstance(prior, Prior) or isinstance(mechanism, OrbitMechanism):
+            return ()
+        if prior.size != len(mechanism.inputs):
+            return ()
+        return tuple(what_outcomes_tell(prior, mechanism))
+
+    def summary(self) -> str:
+        """What is claimed, and what the outcomes that leak most tell, in sentences.
+
+        Examples:
+            >>> from pmlopt import PML, design, solve
+            >>> print(solve(design([0.5, 0.5], PML(0.2), "hamming")).summary().splitlines()[1])
+            If the output is 0, the letter is 0 with probability 0.6107; before it was 0.5.
+        """
+        told = [str(one) for one in self.tells[:3]]
+        return "\n".join([str(self), *told, *outcome_warnings(list(self.tells))])
 
     def __str__(self) -> str:
         """One line: how it ended, the value with its bound, what is claimed of the leakage, the method."""

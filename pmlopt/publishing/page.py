@@ -11,7 +11,7 @@ from pmlopt.core import files
 from pmlopt.core.arrays import few, shown
 from pmlopt.core.display import things
 from pmlopt.measures.posterior import outcome_warnings
-from pmlopt.programs.reports.pages import STYLE
+from pmlopt.programs.reports.pages import STYLE, TOLD
 from pmlopt.publishing.draft import ReleaseDraft
 from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile
 
@@ -55,13 +55,9 @@ def sections(draft: ReleaseDraft) -> Iterator[Section]:
         yield Section(
             f"What an outcome says of {name}",
             [str(tells[0])],
-            ("outcome", "probability", "letter", "before", "after", "leakage"),
-            [
-                (str(one.output), f"{one.probability:.4g}", str(one.letter), f"{one.before:.4g}",
-                 "certain" if one.identifies else f"{one.after:.4g}", nats(one.leakage))
-                for one in tells[:MOST_OUTCOMES]
-            ],
-        )  # fmt: skip
+            TOLD,
+            [one.row for one in tells[:MOST_OUTCOMES]],
+        )
         if found := outcome_warnings(list(tells)):
             yield Section("Warning", found, warn=True)
     yield _in_clear(draft)

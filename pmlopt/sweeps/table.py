@@ -180,7 +180,7 @@ class Sweep:
         """The table as a notebook shows it."""
         return table_html(repr(self).strip("<>"), self.columns, self._texts())
 
-    def to_frame(self) -> Any:
+    def to_pandas(self) -> Any:
         """The table as a pandas data frame.
 
         Raises:
@@ -214,7 +214,7 @@ class Sweep:
         across, *others = self.names
         grid, heights = self.column(across), self.column(value)
         if not all(np.issubdtype(column.dtype, np.number) for column in (grid, heights)):
-            raise SweepError(f"{across!r} or {value!r} has no numbers: plot other columns with to_frame()")
+            raise SweepError(f"{across!r} or {value!r} has no numbers: plot other columns with to_pandas()")
         keys = [", ".join(f"{name}={row.point[name]}" for name in others) or value for row in self.rows]
         points = {
             key: {x: y for k, x, y in zip(keys, grid, heights, strict=True) if k == key}

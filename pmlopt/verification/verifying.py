@@ -79,7 +79,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
         (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')
         >>> folder.cleanup()
     """
-    return _verdict(path, *_read(path))
+    return _verdict(path, *read_any(path))
 
 
 def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]) -> Told:
@@ -139,7 +139,7 @@ def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
     Raises:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
     """
-    mechanism, metadata = _read(path)
+    mechanism, metadata = read_any(path)
     if metadata.get("certificate") is not None:
         verdict = _verdict(path, mechanism, metadata)
         if verdict.failures:
@@ -171,7 +171,7 @@ def _plain(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
         raise FileFormatError(f"{path}: {error}") from None
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+def read_any(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
     """The same where the mechanism may be by orbits, too, which only JSON holds."""
     return saved_by_orbits(path) if holds_orbits(path) else _plain(path)
 

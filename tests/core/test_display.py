@@ -58,15 +58,15 @@ def test_large_tables_say_what_is_left_out() -> None:
 def test_frames_keep_labels_that_are_tuples() -> None:
     pytest.importorskip("pandas")
     pairs = [("no", 1), ("yes", 2)]
-    frame = Mechanism([[0.75, 0.25], [0.25, 0.75]], pairs, ["a", "b"]).to_frame()
+    frame = Mechanism([[0.75, 0.25], [0.25, 0.75]], pairs, ["a", "b"]).to_pandas()
     assert list(frame.index) == pairs
     assert frame["b"].iloc[0] == 0.25
-    assert Prior([0.5, 0.5], pairs).to_frame()["probability"].tolist() == [0.5, 0.5]
+    assert Prior([0.5, 0.5], pairs).to_pandas()["probability"].tolist() == [0.5, 0.5]
 
 
 def test_a_sweep_is_a_frame_a_latex_table_and_a_curve(table: Any) -> None:
     pytest.importorskip("pandas")
-    frame = table.to_frame()
+    frame = table.to_pandas()
     assert frame["value"].tolist() == table.column("value").tolist()
     assert table.to_latex(["epsilon", "solver"]).count(r"\\") == 4
     axes = table.plot().axes[0]
@@ -96,4 +96,4 @@ def test_pictures_have_the_leakage_where_there_is_a_prior(result: Any) -> None:
 def test_a_frame_without_pandas_names_the_extra(monkeypatch: Any) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"pmlopt\[pandas\]"):
-        PRIOR.to_frame()
+        PRIOR.to_pandas()

@@ -8,7 +8,7 @@ import numpy as np
 
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.measures import pointwise_leakage
+from pmlopt.measures.posterior import OutcomeTells, outcome_warnings, what_outcomes_tell
 from pmlopt.model.privacy.requirement import Conjunction, Requirement
 from pmlopt.programs.certificate import Certificate, Verdict
 from pmlopt.programs.design_program import DesignCertificate
@@ -39,7 +39,8 @@ SOURCES = {
 """Where the requirements come from."""
 
 NOT_PROMISED = (
-    "Several releases on one person: their levels add up. Keep a ledger (pmlopt ledger).",
+    "Several releases about one person: together they may leak more than the sum of their levels. Keep a "
+    "ledger (pmlopt ledger).",
     "Other columns that are released in clear beside the output, or that an adversary knows to depend on it.",
     "Data that was looked at before the mechanism was fixed, unless the prior comes with a sample and a set.",
     "Whether the program that draws the outputs draws them as the matrix says, from a good generator.",
@@ -58,7 +59,7 @@ class Facts:
         about: what is protected.
         scope: for which priors.
         not_promised: lines.
-        outcomes: label, probability and leakage in nats, the most telling first; none without a prior.
+        outcomes: what each tells of the letter, those that leak most first; none without a prior.
         limit: of the leakage, drawn beside the outcomes; None where it is not one number for them.
         utility: the value with its baselines; None where there are none.
         warnings: what a reader must not overlook.
@@ -73,7 +74,7 @@ class Facts:
     about: str
     scope: str
     not_promised: tuple[str, ...]
-    outcomes: tuple[tuple[str, float, float], ...]
+    outcomes: tuple[OutcomeTells, ...]
     limit: float | None
     utility: Baselines | None
     warnings: tuple[str, ...]
@@ -98,7 +99,7 @@ def facts_of(certificate: Certificate, verdict: Verdict) -> Facts:
         about=_about(privacy),
         scope=_scope(privacy, known),
         not_promised=NOT_PROMISED,
-        outcomes=() if known is None else _outcomes(known, certificate.mechanism),
+        outcomes=() if known is None else tuple(what_outcomes_tell(known, certificate.mechanism)),
         limit=limits.get("pml", limits.get("lip_upper")),
         utility=utility,
         warnings=()
@@ -111,7 +112,7 @@ def facts_of(certificate: Certificate, verdict: Verdict) -> Facts:
 
 
 def warnings_of(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> tuple[str, ...]:
-    """What is easily overlooked: a limit that binds nothing, a mechanism that releases the data itself.
+    """What is easily overlooked: a limit that binds nothing, outcomes that give letters away or exclude them.
 
     Examples:
         >>> from pmlopt import PML
@@ -121,13 +122,7 @@ def warnings_of(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> tup
     found = []
     if privacy.holds(prior, Mechanism(np.eye(prior.size), prior.labels)):
         found.append("The limit binds nothing: releasing the data itself keeps it under this prior.")
-    used = mechanism.matrix[:, mechanism.support]
-    if ((used > 0).sum(axis=0) <= 1).all():
-        found.append("Each outcome tells the letter exactly: the mechanism releases the data itself.")
-    never = int((~mechanism.support).sum())
-    if never:
-        found.append(f"{never} of {len(mechanism.outputs)} outputs never occur.")
-    return tuple(found)
+    return (*found, *outcome_warnings(what_outcomes_tell(prior, mechanism)))
 
 
 def _meaning(name: str, limit: float) -> str:
@@ -152,13 +147,3 @@ def _scope(privacy: Requirement | None, prior: Prior | None) -> str:
         return "as the promise says"
     sample = "" if prior.samples is None else f", from {prior.samples:,} observations"
     return f"under the prior of the file ({prior.size} letters{sample})"
-
-
-def _outcomes(prior: Prior, mechanism: Mechanism) -> tuple[tuple[str, float, float], ...]:
-    law, leaks = prior.pmf @ mechanism.matrix, pointwise_leakage(prior, mechanism)
-    rows = [
-        (str(label), float(law[y]), float(leaks[y]))
-        for y, label in enumerate(mechanism.outputs)
-        if law[y] > 0
-    ]
-    return tuple(sorted(rows, key=lambda row: -row[2]))

@@ -63,6 +63,9 @@ def bars_svg(
     )
 
 
+TOLD = ("outcome", "probability", "letter", "before", "after", "leakage")
+"""The columns of `OutcomeTells.row`."""
+
 MOST_OUTCOMES = 20
 """Outcomes that are listed; the rest leak less, and are counted."""
 
@@ -107,7 +110,7 @@ def page_html(facts: Facts, name: str) -> str:
         "<h1>What this mechanism promises</h1>",
         f"<p class='promise'>{_text(facts.promise)}</p>",
         _list(facts.meanings),
-        *(f"<p class='warn'><b>Mind:</b> {_text(line)}</p>" for line in facts.warnings),
+        *(f"<p class='warn'><b>Warning:</b> {_text(line)}</p>" for line in facts.warnings),
         _table([("about", facts.about), ("for whom", facts.scope), ("checked", verdict)]),
         "<h2>What is not promised</h2>",
         _list(facts.not_promised),
@@ -116,9 +119,10 @@ def page_html(facts: Facts, name: str) -> str:
         "<h2>How it was checked</h2>",
         _verdict_html(facts),
         "<h2>Check it yourself</h2>",
-        f"<pre>pmlopt verify {_text(name)}\npython verifier.py {_text(name)}</pre>",
-        "<p class='soft'>The second needs Python alone, and takes every number as the rational that it is. "
-        "Both say what they do not check.</p>",
+        f"<pre>pmlopt verify {_text(name)}\npython -m pmlopt.verification.verifier {_text(name)}</pre>",
+        "<p class='soft'>The second is a script that needs Python alone, and runs where no pmlopt is "
+        "installed once it is copied there. It takes every number as the rational that it is. Both say what "
+        "they do not check.</p>",
         "<h2>The mechanism</h2>",
         "<div class='wide'>",
         matrix_html(
@@ -140,13 +144,12 @@ def page_markdown(facts: Facts, name: str) -> str:
     """The report of a file as Markdown, with tables in place of pictures."""
     lines = ["# What this mechanism promises", "", f"`{shown(name)}`, a result of the kind {facts.kind}.", ""]
     lines += [f"> {_plain(facts.promise)}", "", *(f"- {_plain(line)}" for line in facts.meanings), ""]
-    lines += [f"**Mind:** {_plain(line)}\n" for line in facts.warnings]
+    lines += [f"**Warning:** {_plain(line)}\n" for line in facts.warnings]
     lines += [f"About {_plain(facts.about)}. Holds {_plain(facts.scope)}.", "", "## What is not promised", ""]
     lines += [f"- {line}" for line in facts.not_promised]
     if facts.outcomes:
-        rows = [(name, f"{share:.6g}", f"{leak:.6g}") for name, share, leak in facts.outcomes[:MOST_OUTCOMES]]
-        lines += ["", "## What each outcome tells, in nats", ""]
-        lines += _markdown_table(("outcome", "probability", "leakage"), rows)
+        lines += ["", "## What each outcome tells", ""]
+        lines += _markdown_table(TOLD, [one.row for one in facts.outcomes[:MOST_OUTCOMES]])
     if facts.utility is not None:
         values = [(name, f"{value:.6g}") for name, value in facts.utility.rows]
         lines += ["", f"## What it is worth: {facts.utility.what}", ""]
@@ -154,7 +157,11 @@ def page_markdown(facts: Facts, name: str) -> str:
     parts = [(p.name, p.verdict, p.arithmetic, p.detail) for p in facts.verdict.parts]
     lines += ["", "## How it was checked", ""]
     lines += _markdown_table(("part", "verdict", "decided in", "found"), parts)
-    lines += ["", "Check it with `pmlopt verify` or, with the standard library alone, `python verifier.py`."]
+    lines += [
+        "",
+        "Check it with `pmlopt verify`, or by the script `python -m pmlopt.verification.verifier`, which",
+    ]
+    lines += ["needs Python alone and may be copied to where no pmlopt is installed."]
     lines += ["", *(f"- {source}" for source in facts.sources)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -162,12 +169,21 @@ def page_markdown(facts: Facts, name: str) -> str:
 def _outcomes_html(facts: Facts) -> list[str]:
     if not facts.outcomes:
         return []
-    rows = [(name, leak) for name, _, leak in facts.outcomes[:MOST_OUTCOMES]]
+    told = facts.outcomes[:MOST_OUTCOMES]
+    rows = [(str(one.output), one.leakage) for one in told]
     left = len(facts.outcomes) - len(rows)
     more = [f"<p class='soft'>and {left} more, which tell less</p>"] if left else []
     picture = bars_svg("Leakage of each outcome in nats", rows, facts.limit)
     note = "<p class='soft'>Under the prior of the file; the promise may be for more priors.</p>"
-    return ["<h2>What each outcome tells, in nats</h2>", picture, *more, note]
+    head = "".join(f"<th>{_text(cell)}</th>" for cell in TOLD)
+    table = _table([one.row for one in told[:3]]).replace("<table class='facts'>", f"<table><tr>{head}</tr>")
+    return [
+        "<h2>What each outcome tells, in nats</h2>",
+        picture,
+        *more,
+        f"<div class='wide'>{table}</div>",
+        note,
+    ]
 
 
 def _utility_html(facts: Facts) -> list[str]:

@@ -166,7 +166,7 @@ def test_tables_are_read_by_name(case: tuple[list[list[int]], Any], order: list[
 
 
 def test_a_mechanism_is_a_frame_and_back() -> None:
-    frame = CHANNEL.to_frame()
+    frame = CHANNEL.to_pandas()
     assert Mechanism(frame) == CHANNEL
     swapped = frame.iloc[::-1]
     assert Mechanism(swapped) != CHANNEL
@@ -270,7 +270,7 @@ ANY: Any = {"set": {"u", "v"}, "five": 5, "rows": [{"u": 1}, {"u": 2}]}
         (lambda: ExpectedGain(NUMBERED.set_index("k")).value([0.5, 0.5], np.eye(2)), UtilityError, "none of"),
         (lambda: CoordinateLoss(NUMBERED.set_index("k")), UtilityError, "without labels"),
         (lambda: GainLeakage(1.0, NUMBERED), PrivacyError, "carry labels"),
-        (lambda: Mechanism(CHANNEL.to_frame(), LETTERS), MechanismError, "labels already"),
+        (lambda: Mechanism(CHANNEL.to_pandas(), LETTERS), MechanismError, "labels already"),
         (lambda: Secret.from_counts(CROSSTAB, values=["x", "y", "z"]), PriorError, "names its rows"),
         (lambda: Prior.from_samples({"a": 1}), PriorError, "are a mapping"),
         (lambda: Prior.from_counts(5), PriorError, "are 5"),
