@@ -61,12 +61,7 @@ def release_command(
     from pmlopt.core.records import plain
     from pmlopt.publishing import read_plan, release, write_release
 
-    if (output is None) != dry_run:
-        raise InputError("give -o FOLDER to write to, or --dry-run to write nothing: one of them")
-    if output is not None:
-        if output.exists():
-            raise InputError(f"{output}: is there already: name a folder that is not")
-        check_apart([output], [data])
+    _check_target(data, output, dry_run)
     if plan_file is None:
         plan = _single(asked)
     elif any(value not in (None, ()) for value in asked.values()):
@@ -98,6 +93,20 @@ def release_command(
         return
     say(f"{described.rows:,} rows written to {output / described.data}.")
     say(f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}")
+
+
+def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
+    """Complain of what cannot be read or written."""
+    from pmlopt.core.files import is_standard
+
+    if (output is None) != dry_run:
+        raise InputError("give -o FOLDER to write to, or --dry-run to write nothing: one of them")
+    if is_standard(data):
+        raise InputError("the data are read more than once: give a file, not standard input")
+    if output is not None:
+        if output.exists():
+            raise InputError(f"{output}: is there already: name a folder that is not")
+        check_apart([output], [data])
 
 
 def _single(asked: dict[str, Any]) -> Plan:
@@ -158,7 +167,8 @@ def check_command(folder: Path, as_json: bool) -> None:
 def example_command(target: Path) -> None:
     """Write made-up people to FILE to try things on.
 
-    45,000 rows of CSV: an id, a level of education from 1 to 16 and a sex each, drawn from published counts of the Adult data.
+    45,000 rows of CSV: an id, a level of education from 1 to 16 and a sex each, drawn from published counts
+    of the Adult data.
     """
     from pmlopt.publishing.example import write_example
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from pmlopt.publishing.fit import FALSE_ALARMS, POWER, Fit, fit_of_release
 from pmlopt.publishing.folder import ReleaseFile, digests_of
 from pmlopt.releases.applying import ColumnRelease
 from pmlopt.releases.attributes import attribute_levels
+from pmlopt.releases.joint import check_size
 from pmlopt.verification.verifying import read_saved, trusted_mechanism, verify_file
 
 BYTES = "bytes"
@@ -133,17 +135,16 @@ def _at_most(name: str, claimed: float, found: float) -> Claim:
 
 def _people(described: ReleaseFile, mechanisms: Sequence[Mechanism]) -> IntArray:
     """The counts of the letters as an array with an axis for each mechanism."""
+    check_size(math.prod(len(one.inputs) for one in mechanisms))
     people = np.zeros([len(one.inputs) for one in mechanisms], dtype=np.int64)
     for letters, count in zip(described.letters, described.people, strict=True):
-        if len(letters) != len(mechanisms) or count <= 0:
-            raise FileFormatError(f"the letters {letters!r} with the count {count} are none of this release")
+        if len(letters) != len(mechanisms):
+            raise FileFormatError(f"the letters {letters!r} are none of this release")
         place = tuple(
             places_of([letter], one.inputs, "the letters of the release", FileFormatError)[0]
             for letter, one in zip(letters, mechanisms, strict=True)
         )
         people[place] += count
-    if not people.any():
-        raise FileFormatError("the release says of nobody which letters there are")
     return people
 
 
@@ -164,9 +165,11 @@ def _file(place: Path, described: ReleaseFile, releases: Sequence[ColumnRelease]
         except InputError as error:
             yield Claim("labels", False, BYTES, str(error))
             return
-    yield Claim("rows", rows == described.rows, BYTES, f"{rows:,} rows, and {described.rows:,} claimed")
     mechanisms = [one.mechanism for one in releases]
     people = _people(described, mechanisms)
+    told = rows == described.rows and (not described.same_people or rows == people.sum())
+    text = f"{rows:,} rows, {described.rows:,} claimed, and the letters of {people.sum():,} people"
+    yield Claim("rows", bool(told), BYTES, text)
     try:
         fit = fit_of_release(mechanisms, people / people.sum(), observed, same_people=described.same_people)
     except PmloptError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from pmlopt.core.arrays import FloatArray, IntArray, Label
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.tables.counting import pairs_in
 from pmlopt.data.tables.reading import column_place, open_table
 from pmlopt.data.tables.streams import CsvForm
@@ -24,7 +26,7 @@ from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import InClear
 from pmlopt.releases.applying import ColumnRelease, input_codes
 from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
-from pmlopt.releases.joint import LARGEST_PRODUCT
+from pmlopt.releases.joint import LARGEST_PRODUCT, check_size
 from pmlopt.verification.verifying import trusted_mechanism
 
 Columns: TypeAlias = str | tuple[str, ...]
@@ -122,7 +124,10 @@ def drafted(
 def _mechanism_of(made: Made) -> Mechanism:
     if isinstance(made, Mechanism):
         return made
-    return made.mechanism if isinstance(made, Result) else trusted_mechanism(made)
+    mechanism = made.mechanism if isinstance(made, Result) else trusted_mechanism(made)
+    if isinstance(mechanism, OrbitMechanism):
+        raise InputError("a mechanism by orbits is applied to its column alone, by `pmlopt apply`")
+    return mechanism
 
 
 def check_named(
@@ -168,10 +173,7 @@ def _counted(
 ) -> tuple[IntArray, dict[tuple[str, ...], Counter[tuple[Label, Label]]]]:
     """How often each tuple of letters occurs, and beside each value of the kept columns."""
     shape = [len(one.mechanism.inputs) for one in releases]
-    if np.prod(shape, dtype=float) > LARGEST_PRODUCT:
-        raise InputError(
-            f"there are {np.prod(shape, dtype=float):.3g} tuples of letters: release fewer columns"
-        )
+    check_size(math.prod(shape))
     people = np.zeros(int(np.prod(shape)), dtype=np.int64)
     groups = [(name,) for name in keep] + ([tuple(keep)] if len(keep) > 1 else [])
     beside: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {names: Counter() for names in groups}

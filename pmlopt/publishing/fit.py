@@ -13,6 +13,7 @@ from pmlopt.core.labels import places_of
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases.joint import check_size
 
 SMALLEST_CELL = 5.0
 """People expected at an outcome from which on it is a cell of its own in the test of fit; the others are one
@@ -98,6 +99,7 @@ def fit_of_release(
     rows = sum(observed.values())
     if rows <= 0:
         raise InputError("there is no released row: nothing can be tested")
+    check_size(math.prod(max(one.matrix.shape) for one in mechanisms))
     counts = np.zeros([len(one.outputs) for one in mechanisms])
     for outcome, number in observed.items():
         place = tuple(

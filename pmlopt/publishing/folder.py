@@ -10,14 +10,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
-from pmlopt.core.records import plain, read_json
+from pmlopt.core.records import Range, plain, read_json
 from pmlopt.core.whole_files import reason_of
 from pmlopt.errors import FileFormatError
 
 FORMAT = "pmlopt release 1"
+MOST_PEOPLE = 2**53
+"""Whole numbers up to here are floats, too."""
+People: TypeAlias = Annotated[int, Range(1, MOST_PEOPLE)]
 DESCRIPTION = "release.json"
 
 
@@ -82,8 +86,8 @@ class ReleaseFile:
     title: str
     version: str
     data: str
-    rows: int
-    left_out: int
+    rows: People
+    left_out: Annotated[int, Range(0, MOST_PEOPLE)]
     random: str
     parts: tuple[Part, ...]
     together: float
@@ -93,14 +97,14 @@ class ReleaseFile:
     in_clear: tuple[InClear, ...]
     same_people: bool
     letters: tuple[tuple[Label, ...], ...]
-    people: tuple[int, ...]
+    people: tuple[People, ...]
     digests: Mapping[str, str]
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
             raise FileFormatError(f"the format is {self.format!r}: this version of pmlopt reads {FORMAT!r}")
-        if len(self.letters) != len(self.people) or not self.parts:
-            raise FileFormatError("there must be a count for each tuple of letters, and at least one part")
+        if len(self.letters) != len(self.people) or not self.parts or not self.people:
+            raise FileFormatError("there must be a part, and tuples of letters with a count for each")
 
     def write(self, folder: Path) -> None:
         """Write it into its folder."""

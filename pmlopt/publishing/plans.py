@@ -117,15 +117,14 @@ class Plan:
             SolverError: a design cannot be solved.
         """
         found: dict[Columns, Made] = {}
+        taken = {name: _columns(name, table) for name, table in self.release.items()}
         source = data if self.law is None else self.folder / self.law
-        for name, table in self.release.items():
-            path = f"release.{name}"
-            columns = (
-                read(tuple[str, ...], table["columns"], f"{path}.columns", _CONTEXT)
-                if "columns" in table
-                else (name,)
-            )
-            prior = _prior(source, columns, missing, form)
+        with open_table(source, form) as rows:
+            people = tally(rows, [one for columns in taken.values() for one in columns], missing)
+        first = 0
+        for name, columns in taken.items():
+            prior = _prior(people, slice(first, first + len(columns)))
+            first += len(columns)
             context = Context(
                 {"labels": None, "prior": prior, **prior.context.given},
                 complete=False,
@@ -133,7 +132,8 @@ class Plan:
                 number=logarithm,
                 forms=FORMS,
             )
-            found[columns] = read(PlannedColumn, table, path, context).made(prior, self.folder)
+            planned = read(PlannedColumn, self.release[name], f"release.{name}", context)
+            found[columns] = planned.made(prior, self.folder)
         return found
 
 
@@ -159,8 +159,18 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     return plan
 
 
-def _prior(data: Any, columns: tuple[str, ...], missing: Missing, form: CsvForm | None) -> Prior:
-    """The law of the letters of a column, or of the tuples of several."""
-    with open_table(data, form) as table:
-        counts = tally(table, columns, missing)
-    return Prior.from_counts({key[0] if len(columns) == 1 else key: count for key, count in counts.items()})
+def _columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of a release."""
+    if "columns" not in table:
+        return (name,)
+    return read(tuple[str, ...], table["columns"], f"release.{name}.columns", _CONTEXT)
+
+
+def _prior(people: Mapping[tuple[Label, ...], int], place: slice) -> Prior:
+    """The law of the letters of a column, or of the tuples of several, among the rows that are released."""
+    counts: dict[Label, int] = {}
+    for letters, number in people.items():
+        own = letters[place]
+        letter = own[0] if len(own) == 1 else own
+        counts[letter] = counts.get(letter, 0) + number
+    return Prior.from_counts(dict(sorted(counts.items())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -102,8 +102,7 @@ def apply_columns(
     plan = _layout(table, steps, others)
     applied = Applied(kept=[table.names[place] for place in others])
     with open_sink(target, [column for column, *_ in plan], table) as sink:
-        for batch in table.batches():
-            codes = [step.codes(batch, table, drop_missing) for step in steps]
+        for batch, codes in _coded(table, steps, drop_missing):
             kept = _all_known(codes)
             if watch is not None:
                 watch(batch, codes)
@@ -130,15 +129,28 @@ def input_codes(
     Args:
         table: that is read.
         releases: mechanisms with their columns.
-        drop_missing: whether a row with a missing cell that is no input has the place -1.
+        drop_missing: whether a row with a missing cell that is no input has the place -1 in all columns.
 
     Raises:
         InputError: there is no such column.
         MechanismError: a cell is no input of its mechanism.
     """
     steps = [_Step(release, table, _bits(0, k)) for k, release in enumerate(releases)]
+    yield from _coded(table, steps, drop_missing)
+
+
+def _coded(
+    table: Table, steps: Sequence[_Step], drop_missing: bool
+) -> Iterator[tuple[Batch, list[IntArray]]]:
+    """See `input_codes`; what is no input matters in rows that stay alone."""
     for batch in table.batches():
-        yield batch, [step.codes(batch, table, drop_missing) for step in steps]
+        codes = [step.codes(batch, drop_missing) for step in steps]
+        left_out = np.logical_or.reduce([code == _LEFT_OUT for code in codes])
+        for step, code in zip(steps, codes, strict=True):
+            code[left_out] = _LEFT_OUT
+            if (code == _UNKNOWN).any():
+                step.refuse(batch, int((code == _UNKNOWN).argmax()), table)
+        yield batch, codes
 
 
 def _bits(seed: int | None, place: int) -> RandomBits:
@@ -173,22 +185,23 @@ class _Step:
         self._sampler = RowSampler(release.mechanism.matrix)
         self._known = _inputs(release, typed=table.typed)
 
-    def codes(self, batch: Batch, table: Table, drop_missing: bool) -> IntArray:
-        """(size,) the row of the matrix for each row of a batch; -1 where the row is left out."""
+    def codes(self, batch: Batch, drop_missing: bool) -> IntArray:
+        """(size,) the row of the matrix for each row of a batch, or `_LEFT_OUT` or `_UNKNOWN`."""
         values, codes = tuples_of(batch, self.places)
         rows = np.array([self._row(value, drop_missing) for value in values], dtype=np.int64)
-        unknown = np.flatnonzero(rows == _UNKNOWN)
-        if unknown.size:
-            row = int(np.isin(codes, unknown).argmax())
-            value = values[int(codes[row])]
-            shown = with_letter(value)
-            what = repr(shown[0] if len(shown) == 1 else shown)
-            raise MechanismError(
-                f"{table.where}: row {batch.first + row}: the value {what} is not an input of the mechanism, "
-                f"whose inputs are {few(self.release.mechanism.inputs)}"
-                + (": say --missing drop to leave such rows out" if None in value else "")
-            )
         return np.asarray(rows[codes])
+
+    def refuse(self, batch: Batch, row: int, table: Table) -> NoReturn:
+        """Raise for a row whose value is no input."""
+        values, codes = tuples_of(batch, self.places)
+        value = values[int(codes[row])]
+        shown = with_letter(value)
+        what = repr(shown[0] if len(shown) == 1 else shown)
+        raise MechanismError(
+            f"{table.where}: row {batch.first + row}: the value {what} is not an input of the mechanism, "
+            f"whose inputs are {few(self.release.mechanism.inputs)}"
+            + (": say --missing drop to leave such rows out" if None in value else "")
+        )
 
     def _row(self, value: tuple[Any, ...], drop_missing: bool) -> int:
         filled = with_letter(value)

@@ -280,3 +280,26 @@ class TestPlans:
         (tmp_path / "plan.toml").write_text(text)
         with pytest.raises(InputError, match=match):
             read_plan(tmp_path / "plan.toml").mechanisms(people(50))
+
+
+def test_rows_with_missing_cells_are_left_out_of_the_law_too(tmp_path: Path) -> None:
+    data = {"sex": ["f", "m", None, "m"] * 5, "level": [1, 2, 3, None] * 5}
+    (tmp_path / "plan.toml").write_text(
+        "".join(f'[release.{name}]\nepsilon = 0.3\nutility = "hamming"\n' for name in data)
+    )
+    made: Any = read_plan(tmp_path / "plan.toml").mechanisms(data, "drop")
+    assert made[("level",)].mechanism.inputs == (1, 2)
+    draft = release(data, made, drop_missing=True)
+    assert max(draft.levels.alone) <= 0.3
+    described = write_release(draft, tmp_path / "out")
+    assert (described.rows, described.left_out) == (10, 10)
+    assert not check(tmp_path / "out").failures
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"people": [2**70] * 6}, {"people": [0] * 6}, {"rows": -1}, {"together": "nan"}, {"letters": []}],
+)
+def test_numbers_that_cannot_be_are_refused(folder: Path, tmp_path: Path, values: Any) -> None:
+    with pytest.raises(FileFormatError):
+        check(changed(folder, tmp_path / "out", **values))
