@@ -32,7 +32,13 @@ from pmlopt.measures.leakage import (
     secret_densities,
     secret_witness,
 )
-from pmlopt.measures.posterior import OutcomeTells, outcome_warnings, posterior, what_outcomes_tell
+from pmlopt.measures.posterior import (
+    OutcomeTells,
+    epsilon_for,
+    outcome_warnings,
+    posterior,
+    what_outcomes_tell,
+)
 from pmlopt.measures.privacy_loss import (
     approximate_dp_delta,
     approximate_dp_level,
@@ -58,6 +64,7 @@ __all__ = [
     "counted_envelope_bound",
     "envelope_bounds",
     "envelope_slack",
+    "epsilon_for",
     "event_leakage",
     "failure_probability",
     "information_density",

@@ -10,7 +10,8 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, few
 from pmlopt.data.mechanism import MechanismLike, as_mechanism, paired
-from pmlopt.data.prior import PriorLike
+from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.errors import PriorError
 
 
 def posterior(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
@@ -111,6 +112,36 @@ def what_outcomes_tell(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
         shown = 1.0 if certain else min(float(after[x, y]), math.nextafter(1.0, 0.0))
         found.append(OutcomeTells(m.outputs[y], float(law[y]), p.labels[x], float(p.pmf[x]), shown, excluded))
     return sorted(found, key=lambda tells: -tells.leakage)
+
+
+def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
+    """The epsilon at which PML keeps the posterior of every letter at a bound: `log(bound / max_x p[x])`.
+
+    An outcome of a mechanism that satisfies epsilon-PML multiplies the probability of a letter by e^epsilon
+    at most. No larger epsilon will do for all mechanisms where the bound is below one.
+
+    Args:
+        prior: N letters.
+        largest_posterior: from the largest probability of the prior up to 1.
+
+    Returns:
+        The epsilon in nats, rounded down.
+
+    Raises:
+        PriorError: the bound is not above the largest probability of the prior, or above 1.
+
+    Examples:
+        >>> round(math.exp(epsilon_for([0.4, 0.3, 0.2, 0.1], 0.6)), 12)
+        1.5
+    """
+    p = as_prior(prior)
+    most = float(p.pmf.max())
+    if not most <= largest_posterior <= 1:
+        raise PriorError(
+            f"the largest posterior is {largest_posterior!r}: give a number from {most:.6g}, what the "
+            "likeliest letter has before anything is released, to 1"
+        )
+    return max(0.0, math.log(largest_posterior / most) * (1 - 1e-15))
 
 
 def outcome_warnings(tells: Sequence[OutcomeTells]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.result import Result
@@ -13,8 +12,8 @@ from pmlopt.releases.ledger import Ledger
 from pmlopt.verification.verifying import read_any, told_of
 
 
-def load(path: str | os.PathLike[str]) -> Mechanism | Result[Any] | Ledger:
-    """The mechanism, the result or the ledger that a file holds.
+def load(path: str | os.PathLike[str]) -> Any:
+    """The `Mechanism`, the `Result` or the `Ledger` that a file holds.
 
     A result comes back with its certificate, as the file has it: `verify_file` decides whether what it claims
     is true, and `certificate.verify()` does.

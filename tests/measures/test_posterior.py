@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmlopt.measures import outcome_warnings, pointwise_leakage, posterior, what_outcomes_tell
+from pmlopt import Prior
+from pmlopt.errors import PriorError
+from pmlopt.measures import epsilon_for, outcome_warnings, pointwise_leakage, posterior, what_outcomes_tell
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=4), st.data())
@@ -59,3 +61,17 @@ def test_a_letter_that_is_known_for_certain_is_said() -> None:
 def test_a_constant_is_said_to_tell_nothing() -> None:
     tells = what_outcomes_tell([0.5, 0.5], [[1, 0], [1, 0]])
     assert outcome_warnings(tells) == ("Only the output 0 ever occurs: it tells nothing.",)
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.floats(0, 1))
+def test_the_epsilon_for_a_posterior_keeps_it_and_no_larger_one_does(
+    weights: list[int], share: float
+) -> None:
+    prior = Prior(np.array(weights) / sum(weights)).pmf
+    largest = prior.max() + share * (1 - prior.max())
+    epsilon = epsilon_for(prior, largest)
+    assert prior.max() * math.exp(epsilon) <= largest * (1 + 1e-14)
+    assert prior.max() * math.exp(epsilon + 1e-12) >= largest * (1 - 1e-13)
+    for bad in (prior.max() * 0.99, 1.01, math.nan):
+        with pytest.raises(PriorError):
+            epsilon_for(prior, bad)

@@ -1,10 +1,11 @@
 """`load` reads whatever was saved."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pmlopt import PML, Ledger, Mechanism, Prior, design, load, solve
+from pmlopt import PML, Ledger, Mechanism, Prior, Result, design, load, solve
 from pmlopt.errors import FileFormatError
 
 
@@ -12,7 +13,7 @@ from pmlopt.errors import FileFormatError
 def test_a_result_comes_back_with_its_claims(tmp_path: Path, ending: str) -> None:
     saved = solve(design(Prior([0.5, 0.3, 0.2], list("abc")), PML(0.4), "hamming"))
     saved.save(tmp_path / f"result{ending}")
-    found = load(tmp_path / f"result{ending}")
+    found: Result[Any] = load(tmp_path / f"result{ending}")
     assert (found.status, found.value, found.bound, found.level) == (
         saved.status, saved.value, saved.bound, saved.level
     )  # fmt: skip
