@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
-from pmlopt.core.roots import raised
+from pmlopt.core.roots import halved, raised
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
@@ -29,20 +29,12 @@ from pmlopt.programs.envelope.program import EnvelopeProgram, ProcessedFailurePr
 NOISE_THRESHOLD = 1e-15
 """What is left of a row of a point counts as rounding up to this, a few units in the last place of 1."""
 
-ENTRY_NOISE = 1e-12
-"""Entries of a solver's point up to this become zero: a hundredth of HiGHS' feasibility tolerance."""
-
 LARGEST_TOP_UP = 1e-6
-"""A point whose mass is short of delta by at most this is topped up: ratios are asked a hair above the
-one that is wanted, and solvers have tolerances. A point that is short by more is left as it is."""
+"""A point whose mass is short of delta by at most this share of it is topped up: ratios are asked a hair
+above the one that is wanted, and solvers have tolerances. A point that is short by more is left as it is."""
 
 TOP_UP_MARGIN = 4e-15
 """By how much more than delta, relatively, the mass is made: what rounding may take off again."""
-
-
-def without_noise(point: FloatArray) -> FloatArray:
-    """A solver's point without the entries that are rounding alone."""
-    return np.where(point > ENTRY_NOISE, point, 0.0)
 
 
 def plain_attack(program: EnvelopeProgram) -> FloatArray:
@@ -89,7 +81,7 @@ def topped_up(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
     rest = 1 - scaled.sum(axis=1)
     short = program.delta * (1 + TOP_UP_MARGIN) - float(law @ scaled.sum(axis=1))
     room = float(law @ rest)
-    if 0 < short <= LARGEST_TOP_UP and room > 0:
+    if 0 < short <= LARGEST_TOP_UP * program.delta and room > 0:
         scaled[:, int((law @ scaled).argmax())] += min(1.0, short / room) * rest
     return scaled
 
@@ -153,6 +145,9 @@ def _rest(point: FloatArray) -> FloatArray:
     rest = np.maximum(0.0, 1 - point.sum(axis=1))
     return np.where(rest > NOISE_THRESHOLD, rest, 0.0)
 
+
+LEVEL_DIGITS = 1e-12
+"""How far above the least level that multipliers prove the one that is claimed may be, as a share of it."""
 
 MAX_NEWTON_STEPS = 200
 """More than Newton's method needs: it ends by itself, at the latest at the last kink."""
@@ -247,6 +242,23 @@ def _newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> t
         if ratio <= last:
             break
     return ratio, slope
+
+
+def proved_level(program: EnvelopeProgram, multipliers: FloatArray, near: float, most: float) -> float:
+    """A level from `near` to `most` that multipliers prove in rational arithmetic, close to the least.
+
+    Args:
+        program: of the mechanism and delta.
+        multipliers: (N,).
+        near: about where floats put the bound, in nats; of use where they put it too low.
+        most: a level that is proved.
+    """
+
+    def holds(level: float) -> bool:
+        return bounds(program.exact, program.delta, level, multipliers)
+
+    found = raised(holds, near, most)
+    return found if found in (near, most) else halved(holds, near, found, LEVEL_DIGITS)
 
 
 def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray) -> FloatArray:
@@ -389,10 +401,10 @@ def _worst(values: list[float], program: EnvelopeProgram | ProcessedFailureProgr
 
 def _bound(program: EnvelopeProgram, multipliers: FloatArray | None) -> tuple[float, FloatArray | None]:
     """The bound of the multipliers where it is below that of Theorem 3, moved up until it is proved."""
-    exact, most = program.exact, program.simple_bound
+    most = program.simple_bound
     if multipliers is not None:
         near = math.log(nearest_ratio(program, multipliers, math.exp(most)))
-        bound = raised(lambda level: bounds(exact, program.delta, level, multipliers), near, most)
+        bound = proved_level(program, multipliers, near, most)
         if bound < most:
             return bound, multipliers
-    return raised(lambda level: bounds(exact, program.delta, level, None), most), None
+    return raised(lambda level: bounds(program.exact, program.delta, level, None), most), None

@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.core.roots import raised
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.programs.certificate import Restart, Solved, WarmStart, restart_of
 from pmlopt.programs.envelope.certificate import (
     EnvelopeCertificate,
     ProcessedFailureCertificate,
-    bounds,
     leaking_mass,
 )
 from pmlopt.programs.envelope.certifying import (
@@ -32,24 +30,27 @@ from pmlopt.programs.envelope.certifying import (
     leaking,
     nearest_ratio,
     plain_attack,
+    proved_level,
     reached_ratio,
     spread,
     topped_up,
     with_closed,
-    without_noise,
 )
 from pmlopt.programs.envelope.post_processing import RatioPrograms
 from pmlopt.programs.envelope.program import EnvelopeProgram, ProcessedFailureProgram
 from pmlopt.programs.question import Found, Method, Question, always_cold
 from pmlopt.solvers.clock import TIME, Clock
 from pmlopt.solvers.outcome import Options
-from pmlopt.solvers.two_sided_search import FEASIBILITY_TOLERANCE, Answer, Search
+from pmlopt.solvers.two_sided_search import FEASIBILITY_TOLERANCE, MARK_OFFSET, Answer, Search
 
 CLOSED = 1e-12
 """A letter's outcome is closed at ratios above its largest by this share, which rounding cannot explain."""
 
 DIFFERENCE_ROUNDING = 8 * float(np.finfo(float).eps)
 """What rounding may do to `t q[y] - P[x,y]`, as a share of t q[y]; far below `CLOSED`."""
+
+NEAR_MARK = 4 * MARK_OFFSET
+"""A largest ratio that is below the one asked by at most this share: the search asks just above it."""
 
 MAX_REMEMBERED = 32
 """Linear programs that are handed on to the next delta, those at the nearest ratios: a search uses four, and
@@ -114,10 +115,10 @@ def search_ratio(
         program: what is asked for.
         points: (M', N) attacks to begin with, besides the plain and the binary one.
         asked: what is known of the linear program at some ratios.
-        options: the time limit, and the gap, in nats, that is good enough: it ends at half of that.
+        options: the time limit, and the gap, in nats, that is good enough: it ends at a twentieth of that.
     """
     delta = program.delta
-    family = _RatioFeasibility(program, options.tolerance / 8)
+    family = _RatioFeasibility(program, options.tolerance / 80)
     above = sorted((a for a in asked if a.mass < delta * (1 - FEASIBILITY_TOLERANCE)), key=lambda a: a.ratio)
     below = max((a for a in asked if a.mass >= delta), key=lambda a: a.ratio, default=None)
     first = [attack(single) for single in program.singles for attack in (plain_attack, binary_attack)]
@@ -130,7 +131,7 @@ def search_ratio(
         family,
         [family.witness(point) for point in first],
         [None, *(a.multipliers for a in above[:PROOFS_ABOVE])],
-        options.tolerance / 2,
+        options.tolerance / 20,
         options.clock,
         (above[0].ratio, above[0].answer(delta)) if above else None,
     )
@@ -167,11 +168,13 @@ class _RatioFeasibility:
         program = self.program
         if self.programs is None:
             begin = time.perf_counter()
-            self.programs = RatioPrograms(program)
+            self.programs = RatioPrograms(program, program.delta)
             self.compile_seconds = time.perf_counter() - begin
         closed = self.marks * (1 + CLOSED) < number
         mass, slope, point, multipliers = self.programs.solve(number, closed, clock)
-        gains = program.columns - number * program.law
+        # those of closed letters hold from just above their largest ratio on, where that is near
+        asked = np.where(closed, np.maximum(self.marks * (1 + CLOSED), number * (1 - NEAR_MARK)), number)
+        gains = program.columns - asked[:, None] * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
         gains[closed] += DIFFERENCE_ROUNDING * number * program.law
         self.asked.append(
@@ -179,7 +182,7 @@ class _RatioFeasibility:
                 ratio=number,
                 mass=mass,
                 slope=slope,
-                point=without_noise(point),
+                point=point,
                 multipliers=with_closed(program.law, gains, multipliers, closed),
             )
         )
@@ -201,9 +204,7 @@ class _RatioFeasibility:
         near = nearest_ratio(self.program, proof, bound)
         if not near < bound * (1 - self.accuracy):
             return bound
-        exact, delta = self.program.exact, self.program.delta
-        level = raised(lambda level: bounds(exact, delta, level, proof), math.log(near), math.log(bound))
-        return min(bound, math.exp(level))
+        return min(bound, math.exp(proved_level(self.program, proof, math.log(near), math.log(bound))))
 
     def beyond(self, now: FloatArray | None, then: FloatArray | None, step: float) -> FloatArray | None:
         if now is None or then is None:
@@ -298,7 +299,8 @@ def _at_level(program: ProcessedFailureProgram, options: Options) -> WorstFailur
             leaking(own, none), with_closed(law, apart, np.zeros(program.multipliers), closed)
         )
     begin = time.perf_counter()
-    programs = RatioPrograms(program)
+    most = program.merged.max(axis=0).sum() * math.exp(-level)
+    programs = RatioPrograms(program, min(1.0, float(most)))
     seconds = time.perf_counter() - begin
     try:
         _, _, point, found = programs.solve(math.exp(level), closed, options.clock)
@@ -306,7 +308,7 @@ def _at_level(program: ProcessedFailureProgram, options: Options) -> WorstFailur
         simple = program.padded(np.full(len(gains), math.exp(-level)))
         return WorstFailure(leaking(own, none), simple, 1, str(cause), seconds)
     return WorstFailure(
-        shares=leaking(own, spread(program, without_noise(program.together(point)))),
+        shares=leaking(own, spread(program, program.together(point))),
         multipliers=with_closed(law, apart, found, closed),
         programs=1,
         compile_seconds=seconds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -196,48 +197,66 @@ def _declaration(
     return Declaration(problem_of(cp.Minimize(-cp.sum(mass)), constraints), variables, constraints)
 
 
+ENTRY_NOISE = 1e-12
+"""Scaled entries of a solver's point up to this become zero: a hundredth of HiGHS' feasibility tolerance."""
+
+LARGEST_MOVE = 8.0
+"""A program is scaled anew where the ratio is this many times the one that it was scaled for, or a share of
+it: entries move with it."""
+
+
 class RatioPrograms:
     """The linear programs of `PostProcessings.problem` at one ratio after another, in HiGHS without cvxpy.
 
+    HiGHS' tolerances are absolute. So probabilities count as shares of a mass, that of the outcomes in
+    question, and no entry that matters is far from one: the entries of output y are in units of
+    `mass / q[y]`, or less where they tell more than t, and what is to spare in units of t times the mass.
+
     Args:
         program: of the mechanism.
+        mass: about what the worst outcomes have together; delta, where that is asked for.
     """
 
-    def __init__(self, program: PostProcessings[Any]) -> None:
+    def __init__(self, program: PostProcessings[Any], mass: float) -> None:
+        (n, k), self._mass, self._program = program.columns.shape, mass, program
+        self.shape = k, n
+        self._at, self._units, self._moving = math.nan, np.ones((n, k)), None
+
+    def _scaled(self, ratio: float) -> MovingModel:
+        """The program with the units of a ratio: attack (one output after another), and over a set the ends.
+
+        Rows: leaks, outputs, and over a set the ends and their total.
+        """
         from scipy import sparse
 
-        (n, k), law, m = program.columns.shape, program.law, program.merged.shape[1]
-        self.shape = k, n
-        # columns: attack (the letters of one output after another), mass, and over a set the ends;
-        # rows: leaks, mass, outputs, and over a set the ends and their total
+        program, (k, n) = self._program, self.shape
+        law, m, single = program.law, program.merged.shape[1], program.over is None
+        spare = ratio * self._mass
+        largest = np.maximum(np.abs(program.columns - ratio * law), ratio * law)
+        self._at, self._units = ratio, np.minimum(1.0, spare / np.maximum(largest, spare))
+        units = self._units.T.ravel()
         letters, outputs, places = np.tile(np.arange(n), k), np.repeat(np.arange(k), n), np.arange(n * k)
-        masses, ends = n * k + np.arange(n), n * k + n + np.arange(k)
-        own = [
-            (letters, places, program.columns[letters, outputs]),
-            (n + letters, places, law[outputs]),
-            (2 * n + outputs, places, np.ones(n * k)),
-            (np.arange(n), masses, -np.ones(n)),
-            (n + np.arange(n), masses, -np.ones(n)),
-        ]
-        weights = [
-            (2 * n + np.arange(k), ends, -np.ones(k)),
-            (2 * n + k + np.arange(k) % m, ends, np.ones(k)),
-            (np.full(k, 2 * n + k + m), ends, law),
-        ]
-        single = program.over is None
-        rows, columns, values = map(np.concatenate, zip(*(own if single else [*own, *weights]), strict=True))
-        sizes = (2 * n + k, n * k + n) if single else (2 * n + k + m + 1, n * k + n + k)
-        matrix = sparse.csc_array((values, (rows, columns)), shape=sizes)
-        most = np.full(k, 1.0 if single else 0.0)
+        ends = n * k + np.arange(k)
+        gain, cost = program.columns[letters, outputs] * units / spare, law[outputs] * units / spare
+        tops = self._units.max(axis=0) if single else np.ones(k)
+        parts = [(letters, places, gain - ratio * cost), (n + outputs, places, units / tops[outputs])]
+        if not single:
+            parts += [
+                (n + np.arange(k), ends, -np.ones(k)),
+                (n + k + np.arange(k) % m, ends, np.ones(k)),
+                (np.full(k, n + k + m), ends, law),
+            ]
+        rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
         equal = np.ones(0 if single else m + 1)
-        upper = np.concatenate([np.full(n, np.inf), np.zeros(n), most, equal])
-        lower = np.concatenate([np.zeros(2 * n), np.full(k, -np.inf), equal])
-        costs = np.zeros(sizes[1])
-        costs[masses] = -1.0
+        sizes = (n + k + len(equal), n * k + (0 if single else k))
+        matrix = sparse.csc_array((values, (rows, columns)), shape=sizes)
+        lower = np.concatenate([np.zeros(n), np.full(k, -np.inf), equal])
+        upper = np.concatenate([np.full(n, np.inf), 1 / tops if single else np.zeros(k), equal])
+        costs, most = np.zeros(sizes[1]), np.ones(sizes[1])
+        costs[: n * k], most[: n * k] = -law[outputs] * units / self._mass, 1 / units
         entries = matrix.indptr, matrix.indices, matrix.data
-        model = columnwise(costs, (0.0, np.inf), (lower, upper), entries)
-        self._moving = MovingModel(model, MovingPart(np.arange(n), masses, np.zeros(n), -np.ones(n)))
-        self._single = single
+        model = columnwise(costs, (0.0, most), (lower, upper), entries)
+        return MovingModel(model, MovingPart(letters, places, gain, -cost))
 
     def solve(
         self, ratio: float, closed: BoolArray, clock: Clock
@@ -257,10 +276,16 @@ class RatioPrograms:
             ArithmeticError: HiGHS does not end at an optimum.
         """
         k, n = self.shape
+        if self._moving is None or not 1 / LARGEST_MOVE <= ratio / self._at <= LARGEST_MOVE:
+            self._moving = self._scaled(ratio)
         self._moving.fix(np.arange(n * k), np.tile(closed, k))
         found = self._moving.solve(ratio, clock)
-        lam = found.duals[:n] if self._single else np.append(found.duals[:n], -found.duals[-1])
-        return -found.optimum, found.slope, found.values[: n * k].reshape(k, n), lam
+        point = found.values[: n * k].reshape(k, n)
+        point = np.where(point > ENTRY_NOISE, point * self._units.T, 0.0)
+        lam = found.duals[:n] / self._at
+        if self._program.over is not None:
+            lam = np.append(lam, -self._mass * found.duals[-1])
+        return -self._mass * found.optimum, self._mass * found.slope, point, lam
 
 
 MAX_PRIORS = 8

@@ -114,7 +114,7 @@ def test_a_small_delta_is_the_level_over_the_set() -> None:
 def test_the_linear_program_is_the_one_that_is_declared(seed: int) -> None:
     p, matrix, priors = drawn(seed)
     program = envelope(p, matrix, 0.5, over=priors)
-    direct = RatioPrograms(program)
+    direct = RatioPrograms(program, 0.5)
     for ratio in (1.05, 1.3, 2.0):
         mass, _, point, multipliers = direct.solve(ratio, np.zeros(len(p), dtype=bool), FOREVER)
         program.ratio.value = ratio
