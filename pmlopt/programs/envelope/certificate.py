@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, IntArray, common_integers
-from pmlopt.core.records import Shape
+from pmlopt.core.records import Range, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
@@ -269,7 +269,7 @@ class EnvelopeCertificate(Certificate):
 
     prior: StoredPrior
     over: PriorSet | None
-    delta: float
+    delta: Annotated[float, Range(0, 1)]
     attack: Mechanism
     multipliers: Annotated[FloatArray, Shape("K")] | None
 
@@ -334,7 +334,7 @@ class ProcessedFailureCertificate(Certificate):
 
     prior: StoredPrior
     over: PriorSet | None
-    epsilon: float
+    epsilon: Annotated[float, Range(0)]
     attack: Mechanism
     multipliers: Annotated[FloatArray, Shape("K")]
 

@@ -220,7 +220,8 @@ class RatioPrograms:
     def __init__(self, program: PostProcessings[Any], mass: float) -> None:
         (n, k), self._mass, self._program = program.columns.shape, mass, program
         self.shape = k, n
-        self._at, self._units, self._moving = math.nan, np.ones((n, k)), None
+        self._at, self._units = math.nan, np.ones((n, k))
+        self._moving: MovingModel | None = None
 
     def _scaled(self, ratio: float) -> MovingModel:
         """The program with the units of a ratio: attack (one output after another), and over a set the ends.

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
-from pmlopt.core.records import Shape
+from pmlopt.core.records import Range, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.model.utility.linear import expectation, row_offsets
 from pmlopt.programs.certificate import RATIONAL, Certificate, Claim, StoredPrior
@@ -98,8 +98,8 @@ class EnvelopeDesignCertificate(Certificate):
     kind: ClassVar[str] = "envelope-design"
 
     prior: StoredPrior
-    epsilon: float
-    delta: float
+    epsilon: Annotated[float, Range(0)]
+    delta: Annotated[float, Range(0, 1)]
     margins: Annotated[FloatArray, Shape("N")]
     table: Annotated[FloatArray, Shape("N", "M")]
     maximised: bool
