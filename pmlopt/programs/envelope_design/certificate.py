@@ -15,7 +15,8 @@ from pmlopt.data.prior import Prior
 from pmlopt.model.utility.linear import expectation, row_offsets
 from pmlopt.programs.certificate import RATIONAL, Certificate, Claim, StoredPrior
 from pmlopt.programs.claims import bound_claim, gap_claim, mechanism_claim, value_claim
-from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound, leaking_mass
+from pmlopt.programs.envelope.masses import leaking_mass
+from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound
 from pmlopt.programs.exact.repair import Change
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError
+from pmlopt.programs.envelope.masses import leaking_mass
 from pmlopt.programs.envelope.methods import worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
 from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate, numbers
-from pmlopt.programs.envelope_design.margin_programs import leaking_mass
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, without_noise
@@ -120,7 +120,7 @@ def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) ->
         options: limits of the linear program.
     """
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
-    found = worst_failure(audited, options).multipliers
+    _, found, _, _ = worst_failure(audited, options)
     closed = np.asarray(
         (audited.exact.gains(min(program.epsilon, program.prior.max_leakage)) <= 0).all(axis=1)
     )

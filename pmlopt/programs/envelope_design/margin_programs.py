@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import highspy
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, common_integers, rounding_of
+from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.data.prior import Prior
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
-from pmlopt.programs.envelope.certificate import RationalMechanism
-from pmlopt.programs.exact.arithmetic import power_below
 from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.highs import columnwise, limits, loaded, state_of
 from pmlopt.solvers.outcome import Options
@@ -107,56 +103,6 @@ def gain_bound(
     bound = (p * rows).sum(axis=-1) + np.maximum(left, 0.0) * bad + (thresholds + good).max(axis=-1)
     bound = bound + rounding_of(len(p), 1.0) * weight * size
     return np.asarray(np.where(left < -ROUNDING, -np.inf, bound))
-
-
-def leaking_mass(prior: Prior, matrix: FloatArray, epsilon: float, margins: FloatArray) -> Fraction | None:
-    """The least `sum_y b[y]` at given margins, as a rational: what no post-processing exceeds.
-
-    For every t above e^epsilon the multipliers `1 / s` of the worst post-processing's linear program
-    prove that outcomes that leak log t or more have less mass than this, or none; a letter with the
-    margin 0 takes part in none. e^epsilon is replaced by a rational below it, floats are dyadic
-    rationals, rows are taken over their sums.
-
-    Args:
-        prior: N letters.
-        matrix: (N, M) the mechanism.
-        epsilon: in nats.
-        margins: (N,) s.
-
-    Returns:
-        The mass; None where a letter with the margin 0 has a likelihood ratio above e^epsilon, or a margin is
-        negative or not finite.
-
-    Source: [saeidian2026envelopes, Theorem 2], by the dual of `envelope`'s linear program.
-
-    Examples:
-        >>> flip = np.array([[0.75, 0.25], [0.25, 0.75]])
-        >>> leaking_mass(Prior.uniform(2), flip, 0.5, np.zeros(2))  # level log 1.5
-        Fraction(0, 1)
-        >>> leaking_mass(Prior.uniform(2), flip, 0.4, np.zeros(2)) is None
-        True
-        >>> round(float(leaking_mass(Prior.uniform(2), flip, 0.4, np.array([0.5, 0.5]))), 6)
-        1.016351
-    """
-    if not (np.isfinite(margins).all() and (margins >= 0).all()):
-        return None
-    exact = RationalMechanism.of(prior, matrix)
-    ratio = power_below(min(epsilon, LARGEST_EXPONENT))
-    conditional = exact.columns * (exact.total // exact.sums)[:, None]  # over total, as the law is
-    # by how much a ratio is above t, over total * ratio.denominator
-    above = conditional * ratio.denominator - exact.law * ratio.numerator
-    open_ = margins > 0
-    if (above[~open_] > 0).any():
-        return None
-    if not open_.any():
-        return Fraction(0)
-    units, denominator = common_integers(margins[open_].tolist())
-    # q + above / s over one denominator for all letters
-    common = math.lcm(*units)
-    weights = np.array([common // unit for unit in units], dtype=object) * denominator
-    worth = exact.law * (common * ratio.denominator) + (above[open_] * weights[:, None]).max(axis=0)
-    total = int(np.maximum(worth, 0).sum())
-    return Fraction(total, exact.total * ratio.denominator * common)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,9 +32,9 @@ from pmlopt.measures import envelope_bounds
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Restart
-from pmlopt.programs.envelope.certifying import bad_mass
 from pmlopt.programs.envelope.methods import MAX_REMEMBERED
-from pmlopt.programs.envelope.post_processing import RatioPrograms
+from pmlopt.programs.envelope.multipliers import bad_mass
+from pmlopt.programs.envelope.ratio_programs import RatioPrograms
 from pmlopt.solvers.clock import FOREVER
 from pmlopt.solvers.parametric_program import MAX_SIMPLEX_ITERATIONS
 
