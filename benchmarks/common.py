@@ -8,6 +8,7 @@ import io
 import os
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from pmlopt.core.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where the fuzzer's random problems are
 
 FloatArray = NDArray[np.float64]
 

@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import common  # noqa: F401 - finds what the tests share
 import numpy as np
-
-from pmlopt.testing.ledger_writers import run
+from fuzzing.ledger_writers import run
 
 
 def main(argv: Sequence[str] | None = None) -> None:

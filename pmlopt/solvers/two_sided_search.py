@@ -174,6 +174,7 @@ class Search(Generic[W, P]):
         self.proofs = [best]
         self.number = self.upper
         self.programs, self._idle, self._failures = 0, 0, 0
+        self._met = 0.0  # the largest number at which nothing was missing, though no witness reaches it
         self._untried, self._probed = np.sort(task.marks), set[float]()
         self._earlier = earlier
         mark = self._mark()
@@ -226,6 +227,8 @@ class Search(Generic[W, P]):
             for proof in self._ahead(answer, root):
                 self._prove(proof)
             self._earlier = self.number, answer
+        if answer.missing <= 0 and self.number < self.upper:
+            self._met = max(self._met, self.number)
         mark = self._mark()
         if mark is None:
             self._idle = self._idle + 1 if self.gap > SUFFICIENT_DECREASE * before else 0
@@ -267,7 +270,7 @@ class Search(Generic[W, P]):
         """
         proved, reached = self.upper, self.reached
         if self._idle >= STALLED_BEFORE_BISECTION:
-            return (proved + reached) / 2
+            return (proved + max(reached, self._met)) / 2
         if root is not None and reached < root < proved and slope > 0:
             if stride == 1 or self._idle:
                 return min(proved, root * (1 + ROOT_OFFSET) + self.task.blur / slope)

@@ -10,7 +10,7 @@ from oracles.envelopes import most_mass
 
 from pmlopt import envelope
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.envelope.post_processing import RatioPrograms
+from pmlopt.programs.envelope.ratio_programs import RatioPrograms
 from pmlopt.solvers.clock import FOREVER, TIME, Clock
 from pmlopt.solvers.two_sided_search import Answer, Search
 
@@ -58,6 +58,26 @@ def test_marks_between_the_bounds_are_asked_first() -> None:
     assert search.reached == pytest.approx(math.sqrt(2), abs=1e-8)
 
 
+class Jump(Root):
+    """Nothing is missing up to the square root of 2, and no witness tells so; above, half is missing."""
+
+    def solve(self, number: float, clock: Clock) -> Answer[float]:
+        self.asked.append(number)
+        missing = 0.0 if number <= math.sqrt(2) else 0.5
+        return Answer(missing, 0.0, np.array([0.1]), 1 / number if missing else 0.1)
+
+    def proved(self, proof: float) -> float:
+        return max(math.sqrt(2), 1 / proof)
+
+
+def test_the_bound_falls_to_a_jump_that_no_witness_reaches() -> None:
+    family = Jump()
+    search: Search[float, float] = Search(family, [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+    search.run()
+    assert search.reached == 0.5
+    assert math.sqrt(2) <= search.upper <= math.sqrt(2) * 1.1  # halving from 0.5 alone would stay at 2.6
+
+
 def test_no_time_is_an_ending() -> None:
     search: Search[float, float] = Search(Root(), [(0.5, 0.5)], [0.1], 1e-9, Clock.of(1e-12))
     assert search.run() == TIME
@@ -69,7 +89,9 @@ def test_a_run_that_reaches_its_iteration_limit_hands_over_to_another_method() -
     rng = np.random.default_rng(1215)
     p, matrix = rng.dirichlet(np.ones(8)), rng.dirichlet(np.full(8, 0.5), 8)
     program = envelope(p, matrix, 0.5)
-    programs = RatioPrograms(program)
+    programs = RatioPrograms(program, 0.5)
+    programs.solve(1.1, np.zeros(8, dtype=bool), FOREVER)
+    assert programs._moving is not None
     programs._moving.solver.setOptionValue("simplex_iteration_limit", 1)
     for ratio in (1.2, 1.5):
         mass, *_ = programs.solve(ratio, np.zeros(8, dtype=bool), FOREVER)
@@ -80,7 +102,7 @@ def test_fixed_columns_are_zero_until_they_are_freed() -> None:
     rng = np.random.default_rng(1216)
     p, matrix = rng.dirichlet(np.ones(4)), rng.dirichlet(np.full(5, 0.5), 4)
     program = envelope(p, matrix, 0.5)
-    programs, none = RatioPrograms(program), np.zeros(4, dtype=bool)
+    programs, none = RatioPrograms(program, 0.5), np.zeros(4, dtype=bool)
     free, *_ = programs.solve(1.3, none, FOREVER)
     assert programs.solve(1.3, ~none, FOREVER)[0] == pytest.approx(0.0, abs=1e-12)
     assert programs.solve(1.3, none, FOREVER)[0] == pytest.approx(free, abs=1e-9)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import fuzz
 import numpy as np
 import pytest
-
-from pmlopt import Prior, solve
-from pmlopt.programs.result import Result
-from pmlopt.testing import fuzz, random_designs, random_releases
-from pmlopt.testing.independent import (
+from fuzzing import own, random_designs, random_releases
+from fuzzing.independent import (
     about_one_record,
     at_most_exp,
     entropy,
@@ -25,6 +24,9 @@ from pmlopt.testing.independent import (
     rows_sum_to_one,
     weights_of,
 )
+
+from pmlopt import Prior, solve
+from pmlopt.programs.result import Result
 
 INSTANCES = {"record-leakage": 6, "trade-off": 1}
 """Fewer of the kinds that take longest; `docs/assurance.md` tells of the long runs."""
@@ -92,10 +94,11 @@ def test_sums_over_datasets_are_right_on_parity() -> None:
 
 
 def test_the_mass_that_leaks_is_that_of_the_outputs_that_do() -> None:
-    assert leaking_mass(np.array([0.5, 0.5]), np.eye(2), 2.0) == pytest.approx(1.0)
-    rare = leaking_mass(np.array([0.9, 0.1]), np.eye(2), 2.0)  # the rare letter and 4/9 of the other
-    assert rare == pytest.approx(0.1 + 0.9 * 4 / 9)
-    assert leaking_mass(np.array([0.9, 0.1]), np.eye(2), 11.0) == pytest.approx(0.0)
+    assert leaking_mass(Prior.uniform(2), np.eye(2), 2) == 1
+    skewed = Prior.from_counts([9, 1])
+    # the rare letter and 4/9 of the other
+    assert leaking_mass(skewed, np.eye(2), 2) == Fraction(1, 10) + Fraction(9, 10) * Fraction(4, 9)
+    assert leaking_mass(skewed, np.eye(2), 11) == 0
 
 
 def test_the_command_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,6 +106,19 @@ def test_the_command_prints_a_table_or_json(capsys: pytest.CaptureFixture[str]) 
     assert len(capsys.readouterr().out.splitlines()) == 2
     assert fuzz.main(["--kinds", "linear", "--instances", "2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["linear"]["false_claims"] == []
+
+
+def test_requirements_of_a_module_of_ones_own_are_drawn_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_survey.py").write_text(
+        "from typing import ClassVar\n\nfrom pmlopt.model.privacy import LIP\n\n\n"
+        'class Panel(LIP):\n    name: ClassVar[str] = "panel-privacy"\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(own, "KINDS", [])
+    assert fuzz.main(["--kinds", "own", "--instances", "3", "--import", "my_survey"]) == 0
+    assert [kind.name for kind in own.KINDS] == ["panel-privacy"]
 
 
 def test_levels_are_decided_as_fractions() -> None:

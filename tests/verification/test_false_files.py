@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run
+from fuzzing.tampering import is_proof, mutated, places, still_true, tells_nothing
 from saved_cases import CASES, COUNTED, LOSS, P, solved, text_of
 from scipy.optimize import linprog
 
@@ -37,7 +38,6 @@ from pmlopt.errors import FileFormatError, PmloptError, SolverError
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.question import Found, Method
 from pmlopt.solvers.outcome import Options
-from pmlopt.testing.tampering import is_proof, mutated, places, still_true, tells_nothing
 from pmlopt.verification import trusted_mechanism, verifier, write_report
 
 CERTIFICATE = ("metadata", "certificate")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run
+from fuzzing.tampering import changed, is_proof, leaves, still_true
 from saved_cases import CASES, ORBITS, bent
 from saved_cases import text_of as saved
 from scipy import stats
@@ -37,7 +38,6 @@ from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.programs.certificate import Verdict
 from pmlopt.programs.violations import violation
-from pmlopt.testing.tampering import changed, is_proof, leaves, still_true
 from pmlopt.verification import verifier
 
 

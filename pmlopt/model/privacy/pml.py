@@ -81,7 +81,7 @@ class LetterBudgets(RatioRequirement):
 
 def _most(weights: Any) -> float:
     """No letter tells more than -log(min p); a little above, so that nothing that binds is lost."""
-    return math.log(float(sum(weights)) / float(min(weights))) + 1e-6
+    return math.log(sum(weights)) - math.log(min(weights)) + 1e-6
 
 
 @dataclass(frozen=True, init=False)

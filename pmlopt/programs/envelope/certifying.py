@@ -8,54 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
+from pmlopt.core.arrays import FloatArray, Label, rounding_of
 from pmlopt.core.roots import raised
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.measures import binary_event
 from pmlopt.measures.approximate import quantile
-from pmlopt.programs.envelope.certificate import (
-    EnvelopeCertificate,
-    ProcessedFailureCertificate,
-    bounds,
-    failure_bound,
-    leaking_mass,
-    reaches,
-)
-from pmlopt.programs.envelope.post_processing import PostProcessings
-from pmlopt.programs.envelope.program import EnvelopeProgram, ProcessedFailureProgram
+from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
+from pmlopt.programs.envelope.masses import reached_mass
+from pmlopt.programs.envelope.multipliers import nearest_ratio, proved_level
+from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings, ProcessedFailureProgram
 
 NOISE_THRESHOLD = 1e-15
 """What is left of a row of a point counts as rounding up to this, a few units in the last place of 1."""
 
-ENTRY_NOISE = 1e-12
-"""Entries of a solver's point up to this become zero: a hundredth of HiGHS' feasibility tolerance."""
-
 LARGEST_TOP_UP = 1e-6
-"""A point whose mass is short of delta by at most this is topped up: ratios are asked a hair above the
-one that is wanted, and solvers have tolerances. A point that is short by more is left as it is."""
+"""A point whose mass is short of delta by at most this share of it is topped up: ratios are asked a hair
+above the one that is wanted, and solvers have tolerances. A point that is short by more is left as it is."""
 
 TOP_UP_MARGIN = 4e-15
 """By how much more than delta, relatively, the mass is made: what rounding may take off again."""
-
-
-def without_noise(point: FloatArray) -> FloatArray:
-    """A solver's point without the entries that are rounding alone."""
-    return np.where(point > ENTRY_NOISE, point, 0.0)
-
-
-def plain_attack(program: EnvelopeProgram) -> FloatArray:
-    """The outputs that leak most, of mass delta or more, each to the letter that it tells most of.
-
-    It reaches what the mechanism reaches by itself.
-    """
-    ratios = program.merged / program.law
-    peaks = ratios.max(axis=0)
-    taken = np.flatnonzero(peaks >= quantile(peaks, program.law, program.delta, upper=True))
-    point = np.zeros(program.merged.T.shape)
-    point[taken, ratios.argmax(axis=0)[taken]] = 1.0
-    return point
 
 
 def binary_attack(program: EnvelopeProgram) -> FloatArray:
@@ -89,7 +61,7 @@ def topped_up(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
     rest = 1 - scaled.sum(axis=1)
     short = program.delta * (1 + TOP_UP_MARGIN) - float(law @ scaled.sum(axis=1))
     room = float(law @ rest)
-    if 0 < short <= LARGEST_TOP_UP and room > 0:
+    if 0 < short <= LARGEST_TOP_UP * program.delta and room > 0:
         scaled[:, int((law @ scaled).argmax())] += min(1.0, short / room) * rest
     return scaled
 
@@ -154,127 +126,6 @@ def _rest(point: FloatArray) -> FloatArray:
     return np.where(rest > NOISE_THRESHOLD, rest, 0.0)
 
 
-MAX_NEWTON_STEPS = 200
-"""More than Newton's method needs: it ends by itself, at the latest at the last kink."""
-
-
-def bad_mass(program: PostProcessings[Any], ratio: float, multipliers: FloatArray) -> float:
-    """Upper bound on the mass that a post-processing can give to outcomes that leak log t or more.
-
-    For any lam >= 0: `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of
-    `PostProcessings.problem`. Over a set of priors, for any nu as well:
-    `nu + sum_y max_q (max(0, max_x (q + lam[x] (P[x,y] - t q))) - nu q)`, q being the least or the largest
-    probability of y over the set: the inner part is convex in q, so that between them it is below its chord.
-    What rounding may have taken off is added.
-
-    Args:
-        program: of the mechanism.
-        ratio: t.
-        multipliers: (N,) lam; over a set (N + 1,), nu last.
-
-    Examples:
-        >>> from pmlopt import envelope
-        >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
-        >>> round(bad_mass(program, 1.6, np.array([10.0, 10.0])), 9)  # no outcome leaks log 1.6
-        0.0
-    """
-    weights, total = program.split(multipliers)
-    lam, law, matrix = weights[:, None], program.law, program.columns
-    worth = law + lam * (matrix - ratio * law) - total * law
-    # what rounding may have taken off each term, and off their sum
-    digits = 2 * (len(multipliers) + 4) * float(np.finfo(float).eps)
-    error = digits * ((1 + abs(total)) * law + (lam * (matrix + ratio * law)).max(axis=0))
-    terms = program.of_outputs(worth + error, error - total * law).max(axis=0)
-    size = abs(total) + float(np.abs(terms).sum())
-    return total + float(terms.sum()) + rounding_of(len(terms), size)
-
-
-def largest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
-    """Upper bound on the ratios t that a post-processing reaches with mass delta, by multipliers.
-
-    `bad_mass` is convex and piecewise linear in t and does not rise: Newton's method from 1 meets the root
-    from below in a few steps, and what rounding may hide is stepped over.
-
-    Args:
-        program: of the mechanism and delta.
-        multipliers: (N,) lam; numbers that are not finite prove nothing.
-        most: a ratio that is proved already; it is returned where the multipliers prove nothing better.
-    """
-    delta = program.delta
-    if not np.isfinite(multipliers).all():
-        return most
-    if most <= 1 or bad_mass(program, most, multipliers) >= delta:
-        return most
-    if bad_mass(program, 1.0, multipliers) < delta:
-        return 1.0
-    root, slope = _newton(program, multipliers, most)
-    step = math.ulp(root)
-    while root < most and (surplus := bad_mass(program, root, multipliers) - delta) >= 0:
-        root, step = root + max(step, 2 * surplus / slope), 2 * step
-    return min(root, most)
-
-
-def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
-    """Where the bound of multipliers would be without rounding, at most `most`: no proof, but near one.
-
-    Examples:
-        >>> from pmlopt import envelope
-        >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
-        >>> round(nearest_ratio(program, np.array([10.0, 10.0]), 2.0), 9)  # 1 + 20 (0.75 - t / 2) = 0.5
-        1.55
-    """
-    if not np.isfinite(multipliers).all():
-        return most
-    return min(most, _newton(program, multipliers, most)[0])
-
-
-def _newton(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> tuple[float, float]:
-    """Where the mass falls to delta, up to rounding, and how fast it falls there."""
-    weights, total = program.split(multipliers)
-    lam, law = weights[:, None], program.law
-    fixed = program.of_outputs(law + lam * program.columns - total * law, -total * law)
-    rates = program.of_outputs(lam * law, 0 * law)
-    outputs = np.arange(rates.shape[1])
-    ratio, slope = 1.0, math.inf
-    for _ in range(MAX_NEWTON_STEPS):
-        worth = fixed - ratio * rates
-        best = worth.argmax(axis=0)
-        mass, fall = total + float(worth[best, outputs].sum()), float(rates[best, outputs].sum())
-        if mass <= program.delta or fall <= 0:
-            break
-        slope, last = fall, ratio
-        ratio = min(most, ratio + (mass - program.delta) / fall)
-        if ratio <= last:
-            break
-    return ratio, slope
-
-
-def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray) -> FloatArray:
-    """The multipliers, those of closed letters set to the least that adds nothing to the dual at a ratio t.
-
-    A letter is closed where `P[x,y] - t q[y]` is negative for all y: with `u[y]` what the others give for y,
-    any `lam[x] >= (q[y] - u[y]) / (t q[y] - P[x,y])` for all y will do. A solver that has the letter in its
-    program needs multipliers that grow without end where t comes down to the letter's largest ratio.
-
-    Args:
-        law: (M,) q.
-        gains: (N, M) `P[x,y] - t q[y]`, negative for closed letters.
-        multipliers: (N,) of a solver, and what follows them, which stays.
-        closed: (N,).
-
-    Examples:
-        >>> gains = np.array([[0.25, -0.25], [-0.5, -0.25]])
-        >>> with_closed(np.array([0.5, 0.5]), gains, np.array([1.0, 0.0]), np.array([False, True]))
-        array([1., 1.])
-    """
-    lam, rest = np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0)), multipliers[len(closed) :]
-    worth = law + lam[~closed, None] * gains[~closed]
-    others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
-    needed = ((law - others) / -gains[closed]).max(axis=1, initial=0.0)
-    lam[closed] = np.maximum(0.0, needed) * (1 + 1e-15)  # more is as good, and less by rounding is not
-    return np.concatenate([lam, rest])
-
-
 def certify_envelope(
     program: EnvelopeProgram, attack: Mechanism, multipliers: FloatArray | None
 ) -> EnvelopeCertificate:
@@ -291,17 +142,22 @@ def certify_envelope(
     """
     _check(program, attack, multipliers)
     values = [_value(single, attack) for single in program.singles]
-    value, prior = _worst(values, program)
-    bound, used = _bound(program, multipliers)
+    best, bound, most = values.index(max(values)), math.inf, program.simple_bound
+    if multipliers is not None:
+        near = math.log(nearest_ratio(program, multipliers, math.exp(most)))
+        bound = proved_level(program, multipliers, near, most)
+    if not bound < most:
+        multipliers = None
+        bound = raised(lambda level: program.exact.proves(program.delta, level, None), most)
     return EnvelopeCertificate(
         mechanism=program.given,
-        value=value,
+        value=values[best],
         bound=bound,
-        prior=prior,
+        prior=program.singles[best].prior,
         over=program.over,
         delta=program.delta,
         attack=attack,
-        multipliers=used,
+        multipliers=multipliers,
     )
 
 
@@ -322,21 +178,19 @@ def certify_failure(
     """
     _check(program, attack, multipliers)
     exact, epsilon = program.exact, program.epsilon
-    simple = [program.padded(np.full(program.prior.size, lam)) for lam in (0.0, math.exp(-epsilon))]
+    known = [program.padded(np.full(program.prior.size, lam)) for lam in (0.0, math.exp(-epsilon))]
     if program.over is not None:
-        simple[0][-1] = 1.0  # the probabilities sum to one
-    usable = multipliers is not None and np.isfinite(multipliers).all()
-    known = [*simple, multipliers] if multipliers is not None and usable else simple
-    proved = [failure_bound(exact, epsilon, lam) for lam in known]
-    best = min(range(len(proved)), key=proved.__getitem__)
-    reached = [leaking_mass(single.exact, attack.matrix, epsilon) for single in program.singles]
-    value, prior = _worst([_rounded_down(mass) for mass in reached], program)
-    bound = -_rounded_down(-proved[best])
+        known[0][-1] = 1.0  # the probabilities sum to one
+    if multipliers is not None and np.isfinite(multipliers).all():
+        known.append(multipliers)
+    most, best = min((exact.mass(epsilon, lam.tolist()), place) for place, lam in enumerate(known))
+    reached = [reached_mass(single.exact.outcomes(attack.matrix), epsilon) for single in program.singles]
+    value = max(reached)
     return ProcessedFailureCertificate(
         mechanism=program.given,
-        value=value,
-        bound=bound,
-        prior=prior,
+        value=_rounded_down(value),
+        bound=-_rounded_down(-most),
+        prior=program.singles[reached.index(value)].prior,
         over=program.over,
         epsilon=epsilon,
         attack=attack,
@@ -368,31 +222,13 @@ def _value(program: EnvelopeProgram, attack: Mechanism) -> float:
 
     Where the mass of the likeliest leaks is short of delta by rounding alone, the next outcome counts.
     """
-    found = sorted(program.exact.outcomes(attack.matrix), key=lambda z: -z.ratio)
-    above, below = program.delta.as_integer_ratio()
-    mass, level = 0, 0.0
-    for z in found:
-        mass, level = mass + z.mass, math.log(z.ratio)
-        if mass * below >= above * z.total:
+    found = sorted(program.exact.outcomes(attack.matrix), reverse=True)
+    mass, level = Fraction(0), 0.0
+    for ratio, own in found:
+        mass, level = mass + own, math.log(ratio)
+        if mass >= program.delta:
             break
     step = math.ulp(level)
-    while level > 0 and not reaches(found, program.delta, level):
+    while level > 0 and reached_mass(found, level) < program.delta:
         level, step = level - step, 2 * step
     return max(level, 0.0)
-
-
-def _worst(values: list[float], program: EnvelopeProgram | ProcessedFailureProgram) -> tuple[float, Prior]:
-    """The largest of the values under the priors of a program, and that prior."""
-    best = values.index(max(values))
-    return values[best], program.singles[best].prior
-
-
-def _bound(program: EnvelopeProgram, multipliers: FloatArray | None) -> tuple[float, FloatArray | None]:
-    """The bound of the multipliers where it is below that of Theorem 3, moved up until it is proved."""
-    exact, most = program.exact, program.simple_bound
-    if multipliers is not None:
-        near = math.log(nearest_ratio(program, multipliers, math.exp(most)))
-        bound = raised(lambda level: bounds(exact, program.delta, level, multipliers), near, most)
-        if bound < most:
-            return bound, multipliers
-    return raised(lambda level: bounds(exact, program.delta, level, None), most), None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from pmlopt.core.arrays import nonnegative, probability
-from pmlopt.data.mechanism import MechanismLike
-from pmlopt.data.prior import PriorLike
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import (
     composed_envelope_bound,
@@ -18,8 +22,152 @@ from pmlopt.measures import (
     maximal_leakage,
 )
 from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.vertices import ConvexHull
+from pmlopt.programs.certificate import C_co
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
-from pmlopt.programs.envelope.post_processing import PostProcessings, candidate_priors, parts_of
+from pmlopt.programs.envelope.masses import RationalMechanism
+from pmlopt.programs.program import Declaration, Program, problem_of
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+P = TypeVar("P", bound="PostProcessings[Any]")
+
+MAX_PRIORS = 8
+"""How many priors of a set are searched: those that look worst before any linear program."""
+
+INTERIOR_SHARE = 1e-12
+"""A prior without some letter is moved so far towards the middle of the set, for a `Prior` has no zeros."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PostProcessings(Program[C_co]):
+    """How much probability post-processing can give to outcomes that leak log t or more.
+
+    `problem` is the linear program for one likelihood ratio t: V(t), the largest probability that an outcome
+    of a post-processing Z leaks log t or more. Each bad outcome z leaks through a letter x,
+    `P(z|x) >= t P(z)`; outcomes that leak through the same letter can be merged, so that one for each letter
+    suffices. With `w[x,y] = P(Z = x | Y = y)`: maximise `sum q[y] w[x,y]` subject to
+    `sum_y (P[x,y] - t q[y]) w[x,y] >= 0` for each x and `sum_x w[x,y] <= 1` for each y, `w >= 0`.
+
+    `problem` minimises the negative, at the parameter `ratio`, t.
+
+    Over a set of priors each output is there twice, with its least and its largest probability over the set,
+    each copy with a weight, its `ends`: those of an output sum to one, and the mean probabilities of all
+    outputs do. A copy is processed up to its weight. The optimum is at least V(t) under every prior of the
+    set.
+
+    Attributes:
+        prior: N letters; over a set only its letters count.
+        over: a set of priors, or None.
+        given: the mechanism that is processed.
+        merged: (N, M') its matrix, rows over their sums, outputs that leak alike made one.
+        groups: for each column of `merged` the outputs that it stands for.
+        ratio: t, a parameter of `problem`, 1 at first.
+    """
+
+    prior: Prior
+    over: PriorSet | None
+    given: Mechanism
+    merged: FloatArray
+    groups: tuple[tuple[int, ...], ...]
+    ratio: cp.Parameter
+
+    @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """The outputs of the mechanism, which are the inputs of a post-processing."""
+        return self.given.outputs, None
+
+    @property
+    def maximised(self) -> bool:
+        """The worst post-processing is wanted."""
+        return True
+
+    @property
+    def attack(self) -> cp.Variable:
+        """(K, N) the post-processing of the merged outputs, copies apart; rows may sum to less than one."""
+        return self.variables["attack"]
+
+    @cached_property
+    def columns(self) -> FloatArray:
+        """(N, K) `merged`; over a set twice, K = 2 M'."""
+        return self.merged if self.over is None else np.tile(self.merged, (1, 2))
+
+    @cached_property
+    def law(self) -> FloatArray:
+        """(K,) the law of the merged outputs; over a set their least probabilities, then their largest."""
+        if self.over is None:
+            return np.asarray(self.prior.pmf @ self.merged)
+        least, negative = self.over.least_mean(self.merged), self.over.least_mean(-self.merged)
+        return np.concatenate([np.maximum(least, 0.0), -negative])
+
+    @cached_property
+    def largest_ratios(self) -> FloatArray:
+        """(N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
+        with np.errstate(divide="ignore"):
+            ratios = self.columns / self.law
+        return np.asarray(np.where(self.columns > 0, ratios, 0.0).max(axis=1))
+
+    @cached_property
+    def exact(self) -> RationalMechanism:
+        """The mechanism with its prior, or with all priors of the set, as rationals: for what is proved."""
+        return RationalMechanism.of(self.prior, self.given.matrix, self.over)
+
+    @cached_property
+    def singles(self) -> tuple[Self, ...]:
+        """The program under one prior: itself, or those of the set that look worst.
+
+        Of its extreme points, those at which an output or a letter is least or most likely, and their middle;
+        of `ConvexHull` all.
+        """
+        over = self.over
+        if over is None:
+            return (self,)
+        directions = np.hstack([self.merged, np.eye(len(self.merged))])
+        ends = [over.worst_prior(sign * column) for column in directions.T for sign in (1.0, -1.0)]
+        if isinstance(over, ConvexHull):
+            ends += list(over.laws)
+        points = np.unique(np.maximum(ends, 0.0), axis=0)
+        middle = points.mean(axis=0)
+        points = np.vstack([middle, points])
+        missing = (points == 0).any(axis=1, keepdims=True)
+        points = np.where(missing, (1 - INTERIOR_SHARE) * points + INTERIOR_SHARE * middle, points)
+        priors = [Prior(point / point.sum(), self.prior.labels) for point in points]
+        priors.sort(key=self.leaks, reverse=True)
+        return tuple(self.under(prior) for prior in priors[:MAX_PRIORS])
+
+    @abstractmethod
+    def leaks(self, prior: Prior) -> float:
+        """A quick measure of what leaks under a prior: the most of no or simple post-processings."""
+
+    @abstractmethod
+    def under(self, prior: Prior) -> Self:
+        """The same question under one prior."""
+
+    @property
+    def multipliers(self) -> int:
+        """How many multipliers a bound takes: one for each letter, over a set of priors one more."""
+        return self.prior.size + (self.over is not None)
+
+    def padded(self, weights: FloatArray) -> FloatArray:
+        """(N,) multipliers of the letters with as many zeros as a bound takes besides."""
+        return np.append(weights, np.zeros(self.multipliers - len(weights)))
+
+    def split(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """(N,) the multipliers lam of the letters, none negative, and nu, that of the sum of probabilities.
+
+        nu is there over a set of priors alone, and 0 otherwise.
+        """
+        n = self.prior.size
+        return np.maximum(multipliers[:n], 0.0), float(multipliers[n]) if len(multipliers) > n else 0.0
+
+    def of_outputs(self, letters: FloatArray, nobody: FloatArray) -> FloatArray:
+        """(R, M') the (N, K) terms of the letters and the (K,) of nobody, copies in one column."""
+        return np.vstack([letters, nobody]).reshape(-1, self.merged.shape[1])
+
+    def together(self, point: FloatArray) -> FloatArray:
+        """(M', N) a (K, N) point, the copies of an output added up."""
+        return np.asarray(point.reshape(-1, *self.merged.T.shape).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -58,18 +206,13 @@ class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
             return min(leakage_level(self.prior.pmf, self.merged), composed)
         return min(math.log(max(1.0, self.largest_ratios.max())), composed)
 
-    @cached_property
-    def singles(self) -> tuple[EnvelopeProgram, ...]:
-        """The program under one prior: itself, or those of the set that look worst."""
-        if self.over is None:
-            return (self,)
-        priors = candidate_priors(
-            self.over,
-            self.merged,
-            self.prior.labels,
-            lambda prior: envelope_bounds(prior, self.given, self.delta)[0],
-        )
-        return tuple(envelope(prior, self.given, self.delta) for prior in priors)
+    def leaks(self, prior: Prior) -> float:
+        """The lower of both simple bounds on the envelope, in nats."""
+        return envelope_bounds(prior, self.given, self.delta)[0]
+
+    def under(self, prior: Prior) -> EnvelopeProgram:
+        """The envelope under one prior."""
+        return envelope(prior, self.given, self.delta)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -87,18 +230,13 @@ class ProcessedFailureProgram(PostProcessings[ProcessedFailureCertificate]):
     epsilon: float
     tolerance = 1e-8
 
-    @cached_property
-    def singles(self) -> tuple[ProcessedFailureProgram, ...]:
-        """The program under one prior: itself, or those of the set that look worst."""
-        if self.over is None:
-            return (self,)
-        priors = candidate_priors(
-            self.over,
-            self.merged,
-            self.prior.labels,
-            lambda prior: failure_probability(prior, self.given, self.epsilon),
-        )
-        return tuple(failure_after_processing(prior, self.given, self.epsilon) for prior in priors)
+    def leaks(self, prior: Prior) -> float:
+        """The probability without any post-processing."""
+        return failure_probability(prior, self.given, self.epsilon)
+
+    def under(self, prior: Prior) -> ProcessedFailureProgram:
+        """The probability under one prior."""
+        return failure_after_processing(prior, self.given, self.epsilon)
 
 
 def envelope(
@@ -141,7 +279,7 @@ def envelope(
         >>> round(ball.value, 6), round(ball.bound, 6), ball.certificate.verify()
         (0.419289, 0.419289, True)
     """
-    return EnvelopeProgram(delta=probability(delta), **parts_of(prior, mechanism, over))
+    return _program(EnvelopeProgram, prior, mechanism, over, delta=probability(delta))
 
 
 def failure_after_processing(
@@ -182,4 +320,55 @@ def failure_after_processing(
         0.1
     """
     level = nonnegative(epsilon, "epsilon", PrivacyError)
-    return ProcessedFailureProgram(epsilon=level, **parts_of(prior, mechanism, over))
+    return _program(ProcessedFailureProgram, prior, mechanism, over, epsilon=level)
+
+
+def _program(
+    kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **asked: Any
+) -> P:
+    """A program of one kind for a prior, or a set of priors, and a mechanism."""
+    import cvxpy as cp
+
+    p, m = paired(prior, mechanism)
+    if over is not None:
+        if not isinstance(over, PriorSet):
+            raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
+        over.check_letters(p.labels, "the prior")
+    groups = m.similar_outputs()
+    rows = m.matrix / m.matrix.sum(axis=1, keepdims=True)
+
+    def declare() -> Declaration:
+        return _declaration(program)
+
+    program = kind(
+        declare=declare,
+        prior=p,
+        over=over,
+        given=m,
+        merged=np.column_stack([rows[:, group].sum(axis=1) for group in groups]),
+        groups=tuple(map(tuple, groups)),
+        ratio=cp.Parameter(nonneg=True, value=1.0, name="ratio"),
+        **asked,
+    )
+    return program
+
+
+def _declaration(program: PostProcessings[Any]) -> Declaration:
+    import cvxpy as cp
+
+    (n, k), m, law = program.columns.shape, program.merged.shape[1], program.law
+    attack, mass = cp.Variable((k, n), nonneg=True, name="attack"), cp.Variable(n, nonneg=True, name="mass")
+    variables = {"attack": attack, "mass": mass}
+    given = cp.sum(cp.multiply(program.columns.T, attack), axis=0)
+    constraints: dict[str, cp.Constraint] = {
+        "mass": law @ attack == mass,
+        "leaks": given >= cp.multiply(program.ratio, mass),
+    }
+    if program.over is None:
+        constraints["outputs"] = cp.sum(attack, axis=1) <= 1
+    else:
+        ends = variables["ends"] = cp.Variable(k, nonneg=True, name="ends")
+        constraints["outputs"] = cp.sum(attack, axis=1) <= ends
+        constraints["ends"] = ends[:m] + ends[m:] == 1
+        constraints["total"] = law @ ends == 1
+    return Declaration(problem_of(cp.Minimize(-cp.sum(mass)), constraints), variables, constraints)

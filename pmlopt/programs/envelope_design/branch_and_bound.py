@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import heapq
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.envelope_design.certificate import BoxProof, trivial_proof
 from pmlopt.programs.envelope_design.margin_programs import (
-    ASCENTS,
     LEAST_GAIN,
     Ascent,
     MarginPrograms,
-    MarginRange,
     Point,
-    ascend,
-    at,
-    gain_bound,
     starts,
 )
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.envelope_design.margins import BoxProof, gain_bound, trivial_proof
+
+ASCENTS = 3
+"""From how many of the starts, the best ones, the margins are moved."""
 
 MOST_BOXES = 1000
 """Boxes of a small design."""
@@ -66,50 +64,33 @@ class Box:
     parts: tuple[Box, ...] = field(default=())
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """How the search ended.
-
-    Attributes:
-        best: the margins with their optimum.
-        proof: of the bound.
-        finished: whether no time limit ended it.
-        ending: in words.
-        boxes: how many there were.
-    """
-
-    best: Ascent
-    proof: BoxProof
-    finished: bool
-    ending: str
-    boxes: int
-
-
 def search_margins(
-    programs: MarginPrograms, span: MarginRange, given: list[FloatArray], allowed: float, options: Options
-) -> Search:
+    programs: MarginPrograms, given: list[FloatArray], allowed: float
+) -> tuple[Ascent, BoxProof, bool, str]:
     """The best margins that are found, and boxes that prove how much better others may be.
 
     Args:
         programs: of the design.
-        span: what the margins can be.
         given: margins to start from, besides those of `starts`.
         allowed: the gap at which the search may end, in the unit of the gains.
-        options: limits.
+
+    Returns:
+        The margins with their optimum, the proof, whether no time limit ended the search, and its ending.
 
     Raises:
         ArithmeticError: not even the design within PML(epsilon) could be solved.
     """
-    best = _from_starts(programs, span, given, options)
+    widest = programs.span.largest
+    best = _from_starts(programs, given)
     try:
-        root = _box(programs, span, np.zeros(len(span.largest)), span.largest, None, options)
+        root = _box(programs, np.zeros(len(widest)), widest, None)
     except ArithmeticError as cause:
-        return Search(best, trivial_proof(programs.gains), not programs.late, str(cause), 0)
+        return best, trivial_proof(programs.gains), not programs.late, str(cause)
     limit = int(np.clip(MOST_ENTRIES // programs.gains.size, FEWEST_BOXES, MOST_BOXES))
     order, boxes = count(), 1
     heap, ending, finished = [(-root.bound, next(order), root)], "", True
     while heap and -heap[0][0] > best.point.gain + allowed:
-        if not (heap[0][2].upper - heap[0][2].lower).max() > LEAST_WIDTH * span.largest.max():
+        if not (heap[0][2].upper - heap[0][2].lower).max() > LEAST_WIDTH * widest.max():
             ending = "margins are as narrow as it takes"
             break
         if programs.late:
@@ -120,7 +101,7 @@ def search_margins(
             break
         box = heapq.heappop(heap)[2]
         try:
-            best = _divide(programs, span, box, best, options)
+            best = _divide(programs, box, best)
         except ArithmeticError as cause:
             heapq.heappush(heap, (-box.bound, next(order), box))
             finished, ending = not programs.late, str(cause)
@@ -129,44 +110,38 @@ def search_margins(
         for part in box.parts:
             heapq.heappush(heap, (-part.bound, next(order), part))
     detail = f"{boxes} {'box' if boxes == 1 else 'boxes'} of margins"
-    return Search(best, _proof(root), finished, f"{detail}, {ending}" if ending else detail, boxes)
+    return best, _proof(root), finished, f"{detail}, {ending}" if ending else detail
 
 
-def _from_starts(
-    programs: MarginPrograms, span: MarginRange, given: list[FloatArray], options: Options
-) -> Ascent:
+def _from_starts(programs: MarginPrograms, given: list[FloatArray]) -> Ascent:
     """The best of what is found from several starts; the first of them must succeed."""
-    first, *others = [*starts(span), *given]
-    found = [at(programs, span, first, options)]
+    first, *others = [*starts(programs.span), *given]
+    found = [programs.at(first)]
     for margins in others:
         if programs.late:
             break
-        try:
-            found.append(at(programs, span, margins, options))
-        except ArithmeticError:
-            continue
+        with suppress(ArithmeticError):
+            found.append(programs.at(margins))
     found.sort(key=lambda end: -end.point.gain)
     best = found[0]
     for start in found[:ASCENTS]:
-        best = _better(programs, span, start, best, options)
+        best = _better(programs, start, best)
     return best
 
 
-def _better(
-    programs: MarginPrograms, span: MarginRange, start: Ascent, best: Ascent, options: Options
-) -> Ascent:
+def _better(programs: MarginPrograms, start: Ascent, best: Ascent) -> Ascent:
     """The end of the ascent from a start, where that is better than the best in hand."""
     try:
-        end = ascend(programs, span, start, options)
+        end = programs.ascend(start)
     except ArithmeticError:
         end = start
     return end if end.point.gain > best.point.gain else best
 
 
-def _divide(programs: MarginPrograms, span: MarginRange, box: Box, best: Ascent, options: Options) -> Ascent:
+def _divide(programs: MarginPrograms, box: Box, best: Ascent) -> Ascent:
     """Cut a box in two, and look for better margins in both; the best that is known then."""
     widths = box.upper - box.lower
-    promising = box.scores * (widths > LEAST_WIDTH * span.largest.max())
+    promising = box.scores * (widths > LEAST_WIDTH * programs.span.largest.max())
     clear = promising.max() > LEAST_GAIN * programs.scale
     letter = int((promising if clear else widths).argmax())
     middle = float((box.lower[letter] + box.upper[letter]) / 2)
@@ -174,47 +149,40 @@ def _divide(programs: MarginPrograms, span: MarginRange, box: Box, best: Ascent,
     up[letter] = down[letter] = middle
     parts = []
     for lower, upper in ((box.lower, up), (down, box.upper)):
-        part = _box(programs, span, lower, upper, box, options)
+        part = _box(programs, lower, upper, box)
         parts.append(part)
         if part.bound > best.point.gain:
-            inside = at(programs, span, part.likely, options)
+            inside = programs.at(part.likely)
             if inside.point.gain > best.point.gain:
-                best = _better(programs, span, inside, inside, options)
+                best = _better(programs, inside, inside)
     box.letter, box.cut, box.parts = letter, middle, tuple(parts)
     return best
 
 
-def _box(
-    programs: MarginPrograms,
-    span: MarginRange,
-    lower: FloatArray,
-    upper: FloatArray,
-    parent: Box | None,
-    options: Options,
-) -> Box:
+def _box(programs: MarginPrograms, lower: FloatArray, upper: FloatArray, parent: Box | None) -> Box:
     """A box with its bound, by the multipliers of its relaxation or of the box that it is a part of."""
-    caps, slopes = span.relaxed(lower, upper)
+    caps, slopes = programs.span.relaxed(lower, upper)
     known, scores, likely = [], upper - lower, (lower + upper) / 2
     if parent is not None:
         known.append((parent.rows, parent.thresholds))
-        bound = float(gain_bound(span, programs.gains, caps, slopes, *known[0]))
+        bound = float(gain_bound(programs.span, programs.gains, caps, slopes, *known[0]))
         if bound == -np.inf:  # no mechanism has such margins
             return Box(lower, upper, bound, *known[0], scores, likely)
     try:
-        point = programs.solve(caps, slopes, options)
+        point = programs.solve(caps, slopes)
     except ArithmeticError:
         if programs.late or not known:
             raise
     else:
         known.append((point.rows, point.thresholds))
-        scores, likely = _scores(programs, span, point, (lower, upper))
-    bounds = [float(gain_bound(span, programs.gains, caps, slopes, *proof)) for proof in known]
+        scores, likely = _scores(programs, point, (lower, upper))
+    bounds = [float(gain_bound(programs.span, programs.gains, caps, slopes, *proof)) for proof in known]
     best = int(np.argmin(bounds))
     return Box(lower, upper, bounds[best], *known[best], scores, likely)
 
 
 def _scores(
-    programs: MarginPrograms, span: MarginRange, point: Point, box: tuple[FloatArray, FloatArray]
+    programs: MarginPrograms, point: Point, box: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """(N,) what cutting a box across each letter promises, and (N,) the likeliest margins.
 
@@ -222,7 +190,7 @@ def _scores(
     Violations count at their multipliers and a little more, for a constraint may be without a price only
     because it is relaxed; of both ends and the middle the margin that costs least is the likeliest.
     """
-    lower, upper = box
+    (lower, upper), span = box, programs.span
     law, weights = span.pmf @ point.matrix, point.prices + SPARE_PRICE * programs.scale * span.pmf[:, None]
     places = np.column_stack([lower, upper, (lower + upper) / 2])
     tried = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError
+from pmlopt.programs.envelope.masses import leaking_mass
 from pmlopt.programs.envelope.methods import worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
-from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate, numbers
-from pmlopt.programs.envelope_design.margin_programs import leaking_mass
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.envelope_design.margins import BoxProof
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, without_noise
@@ -43,19 +45,10 @@ def certify_design(
         MechanismError: the matrix is no mechanism, not even roughly.
     """
     fixed = repaired(program, matrix, margins)
-    value, bound = numbers(
-        program.prior,
-        program.epsilon,
-        program.delta,
-        program.plain.table,
-        program.maximised,
-        fixed.matrix,
-        proof,
-    )
-    return EnvelopeDesignCertificate(
+    made = EnvelopeDesignCertificate(
         mechanism=Mechanism(fixed.matrix, program.prior.labels, program.outputs),
-        value=value,
-        bound=bound,
+        value=0.0,
+        bound=0.0,
         prior=program.prior,
         epsilon=program.epsilon,
         delta=program.delta,
@@ -65,6 +58,8 @@ def certify_design(
         proof=proof,
         repair=fixed.change,
     )
+    value, bound = made.figures()
+    return replace(made, value=value, bound=bound)
 
 
 def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -> Repair:
@@ -73,14 +68,6 @@ def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -
     Constants meet it with any margins below the largest, and with fixed margins it is convex. Entries
     that look like noise become zeros, unless that costs more than it mends; the constant is the law of
     the output, or uniform on the outputs.
-
-    Args:
-        program: what was asked.
-        matrix: (N, M).
-        margins: (N,).
-
-    Raises:
-        MechanismError: the matrix is no mechanism, not even roughly.
     """
     found: list[tuple[float, FloatArray]] = []
     for noise in (NOISE_THRESHOLD, 0.0):
@@ -112,15 +99,9 @@ def _mixed(
 
 
 def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) -> FloatArray:
-    """(N,) the margins with which a mechanism comes nearest to the condition: from its worst post-processing.
-
-    Args:
-        program: what was asked.
-        matrix: (N, M) the mechanism.
-        options: limits of the linear program.
-    """
+    """(N,) the margins with which a mechanism comes nearest to it: by its worst post-processing."""
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
-    found = worst_failure(audited, options).multipliers
+    _, found, _, _ = worst_failure(audited, options)
     closed = np.asarray(
         (audited.exact.gains(min(program.epsilon, program.prior.max_leakage)) <= 0).all(axis=1)
     )

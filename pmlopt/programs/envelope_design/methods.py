@@ -11,9 +11,10 @@ from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import ProgramError
 from pmlopt.programs.certificate import Restart, WarmStart, mechanism_of
 from pmlopt.programs.envelope_design.branch_and_bound import search_margins
-from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate, trivial_proof
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.certifying import certify_design, margins_of, within
 from pmlopt.programs.envelope_design.margin_programs import Ascent, MarginPrograms
+from pmlopt.programs.envelope_design.margins import BoxProof, trivial_proof
 from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
 from pmlopt.solvers.clock import FOREVER
@@ -36,20 +37,20 @@ def _by_margins(
 ) -> Found[EnvelopeDesignCertificate]:
     """Search, repair and certify; `iterations` counts the linear programs."""
     begin = time.perf_counter()
-    programs = MarginPrograms(program.span.pmf, program.gains, program.delta, options.clock)
+    programs = MarginPrograms(program.span, program.gains, options)
     try:
-        found = search_margins(
-            programs, program.span, start, program.allowed_gap(options.tolerance) / 2, options
+        best, proof, finished, ending = search_margins(
+            programs, start, program.allowed_gap(options.tolerance) / 2
         )
     except ArithmeticError as cause:
         raise MethodError(f"no design was found: {cause}. Allow more time") from cause
     clock = time.perf_counter()
-    certificate = _certified(program, programs, found.best, found.proof, options)
+    certificate = _certified(program, programs, best, proof)
     return Found(
         certificate=certificate,
-        finished=found.finished,
-        message=found.ending,
-        detail=found.ending,
+        finished=finished,
+        message=ending,
+        detail=ending,
         iterations=programs.solved,
         warm_started=bool(start),
         solve_seconds=clock - begin,
@@ -59,7 +60,7 @@ def _by_margins(
 
 
 def _certified(
-    program: EnvelopeDesign, programs: MarginPrograms, best: Ascent, proof: BoxProof, options: Options
+    program: EnvelopeDesign, programs: MarginPrograms, best: Ascent, proof: BoxProof
 ) -> EnvelopeDesignCertificate:
     """The best certificate of the margins that were found, the last program solved a little more strictly."""
     span = program.span
@@ -71,7 +72,7 @@ def _certified(
         margins = np.clip(best.margins, 0.0, max(0.0, (ratio - 1) / (1 - delta)))
         margins = within(program, np.minimum(margins, span.largest))
         try:
-            point = programs.solve(ratio - margins, margins, options, delta=delta)
+            point = programs.solve(ratio - margins, margins, delta=delta)
         except ArithmeticError:
             continue
         certificates.append(certify_design(program, point.matrix, margins, proof))

@@ -15,7 +15,7 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.utility import LinearUtility
 from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margin_programs import MarginRange
+from pmlopt.programs.envelope_design.margins import MarginRange
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.programs.program import Declaration, Program, problem_of
 

@@ -356,6 +356,13 @@ def test_a_level_of_zero_that_no_floats_meet_is_said_and_no_error() -> None:
     assert near.gap <= 1e-6
 
 
+def test_budgets_beside_a_letter_of_which_no_float_holds_the_odds_as_integers() -> None:
+    prior = Prior([1e-297, 1e-65, 1 - 1e-16])
+    result = solve(design(prior, PML([20.0, 1e-6, 0.5]), ExpectedGain(np.eye(3))))
+    assert result.certificate.verify()
+    assert result.value == pytest.approx(1.0)  # always the letter that nearly everybody has
+
+
 @pytest.mark.parametrize(
     ("declare", "said"),
     [

@@ -18,8 +18,8 @@ from pmlopt import Mechanism, Prior, Status, certify, envelope
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.measures import envelope_bounds, leakage_level
-from pmlopt.programs.envelope.certificate import RationalMechanism, bounds, reaches
-from pmlopt.programs.envelope.certifying import bad_mass, largest_ratio
+from pmlopt.programs.envelope.masses import RationalMechanism, reached_mass
+from pmlopt.programs.envelope.multipliers import bad_mass, proved_ratio
 from pmlopt.programs.envelope.program import EnvelopeProgram
 
 # ---------------------------------------------------------------- the proof
@@ -74,9 +74,9 @@ def test_the_mass_in_rational_arithmetic_is_that_of_every_letter(seed: int, scal
         matrix[-1], multipliers[-1] = matrix[0] * (1 + 2.0**-52), multipliers[0]
         matrix[:, 0] *= 1e-310
     exact = RationalMechanism.of(Prior(p), matrix)
-    mass, whole = exact.mass_by_multipliers(0.25, multipliers)
+    mass = exact.mass(0.25, multipliers.tolist())
     below, above = (mass_by_fractions(p, matrix, t, multipliers) for t in (T_ABOVE, T_BELOW))
-    assert below <= Fraction(mass, whole) <= above
+    assert below <= mass <= above
 
 
 T = Fraction(Context(prec=60).exp(Decimal("0.25")))
@@ -92,10 +92,10 @@ def test_no_multipliers_prove_a_ratio_that_is_reached(seed: int, scale: float, d
     near = np.random.default_rng(seed).exponential(size=len(p))
     known = np.zeros(len(p)) if found.certificate.multipliers is None else found.certificate.multipliers
     for multipliers in (scale * near, known, known * near, known + 1e-6 * near):
-        ratio = largest_ratio(program, multipliers, most)
+        ratio = proved_ratio(program, multipliers, most, 1e-12)
         assert reached * (1 - 1e-12) <= ratio <= most
     if found.certificate.multipliers is not None:
-        proved = largest_ratio(program, found.certificate.multipliers, most)
+        proved = proved_ratio(program, found.certificate.multipliers, most, 1e-12)
         assert math.log(proved) == pytest.approx(found.bound, abs=1e-9)
 
 
@@ -115,7 +115,7 @@ def test_the_program_is_the_oracles(seed: int) -> None:
 def test_multipliers_that_are_no_numbers_prove_nothing(seed: int, bad: float) -> None:
     p, matrix, program = program_of(seed)
     most = math.exp(leakage_level(p, matrix))
-    assert largest_ratio(program, np.full(len(p), bad), most) == most
+    assert proved_ratio(program, np.full(len(p), bad), most, 1e-12) == most
 
 
 # ---------------------------------------------------------------- rational arithmetic
@@ -161,7 +161,7 @@ def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, d
     attack = np.random.default_rng(seed).dirichlet(np.full(3, 0.3), matrix.shape[1])
     level = share * leakage_level(p, matrix @ attack)
     exact = RationalMechanism.of(Prior(p), matrix)
-    found = reaches(exact.outcomes(attack), delta, level)
+    found = reached_mass(exact.outcomes(attack), level) >= delta
     # e^level lies between these
     low, high = (
         Fraction(math.exp(level)) * (1 - Fraction(1, 2**50)),
@@ -183,7 +183,7 @@ def test_what_multipliers_prove_is_what_fractions_say(
     rng = np.random.default_rng(seed)
     lam = scale * rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7)
     bound = share * leakage_level(p, matrix)
-    found = bounds(RationalMechanism.of(Prior(p), matrix), delta, bound, lam)
+    found = RationalMechanism.of(Prior(p), matrix).proves(delta, bound, lam)
     ratio = Fraction(math.exp(bound))
     if exact_dual(p, matrix, lam, ratio * (1 - Fraction(1, 2**50))) < delta:
         assert found
@@ -197,9 +197,9 @@ def test_theorem_3_is_proved_just_above_it_and_not_below(seed: int, delta: float
     p, matrix = random_mechanism(seed)
     exact = RationalMechanism.of(Prior(p), matrix)
     bound = envelope_bounds(p, matrix, delta)[1]
-    assert bounds(exact, delta, bound + 1e-12, None)
-    assert bound < 1e-9 or not bounds(exact, delta, bound - 1e-12, None)
-    assert not bounds(exact, delta, -1e-300, None)
+    assert exact.proves(delta, bound + 1e-12, None)
+    assert bound < 1e-9 or not exact.proves(delta, bound - 1e-12, None)
+    assert not exact.proves(delta, -1e-300, None)
 
 
 @settings(max_examples=30, deadline=None)

@@ -32,8 +32,9 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
 from pmlopt.measures import envelope_slack
 from pmlopt.model.utility import hamming
-from pmlopt.programs.envelope_design.certificate import BoxProof, EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound, leaking_mass
+from pmlopt.programs.envelope.masses import leaking_mass
+from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
+from pmlopt.programs.envelope_design.margins import BoxProof, MarginRange, gain_bound
 
 ABOVE = 1 + 1e-9
 """Just above e^epsilon the mass of what leaks so much must be below delta."""

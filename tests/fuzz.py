@@ -1,6 +1,6 @@
 """Random problems of every kind, each claim held against what is computed another way.
 
-`python -m pmlopt.testing.fuzz --instances 200 --seed 1` solves so many problems of each kind and prints a
+`python tests/fuzz.py --instances 200 --seed 1` solves so many problems of each kind and prints a
 table; it exits with 1 where a claim is false, and says with which seed. An instance is known by its kind, the
 seed and its number alone, so that each can be run again.
 """
@@ -15,14 +15,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from fuzzing import own, random_designs, random_ratios, random_releases
+from fuzzing.random_designs import FalseClaimError
 
 from pmlopt.errors import PmloptError
 from pmlopt.programs.result import Result
-from pmlopt.testing import random_designs, random_ratios, random_releases
-from pmlopt.testing.random_designs import FalseClaimError
 
 
 @dataclass
@@ -45,6 +46,10 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "trade-off": random_releases.tradeoff,
     "worst-case": random_designs.worst_case,
     "ratios": random_ratios.ratios,
+    "estimation": random_designs.estimation,
+    "orbits": random_designs.symmetric,
+    "envelope-design": random_releases.designed_envelope,
+    "own": own.own_requirement,
 }
 
 
@@ -84,13 +89,16 @@ def run(kind: str, seed: int, instances: int, seconds: float = math.inf) -> Tall
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the kinds that are asked for, print the table; 1 where a claim is false."""
-    parser = argparse.ArgumentParser(prog="python -m pmlopt.testing.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python tests/fuzz.py", description=__doc__)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND")
     parser.add_argument("--instances", type=int, default=100, help="Of each kind.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=math.inf, help="For all kinds together.")
+    parser.add_argument("--import", metavar="MODULE", help="Whose requirements of your own `own` draws from.")
     parser.add_argument("--json", action="store_true", help="Print JSON.")
     asked = parser.parse_args(argv)
+    if (module := getattr(asked, "import")) is not None:
+        own.take(import_module(module))
     share = 60 * asked.minutes / len(asked.kinds)
     tallies = {kind: run(kind, asked.seed, asked.instances, share) for kind in asked.kinds}
     if asked.json:

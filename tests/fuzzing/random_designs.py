@@ -7,20 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-
-from pmlopt.core.arrays import FloatArray
-from pmlopt.data.prior import Prior
-from pmlopt.model.privacy import LDP, PML
-from pmlopt.model.uncertainty import ConvexHull, L1Ball
-from pmlopt.model.utility import ExpectedGain, MutualInformation, utility_order
-from pmlopt.programs.certificate import Status
-from pmlopt.programs.designs import design
-from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
-from pmlopt.programs.result import Result
-from pmlopt.programs.solving import solve
-from pmlopt.programs.worst_case.program import best_worst_case
-from pmlopt.testing.independent import (
+from fuzzing.independent import (
     at_most_exp,
+    error_of_estimates,
     exact_ratio,
     information,
     largest_gain,
@@ -29,6 +18,25 @@ from pmlopt.testing.independent import (
     rows_sum_to_one,
     weights_of,
 )
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.types import IIDPrior
+from pmlopt.model.privacy import LDP, PML
+from pmlopt.model.uncertainty import ConvexHull, L1Ball
+from pmlopt.model.utility import (
+    CoordinateLoss,
+    EstimationError,
+    ExpectedGain,
+    MutualInformation,
+    utility_order,
+)
+from pmlopt.programs.certificate import Status
+from pmlopt.programs.designs import design
+from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
+from pmlopt.programs.result import Result
+from pmlopt.programs.solving import solve
+from pmlopt.programs.worst_case.program import best_worst_case
 
 SLACK = 1e-7
 """How far an independent program in floats may be off, per unit of the gain's range and of its level."""
@@ -196,6 +204,47 @@ def worst_case(rng: np.random.Generator) -> Result[Any]:
         below = (order <= result.bound) / prior.pmf[:, None]
         least = -largest_gain([prior.pmf], epsilon - 1e-6, -below)
         demand(least >= 1e-9, f"a threshold above {result.bound} can be kept but for {least}")
+    return result
+
+
+def estimation(rng: np.random.Generator) -> Result[Any]:
+    """A design for estimates of the frequencies, its bound beside what random mechanisms allow."""
+    n = int(rng.integers(2, 5))
+    prior, epsilon = Prior(rng.dirichlet(np.full(n, 3.0))), float(rng.uniform(0.1, 2))
+    criterion: Any = rng.choice(["A", "D"])
+    result = solve(design(prior, PML(epsilon), EstimationError(criterion=criterion)))
+    _check_level(result, exact_ratio([weights_of(prior)], result.mechanism.matrix), epsilon)
+    own = error_of_estimates(prior.pmf, result.mechanism.matrix, criterion)
+    near = 1e-9 * max(1.0, abs(own))
+    demand(abs(own - result.value) <= near, f"the value is {result.value}, of the matrix {own}")
+    for _ in range(5):
+        sharp = rng.dirichlet(np.full(n, 0.3), n)
+        law = prior.pmf @ sharp
+        top = float((sharp / law).max())
+        share = min(1.0, max(0.0, (top - math.exp(epsilon)) / max(top - 1, 1e-300)) + 1e-12)
+        other = error_of_estimates(prior.pmf, (1 - share) * sharp + share * law, criterion)
+        demand(other >= result.bound - SLACK, f"a mechanism has the error {other}, below the bound")
+    return result
+
+
+def symmetric(rng: np.random.Generator) -> Result[Any]:
+    """A design on the tuples of records that are independent and alike, beside the program of all letters."""
+    records, letters = int(rng.integers(2, 4)), 2
+    one = IIDPrior(rng.dirichlet(np.full(letters, 3.0)), records)
+    losses, epsilon = rng.random((letters, letters)), float(rng.uniform(0.05, 2))
+    result = solve(design(one, PML(epsilon), CoordinateLoss(losses)))
+    demand(result.certificate.verify(), "the exact check fails")
+    orbits: Any = result.mechanism
+    prior, mechanism = one.listed(), orbits.listed()
+    rows: Any = prior.labels
+    table = np.array([[losses[x, y].sum() for y in rows] for x in rows])
+    # the listed prior has the products to the nearest float
+    ratio = exact_ratio([weights_of(prior)], mechanism.matrix)
+    demand(at_most_exp(ratio, epsilon + 1e-12), f"the ratio is {float(ratio)!r} at {epsilon!r}")
+    own = float((prior.pmf[:, None] * table * mechanism.matrix).sum())
+    demand(abs(own - result.value) <= SLACK, f"the value is {result.value}, of the matrix {own}")
+    best = -largest_gain([prior.pmf], epsilon, -table)
+    demand(result.bound - SLACK <= best <= result.value + SLACK, f"the least loss is {best}")
     return result
 
 

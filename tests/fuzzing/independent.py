@@ -104,6 +104,18 @@ def information(p: FloatArray, matrix: FloatArray) -> float:
     return float((p[:, None] * matrix * np.log(ratio)).sum())
 
 
+def error_of_estimates(p: FloatArray, matrix: FloatArray, criterion: str) -> float:
+    """The summed variance of efficient estimates of the frequencies for one person, or -log det J; see
+    [pukelsheim2006optimal, Chapter 9]. J is the Fisher information `sum_y P[:,y] P[:,y]' / q[y]`."""
+    columns = matrix[:, matrix.max(axis=0) > 0]
+    information_matrix = (columns / (p @ columns)) @ columns.T
+    if np.linalg.matrix_rank(information_matrix) < len(p):
+        return math.inf
+    if criterion == "D":
+        return -float(np.linalg.slogdet(information_matrix)[1])
+    return float(np.trace(np.linalg.inv(information_matrix)) - p @ p)
+
+
 def entropy(law: FloatArray) -> float:
     """`-sum p log p` in nats."""
     positive = law[law > 0]
@@ -129,30 +141,50 @@ def about_one_record(joint: FloatArray, channel: FloatArray, record: int) -> flo
     return information(p, rows)
 
 
-def leaking_mass(p: FloatArray, matrix: FloatArray, ratio: float) -> float:
+def leaking_mass(prior: Prior, matrix: FloatArray, ratio: float | Fraction) -> Fraction:
     """The largest probability that a post-processing leaks log(ratio) or more: one bad outcome a letter.
 
     The unknowns are the masses u[x,y] of output y that go to the outcome that leaks through x: each outcome
-    has `sum_y (ratio - P[x,y] / q[y]) u[x,y] <= 0`, and an output has no more than its q[y].
+    has `sum_y (ratio q[y] - P[x,y]) u[x,y] / q[y] <= 0`, and an output has no more than its q[y].
+
+    In fractions, for beside letters of 1e-299 no tolerance is small enough.
     """
-    law = p @ matrix
-    occurring = law > 0
-    law, ratios = law[occurring], matrix[:, occurring] / law[occurring]
-    n, m = ratios.shape
-    leaks = np.zeros((n, n * m))
-    for x in range(n):
-        leaks[x, x * m : (x + 1) * m] = 1 - ratios[x] / ratio
-    shares = np.tile(np.eye(m), n)
-    answer = linprog(
-        -np.ones(n * m),
-        A_ub=np.vstack([leaks, shares]),
-        b_ub=np.concatenate([np.zeros(n), law]),
-        method="highs-ds",
-        options=TIGHT,
-    )
-    if answer.status != 0:
-        raise ArithmeticError(answer.message)
-    return -float(answer.fun)
+    t, zero = Fraction(ratio), Fraction(0)
+    given = [[Fraction(v) / sum(map(Fraction, row)) for v in row] for row in matrix.tolist()]
+    columns = [column for column in zip(*given, strict=True) if any(column)]
+    law = [sum((w * v for w, v in zip(weights_of(prior), column, strict=True)), zero) for column in columns]
+    letters, outputs = range(len(given)), range(len(columns))
+    leaks = [
+        [(t - columns[y][x] / law[y]) if z == x else zero for z in letters for y in outputs] for x in letters
+    ]
+    shares = [[Fraction(int(y == z)) for _ in letters for z in outputs] for y in outputs]
+    return largest_sum(leaks + shares, [zero] * len(given) + law)
+
+
+def largest_sum(rows: list[list[Fraction]], limits: list[Fraction]) -> Fraction:
+    """The largest sum of non-negative numbers u with `rows u <= limits`, where u = 0 is one: the simplex.
+
+    Bland's rule, in integers: every tableau is over the last pivot, and divisions come out even.
+    """
+    size, count = len(rows), len(rows[0])
+    table = np.zeros((size + 1, count + size + 1), dtype=object)
+    for i, (row, limit) in enumerate(zip(rows, limits, strict=True)):
+        unit = math.lcm(*(v.denominator for v in (*row, limit)))
+        table[i, :count] = [int(v * unit) for v in row]
+        table[i, count + i], table[i, -1] = 1, int(limit * unit)
+    table[size, :count] = -1
+    basis, last = list(range(count, count + size)), 1
+    while (below := np.flatnonzero(table[size, :-1] < 0)).size:
+        entering = int(below[0])
+        places = [i for i in range(size) if table[i, entering] > 0]
+        if not places:
+            raise ArithmeticError("the sum has no limit")
+        leaving = min(places, key=lambda i: (Fraction(table[i, -1], table[i, entering]), basis[i]))
+        pivot = table[leaving, entering]
+        others = np.arange(size + 1) != leaving
+        table[others] = (table[others] * pivot - np.outer(table[others, entering], table[leaving])) // last
+        basis[leaving], last = entering, pivot
+    return Fraction(int(table[size, -1]), int(last))
 
 
 def largest_gain(laws: list[FloatArray], epsilon: float, gains: FloatArray) -> float:

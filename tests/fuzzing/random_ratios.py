@@ -9,6 +9,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from fuzzing.independent import (
+    Pair,
+    information,
+    largest_gain_ratios,
+    log_excess,
+    meets_pairs,
+    rows_sum_to_one,
+    weights_of,
+)
+from fuzzing.random_designs import SLACK, check_gain, demand, random_gains, random_prior
 
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
@@ -18,16 +28,6 @@ from pmlopt.model.utility import ExpectedGain, MutualInformation
 from pmlopt.programs.designs import design
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
-from pmlopt.testing.independent import (
-    Pair,
-    information,
-    largest_gain_ratios,
-    log_excess,
-    meets_pairs,
-    rows_sum_to_one,
-    weights_of,
-)
-from pmlopt.testing.random_designs import SLACK, check_gain, demand, random_gains, random_prior
 
 Made = tuple[Prior, Requirement, list[Pair]]
 

@@ -9,11 +9,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
+from fuzzing.random_designs import demand
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.releases import Ledger
-from pmlopt.testing.random_designs import demand
 
 WRITERS = 2
 LONGEST_LIFE = 0.2

@@ -6,49 +6,77 @@ import math
 from typing import Any
 
 import numpy as np
+from fuzzing.independent import about_one_record, entropy, largest_gain, leaking_mass
+from fuzzing.random_designs import demand, random_prior
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.data.prior import Prior
 from pmlopt.model import queries
+from pmlopt.model.utility import ExpectedGain
 from pmlopt.programs.envelope.program import envelope as envelope_of
+from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.record_leakage.program import record_leakage as leakage_of
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
-from pmlopt.testing.independent import about_one_record, entropy, leaking_mass
-from pmlopt.testing.random_designs import demand, random_prior
 
 SLACK = 1e-6
 """How far sums in floats and a solver may be off, in nats and in probability."""
+
+DIGITS = 1e-12
+"""The share by which an exponential and sums in floats may be off."""
 
 PRIORS = 20
 """Random priors of the dataset that each claim about records is held against."""
 
 
 def envelope(rng: np.random.Generator) -> Result[Any]:
-    """An envelope of a random channel, some entries zero, between two linear programs for one level."""
+    """An envelope of a random channel, some entries zero, between two linear programs in fractions."""
     prior = random_prior(rng, int(rng.integers(2, 6)))
     outputs = int(rng.integers(2, 7))
     matrix = _channel(rng, prior.size, outputs)
-    delta = float(rng.choice([1e-6, 0.01, 0.5, rng.uniform(0.01, 0.99)]))
+    delta = float(rng.choice([1e-12, 1e-6, 0.01, 0.5, rng.uniform(0.01, 0.99)]))
     result = solve(envelope_of(prior, matrix, delta))
     demand(result.certificate.verify(), "the exact check fails")
     demand(result.value <= result.bound, f"the value {result.value} is above the bound {result.bound}")
-    below, above = math.exp(result.value) * (1 - SLACK), math.exp(result.bound) * (1 + SLACK)
-    reached = leaking_mass(prior.pmf, matrix, below)
-    demand(reached >= delta - SLACK, f"at the value only {reached} leaks as much, and delta is {delta}")
-    left = leaking_mass(prior.pmf, matrix, above)
-    demand(left <= delta + SLACK, f"past the bound {left} still leaks as much, and delta is {delta}")
+    below, above = math.exp(result.value) * (1 - DIGITS), math.exp(result.bound) * (1 + DIGITS)
+    reached = leaking_mass(prior, matrix, max(1.0, below))
+    demand(reached >= delta, f"at the value only {float(reached)} leaks as much, and delta is {delta}")
+    left = leaking_mass(prior, matrix, above)
+    demand(left < delta, f"past the bound {float(left)} still leaks as much, and delta is {delta}")
     attacked = matrix @ result.certificate.attack.matrix
     law = prior.pmf @ attacked
     bad = (attacked >= below * law).any(axis=0)
-    demand(
-        law[bad].sum() >= delta - SLACK, f"the attack leaks as much with probability {law[bad].sum()} only"
-    )
+    told = float(law[bad].sum())
+    demand(told >= delta * (1 - DIGITS), f"the attack leaks as much with probability {told} only")
     for _ in range(3):
         processed = matrix @ _channel(rng, outputs, int(rng.integers(2, 5)))
         law = prior.pmf @ processed
         bad = (processed > above * law).any(axis=0)
-        demand(law[bad].sum() <= delta + SLACK, "a random post-processing leaks more than the bound")
+        most = delta * (1 + DIGITS)
+        demand(law[bad].sum() <= most, "a random post-processing leaks more than the bound")
+    return result
+
+
+def designed_envelope(rng: np.random.Generator) -> Result[Any]:
+    """A design within an envelope: what leaks more, in fractions, and the bound beside designs within PML."""
+    n = int(rng.integers(2, 4))
+    prior, gains = Prior(rng.dirichlet(np.full(n, 2.0))), rng.random((n, int(rng.integers(2, 4))))
+    epsilon, delta = float(rng.uniform(0.05, 0.9) * prior.max_leakage), float(rng.uniform(0.01, 0.3))
+    result = solve(envelope_design(prior, epsilon, delta, ExpectedGain(gains)))
+    demand(result.certificate.verify(), "the check of the proof fails")
+    matrix = result.mechanism.matrix
+    more = leaking_mass(prior, matrix, math.exp(epsilon) * (1 + DIGITS))
+    demand(more <= delta, f"more than epsilon leaks with probability {float(more)}, and delta is {delta}")
+    own = float((prior.pmf[:, None] * gains * matrix).sum())
+    demand(abs(own - result.value) <= SLACK, f"the value is {result.value}, of the matrix {own}")
+    least = largest_gain([prior.pmf], epsilon, gains)
+    demand(result.value >= least - SLACK, f"PML alone gains {least}, and the value is {result.value}")
+    for _ in range(5):
+        other = _channel(rng, n, gains.shape[1])
+        gained = float((prior.pmf[:, None] * gains * other).sum())
+        if leaking_mass(prior, other, math.exp(epsilon)) <= delta:
+            demand(gained <= result.bound + SLACK, f"a mechanism gains {gained}, above the bound")
     return result
 
 

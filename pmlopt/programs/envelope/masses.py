@@ -1,0 +1,236 @@
+"""How much probability outcomes that leak so much have, in rational arithmetic: what all proofs rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.data.prior import Prior
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.programs.exact.arithmetic import integers, power_above, power_below
+
+Integers = NDArray[Any]
+"""Python integers in an object array."""
+
+RATIO_BITS = 192
+"""Binary digits after the point of a rational below e^level: as many as `power_below` has."""
+
+SMALLEST_TERM = 1e-300
+"""What floats as small as this, and their products, may be off: they have fewer digits."""
+
+Outcomes = list[tuple[Fraction, Fraction]]
+"""Outcomes of a post-processing: the largest likelihood ratio, e to the leakage, and the probability."""
+
+
+@dataclass(frozen=True, eq=False)
+class RationalMechanism:
+    """A prior and a mechanism in integers: `P[x,y] = columns[x,y] / total`, `q[y] = law[y] / total`.
+
+    Floats are dyadic rationals; the prior and the rows are taken over their sums.
+
+    Attributes:
+        matrix: (N, M) the floats.
+        columns: (N, M) the rows over their sums, times `total`.
+        laws: the law of the output, (M,) times `total`; over a set of priors the least probabilities of the
+            outputs, and the largest.
+        total: the denominator.
+    """
+
+    matrix: FloatArray
+    columns: Integers
+    laws: tuple[Integers, ...]
+    total: int
+
+    @classmethod
+    def of(cls, prior: Prior, matrix: FloatArray, over: PriorSet | None = None) -> RationalMechanism:
+        """The numbers that the floats of a prior, or of all priors of a set, and an (N, M) matrix are."""
+        entries = integers(matrix)
+        sums = entries.sum(axis=1)
+        rows = math.lcm(*sums.tolist())
+        columns = entries * (rows // sums)[:, None]
+        laws: tuple[Integers, ...]
+        if over is None:
+            weights = np.array(prior.weights, dtype=object)
+            unit, laws = int(weights.sum()), (weights @ columns,)
+        else:
+            least, unit = over.least_sum(columns)
+            negative, other = over.least_sum(-columns)
+            if other != unit:
+                least, negative, unit = least * other, negative * unit, unit * other
+            unit, laws = int(unit), (least, -negative)
+        return cls(matrix, columns * unit, laws, unit * rows)
+
+    @property
+    def law_of_outputs(self) -> FloatArray:
+        """(K,) the laws one after another, to the nearest floats."""
+        return np.asarray(np.concatenate(self.laws) / self.total, dtype=float)
+
+    def outcomes(self, attack: FloatArray) -> Outcomes:
+        """The outcomes of an (M, K) post-processing that occur."""
+        entries = integers(attack)
+        sums = entries.sum(axis=1)
+        rows = math.lcm(*sums.tolist())
+        after, (law, *_) = self.matrix @ attack, self.laws
+        found = []
+        for z in np.flatnonzero(after.max(axis=0) > 0).tolist():
+            x = int(after[:, z].argmax())  # any letter proves that it leaks, and the likeliest most
+            used = np.flatnonzero(attack[:, z])
+            shares = entries[used, z] * (rows // sums[used])
+            mass = int((law[used] * shares).sum())
+            ratio = Fraction(int((self.columns[x, used] * shares).sum()), mass)
+            found.append((ratio, Fraction(mass, self.total * rows)))
+        return found
+
+    def above(self, ratio: Fraction) -> list[Integers]:
+        """(N, M) `P[x,y] - t q[y]` times `total` and the denominator of t, for each law."""
+        return [self.columns * ratio.denominator - law * ratio.numerator for law in self.laws]
+
+    def gains(self, level: float) -> FloatArray:
+        """(N, K) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
+
+        Differences that floats would take for rounding have their sign here. Over a set the outputs are there
+        twice, with their least and with their largest probability.
+        """
+        ratio = power_above(level)
+        return np.asarray(np.hstack(self.above(ratio)) / (self.total * ratio.denominator), dtype=float)
+
+    def mass(
+        self, level: float, multipliers: Sequence[float | Fraction], left_out: BoolArray | None = None
+    ) -> Fraction:
+        """Upper bound on the mass that a post-processing can give to outcomes that leak `level` nats or more.
+
+        `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, with a rational t of at most e^level;
+        negative lam count for nothing. Over a set of priors the last multiplier, which may have any sign, is
+        that of the sum of the probabilities; see `multipliers.bad_mass`.
+
+        Args:
+            level: in nats; more than `LARGEST_EXPONENT` counts as that.
+            multipliers: lam, and what follows them.
+            left_out: (N,) letters through which nothing leaks, so that any lam, however large, will do.
+        """
+        below = power_below(min(level, LARGEST_EXPONENT))
+        ratio = Fraction((below.numerator << RATIO_BITS) // below.denominator, 1 << RATIO_BITS)
+        n = len(self.columns)
+        taking = np.arange(n) if left_out is None else np.flatnonzero(~left_out)
+        *given, rest = [Fraction(u) for u in (*multipliers, *[0] * (n + 1))][: n + 1]
+        lam = [max(given[x], Fraction(0)) for x in taking]
+        unit = math.lcm(rest.denominator, *(u.denominator for u in lam))
+        used = np.array([place for place, u in enumerate(lam) if u > 0], dtype=int)
+        weights = np.array([int(lam[place] * unit) for place in used], dtype=object)
+        whole = unit * ratio.denominator  # every term below is over total * whole
+        total = int(rest * whole)
+        ends = []
+        for law in self.laws:
+            worth = 0 * law
+            if len(used):
+                outputs, rivals = self._rivals(law, float(ratio), taking[used], weights, unit)
+                terms = self.columns[taking[used][rivals], outputs] * ratio.denominator
+                terms = weights[rivals] * (terms - law[outputs] * ratio.numerator)
+                best = np.maximum.reduceat(terms, np.searchsorted(outputs, np.arange(len(law))))
+                worth = np.maximum(worth, best) if len(used) < len(taking) else best
+            ends.append(np.maximum(law * whole + worth, 0) - total * law)
+        return Fraction(int(np.max(ends, axis=0).sum()) + total * self.total, self.total * whole)
+
+    def _rivals(
+        self, law: Integers, ratio: float, letters: IntArray, weights: Integers, unit: int
+    ) -> tuple[IntArray, IntArray]:
+        """Outputs y in order, each with the places of the letters x that may have its largest term.
+
+        The terms are `lam[x] (P[x,y] - t q[y])`. Floats rule out those that are further below the largest
+        than what rounding may hide: on a large matrix integers of thousands of digits are left to one or
+        two letters of each output. What floats cannot hold is never ruled out.
+        """
+        lam = np.array([_float(weight, unit) for weight in weights])[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            given = self.matrix[letters] / self.matrix[letters].sum(axis=1, keepdims=True)
+            asked = ratio * np.asarray(law / self.total, dtype=float)
+            worth, size = lam * (given - asked), lam * (given + asked)
+            error = 2 * (len(law) + 16) * float(np.finfo(float).eps) * size + SMALLEST_TERM * (1 + lam)
+            below = worth + error < (worth - error).max(axis=0)
+        outputs, rivals = np.nonzero(~below.T)
+        return outputs, rivals
+
+    def proves(self, delta: float, bound: float, multipliers: FloatArray | None) -> bool:
+        """Whether no post-processing leaks more than `bound` nats with probability delta or more.
+
+        By multipliers; without, because no output leaks more, or by maximal leakage: post-processing does not
+        raise `sum_y max_x P[x,y]`, and to it outcomes that leak more than log t give more than t times their
+        mass.
+
+        Source: [saeidian2026envelopes, Theorem 3].
+        """
+        if bound < 0:
+            return False
+        if multipliers is not None:
+            return self.mass(bound, multipliers.tolist()) < Fraction(delta)
+        ratio = power_below(bound)
+        if all((over <= 0).all() for over in self.above(ratio)):
+            return True
+        return Fraction(int(self.columns.max(axis=0).sum()), self.total) <= Fraction(delta) * ratio
+
+
+def _float(above: int, below: int) -> float:
+    try:
+        return above / below
+    except OverflowError:
+        return math.inf
+
+
+def reached_mass(outcomes: Outcomes, level: float) -> Fraction:
+    """The mass of the outcomes that leak `level` nats or more, by a rational of at least e^level.
+
+    At level 0 all do: of every outcome, the largest conditional probability is at least the mean. Levels
+    above `LARGEST_EXPONENT` count as out of reach.
+    """
+    if level <= 0:
+        return Fraction(len(outcomes) > 0)
+    if level > LARGEST_EXPONENT:
+        return Fraction(0)
+    ratio = power_above(level)
+    return sum((mass for own, mass in outcomes if own >= ratio), Fraction(0))
+
+
+def leaking_mass(prior: Prior, matrix: FloatArray, epsilon: float, margins: FloatArray) -> Fraction | None:
+    """What no post-processing exceeds in leaking more than epsilon, by the margins of the letters.
+
+    For every t above e^epsilon the multipliers `1 / s` of the worst post-processing's linear program
+    prove that outcomes that leak log t or more have less mass than this, or none; a letter with the
+    margin 0 takes part in none.
+
+    Args:
+        prior: N letters.
+        matrix: (N, M) the mechanism.
+        epsilon: in nats.
+        margins: (N,) s.
+
+    Returns:
+        The mass; None where a letter with the margin 0 has a likelihood ratio above e^epsilon, or a margin is
+        negative or not finite.
+
+    Source: [saeidian2026envelopes, Theorem 2], by the dual of `envelope`'s linear program.
+
+    Examples:
+        >>> flip = np.array([[0.75, 0.25], [0.25, 0.75]])
+        >>> leaking_mass(Prior.uniform(2), flip, 0.5, np.zeros(2))  # level log 1.5
+        Fraction(0, 1)
+        >>> leaking_mass(Prior.uniform(2), flip, 0.4, np.zeros(2)) is None
+        True
+        >>> round(float(leaking_mass(Prior.uniform(2), flip, 0.4, np.array([0.5, 0.5]))), 6)
+        1.016351
+    """
+    if not (np.isfinite(margins).all() and (margins >= 0).all()):
+        return None
+    exact, closed = RationalMechanism.of(prior, matrix), margins == 0
+    if any((over[closed] > 0).any() for over in exact.above(power_below(min(epsilon, LARGEST_EXPONENT)))):
+        return None
+    if closed.all():
+        return Fraction(0)
+    return exact.mass(epsilon, [1 / Fraction(s) if s else 0 for s in margins.tolist()], closed)

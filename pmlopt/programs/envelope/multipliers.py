@@ -1,0 +1,143 @@
+"""The bound on an envelope that multipliers prove: where the mass that they allow falls to delta."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.roots import halved, raised
+from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings
+
+MAX_NEWTON_STEPS = 200
+"""More than Newton's method needs: it ends by itself, at the latest at the last kink."""
+
+LEVEL_DIGITS = 1e-12
+"""How far above the least level that multipliers prove the one that is claimed may be, as a share of it."""
+
+
+def bad_mass(program: PostProcessings[Any], ratio: float, multipliers: FloatArray) -> float:
+    """Upper bound on the mass that a post-processing can give to outcomes that leak log t or more.
+
+    For any lam >= 0: `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of
+    `PostProcessings.problem`. Over a set of priors, for any nu as well:
+    `nu + sum_y max_q (max(0, max_x (q + lam[x] (P[x,y] - t q))) - nu q)`, q being the least or the largest
+    probability of y over the set: the inner part is convex in q, so that between them it is below its chord.
+    What rounding may have taken off is added.
+
+    Args:
+        program: of the mechanism.
+        ratio: t.
+        multipliers: (N,) lam; over a set (N + 1,), nu last.
+
+    Examples:
+        >>> from pmlopt import envelope
+        >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
+        >>> round(bad_mass(program, 1.6, np.array([10.0, 10.0])), 9)  # no outcome leaks log 1.6
+        0.0
+    """
+    weights, total = program.split(multipliers)
+    lam, law, matrix = weights[:, None], program.law, program.columns
+    worth = law + lam * (matrix - ratio * law) - total * law
+    # what rounding may have taken off each term, and off their sum
+    digits = 2 * (len(multipliers) + 4) * float(np.finfo(float).eps)
+    error = digits * ((1 + abs(total)) * law + (lam * (matrix + ratio * law)).max(axis=0))
+    terms = program.of_outputs(worth + error, error - total * law).max(axis=0)
+    size = abs(total) + float(np.abs(terms).sum())
+    return total + float(terms.sum()) + rounding_of(len(terms), size)
+
+
+def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
+    """Where `bad_mass` would fall to delta without rounding, at most `most`: no proof, but near one.
+
+    It is convex and piecewise linear in t and does not rise: Newton's method from 1 meets the root from
+    below in a few steps. Numbers that are not finite prove nothing.
+
+    Examples:
+        >>> from pmlopt import envelope
+        >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
+        >>> round(nearest_ratio(program, np.array([10.0, 10.0]), 2.0), 9)  # 1 + 20 (0.75 - t / 2) = 0.5
+        1.55
+    """
+    if not np.isfinite(multipliers).all():
+        return most
+    weights, total = program.split(multipliers)
+    lam, law = weights[:, None], program.law
+    fixed = program.of_outputs(law + lam * program.columns - total * law, -total * law)
+    rates = program.of_outputs(lam * law, 0 * law)
+    outputs, ratio = np.arange(rates.shape[1]), 1.0
+    for _ in range(MAX_NEWTON_STEPS):
+        worth = fixed - ratio * rates
+        best = worth.argmax(axis=0)
+        mass, fall = total + float(worth[best, outputs].sum()), float(rates[best, outputs].sum())
+        if mass <= program.delta:
+            return ratio
+        if fall <= 0:
+            return most
+        ratio, last = min(most, ratio + (mass - program.delta) / fall), ratio
+        if ratio <= last:
+            break
+    return ratio
+
+
+def proved_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float, digits: float) -> float:
+    """Upper bound on the ratios t that a post-processing reaches with mass delta, by multipliers.
+
+    Args:
+        program: of the mechanism and delta.
+        multipliers: (N,) lam.
+        most: a ratio that is proved already; it is returned where the multipliers prove nothing better.
+        digits: by which share the bound may be above what the multipliers prove; rational arithmetic takes
+            over where floats hide more.
+    """
+    near = nearest_ratio(program, multipliers, most)
+    if near >= most:
+        return most
+    if bad_mass(program, near * (1 + digits), multipliers) < program.delta:
+        return min(most, near * (1 + digits))
+    return min(most, math.exp(proved_level(program, multipliers, math.log(near), math.log(most))))
+
+
+def proved_level(program: EnvelopeProgram, multipliers: FloatArray, near: float, most: float) -> float:
+    """A level from `near` to `most` that multipliers prove in rational arithmetic, close to the least.
+
+    Args:
+        program: of the mechanism and delta.
+        multipliers: (N,).
+        near: about where floats put the bound, in nats; of use where they put it too low.
+        most: a level that is proved.
+    """
+
+    def holds(level: float) -> bool:
+        return program.exact.proves(program.delta, level, multipliers)
+
+    found = raised(holds, near, most)
+    return found if found in (near, most) else halved(holds, near, found, LEVEL_DIGITS)
+
+
+def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray) -> FloatArray:
+    """The multipliers, those of closed letters set to the least that adds nothing to the dual at a ratio t.
+
+    A letter is closed where `P[x,y] - t q[y]` is negative for all y: with `u[y]` what the others give for y,
+    any `lam[x] >= (q[y] - u[y]) / (t q[y] - P[x,y])` for all y will do. A solver that has the letter in its
+    program needs multipliers that grow without end where t comes down to the letter's largest ratio.
+
+    Args:
+        law: (M,) q.
+        gains: (N, M) `P[x,y] - t q[y]`, negative for closed letters.
+        multipliers: (N,) of a solver, and what follows them, which stays.
+        closed: (N,).
+
+    Examples:
+        >>> gains = np.array([[0.25, -0.25], [-0.5, -0.25]])
+        >>> with_closed(np.array([0.5, 0.5]), gains, np.array([1.0, 0.0]), np.array([False, True]))
+        array([1., 1.])
+    """
+    lam, rest = np.where(closed, 0.0, np.maximum(multipliers[: len(closed)], 0.0)), multipliers[len(closed) :]
+    worth = law + lam[~closed, None] * gains[~closed]
+    others = np.maximum(0.0, worth.max(axis=0, initial=0.0))
+    needed = ((law - others) / -gains[closed]).max(axis=1, initial=0.0)
+    lam[closed] = np.maximum(0.0, needed) * (1 + 1e-15)  # more is as good, and less by rounding is not
+    return np.concatenate([lam, rest])
