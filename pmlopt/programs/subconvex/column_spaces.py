@@ -15,14 +15,14 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
 from pmlopt.model.uncertainty.columns import Box, Cone, Family
 from pmlopt.model.uncertainty.l1_ball import L1Ball
-from pmlopt.model.utility import SubConvex
+from pmlopt.model.utility import MutualInformation, SubConvex
+from pmlopt.programs.subconvex.ball_pricing import BallPricer
 from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Pricer, recognised, unit_columns
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.knapsack_branch_and_bound import closed_multipliers, relaxed
-from pmlopt.programs.subconvex.nested_pricing import BallPricer, Explicit, ExplicitPricer, NestedPricer
-from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
+from pmlopt.programs.subconvex.nested_pricing import Explicit, ExplicitPricer
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
-from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer
+from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer, splits
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
 from pmlopt.solvers.clock import FOREVER, Clock
 
@@ -161,9 +161,12 @@ class SetSpace(ColumnSpace):
         if search is None:
             return np.inf, np.zeros(len(p))
         if isinstance(search, BallPricer):
+            known = search.closed(np.zeros(len(p)))
+            if known < np.inf:
+                return known + rounding_of(len(p), known), np.zeros(len(p))
             bound, rho = self._families.closed_bound
-            plateau = PlateauSearch(search.nested.kernel, search.plateau, rho, np.inf).upper
-            return max(bound, float(p @ rho) + plateau), rho
+            plateaus = search.split.bound(rho, -np.inf, digits=ROUGH_DIGITS)
+            return max(bound, float(p @ rho) + plateaus), rho
         tried = (search.nested.chords.slopes, np.zeros(len(p)))
         rho = min(tried, key=lambda rho: float(p @ rho) + search.nested.chords.upper(rho))
         return float(p @ rho) + search.bound(rho, -np.inf, digits=ROUGH_DIGITS), rho
@@ -215,9 +218,10 @@ class SetSpace(ColumnSpace):
             return None
         ball = self.cone.priors
         if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
-            return SplitPricer(self.kernel, self.cone)
-        nested = NestedPricer(self.kernel, self.cone)
-        return BallPricer(self._families.pricer(), nested, Plateau(ball.half, self.cone.keep))
+            return SplitPricer(self.kernel, self.cone, splits(self.cone))
+        plateaus = SplitPricer(self.kernel, self.cone, splits(self.cone)[:1])
+        information = isinstance(self.utility, MutualInformation)
+        return BallPricer(self._families.pricer(), plateaus, ball.half, information)
 
     @property
     def _families(self) -> FamilySpace:

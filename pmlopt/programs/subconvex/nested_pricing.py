@@ -10,8 +10,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced, Pricer
-from pmlopt.programs.subconvex.plateau_pricing import Plateau, PlateauSearch
+from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced
 from pmlopt.solvers.clock import FOREVER, Clock
 
 _RAISED_MARGINS = 64.0
@@ -92,17 +91,8 @@ LETTER_ORDERS = 6
 MAX_LOCAL_STEPS = 30
 """Steps of the local search from the best column."""
 
-MAX_PLATEAU_NODES = 500
-"""Nodes of branch and bound on plateaus in one round."""
-
-NODES_PER_BATCH = 50
-"""Nodes after which their columns are looked at."""
-
 COLUMNS_PER_BATCH = 50
-"""Columns of a chunk that are kept."""
-
-MAX_PLATEAU_NODES_IN_ALL = 3 * MAX_PLATEAU_NODES
-"""Nodes on plateaus that a pricer has in all; past them it has the bound of the first node only."""
+"""Columns near to another that are kept."""
 
 
 class NestedPricer:
@@ -152,13 +142,6 @@ class NestedPricer:
             *_prefixes(np.argsort(-column, kind="stable")), multipliers, COLUMNS_PER_BATCH, clock
         )
 
-    def valued(self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray) -> tuple[float, Explicit]:
-        """The best columns on these sets, and what the best is worth beyond its cost."""
-        columns = self._explicit(inner, outer)
-        values = self._values(columns, multipliers)
-        top = np.argsort(-values, kind="stable")[:COLUMNS_PER_BATCH]
-        return float(values.max(initial=-np.inf)), columns[top]
-
     def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
         return self.chords.upper(multipliers)
@@ -186,63 +169,6 @@ class NestedPricer:
 
     def _values(self, columns: Explicit, multipliers: FloatArray) -> FloatArray:
         return self.kernel.worth(columns.entries) - (self.kernel.p * multipliers) @ columns.entries
-
-
-class BallPricer:
-    """Prices columns over an l1 ball around the prior: exactly but for those with a plateau.
-
-    Every extreme column is one of a box or of staircases, which have pricers of their own, or has a plateau:
-    those are looked for among nested sets, and bounded by `plateau_bound`.
-
-    Args:
-        exact: the pricer of the families.
-        nested: the search.
-        plateau: the other columns.
-    """
-
-    name: ClassVar[str] = "ball"
-
-    def __init__(self, exact: Pricer, nested: NestedPricer, plateau: Plateau) -> None:
-        self.exact, self.nested, self.plateau = exact, nested, plateau
-        self.left = MAX_PLATEAU_NODES_IN_ALL
-
-    def seeds(self) -> list[Batch]:
-        """Columns to start from."""
-        return self.nested.seeds()
-
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Batch]:
-        """The best columns of both kinds; see `Pricer.price`.
-
-        What the bound on plateaus leaves open anyway is not worth a search for the families' bound.
-        """
-        best, found = self.nested.best(multipliers, most, clock)
-        plateau, columns = np.inf, [found]
-        if best <= enough:
-            plateau, better, more = self._search(multipliers, enough, clock)
-            best, columns = max(best, better), [found, more]
-        priced = self.exact.price(multipliers, most, max(enough, plateau), clock)
-        upper = max(priced.upper, plateau, best)
-        return Priced(max(best, priced.best), upper, [*priced.columns, *columns])
-
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The larger of both bounds; see `Pricer.bound`."""
-        search = PlateauSearch(self.nested.kernel, self.plateau, multipliers, enough)
-        search.run(min(MAX_PLATEAU_NODES, self.left), clock)
-        self.left -= search.nodes
-        return max(search.upper, self.exact.bound(multipliers, enough, clock))
-
-    def _search(self, multipliers: FloatArray, enough: float, clock: Clock) -> tuple[float, float, Explicit]:
-        """A bound on plateaus, infinite where one better than `enough` is found; its worth, and it."""
-        search = PlateauSearch(self.nested.kernel, self.plateau, multipliers, enough)
-        best, found = self.nested.valued(*search.guesses(), multipliers)
-        most = min(MAX_PLATEAU_NODES, self.left)
-        while best <= enough and not search.ended and search.nodes < most and not clock.late:
-            search.run(NODES_PER_BATCH, clock)
-            best, found = self.nested.valued(*search.guesses(), multipliers)
-        self.left -= search.nodes
-        return (search.upper if best <= enough else np.inf), best, found
 
 
 class ChordBound:

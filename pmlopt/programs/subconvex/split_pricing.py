@@ -255,13 +255,14 @@ class SplitPricer:
     Args:
         kernel: the prior and phi.
         cone: the columns allowed.
+        families: those that are bounded.
     """
 
     name: ClassVar[str] = "split"
 
-    def __init__(self, kernel: Kernel, cone: Cone) -> None:
+    def __init__(self, kernel: Kernel, cone: Cone, families: tuple[Split, ...]) -> None:
         self.nested = NestedPricer(kernel, cone)
-        self.kernel, self.splits = kernel, splits(cone)
+        self.kernel, self.splits = kernel, families
         self._largest = float(self.nested.chords.caps.max())
 
     def seeds(self) -> list[Batch]:

@@ -1,0 +1,81 @@
+"""Bounds on what columns over an l1 ball tell, against random columns of the ball."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pmlopt import PML, L1Ball, MutualInformation, Prior, design, solve
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.uncertainty.columns import Cone
+from pmlopt.programs.subconvex.ball_pricing import most_information, plateau_bound
+
+
+def columns(p: FloatArray, epsilon: float, half: float) -> FloatArray:
+    """(N, K) all columns that are high on a set, lower on another, and zero elsewhere."""
+    cone = Cone(L1Ball(p, 2 * half), math.exp(-epsilon))
+    found = cone.extreme(p, 10**6)
+    assert found is not None
+    return found
+
+
+def information(p: FloatArray, lifts: FloatArray) -> FloatArray:
+    return np.asarray(p @ np.where(lifts > 0, lifts * np.log(np.maximum(lifts, 1e-300)), 0.0))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_column_tells_more_than_the_theorem_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    keep = float(rng.uniform(0.05, 0.95))
+    half = float(rng.uniform(0, min(keep, (2 - 2 * keep) / 3)))
+    p = rng.dirichlet(np.full(int(rng.integers(2, 8)), rng.choice([0.3, 1.0, 5.0]))) + 1e-6
+    p /= p.sum()
+    told = information(p, columns(p, -math.log(keep), half))
+    assert told.max() <= most_information(keep, half) + 1e-12
+
+
+def test_without_its_conditions_the_theorem_is_false() -> None:
+    p = np.array([0.9, 0.1])  # two levels, 1.09 and 0.17, tell 0.057 where -log(0.99) is 0.010
+    told = information(p, columns(p, -math.log(0.5), 0.49))
+    assert told.max() > -math.log(0.99) + 0.04
+    assert most_information(0.5, 0.49) == math.inf
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_plateau_exceeds_its_bound(seed: int) -> None:
+    rng = np.random.default_rng([1, seed])
+    keep = float(rng.uniform(0.1, 0.8))
+    half = float(keep * rng.uniform(0, 1) ** 2)
+    p = rng.dirichlet(np.full(7, rng.choice([0.5, 2.0])))
+    lifts = columns(p, -math.log(keep), half)
+    high = lifts >= lifts.max(axis=0) * (1 - 1e-9)
+    empty, between = (lifts < 1e-12).any(axis=0), (~high & (lifts > 1e-9)).any(axis=0)
+    plateau = empty & between & (p @ high < half)
+    for spread in (0.0, 1e-4, 0.1, 1.0):
+        rho = -math.log(keep + half) + spread * rng.normal(size=7)
+        worths = information(p, lifts) - (p * rho) @ lifts
+        others = float(worths[~plateau].max())
+        bound = plateau_bound(p, keep, half, rho, others, -math.inf)
+        assert bound >= others
+        assert worths[plateau].max(initial=-math.inf) <= bound + 1e-12
+
+
+@pytest.mark.parametrize("size", [18, 32, 60])
+def test_information_over_a_ball_is_closed(size: int) -> None:
+    p = np.random.default_rng(0).dirichlet(np.full(size, 2.0))
+    result = solve(design(p, PML(1.0, over=L1Ball(p, 0.02)), MutualInformation()), tolerance=1e-7)
+    assert result.gap <= 1e-7
+    assert result.bound <= most_information(math.exp(-1), 0.01) + 1e-10
+    assert result.certificate.verify()
+    assert result.level <= 1.0
+
+
+def test_information_over_a_ball_falls_with_what_it_may_hold() -> None:
+    prior = Prior(np.random.default_rng(3).dirichlet(np.full(40, 2.0)))
+    values = []
+    for radius in (0.0, 0.05, 0.2):
+        privacy = PML(1.0, over=L1Ball(prior, radius))
+        result = solve(design(prior, privacy, MutualInformation()), tolerance=1e-6)
+        assert result.gap <= 1e-6
+        values.append(result.value)
+    assert values == pytest.approx([-math.log(math.exp(-1) + half) for half in (0, 0.025, 0.1)], abs=1e-6)
