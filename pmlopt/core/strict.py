@@ -271,10 +271,9 @@ class Reader:
         shape: list[int] = []
         level, most = [data], DEEPEST if note is None else len(note.sizes)
         while level and len(shape) < most:
-            kinds = set(map(type, level))
-            if note is None and list not in kinds:
+            if note is None and type(level[0]) is not list:  # the first entry says how deep it is
                 break
-            if kinds != {list}:
+            if set(map(type, level)) != {list}:
                 self._check(path, shape, level, [type(part) is not list for part in level], "a list")
             lengths = [len(part) for part in level]
             if len(set(lengths)) > 1:
