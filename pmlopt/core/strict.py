@@ -110,7 +110,7 @@ class Reader:
             }
         if is_labels(kind) and isinstance(data, int):
             return Positions(self._number(int, (Range(1), COUNT), data, path))
-        if args[0] is Hashable:
+        if args[0] is Hashable and args[1:] in ((), (Ellipsis,)):
             return tuple(self._open(Hashable, part, below(path, k), depth + 1) for k, part in enumerate(data))
         each = args[:1] * len(data) if len(args) < 2 or args[1] is Ellipsis else args
         if len(data) != len(each):
