@@ -7,7 +7,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,23 +156,49 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
-def read_rows(path: str | os.PathLike[str], content: bytes | None = None) -> list[list[str]]:
-    """The rows of a CSV file, blank lines left out, all of the header's length."""
+def rows_of(
+    text: Iterable[str], where: object, delimiter: str = ",", not_text: str = ""
+) -> Iterator[list[str]]:
+    """The rows of a CSV text, all of the header's length.
+
+    Blank lines are no rows, but in a file of one column, where they are missing cells.
+
+    Args:
+        text: its lines, with their ends.
+        where: the file, for messages.
+        delimiter: between cells.
+        not_text: what to say where the bytes are not of the encoding.
+
+    Raises:
+        FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.
+    """
+    length, number = 0, 0
     try:
-        text = (read_bytes(path) if content is None else content).decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{path}: is not text in UTF-8, so not a CSV file") from None
+        for row in csv.reader(text, delimiter=delimiter, strict=True):
+            if not row and length != 1:
+                continue
+            number += 1
+            length = length or len(row)
+            if len(row or [""]) != length:
+                raise FileFormatError(
+                    f"{where}: row {number} has {len(row)} cells and the header {length}: "
+                    "the file may be cut short"
+                )
+            yield row or [""]  # as some programs write a missing cell
+    except UnicodeError:
+        raise FileFormatError(not_text or f"{where}: is not text in UTF-8, so not a CSV file") from None
     except csv.Error as cause:
-        raise FileFormatError(f"{path}: is not a whole CSV file: {cause}") from None
-    if len(rows) < 2:
+        raise FileFormatError(f"{where}: is not a whole CSV file: row {number + 1}: {cause}") from None
+
+
+def read_rows(
+    path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
+) -> list[list[str]]:
+    """The rows of a whole CSV file in UTF-8, of which there are so many at least: a header and a row."""
+    stream = io.BytesIO(read_bytes(path) if content is None else content)
+    rows = list(rows_of(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
+    if len(rows) < least:
         raise FileFormatError(f"{path}: has {len(rows)} row(s): a header and at least one row are needed")
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) != len(rows[0]):
-            raise FileFormatError(
-                f"{path}: row {number} has {len(row)} cells and the header {len(rows[0])}: "
-                "the file may be cut short"
-            )
     return rows
 
 
@@ -270,11 +296,15 @@ def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
 
 
 def _from_csv(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
-    rows = read_rows(path, content)
+    return labelled_matrix(read_rows(path, content), path)
+
+
+def labelled_matrix(rows: Sequence[Sequence[str]], path: object, mark: str = ".") -> MatrixFile:
+    """The matrix of rows of text, the inputs before it and the outputs above; `mark` is the decimal one."""
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
     matrix = [
-        [number_of(cell, f"{path}: row {number}") for cell in row[1:]]
+        [number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)
     ]
     inputs = labels_from_text([row[0] for row in rows[1:]])
