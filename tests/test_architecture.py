@@ -222,20 +222,9 @@ def test_circles_are_found() -> None:
 # ---------------------------------------------------------------- what is public
 
 PUBLIC_PACKAGES = (
-    "closed_forms",
-    "errors",
-    "estimation",
-    "measures",
-    "noise",
-    "plots",
-    "privacy",
-    "queries",
-    "releases",
-    "symmetry",
-    "tables",
-    "uncertainty",
-    "utility",
-)
+    "closed_forms", "errors", "estimation", "measures", "noise", "plots", "privacy", "queries", "releases",
+    "symmetry", "tables", "uncertainty", "utility",
+)  # fmt: skip
 """Reached as `pmlopt.noise` after `import pmlopt`."""
 
 

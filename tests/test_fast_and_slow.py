@@ -30,12 +30,9 @@ REPORT = """
 
 def test_what_is_slow() -> None:
     assert sorted(slow(seconds(REPORT))) == [
-        "pmlopt/data/prior.py::pmlopt.data.prior.Prior",
-        "tests/test_a.py::test_cases[x-1]",
-        "tests/test_a.py::test_long",
-        "tests/test_a.py::test_many",
-        "tests/test_a.py::test_set_up",
-    ]
+        "pmlopt/data/prior.py::pmlopt.data.prior.Prior", "tests/test_a.py::test_cases[x-1]",
+        "tests/test_a.py::test_long", "tests/test_a.py::test_many", "tests/test_a.py::test_set_up",
+    ]  # fmt: skip
 
 
 def test_what_is_listed_is_there() -> None:

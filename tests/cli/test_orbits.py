@@ -62,19 +62,8 @@ def test_a_circle_is_designed_and_released(bits: Path) -> None:
     Path("hours.csv").write_text("hour\n" + "".join(f"{k % 8}\n" for k in range(40)))
     run("apply", "circle.json", "hours.csv", "--column", "hour", "-o", "out.csv", "--seed", 1)
     Path("names.csv").write_text("name;hour\n" + "".join(f"p,{k};{k % 8}\n" for k in range(40)))
-    run(
-        "apply",
-        "circle.json",
-        "names.csv",
-        "--column",
-        "hour",
-        "--keep",
-        "name",
-        "-o",
-        "names.out",
-        "--seed",
-        1,
-    )
+    apply = ("apply", "circle.json", "names.csv", "--column=hour", "--keep=name")
+    run(*apply, "-o", "names.out", "--seed", 1)
     named = list(csv.reader(Path("names.out").read_text().splitlines()))
     assert [row[1] for row in named] == Path("out.csv").read_text().split()
     assert named[1][0] == "p,0"

@@ -114,13 +114,9 @@ def test_estimates_are_of_outputs_by_name(case: tuple[list[int], Any]) -> None:
     ):
         assert np.array_equal(estimate(CHANNEL, frequent).counts, counts)
     for released in (
-        people,
-        np.array(people),
-        pd.Series(people),
-        pd.DataFrame({"y": people}),
-        pl.Series(people),
+        people, np.array(people), pd.Series(people), pd.DataFrame({"y": people}), pl.Series(people),
         pa.array(people),
-    ):
+    ):  # fmt: skip
         assert np.array_equal(estimate(CHANNEL, released=released).counts, counts)
 
 
