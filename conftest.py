@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from cli.hostile import GOOD, write
 
-SLOW = frozenset(Path(__file__).with_name("tests").joinpath("slow.txt").read_text("utf-8").split("\n"))
+ROOT = Path(__file__).parent
+SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -22,12 +23,18 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.dist = "worksteal"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import a file that is slow as a whole where the fast tests are asked for."""
+    name = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    return True if config.getoption("markexpr") == "fast" and name in SLOW else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark each test as fast or slow."""
     for item in items:
-        slow = item.nodeid in SLOW or item.nodeid.partition("[")[0] in SLOW
-        item.add_marker("slow" if slow else "fast")
+        names = {item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]}
+        item.add_marker("slow" if names & SLOW else "fast")
 
 
 @pytest.fixture

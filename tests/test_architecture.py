@@ -19,7 +19,11 @@ import pmlopt
 PACKAGE = Path(pmlopt.__file__).parent
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE / "problems"]
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+
+
+@cache
+def trees() -> Mapping[Path, ast.Module]:
+    return {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
 
 
 @cache
@@ -58,7 +62,7 @@ def test_no_import_runs_up_the_map() -> None:
     order = {room: place for place, room in enumerate(rooms())}
     found = {
         (str(path.relative_to(PACKAGE)), module)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if room_of(path) in order
         for module in named_modules(tree)
         if order.get(module.split(".")[1], -1) > order[room_of(path)]
@@ -171,7 +175,7 @@ def statements(tree: ast.AST, *, inside_functions: bool) -> Iterator[ast.AST]:
 def read_graph(*, inside_functions: bool) -> Graph:
     return {
         name_of(path): imported_files(statements(tree, inside_functions=inside_functions))
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
     }
 
 
@@ -218,20 +222,9 @@ def test_circles_are_found() -> None:
 # ---------------------------------------------------------------- what is public
 
 PUBLIC_PACKAGES = (
-    "closed_forms",
-    "errors",
-    "estimation",
-    "measures",
-    "noise",
-    "plots",
-    "privacy",
-    "queries",
-    "releases",
-    "symmetry",
-    "tables",
-    "uncertainty",
-    "utility",
-)
+    "closed_forms", "errors", "estimation", "measures", "noise", "plots", "privacy", "queries", "releases",
+    "symmetry", "tables", "uncertainty", "utility",
+)  # fmt: skip
 """Reached as `pmlopt.noise` after `import pmlopt`."""
 
 

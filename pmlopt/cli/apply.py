@@ -82,7 +82,7 @@ def apply(
             raise InputError(
                 "a mechanism by orbits releases one column: leave out --assess, --also and --ledger"
             )
-        say(apply_orbits(mechanism_file, data, columns[0], output, beside, seed))
+        say(apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed))
         return
     releases = [ColumnRelease(trusted_mechanism(mechanism_file), tuple(columns))]
     releases += [ColumnRelease(trusted_mechanism(file), (column,)) for file, column in also]

@@ -56,17 +56,20 @@ class DataOptions:
 
     def texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
         """The cells of some columns of a data file as text, an empty one where one is missing."""
-        from pmlopt.data.tables import column_place
-
         with self.open(path) as table:
-            places = [column_place(table.names, column, path) for column in columns]
-            found: list[list[str]] = [[] for _ in places]
-            for batch in table.batches():
-                for texts, place in zip(found, places, strict=True):
-                    values, codes = batch.encoded(place)
-                    shown = ["" if value is None else str(value) for value in values]
-                    texts.extend(shown[code] for code in codes.tolist())
-        return found
+            return texts_in(table, columns)
+
+
+def texts_in(table: Table, columns: Sequence[str]) -> list[list[str]]:
+    """The cells of some columns of a table as text, an empty one where one is missing."""
+    from pmlopt.data.tables import column_place
+
+    places = [column_place(table.names, column, table.where) for column in columns]
+    found: list[list[str]] = [[] for _ in places]
+    for batch in table.batches():
+        for texts, place in zip(found, places, strict=True):
+            texts.extend(batch.texts(place))
+    return found
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import click
@@ -12,7 +10,6 @@ import numpy as np
 from pmlopt.cli.printing import say
 from pmlopt.core import files
 from pmlopt.core.arrays import Positions
-from pmlopt.core.labels import labels_from_text
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, MechanismError
 
@@ -59,41 +56,20 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
 
 
 def _read_csv(path: Path, bare: bool) -> files.MatrixFile:
-    text = files.read_bytes(path).decode("utf-8-sig", "replace")
-    delimiter = _delimiter(text)
-    if delimiter == "," and not bare:
-        _check_header(path, text)
-        return files.read_matrix(path)
-    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(row)]
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
-        raise FileFormatError(f"{path}: its rows have different numbers of cells, or there are none")
-    start = 0 if bare else 1
-    cells = [
-        [_number(cell, path, number) for cell in row[start:]]
-        for number, row in enumerate(rows[start:], start=start + 1)
-    ]
-    if not cells or not cells[0]:
-        raise FileFormatError(f"{path}: has no numbers beside its header")
+    content = files.read_bytes(path)
+    first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
+    delimiter = next((mark for mark in (";", "\t") if mark in first), ",")
+    mark = "." if delimiter == "," else ","
+    rows = [row for row in files.read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)]
     if bare:
+        places = [f"{path}: row {number}" for number in range(1, len(rows) + 1)]
+        cells = [
+            [files.number_of(cell.replace(mark, "."), place) for cell in row]
+            for place, row in zip(places, rows, strict=True)
+        ]
         return files.MatrixFile(np.array(cells), Positions(len(cells)), Positions(len(cells[0])))
-    inputs = labels_from_text([row[0] for row in rows[1:]])
-    return files.MatrixFile(np.array(cells), inputs, labels_from_text(rows[0][1:]))
-
-
-def _delimiter(text: str) -> str:
-    """What stands between the cells: a semicolon or a tab where the first line has one, else a comma."""
-    first = text.lstrip().partition("\n")[0]
-    return next((mark for mark in (";", "\t") if mark in first), ",")
-
-
-def _check_header(path: Path, text: str) -> None:
-    first = text.lstrip().partition("\n")[0].strip().split(",")
-    if len(first) > 1 and all(files.is_number(cell) and "." in cell for cell in first):
+    if len(rows[0]) > 1 and all(files.is_number(cell) and "." in cell for cell in rows[0]):
         raise FileFormatError(
-            f"{path}: its first row {first[:4]} looks like probabilities: is there no header? Say --no-header"
+            f"{path}: its first row {rows[0][:4]} looks like probabilities: without a header, say --no-header"
         )
-
-
-def _number(cell: str, path: Path, row: int) -> float:
-    """A number, with a decimal point or a decimal comma."""
-    return files.number_of(cell.strip().replace(",", "."), f"{path}: row {row}")
+    return files.labelled_matrix(rows, path, mark)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pmlopt.cli.asked import Asked
 from pmlopt.cli.beside import Beside
+from pmlopt.cli.data import DataOptions, texts_in
 from pmlopt.cli.options import CLAIM_FAILS
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import read_linear
@@ -84,26 +85,27 @@ def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
     return (CoordinateGain if utility.maximised else CoordinateLoss)(utility.matrix)
 
 
-def apply_orbits(path: Path, data: Path, column: str, output: Path, beside: Beside, seed: int | None) -> str:
-    """Replace a column of a CSV file by the outputs of a mechanism by orbits; what was done, in words.
+def apply_orbits(
+    path: Path, data: Path, form: DataOptions, column: str, output: Path, beside: Beside, seed: int | None
+) -> str:
+    """Replace a column of a data file by the outputs of a mechanism by orbits; what was done, in words.
 
     Args:
         path: of the mechanism.
-        data: the CSV file.
+        data: the data file.
+        form: how it is written.
         column: its name.
-        output: the file to write.
+        output: the CSV file to write.
         beside: which other columns stay.
         seed: of the draws, for tests.
     """
-    rows = files.read_rows(data)
-    kept = beside.columns(rows[0], [column], data, False)
-    place = rows[0].index(column)
-    stays = [k for k, name in enumerate(rows[0]) if k == place or name in kept]
-    released = _released(path, [row[place] for row in rows[1:]], seed)
-    for row, letter in zip(rows[1:], released, strict=True):
-        row[place] = letter
-    files.write_whole(output, files.csv_bytes([[row[k] for k in stays] for row in rows]))
-    return f"{len(released)} rows written to {output}"
+    with form.open(data) as table:
+        kept = beside.columns(table.names, [column], data, False)
+        names = [name for name in table.names if name == column or name in kept]
+        cells = dict(zip(names, texts_in(table, names), strict=True))
+    cells[column] = _released(path, cells[column], seed)
+    files.write_whole(output, files.csv_bytes([names, *zip(*cells.values(), strict=True)]))
+    return f"{len(cells[column])} rows written to {output}"
 
 
 def _released(path: Path, letters: Sequence[str], seed: int | None) -> list[str]:

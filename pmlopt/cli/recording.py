@@ -87,9 +87,7 @@ class _Draws:
     def add(self, batch: Batch, drawn: Sequence[IntArray]) -> None:
         self._drawn.append(drawn[0])
         if self._place is not None:
-            values, codes = batch.encoded(self._place)
-            shown = ["" if value is None else str(value) for value in values]
-            self._numbers.extend(shown[code] for code in codes.tolist())
+            self._numbers.extend(batch.texts(self._place))
 
     @property
     def outcomes(self) -> IntArray:

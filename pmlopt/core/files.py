@@ -7,23 +7,17 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, Positions, few
-from pmlopt.core.labels import (
-    NUMBER_HEADERS,
-    check_csv_labels,
-    check_json_labels,
-    labels_from_json,
-    labels_from_text,
-)
-from pmlopt.core.records import parse_json
+from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, few
+from pmlopt.core.labels import NUMBER_HEADERS, check_csv_labels, check_json_labels, labels_from_text
+from pmlopt.core.records import ROOM, Context, Range, Shape, fields_of, parse_json, read
 from pmlopt.core.whole_files import alone as alone
 from pmlopt.core.whole_files import check_target as check_target
 from pmlopt.core.whole_files import is_same_file as is_same_file
@@ -39,7 +33,7 @@ VERSION = 3
 """The version of saved files, of mechanisms by orbits too."""
 ENDINGS = (".csv", ".json", ".npz")
 SIDES = ("inputs", "outputs")
-KEYS = ("format", "version", *SIDES, "unnamed", "matrix", "metadata")
+T = TypeVar("T")
 LARGEST_FILE = 2**30
 """Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
 LARGEST_EXPANSION = 2**26
@@ -57,6 +51,48 @@ class MatrixFile:
     inputs: tuple[Label, ...]
     outputs: tuple[Label, ...]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedMatrix:
+    """The record of a mechanism in JSON: labels that nobody gave are 0, 1, ..., and `unnamed` says so."""
+
+    format: Literal[FORMAT]  # type: ignore[valid-type]
+    version: Literal[VERSION]  # type: ignore[valid-type]
+    inputs: list[Label]
+    outputs: list[Label]
+    unnamed: list[Literal["inputs", "outputs"]]
+    matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1 + SUM_TOLERANCE)]
+    metadata: Mapping[str, Any]
+
+    def side(self, name: str) -> tuple[Label, ...]:
+        """The labels of one side; `Positions` where nobody gave them."""
+        labels = tuple(getattr(self, name))
+        positions = Positions(len(labels))
+        if name in self.unnamed and labels != positions:
+            raise FileFormatError(f"the {name} {few(labels)} are not 0, 1, ..., so they are not unnamed")
+        return positions if name in self.unnamed else labels
+
+    def __post_init__(self) -> None:
+        for name in self.unnamed:
+            self.side(name)
+
+
+def read_saved(kind: type[T], content: bytes, path: str | os.PathLike[str]) -> T:
+    """The record of a saved file, of which the format and the version are looked at before all else.
+
+    Raises:
+        FileFormatError: it is of another format or version, or not of its format to the letter.
+    """
+    data = parse_json(content, str(path))
+    table = data if isinstance(data, dict) else {}
+    for one in fields_of(kind)[:2]:
+        told, (known,) = table.get(one.name), one.type.__args__
+        if type(told) is not type(known) or told != known:
+            raise FileFormatError(
+                f"{path}: has {one.name} {told!r:.60}: what is read here has {one.name} {known!r}"
+            )
+    return read(kind, data, str(path), Context(room=max(ROOM, len(content))))
 
 
 def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
@@ -120,23 +156,49 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
-def read_rows(path: str | os.PathLike[str], content: bytes | None = None) -> list[list[str]]:
-    """The rows of a CSV file, blank lines left out, all of the header's length."""
+def rows_of(
+    text: Iterable[str], where: object, delimiter: str = ",", not_text: str = ""
+) -> Iterator[list[str]]:
+    """The rows of a CSV text, all of the header's length.
+
+    Blank lines are no rows, but in a file of one column, where they are missing cells.
+
+    Args:
+        text: its lines, with their ends.
+        where: the file, for messages.
+        delimiter: between cells.
+        not_text: what to say where the bytes are not of the encoding.
+
+    Raises:
+        FileFormatError: a row is longer or shorter, a quoted cell does not end, or it is no text.
+    """
+    length, number = 0, 0
     try:
-        text = (read_bytes(path) if content is None else content).decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{path}: is not text in UTF-8, so not a CSV file") from None
+        for row in csv.reader(text, delimiter=delimiter, strict=True):
+            if not row and length != 1:
+                continue
+            number += 1
+            length = length or len(row)
+            if len(row or [""]) != length:
+                raise FileFormatError(
+                    f"{where}: row {number} has {len(row)} cells and the header {length}: "
+                    "the file may be cut short"
+                )
+            yield row or [""]  # as some programs write a missing cell
+    except UnicodeError:
+        raise FileFormatError(not_text or f"{where}: is not text in UTF-8, so not a CSV file") from None
     except csv.Error as cause:
-        raise FileFormatError(f"{path}: is not a whole CSV file: {cause}") from None
-    if len(rows) < 2:
+        raise FileFormatError(f"{where}: is not a whole CSV file: row {number + 1}: {cause}") from None
+
+
+def read_rows(
+    path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
+) -> list[list[str]]:
+    """The rows of a whole CSV file in UTF-8, of which there are so many at least: a header and a row."""
+    stream = io.BytesIO(read_bytes(path) if content is None else content)
+    rows = list(rows_of(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
+    if len(rows) < least:
         raise FileFormatError(f"{path}: has {len(rows)} row(s): a header and at least one row are needed")
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) != len(rows[0]):
-            raise FileFormatError(
-                f"{path}: row {number} has {len(row)} cells and the header {len(rows[0])}: "
-                "the file may be cut short"
-            )
     return rows
 
 
@@ -234,11 +296,15 @@ def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
 
 
 def _from_csv(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
-    rows = read_rows(path, content)
+    return labelled_matrix(read_rows(path, content), path)
+
+
+def labelled_matrix(rows: Sequence[Sequence[str]], path: object, mark: str = ".") -> MatrixFile:
+    """The matrix of rows of text, the inputs before it and the outputs above; `mark` is the decimal one."""
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
     matrix = [
-        [number_of(cell, f"{path}: row {number}") for cell in row[1:]]
+        [number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)
     ]
     inputs = labels_from_text([row[0] for row in rows[1:]])
@@ -269,42 +335,8 @@ def _to_json(stored: MatrixFile) -> bytes:
 
 
 def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
-    data = parse_json(content, str(path))
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise FileFormatError(f'{path}: is not a mechanism: the key "format" must be {FORMAT!r}')
-    if type(data.get("version")) is not int or data["version"] != VERSION:
-        raise FileFormatError(
-            f"{path}: has version {data.get('version')!r} of the format; this pmlopt reads {VERSION}"
-        )
-    missing = [key for key in KEYS if key not in data]
-    if missing:
-        raise FileFormatError(f"{path}: the key {missing[0]!r} is missing")
-    unknown = set(data) - set(KEYS)
-    if unknown:
-        raise FileFormatError(f"{path}: the key {min(unknown)!r} is not known: there are {', '.join(KEYS)}")
-    if not isinstance(data["metadata"], dict):
-        raise FileFormatError(f"{path}: 'metadata' is {data['metadata']!r:.40}: it must be a table")
-    unnamed = data["unnamed"]
-    inputs, outputs = (_side(path, side, data[side], unnamed) for side in SIDES)
-    return MatrixFile(data["matrix"], inputs, outputs, data["metadata"])
-
-
-def _side(path: str | os.PathLike[str], side: str, labels: Any, unnamed: Any) -> tuple[Label, ...]:
-    """The labels of one side of a matrix in JSON; `Positions` where the file says that nobody gave them."""
-    try:
-        if not isinstance(labels, list):
-            raise ValueError("it is no list")
-        found = labels_from_json(labels)
-    except (ValueError, RecursionError) as cause:
-        raise FileFormatError(f"{path}: {side!r} must be a list of labels: {cause}") from None
-    if not isinstance(unnamed, list) or unnamed not in ([], ["inputs"], ["outputs"], list(SIDES)):
-        raise FileFormatError(f'{path}: "unnamed" is {unnamed!r}: it lists the sides without labels')
-    if side not in unnamed:
-        return found
-    positions = Positions(len(found))
-    if found != positions:
-        raise FileFormatError(f"{path}: the {side} {few(found)} are not 0, 1, ..., so they are not unnamed")
-    return positions
+    found = read_saved(SavedMatrix, content, path)
+    return MatrixFile(found.matrix, found.side("inputs"), found.side("outputs"), found.metadata)
 
 
 def _to_npz(stored: MatrixFile) -> bytes:

@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import chain
@@ -110,6 +110,8 @@ class Reader:
             }
         if is_labels(kind) and isinstance(data, int):
             return Positions(self._number(int, (Range(1), COUNT), data, path))
+        if args[0] is Hashable and args[1:] in ((), (Ellipsis,)):
+            return tuple(self._open(Hashable, part, below(path, k), depth + 1) for k, part in enumerate(data))
         each = args[:1] * len(data) if len(args) < 2 or args[1] is Ellipsis else args
         if len(data) != len(each):
             self.fail(path, f"has {len(data)} entries: it must have {len(each)}")
@@ -130,6 +132,8 @@ class Reader:
         """A label, of which lists are tuples; or any plain data."""
         if depth > DEEPEST:
             self.fail(path, f"is nested deeper than {DEEPEST} levels")
+        if isinstance(data, list) and set(map(type, data)) == {float} and np.isfinite(data).all():
+            return data if kind is Any else tuple(data)  # tables have many
         if isinstance(data, list):
             parts = (self._open(kind, part, below(path, k), depth + 1) for k, part in enumerate(data))
             return list(parts) if kind is Any else tuple(parts)
@@ -271,10 +275,9 @@ class Reader:
         shape: list[int] = []
         level, most = [data], DEEPEST if note is None else len(note.sizes)
         while level and len(shape) < most:
-            kinds = set(map(type, level))
-            if note is None and list not in kinds:
+            if note is None and type(level[0]) is not list:  # the first entry says how deep it is
                 break
-            if kinds != {list}:
+            if set(map(type, level)) != {list}:
                 self._check(path, shape, level, [type(part) is not list for part in level], "a list")
             lengths = [len(part) for part in level]
             if len(set(lengths)) > 1:

@@ -7,45 +7,28 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray
-from pmlopt.core.records import Range, Shape
 from pmlopt.core.schemas import definitions
-from pmlopt.data.symmetry import orbit_mechanism
-from pmlopt.data.symmetry.prior import PairSpace
+from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits
 from pmlopt.programs.result import Told
 from pmlopt.verification.verifying import KINDS
 
-MATRIX, ORBITS, VERSION = files.FORMAT, orbit_mechanism.FORMAT, files.VERSION
-
 
 @dataclass(frozen=True)
-class ByMatrix:
+class ByMatrix(files.SavedMatrix):
     """A file with a matrix."""
 
-    format: Literal[MATRIX]  # type: ignore[valid-type]
-    version: Literal[VERSION]  # type: ignore[valid-type]
-    inputs: list[Hashable]
-    outputs: list[Hashable]
-    unnamed: list[Literal["inputs", "outputs"]]
-    matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1.0)]
-    metadata: Told
+    metadata: Told  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
-class ByOrbits:
-    """A file with the masses of orbits of pairs, whole numbers in quotes."""
+class ByOrbits(SavedOrbits):
+    """A file with the masses of orbits of pairs."""
 
-    format: Literal[ORBITS]  # type: ignore[valid-type]
-    version: Literal[VERSION]  # type: ignore[valid-type]
-    space: PairSpace
-    total: str
-    masses: list[str]
-    metadata: Told
+    metadata: Told  # type: ignore[assignment]
 
 
 def file_schema() -> dict[str, Any]:
@@ -57,7 +40,7 @@ def file_schema() -> dict[str, Any]:
     """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"A saved result of pmlopt, version {VERSION}",
+        "title": f"A saved result of pmlopt, version {files.VERSION}",
         "description": "What each number means, and how it is checked, is in certificate.md.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in (ByMatrix, ByOrbits)],
         "$defs": definitions(*KINDS, ByMatrix, ByOrbits),

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import shlex
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,24 +58,11 @@ def mechanism(**changes: Any) -> str:
     return json.dumps({key: value for key, value in {**whole, **changes}.items() if value is not None})
 
 
-def npz(compressed: bool = False, **arrays: Any) -> bytes:
+def npz(**arrays: Any) -> bytes:
     """An NPZ file of some arrays."""
     stream = io.BytesIO()
-    (np.savez_compressed if compressed else np.savez)(stream, **arrays)
+    np.savez(stream, **arrays)
     return stream.getvalue()
-
-
-def lying_npz() -> bytes:
-    """An NPZ file whose header promises 10^15 numbers, and which holds none."""
-    stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        stream, {"descr": "<f8", "fortran_order": False, "shape": (10**8, 10**7)}
-    )
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as members:
-        members.writestr("matrix.npy", stream.getvalue())
-        members.writestr("about.npy", b"")
-    return archive.getvalue()
 
 
 def problem(**changes: str) -> str:

@@ -37,14 +37,6 @@ def test_an_audit_pairs_by_labels_alone(folder: Path, inputs: list[object] | Non
         assert "(0, 1)" in refused(folder, " ".join(audit))
 
 
-def test_an_audit_of_labels_in_another_order_is_that_of_the_letters(folder: Path) -> None:
-    """Y = 0 from the letter 1 of mass 0.9: P(Y=0) = .9 * .1 + .1 * .5 = .14, ratios .1 and .5 over .14."""
-    write(folder, "prior.csv", "letter,count\n1,90\n0,10\n")
-    Mechanism([[0.5, 0.5], [0.1, 0.9]], [0, 1]).save("rule.json")
-    level = json.loads(run("audit", "rule.json", "--prior", "prior.csv", "--json"))["level"]
-    assert level == pytest.approx(math.log(0.5 / 0.14), abs=1e-12)
-
-
 def test_designs_keep_the_letters_of_the_prior(folder: Path) -> None:
     run(*["design", "--prior", "numbers.csv", "--epsilon", "1", "--utility", "hamming", "-o", "out.json"])
     assert Mechanism.load(folder / "out.json").inputs == (1, 2, 3)

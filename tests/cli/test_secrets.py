@@ -126,16 +126,9 @@ def test_distances_and_gains_from_files() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_sweep_about_a_secret() -> None:
     run(
-        "sweep",
-        "--about",
-        "joint.csv",
-        "--epsilon",
-        "0,0.1,0.3",
-        "--utility",
-        "mutual-information",
-        "-o",
+        "sweep", "--about", "joint.csv", "--epsilon", "0,0.1,0.3", "--utility", "mutual-information", "-o",
         "c.csv",
-    )
+    )  # fmt: skip
     with Path("c.csv").open() as stream:
         values = [float(row["value"]) for row in csv.DictReader(stream)]
     assert values == sorted(values)

@@ -166,11 +166,6 @@ def test_an_mps_file_that_was_not_written_at_all(folder: Path, monkeypatch: pyte
     assert "MPS format" in refused(folder, f"{DESIGN} --mps out.mps")
 
 
-def test_a_whole_mps_file_is_written(folder: Path) -> None:
-    run(*DESIGN.split(), "--mps", "out.mps")
-    assert (folder / "out.mps").read_text().rstrip().endswith("ENDATA")
-
-
 # ---------------------------------------------------------------- interrupts
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 import os
 import stat
 import zipfile
@@ -14,6 +13,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from cli.hostile import ABOUT, write
+from cli.hostile import mechanism as told
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, mechanisms
@@ -392,138 +393,15 @@ def test_a_changed_byte_is_no_crash(tmp_path: Path, ending: str, mask: int) -> N
     assert crashes == []
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "0 row"),
-        (",a,b\n", "1 row"),
-        ("x\ny\n", "no output column"),
-        (",a,b\nx,0.5,half\n", "row 2: 'half'"),
-        (",a,b\nx,0.5,\n", "row 2: ''"),
-        (",a,b\nx,0.5,0.5\ny,1.0\n", "row 3 has 2 cells"),
-        (",a,b\nx,0.5,0.5,0\n", "row 2 has 4 cells"),
-        (',a,b\n"x,0.5,0.5\n', "not a whole CSV"),
-        (',a,b\n"x"y,0.5,0.5\n', "not a whole CSV"),
-    ],
-)
-def test_broken_csv_files_are_told_with_their_place(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "m.csv"
-    path.write_text(text)
-    with pytest.raises(FileFormatError, match=f"(?s)m.csv.*{message}"):
-        Mechanism.load(path)
-
-
-def test_a_csv_that_is_not_text_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    path.write_bytes(b"\xff\xfe,\x00")
-    with pytest.raises(FileFormatError, match="UTF-8"):
-        Mechanism.load(path)
-
-
 def test_a_csv_may_have_a_byte_order_mark_blank_lines_and_carriage_returns(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     path.write_bytes(b"\xef\xbb\xbf,a,b\r\n\r\nx,0.5,0.5\r\n")
     assert Mechanism.load(path).outputs == ("a", "b")
 
 
-@pytest.mark.parametrize("text", [",a,a\nx,0.5,0.5\n", ",a,b\nx,0.5,0.5\nx,0.5,0.5\n"])
-def test_labels_that_stand_twice_in_a_csv_are_told(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "m.csv"
-    path.write_text(text)
-    with pytest.raises(InputError, match="stands twice"):
-        Mechanism.load(path)
-
-
-@pytest.mark.parametrize("cell", ["nan", "inf", "-0.5", "0.7"])
-def test_numbers_that_are_no_probabilities_are_told(tmp_path: Path, cell: str) -> None:
-    path = tmp_path / "m.csv"
-    path.write_text(f",a,b\nx,0.5,{cell}\n")
-    with pytest.raises(InputError):
-        Mechanism.load(path)
-
-
-def stored(**changes: Any) -> dict[str, Any]:
-    """The content of a JSON file, with changes; None leaves a key out."""
-    content = {
-        "format": "pmlopt-mechanism",
-        "version": 3,
-        "inputs": ["a", "b"],
-        "outputs": [0, 1],
-        "unnamed": [],
-        "matrix": [[0.5, 0.5], [0.25, 0.75]],
-        "metadata": {},
-        **changes,
-    }
-    return {key: value for key, value in content.items() if value is not None}
-
-
-def test_the_json_format_is_what_the_broken_ones_below_are_made_of(tmp_path: Path) -> None:
-    path = tmp_path / "m.json"
-    path.write_text(json.dumps(stored()))
-    assert Mechanism.load(path).matrix.tolist() == [[0.5, 0.5], [0.25, 0.75]]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (stored(version=2), "version 2"),
-        (stored(version=None), "version None"),
-        (stored(format="other"), "format"),
-        (stored(format=None), "format"),
-        ([1, 2], "format"),
-        ("text", "format"),
-        (stored(matrix=None), "'matrix' is missing"),
-        (stored(inputs=None), "'inputs' is missing"),
-        (stored(outputs=None), "'outputs' is missing"),
-        (stored(inputs="ab"), "'inputs' must be a list"),
-        (stored(outputs=[[1], [{}]]), "'outputs' must be a list"),
-        (stored(outputs=[{}, {}]), "'outputs' must be a list"),
-    ],
-)
-def test_json_files_of_another_make_are_told(tmp_path: Path, content: Any, message: str) -> None:
-    path = tmp_path / "m.json"
-    path.write_text(json.dumps(content))
-    with pytest.raises(FileFormatError, match=f"m.json.*{message}"):
-        Mechanism.load(path)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        stored(matrix="text"),
-        stored(matrix={}),
-        stored(matrix=[]),
-        stored(matrix=[[0.5, 0.5]]),
-        stored(matrix=[[0.5, 0.5], [1.0]]),
-        stored(matrix=[[0.5, float("nan")], [0.5, 0.5]]),
-        stored(inputs=["a", "a"]),
-        stored(inputs=["a"]),
-        stored(matrix=[[10**400, 0], [0, 1]]),
-    ],
-)
-def test_json_files_whose_content_does_not_fit_are_told(tmp_path: Path, content: Any) -> None:
-    path = tmp_path / "m.json"
-    path.write_text(json.dumps(content))
-    with pytest.raises(InputError):
-        Mechanism.load(path)
-
-
-def test_a_json_file_nested_too_deep_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "m.json"
-    path.write_text("[" * 200_000)
-    with pytest.raises(FileFormatError):
-        Mechanism.load(path)
-
-
-def npz(**arrays: Any) -> bytes:
+def npz(compressed: bool = False, **arrays: Any) -> bytes:
     stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    return stream.getvalue()
-
-
-def single_array() -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, np.eye(2))
+    (np.savez_compressed if compressed else np.savez)(stream, **arrays)
     return stream.getvalue()
 
 
@@ -535,29 +413,109 @@ def zipped(**members: bytes) -> bytes:
     return stream.getvalue()
 
 
-ABOUT = np.frombuffer(json.dumps(stored()).encode(), dtype=np.uint8)
+def promising(shape: tuple[int, ...]) -> bytes:
+    """The header of an array of this shape, and no entries."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        pytest.param(b"", id="empty"),
-        pytest.param(b"no archive", id="text"),
-        pytest.param(npz(matrix=np.array([[object()]]), about=ABOUT), id="pickled matrix"),
-        pytest.param(npz(matrix=np.eye(2), about=np.array([{}])), id="pickled labels"),
-        pytest.param(npz(matrix=np.eye(2)), id="no labels"),
-        pytest.param(npz(about=ABOUT), id="no matrix"),
-        pytest.param(npz(matrix=np.eye(2), about=ABOUT[:20]), id="cut labels"),
-        pytest.param(npz(matrix=np.eye(2), about=np.ones(3)), id="labels that are numbers"),
-        pytest.param(single_array(), id="npy"),
-        pytest.param(zipped(matrix=b"text", about=b"text"), id="text members"),
+def test_the_json_format_is_what_the_broken_ones_below_are_made_of(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(told())
+    assert Mechanism.load(path).matrix[0].tolist() == [0.5, 0.25, 0.25]
+
+
+NAN, EYE = float("nan"), np.eye(3)
+BROKEN: dict[str, list[tuple[str | bytes, str]]] = {
+    ".csv": [
+        ("", "0 row"),
+        (",a,b\n", "1 row"),
+        ("x\ny\n", "no output column"),
+        (",a,b\nx,0.5,half\n", "row 2: 'half'"),
+        (",a,b\nx,0.5,\n", "row 2: ''"),
+        (",a,b\nx,0.5,0.5\ny,1.0\n", "row 3 has 2 cells"),
+        (",a,b\nx,0.5,0.5,0\n", "row 2 has 4 cells"),
+        (',a,b\n"x,0.5,0.5\n', "not a whole CSV"),
+        (',a,b\n"x"y,0.5,0.5\n', "not a whole CSV"),
+        (b"\xff\xfe,\x00", "UTF-8"),
+        (",a,a\nx,0.5,0.5\n", "stands twice"),
+        (",a,b\nx,0.5,0.5\nx,0.5,0.5\n", "stands twice"),
+        *((f",a,b\nx,0.5,{cell}\n", said) for cell, said in
+          [("nan", "finite"), ("inf", "finite"), ("-0.5", "negative"), ("0.7", "sums to 1.2")]),
     ],
-)
-def test_npz_files_of_another_make_are_told(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "m.npz"
-    path.write_bytes(content)
-    with pytest.raises(FileFormatError, match=r"m\.npz"):
-        Mechanism.load(path)
+    ".json": [
+        ("", "not a whole JSON"),
+        (told()[:60], "not a whole JSON"),
+        ("[" * 200_000, "not a whole JSON"),
+        ('{"a":' * 100_000, "not a whole JSON"),
+        (b"\xff\xfe{", "not a whole JSON"),
+        (told().replace("0.5", "5" * 5000, 1), "not a whole JSON"),
+        (told(matrix=[[NAN, 0.5, 0.5]] * 3), "not a whole JSON"),
+        (told(outputs=[NAN, NAN, NAN]), "not a whole JSON"),
+        (told().replace('"metadata": {}', '"metadata": {"a": 1, "a": 2}'), "the key 'a' twice"),
+        (told(version=2), "has version 2"),
+        (told(version=True), "has version True"),
+        (told(version="3"), "has version '3'"),
+        (told(version=None), "has version None"),
+        (told(format="other"), "has format 'other'"),
+        (told(format=None), "has format None"),
+        ("[1, 2]", "format"),
+        ("1", "format"),
+        (told(colour="red"), "colour is not a known key"),
+        *((told(**{key: None}), f"lacks the key '{key}'")
+          for key in ("matrix", "inputs", "outputs", "unnamed", "metadata")),
+        (told(inputs="abc"), r"inputs is 'abc': it must be a list"),
+        (told(inputs=["a", "a", "b"]), "stands twice"),
+        (told(inputs=["a", "b"]), "2 labels for 3"),
+        (told(inputs=[{}, {}, {}]), r"inputs\[0\] is {}"),
+        (told(inputs=[[{}], [{}], [{}]]), r"inputs\[0\]\[0\] is {}"),
+        (told(unnamed=["inputs"]), "they are not unnamed"),
+        (told(unnamed=["rows"]), r"unnamed\[0\] is 'rows'"),
+        (told(unnamed="inputs"), "unnamed is 'inputs'"),
+        (told(unnamed=[[]]), r"unnamed\[0\] is \[\]"),
+        (told(metadata=[]), r"metadata is \[\]: it must be a table"),
+        (told(matrix="eye"), "matrix is 'eye': it must be a list"),
+        (told(matrix=1), "matrix is 1"),
+        (told(matrix={"a": 1}), "matrix is {'a': 1}"),
+        (told(matrix=[]), "at least one entry"),
+        (told(matrix=[["a"] * 3] * 3), r"matrix\[0\]\[0\] is 'a'"),
+        (told(matrix=[[True, False, False]] * 3), r"matrix\[0\]\[0\] is True"),
+        (told(matrix=[[None] * 3] * 3), r"matrix\[0\]\[0\] is None"),
+        (told(matrix=[[1.0], [0.5, 0.5], [1.0]]), r"matrix\[1\] has 2 entries"),
+        (told(matrix=[[[1.0]]]), r"matrix\[0\]\[0\] is \[1.0\]"),
+        (told().replace("[[0.5", "[" * 400 + "0.5"), r"whole JSON"),
+        (told(matrix=[[10**400, 0, 0]] * 3), r"matrix\[0\]\[0\]"),
+        (told(matrix=[[-0.5, 1, 0.5]] * 3), r"matrix\[0\]\[0\] is -0.5"),
+        (told(matrix=[[0.5, 0.5, 0.5]] * 3), "sums to 1.5"),
+        (npz(matrix=EYE, about=ABOUT), "not a whole JSON"),
+    ],
+    ".npz": [
+        (b"", "not a whole mechanism"),
+        (b"no archive", "not a whole mechanism"),
+        (told(), "not a whole mechanism"),
+        (npz(matrix=EYE, about=ABOUT)[:-30], "not a whole mechanism"),
+        (npz(matrix=np.array([[object()]]), about=ABOUT), "not a whole mechanism"),
+        (npz(matrix=EYE, about=np.array([{}])), "not a whole mechanism"),
+        (npz(matrix=EYE), "not a whole mechanism"),
+        (npz(about=ABOUT), "not a whole mechanism"),
+        (npz(matrix=EYE, about=ABOUT[:20]), "not a whole JSON"),
+        (npz(matrix=EYE, about=np.ones(3)), "not a whole JSON"),
+        (npz(matrix=np.eye(4), about=ABOUT), "3 labels for 4"),
+        (promising((2, 2)), "not a whole mechanism"),
+        (zipped(matrix=b"text", about=b"text"), "not a whole mechanism"),
+        (zipped(matrix=promising((10**8, 10**7)), about=b""), "not a whole mechanism"),
+        (npz(True, matrix=np.zeros((3000, 3000)), about=ABOUT), "LARGEST_EXPANSION"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_broken_files_are_told_with_their_place(tmp_path: Path, ending: str) -> None:
+    for content, message in BROKEN[ending]:
+        path = write(tmp_path, f"m{ending}", content)
+        with pytest.raises(FileFormatError, match=f"(?s)m{ending}.*{message}"):
+            Mechanism.load(path)
 
 
 def test_a_matrix_file_gives_back_matrix_and_metadata(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pmlopt import Box, ExpectedLoss, L1Ball, Mechanism, Prior, leakage_level
 from pmlopt.core.arrays import Positions, labels_of, subset_of
 from pmlopt.core.labels import labels_from_text
 from pmlopt.data.mechanism import paired
-from pmlopt.errors import FileFormatError, InputError, MechanismError, PriorError, PrivacyError
+from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 
 SKEWED = [[0.9, 0.1], [0.1, 0.9]]
 NAN = float("nan")
@@ -205,26 +205,3 @@ def test_a_csv_gives_labels(tmp_path: Path) -> None:
     assert not isinstance(Mechanism.load(path).inputs, Positions)
     with pytest.raises(MechanismError, match="differ"):
         paired(Prior([0.5, 0.5], ["a", "b"]), Mechanism.load(path))
-
-
-@pytest.mark.parametrize(
-    "unnamed", ['["inputs"]', '["rows"]', '"inputs"', "1", "null", "[[]]", '["inputs", "outputs"]']
-)
-def test_a_file_cannot_say_that_labels_are_positions(tmp_path: Path, unnamed: str) -> None:
-    path = tmp_path / "m.json"
-    path.write_text(
-        '{"format": "pmlopt-mechanism", "version": 3, "inputs": ["a", "b"], "outputs": [0, 1], '
-        f'"matrix": [[1, 0], [0, 1]], "metadata": {{}}, "unnamed": {unnamed}}}'
-    )
-    with pytest.raises(FileFormatError, match="unnamed"):
-        Mechanism.load(path)
-
-
-def test_files_that_say_nothing_of_it_hold_labels(tmp_path: Path) -> None:
-    path = tmp_path / "m.json"
-    path.write_text(
-        '{"format": "pmlopt-mechanism", "version": 3, "inputs": [0, 1], "outputs": [0, 1], '
-        '"matrix": [[1, 0], [0, 1]], "unnamed": [], "metadata": {}}'
-    )
-    assert Mechanism.load(path).inputs == (0, 1)
-    assert not isinstance(Mechanism.load(path).inputs, Positions)

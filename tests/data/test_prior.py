@@ -14,18 +14,13 @@ from strategies import MODEST, priors
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior, as_prior
-from pmlopt.errors import PmloptError, PriorError
+from pmlopt.errors import PriorError
 
 
 def refused(*parts: str) -> Any:
     """A PriorError whose message holds every part."""
     pattern = "(?s)" + "".join(f"(?=.*{part})" for part in parts)
     return pytest.raises(PriorError, match=pattern)
-
-
-def test_prior_error_is_a_pmlopt_error_and_a_value_error() -> None:
-    assert issubclass(PriorError, PmloptError)
-    assert issubclass(PriorError, ValueError)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ import cvxpy as cp
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray
+from pmlopt.core.records import read
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.symmetry.orbit_mechanism import by_orbits, is_by_orbits
+from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits, is_by_orbits
 from pmlopt.model.utility import EstimationError, ExpectedGain, ExpectedLoss, informations
 from pmlopt.programs.certificate import Certificate
 from pmlopt.programs.design_program import DesignCertificate
@@ -187,7 +188,7 @@ def still_true(data: Any) -> bool:
 def _mechanism(data: Any) -> Any:
     """The mechanism of a JSON file, by orbits or as a matrix."""
     if is_by_orbits(data):
-        return by_orbits(data)
+        return read(SavedOrbits, data).mechanism
     sides = (None if side in data["unnamed"] else data[side] for side in ("inputs", "outputs"))
     return Mechanism(data["matrix"], *sides)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run, write
+from library.problem_files import ESTIMATION
 from oracles.columns import extreme_columns
 from oracles.estimation import least_error
 
@@ -18,21 +19,6 @@ from pmlopt.library.closed_values import closed_form
 from pmlopt.programs.estimation.program import EstimationDesign
 
 ALL = [one for one in load_all() if isinstance(one.arguments.get("utility"), EstimationError)]
-
-GOOD = """
-id = "small"
-title = "A small design"
-builder = "design"
-
-[source]
-cite = "somebody"
-where = "somewhere"
-
-[params]
-prior = { uniform = 3 }
-privacy = { name = "pml", epsilon = 0.5 }
-utility = { kind = "estimation-error", workload = "prefix" }
-"""
 
 
 @pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
@@ -61,29 +47,14 @@ def test_all_kinds_are_in_the_library() -> None:
 
 
 def test_workloads_are_read(tmp_path: Path) -> None:
-    program = load(write(tmp_path, GOOD)).program()
+    program = load(write(tmp_path, ESTIMATION)).program()
     assert isinstance(program, EstimationDesign)
     np.testing.assert_array_equal(program.workload, np.tri(3))
-    program = load(write(tmp_path, GOOD.replace('"prefix"', "[[1, 2, 4]]"))).program()
+    program = load(write(tmp_path, ESTIMATION.replace('"prefix"', "[[1, 2, 4]]"))).program()
     assert isinstance(program, EstimationDesign)
     assert program.workload.tolist() == [[1.0, 2.0, 4.0]]
     with pytest.raises(PmloptError):
         closed_form(program, "least_pml_estimation_error")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('"prefix"', '"all"', "use identity"),
-        ('"prefix"', "[[1, 2]]", "2 columns for 3 letters"),
-        ('"prefix"', '"prefix", criterion = "D"', "does not depend on a workload"),
-        ('"prefix"', '"prefix", criterion = "E"', "criterion"),
-        ('"prefix"', "3", "workload"),
-    ],
-)
-def test_bad_errors_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    with pytest.raises(PmloptError, match=message):
-        load(write(tmp_path, GOOD.replace(old, new))).program()
 
 
 def test_a_closed_form_of_another_problem_is_refused(tmp_path: Path) -> None:
@@ -95,7 +66,7 @@ closed_form = "least_ldp_estimation_error"
 value = 1.0
 """
     with pytest.raises(PmloptError, match="is for frequencies"):
-        load(write(tmp_path, GOOD + text)).closed_value()
+        load(write(tmp_path, ESTIMATION + text)).closed_value()
 
 
 def test_designs_from_the_shell(tmp_path: Path) -> None:

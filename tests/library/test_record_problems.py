@@ -10,35 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run, write
+from library.problem_files import RECORD
 from oracles import records as records_oracle
 
 from pmlopt import Mechanism, queries, record_leakage, solve
-from pmlopt.errors import InstanceError, PmloptError, SolverUnavailableError
+from pmlopt.errors import InstanceError, SolverUnavailableError
 from pmlopt.library import Instance, load, load_all
 from pmlopt.programs.record_leakage.program import RecordLeakage
 
 ALL = [instance for instance in load_all() if instance.builder is record_leakage]
-
-GOOD = """
-id = "small"
-title = "A small audit"
-builder = "record_leakage"
-
-[source]
-cite = "somebody"
-where = "somewhere"
-
-[params]
-query = { kind = "modular-sum", records = 3, modulus = 2 }
-mechanism = { kind = "symmetric-channel", error = 0.25 }
-entropy = { log = 4 }
-
-[expected]
-basis = "theorem"
-relation = "=="
-closed_form = "parity_leakage"
-value = 0.13081203594113694
-"""
 
 
 def asked(instance: Instance) -> RecordLeakage:
@@ -52,18 +32,6 @@ def laplace(tmp_path: Path) -> Path:
     path = tmp_path / "laplace.csv"
     queries.laplace(queries.ModularSum(4, 2), 1.0).save(path)
     return path
-
-
-@pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
-def test_every_instance_agrees_with_what_is_expected(instance: Instance) -> None:
-    result = solve(asked(instance), tolerance=1e-9)
-    assert result.gap <= 1e-9
-    assert result.certificate.verify()
-    assert instance.expected is not None
-    assert instance.expected.agrees(result.value)
-    closed = instance.closed_value()
-    if closed is not None:
-        assert closed == pytest.approx(instance.expected.value, rel=1e-9)
 
 
 @pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
@@ -81,7 +49,7 @@ def test_small_instances_agree_with_a_search_over_all_datasets(instance: Instanc
 
 
 def test_a_good_file_becomes_a_problem(tmp_path: Path) -> None:
-    instance = load(write(tmp_path, GOOD))
+    instance = load(write(tmp_path, RECORD))
     problem = asked(instance)
     assert problem.channel.query == queries.ModularSum(3, 2)
     assert problem.channel.mechanism.matrix.tolist() == [[0.75, 0.25], [0.25, 0.75]]
@@ -113,12 +81,12 @@ def test_a_good_file_becomes_a_problem(tmp_path: Path) -> None:
     ],
 )
 def test_queries_are_read_by_name(tmp_path: Path, old: str, new: str, query: queries.Query) -> None:
-    text = GOOD.replace(old, new).replace('closed_form = "parity_leakage"\n', "")
+    text = RECORD.replace(old, new).replace('closed_form = "parity_leakage"\n', "")
     assert asked(load(write(tmp_path, text))).channel.query == query
 
 
 def test_a_table_and_a_matrix_are_read(tmp_path: Path) -> None:
-    text = GOOD.replace(
+    text = RECORD.replace(
         '{ kind = "modular-sum", records = 3, modulus = 2 }',
         '{ kind = "explicit", places = [[0, 1], [1, 1]], labels = [0, 1] }',
     )
@@ -130,39 +98,6 @@ def test_a_table_and_a_matrix_are_read(tmp_path: Path) -> None:
     assert problem.channel.mechanism.matrix.tolist() == [[0.75, 0.25], [0.5, 0.5]]
     with pytest.raises(InstanceError, match="parity through a symmetric channel"):
         load(tmp_path / "small.toml").closed_value()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("modular-sum", "modularsum", r"params\.query\.kind is 'modularsum': known are .*modular-sum"),
-        ("records = 3, ", "", r"params\.query lacks the key 'records'"),
-        ("modulus = 2 }", "modulus = 2, moduls = 2 }", r"mean 'modulus'"),
-        ("modulus = 2 }", "modulus = 0 }", r"modulus must be a whole number of at least 1"),
-        ("error = 0.25", "error = 1.5", r"error probability is 1\.5"),
-        ('"symmetric-channel"', '"symmetrical"', r"params\.mechanism\.kind is 'symmetrical': known are"),
-        ('"symmetric-channel", error = 0.25', '"laplace", epsilon = -1', r"epsilon is -1"),
-        ('kind = "symmetric-channel", error = 0.25', "matrix = [[1.0, 0.5]]", r"sums to 1\.5"),
-        ("entropy = { log = 4 }", "", r"params\.entropy is missing"),
-        ("entropy = { log = 4 }", 'entropy = "1"', r"params\.entropy is '1'"),
-        ("parity_leakage", "binary", r"'binary': write one of parity_leakage"),
-    ],
-)
-def test_a_bad_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in GOOD
-    with pytest.raises(InstanceError, match=message):
-        load(write(tmp_path, GOOD.replace(old, new)))
-
-
-@pytest.mark.parametrize(("old", "new"), [("{ log = 4 }", "3.0"), ("{ log = 4 }", "-1"), ("0.25 }", "0.0 }")])
-def test_what_the_file_cannot_know_is_refused_by_solving(tmp_path: Path, old: str, new: str) -> None:
-    instance = load(write(tmp_path, GOOD.replace(old, new)))
-    if "0.0" in new:
-        problem = asked(instance)
-        assert solve(problem).value == pytest.approx(math.log(2), abs=1e-9)
-        return
-    with pytest.raises(PmloptError, match="the entropy b is"):
-        instance.program()
 
 
 def test_solve_prints_the_audit_and_writes_it(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run, write
+from library.problem_files import TRADEOFF
 
 from pmlopt import Mechanism, closed_forms, distortion_leakage, leakage_distortion, queries, solve
 from pmlopt.errors import InstanceError, SolverUnavailableError
@@ -18,28 +19,6 @@ from pmlopt.programs.tradeoff.program import TradeoffProgram
 
 ALL = [instance for instance in load_all() if instance.builder in (leakage_distortion, distortion_leakage)]
 
-GOOD = """
-id = "small"
-title = "A small trade-off"
-builder = "leakage_distortion"
-
-[source]
-cite = "somebody"
-where = "somewhere"
-
-[params]
-query = { kind = "modular-sum", records = 2, modulus = 2 }
-entropy = 0
-distortion = 0.25
-
-[expected]
-basis = "theorem"
-relation = "=="
-closed_form = "parity_leakage"
-value = 0.13081203594113697
-rtol = 1e-5
-"""
-
 
 def asked(instance: Instance) -> TradeoffProgram:
     program = instance.program()
@@ -47,22 +26,10 @@ def asked(instance: Instance) -> TradeoffProgram:
     return program
 
 
-@pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)
-def test_every_instance_agrees_with_what_is_expected(instance: Instance) -> None:
-    result = solve(asked(instance), gap=1e-6)
-    assert result.gap <= 1e-6
-    assert result.certificate.verify()
-    assert instance.expected is not None
-    assert instance.expected.agrees(result.value)
-    closed = instance.closed_value()
-    if closed is not None:
-        assert closed == pytest.approx(instance.expected.value, rel=1e-9)
-
-
 def test_both_directions_are_read(tmp_path: Path) -> None:
-    there = load(write(tmp_path, GOOD))
+    there = load(write(tmp_path, TRADEOFF))
     assert there.closed_value() == pytest.approx(0.75 * math.log(1.5) + 0.25 * math.log(0.5), abs=1e-14)
-    text = GOOD.replace('"leakage_distortion"', '"distortion_leakage"').replace(
+    text = TRADEOFF.replace('"leakage_distortion"', '"distortion_leakage"').replace(
         "distortion = 0.25", "leakage = 0.1"
     )
     back = load(write(tmp_path, text.replace("parity_leakage", "parity_distortion")))
@@ -75,32 +42,11 @@ def test_both_directions_are_read(tmp_path: Path) -> None:
 
 
 def test_a_loss_is_read_and_has_no_closed_form(tmp_path: Path) -> None:
-    text = GOOD.replace("distortion = 0.25", "distortion = 0.25\nloss = [[0, 2], [1, 0]]")
+    text = TRADEOFF.replace("distortion = 0.25", "distortion = 0.25\nloss = [[0, 2], [1, 0]]")
     problem = load(write(tmp_path, text))
     assert problem.arguments["loss"].tolist() == [[0, 2], [1, 0]]
     with pytest.raises(InstanceError, match="for a parity and its own loss"):
         problem.closed_value()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("distortion = 0.25", "", r"params\.distortion is missing"),
-        ("distortion = 0.25", "leakage = 0.25", r"params\.leakage is not a known key"),
-        ("distortion = 0.25", 'distortion = "0.25"', r"params\.distortion is '0\.25'"),
-        (
-            "distortion = 0.25",
-            "distortion = 0.25\nloss = [1, 0]",
-            r"params\.loss\[0\] is 1: it must be a list",
-        ),
-        ("entropy = 0\n", "", r"params\.entropy is missing"),
-        ("parity_leakage", "binary", r"'binary': write one of parity_leakage"),
-    ],
-)
-def test_a_bad_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    assert old in GOOD
-    with pytest.raises(InstanceError, match=message):
-        load(write(tmp_path, GOOD.replace(old, new)))
 
 
 def test_solve_prints_the_claims() -> None:

@@ -33,7 +33,6 @@ from pmlopt import (
     solve,
     verify_file,
 )
-from pmlopt.core.records import plain, read_json
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.programs.certificate import Verdict
@@ -58,20 +57,9 @@ def checked(path: Path, data: Any) -> bool | None:
 
 
 PROVED = [
-    "pml",
-    "ldp",
-    "lip",
-    "maximal-leakage",
-    "ball",
-    "wide-ball",
-    "point",
-    "minimum-mass",
-    "all-priors",
-    "counts",
-    "confidence-ball",
-    "gain",
-    "threshold",
-]
+    "pml", "ldp", "lip", "maximal-leakage", "ball", "wide-ball", "point", "minimum-mass", "all-priors",
+    "counts", "confidence-ball", "gain", "threshold",
+]  # fmt: skip
 """What the script proves; of all else it says that it proves nothing."""
 
 
@@ -366,11 +354,3 @@ def test_saved_results_meet_the_schema() -> None:
     broken = json.loads(saved("pml"))
     del broken["metadata"]["prior"]
     assert not validator.is_valid(broken)
-
-
-def test_a_loaded_prior_is_the_one_that_was_saved() -> None:
-    for prior in (Prior.from_counts({"a": 3, "b": 1}), Prior([0.25, 0.75], samples=12), Prior.uniform(3)):
-        again = read_json(Prior, json.dumps(plain(prior)))
-        assert again == prior
-        assert again.weights == prior.weights
-        assert again.samples == prior.samples

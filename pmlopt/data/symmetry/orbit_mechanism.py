@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label, label_array
 from pmlopt.core.display import table_html
-from pmlopt.core.files import VERSION, ending_of, is_standard, json_bytes, read_bytes, write_whole
-from pmlopt.core.records import ROOM, Context, parse_json, plain, read
+from pmlopt.core.files import VERSION, ending_of, is_standard, json_bytes, read_bytes, read_saved, write_whole
+from pmlopt.core.records import plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.random_bits import RandomBits, Seed, random_bits
 from pmlopt.data.symmetry.prior import PairSpace, length_of, taken
@@ -24,7 +25,9 @@ from pmlopt.data.symmetry.types import TypePairs
 from pmlopt.errors import FileFormatError, MechanismError
 
 FORMAT = "pmlopt-orbit-mechanism"
-KEYS = ("format", "version", "space", "total", "masses", "metadata")
+
+LONGEST_MASS = 4_000
+"""Digits of a mass in a file; Python refuses whole numbers of more than 4,300."""
 
 LARGEST_MATRIX = 2**24
 """Entries of a matrix that is written out, 128 MiB."""
@@ -301,20 +304,27 @@ class OrbitMechanism(Mechanism):
         return table_html(repr(self).strip("<>"), head, rows)
 
 
-def by_orbits(record: Mapping[str, Any]) -> OrbitMechanism:
-    """The mechanism of its `record`."""
-    total, *masses = map(_digits, (record["total"], *record["masses"]))
-    # an orbit of pairs has four of a circle's letters and outputs at most
-    room = Context(room=max(ROOM, 4 * len(masses)))
-    space: PairSpace = read(PairSpace, record["space"], "space", room)
-    return OrbitMechanism(space, masses, total)
+@dataclass(frozen=True, eq=False)
+class SavedOrbits:
+    """The record of a mechanism by orbits in JSON, whole numbers in quotes: they are long."""
 
+    format: Literal[FORMAT]  # type: ignore[valid-type]
+    version: Literal[VERSION]  # type: ignore[valid-type]
+    space: PairSpace
+    total: str
+    masses: list[str]
+    metadata: Mapping[str, Any]
 
-def _digits(text: Any) -> int:
-    """The whole number of its decimal digits."""
-    if not (isinstance(text, str) and text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r:.40} stands where decimal digits in quotes belong")
-    return int(text)
+    @cached_property
+    def mechanism(self) -> OrbitMechanism:
+        """The mechanism that it says."""
+        for text in (self.total, *self.masses):
+            if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_MASS):
+                raise FileFormatError(f"{text!r:.40} stands where decimal digits in quotes belong")
+        return OrbitMechanism(self.space, [int(text) for text in self.masses], int(self.total))
+
+    def __post_init__(self) -> None:
+        _ = self.mechanism  # complains of one that is none
 
 
 def is_by_orbits(data: Any) -> bool:
@@ -337,17 +347,8 @@ def holds_orbits(path: str | os.PathLike[str]) -> bool:
 
 def saved_by_orbits(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
     """The mechanism of a file, and what stands beside it."""
-    data = parse_json(read_bytes(path), str(path))
-    if not is_by_orbits(data) or data.get("version") != VERSION:
-        raise FileFormatError(
-            f'{path}: is no mechanism by orbits: "format" must be {FORMAT!r} and "version" {VERSION}'
-        )
-    if set(data) != set(KEYS) or not isinstance(data["metadata"], dict):
-        raise FileFormatError(f"{path}: it has the keys {sorted(data)}, and must have {', '.join(KEYS)}")
-    try:
-        return by_orbits(data), data["metadata"]
-    except (KeyError, TypeError, ValueError) as cause:
-        raise FileFormatError(f"{path}: {cause}") from None
+    saved = read_saved(SavedOrbits, read_bytes(path), path)
+    return saved.mechanism, saved.metadata
 
 
 def _batches(letters: Any, count: int) -> Iterator[Any]:

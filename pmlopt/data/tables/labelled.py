@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, Positions, few, labels_of
 from pmlopt.core.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
-from pmlopt.core.labels import NUMBER_HEADERS, places_of
+from pmlopt.core.labels import NUMBER_HEADERS, labels_from_text, places_of
+from pmlopt.core.records import parse_json
 from pmlopt.errors import FileFormatError, InputError
 
 Axes = tuple[tuple[Label, ...] | None, ...]
@@ -177,7 +178,7 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
 
 
 def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> Labelled:
-    """What a file holds: the labels of Parquet and of JSON have types, and those of CSV are text."""
+    """What a file holds: labels of Parquet and mechanisms have types; those of CSV and mappings are text."""
     ending, what = Path(path).suffix.lower(), str(path)
     if ending in (".parquet", ".pq"):
         import narwhals
@@ -188,11 +189,22 @@ def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputErro
             )
         except OSError as cause:
             raise FileFormatError(f"{path}: cannot be read: {files.reason_of(cause)}") from None
+    if ending == ".json":
+        data = parse_json(files.read_bytes(path), what)
+        if not (isinstance(data, dict) and "format" in data):  # a mapping, or rows, and no mechanism
+            return _of_text(door(data, what, error))
     *axes, values = read(path)
     named = tuple(
         None if isinstance(side, Positions) else labels_of(side, None, what, error) for side in axes
     )
     return Labelled(values, named, what, text=ending == ".csv")
+
+
+def _of_text(found: Labelled) -> Labelled:
+    """What a text file holds: labels are what their text reads like."""
+    sides = (None if side is None else tuple(map(str, side)) for side in found.axes)
+    axes = tuple(None if side is None else labels_from_text(side) for side in sides)
+    return Labelled(found.values, axes, found.what, text=True)
 
 
 def _by_first_column(

@@ -76,6 +76,12 @@ class Batch:
             return [value or None for value in values], codes
         return [None if is_missing(value) else value for value in values], codes
 
+    def texts(self, place: int) -> list[str]:
+        """The cells of a column as text, an empty one where one is missing."""
+        values, codes = self.encoded(place)
+        shown = ["" if value is None else str(value) for value in values]
+        return [shown[code] for code in codes.tolist()]
+
     def column(self, place: int, keep: BoolArray | None = None) -> Any:
         """The array of a column, of the rows to keep."""
         import pyarrow

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from pmlopt.core.files import rows_of
 from pmlopt.core.whole_files import reason_of
 from pmlopt.errors import FileFormatError, InputError
 
@@ -145,36 +146,6 @@ class CsvForm:
         name = "UTF-8" if encoding in ("utf-8", "utf-8-sig") else encoding
         return f"{where}: is not text in {name}, so not a CSV file of it: say its --encoding, such as cp1252"
 
-    def rows(self, text: io.TextIOBase, where: object) -> Iterator[list[str]]:
-        """The rows of a file, all of the header's length.
-
-        Blank lines are no rows, but in a file of one column, where they are missing cells.
-
-        Raises:
-            FileFormatError: a row is longer or shorter, or a quoted cell does not end.
-        """
-        reader = csv.reader(text, delimiter=self.delimiter or ",", strict=True)
-        length = None
-        number = 0
-        try:
-            for row in reader:
-                if not row:
-                    if length != 1:
-                        continue
-                    row = [""]  # as some programs write a missing cell
-                number += 1
-                length = length or len(row)
-                if len(row) != length:
-                    raise FileFormatError(
-                        f"{where}: row {number} has {len(row)} cells and the header {length}: "
-                        "the file may be cut short"
-                    )
-                yield row
-        except UnicodeError:
-            raise FileFormatError(self.not_text(where, self.encoding or "utf-8")) from None
-        except csv.Error as cause:
-            raise FileFormatError(f"{where}: is not a whole CSV file: row {number + 1}: {cause}") from None
-
 
 def _delimiter(text: str, where: object, *, whole: bool) -> str:
     """The one delimiter by which all rows have as many cells as the header."""
@@ -279,4 +250,5 @@ def with_seeking(source: DataStream) -> DataStream:
 def text_rows(source: Any, form: CsvForm, where: object) -> Iterator[list[str]]:
     """The rows of a CSV file in plain Python, the header first."""
     buffered = io.BufferedReader(source, 2**16) if isinstance(source, io.RawIOBase) else source
-    return form.rows(io.TextIOWrapper(buffered, encoding=form.encoding, newline=""), where)
+    text = io.TextIOWrapper(buffered, encoding=form.encoding, newline="")
+    return rows_of(text, where, form.delimiter or ",", form.not_text(where, form.encoding or "utf-8"))

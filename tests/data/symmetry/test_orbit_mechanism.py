@@ -138,7 +138,7 @@ def edited(old: str, new: str) -> Any:
     ("edit", "message"),
     [
         (lambda text: text[:-20], "whole JSON"),
-        (edited("pmlopt-orbit-mechanism", "other"), "no mechanism by orbits"),
+        (edited("pmlopt-orbit-mechanism", "other"), "has format 'other'"),
         (edited('"circle"', '"square"'), "space.kind is 'square'"),
         (edited('"total": "1', '"total": "2'), "do not sum to"),
         (edited('"size": 4', '"size": 0'), r"space\.prior\.size is 0"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,13 +114,9 @@ def test_estimates_are_of_outputs_by_name(case: tuple[list[int], Any]) -> None:
     ):
         assert np.array_equal(estimate(CHANNEL, frequent).counts, counts)
     for released in (
-        people,
-        np.array(people),
-        pd.Series(people),
-        pd.DataFrame({"y": people}),
-        pl.Series(people),
+        people, np.array(people), pd.Series(people), pd.DataFrame({"y": people}), pl.Series(people),
         pa.array(people),
-    ):
+    ):  # fmt: skip
         assert np.array_equal(estimate(CHANNEL, released=released).counts, counts)
 
 
@@ -331,3 +329,16 @@ def test_numbers_keep_their_digits() -> None:
     assert column(pl.DataFrame({"a": [1], "b": ["x"]}), "it", InputError) == [(1, "x")]
     missing = Labelled([3], (("b",),), "it").along(0, ("a", "b"), InputError, absent=0)
     assert missing.values == [0, 3]
+
+
+def test_a_mapping_in_json_is_read_as_the_mapping(tmp_path: Path) -> None:
+    counts, joint = tmp_path / "counts.json", tmp_path / "joint.json"
+    counts.write_text(json.dumps({"2": 30, "1": 10}))
+    prior = Prior.from_counts(counts)
+    assert (prior.labels, prior.counts) == ((2, 1), (30, 10))
+    joint.write_text(json.dumps({"ill": {"young": 1, "old": 3}, "well": {"old": 2, "young": 4}}))
+    secret = Secret.from_counts(joint)
+    assert (secret.values, secret.labels, secret.prior.counts) == (("ill", "well"), ("young", "old"), (5, 5))
+    counts.write_text('{"a": 1, "a": 2}')
+    with pytest.raises(InputError, match="the key 'a' twice"):
+        Prior.from_counts(counts)

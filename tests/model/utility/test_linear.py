@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from oracles import designs as oracles
 
 from pmlopt import ExpectedGain, ExpectedLoss, Mechanism, Prior
-from pmlopt.errors import InputError, MechanismError, UtilityError
+from pmlopt.errors import MechanismError, UtilityError
 from pmlopt.model.utility import LinearUtility
 
 both = pytest.mark.parametrize("make", [ExpectedGain, ExpectedLoss])
@@ -128,11 +128,6 @@ def test_the_matrix_given_can_change_without_changing_the_utility(make: type[Lin
     assert utility.value([0.5, 0.5], np.eye(2)) == 1.0
     with pytest.raises(ValueError, match="read-only"):
         utility.table((0, 1), (0, 1))[0, 0] = 3.0
-
-
-def test_errors_are_input_errors() -> None:
-    assert issubclass(UtilityError, InputError)
-    assert issubclass(UtilityError, ValueError)
 
 
 def test_a_function_may_say_true_and_false() -> None:
