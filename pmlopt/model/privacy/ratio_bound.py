@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -41,12 +40,6 @@ class RatioRequirement(Requirement):
     @abstractmethod
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
         """The levels from the (K, 1) largest logarithms of the ratios, under the same names as `limits`."""
-
-    def at(self, epsilon: float) -> RatioRequirement:
-        """The same at another epsilon, where it has one for all pairs."""
-        other: Any = copy(self)
-        other.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
-        return other  # type: ignore[no-any-return]
 
     def for_prior(self, prior: Prior) -> RatioRequirement:
         return self

@@ -128,6 +128,10 @@ class Requirement(Record, ABC):
     def check(self, prior: Prior) -> None:
         """Raise a PrivacyError where the requirement is on other letters than the prior."""
 
+    def with_room(self, nats: float) -> Requirement:
+        """With levels of at least so many nats about secrets: floats meet 0 only up to rounding."""
+        return self
+
     def on_cells(self, cells: Cells) -> Requirement:
         """The bound on a column that is constant on the cells of its output, as one on their values.
 
@@ -301,6 +305,9 @@ class Conjunction(Requirement):
 
     def on_cells(self, cells: Cells) -> Conjunction:
         return Conjunction(*(part.on_cells(cells) for part in self.parts))
+
+    def with_room(self, nats: float) -> Conjunction:
+        return Conjunction(*(part.with_room(nats) for part in self.parts))
 
     @property
     def limits(self) -> dict[str, float]:
