@@ -186,7 +186,8 @@ class MeanBounds(Requirement):
         if nats.keys() == {PLAIN, FLOOR}:
             # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
             rest, above = -math.expm1(-nats[FLOOR]), math.expm1(nats[PLAIN])
-            spread = top_mean(p, gains, rest / (rest + above)) if rest > 0 else 0.0
+            mass = rest / (rest + above) if rest > 0 else 0.0
+            spread = top_mean(p, gains, mass) if mass > 0 else 0.0
             return float((math.exp(-nats[FLOOR]) * (p @ gains) + rest * spread).max())
         if len(bounds) > 1 or FLOOR in nats:
             return super().relaxation(prior, gains)
