@@ -39,6 +39,7 @@ class Found(Generic[C_co]):
         compile_seconds, solve_seconds, certify_seconds: what it took.
         closed_form: the optimum by formula, where one is known.
         arrays: what a next program of the question may start from, by name.
+        asked: whether the certificate is of what was asked, and not of a level a little above.
     """
 
     certificate: C_co
@@ -52,6 +53,7 @@ class Found(Generic[C_co]):
     certify_seconds: float = 0.0
     closed_form: ClosedForm | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    asked: bool = True
 
 
 def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]:

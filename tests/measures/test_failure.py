@@ -15,9 +15,9 @@ from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, random_set
 from scipy.optimize import linprog
 
-from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Prior, closed_forms
+from pmlopt import AllPriors, ConvexHull, L1Ball, Prior
 from pmlopt.errors import PrivacyError
-from pmlopt.measures import failure_probability, leakage_level, pointwise_leakage
+from pmlopt.measures import failure_probability, pointwise_leakage
 from pmlopt.measures.failure import _Search
 from pmlopt.model.uncertainty import leakage_capacity
 
@@ -44,17 +44,6 @@ def under(q: FloatArray, matrix: FloatArray, epsilon: float) -> float:
     """The failure probability under one law, which may have zeros."""
     law = q @ matrix
     return float(law[law < math.exp(-epsilon) * matrix.max(axis=0) * (1 - 1e-12)].sum())
-
-
-@pytest.mark.parametrize("n", [2, 3, 7, 20])
-def test_nothing_exceeds_the_level_of_a_singular_mechanism(n: int) -> None:
-    p = Prior.uniform(n)
-    for k in range(1, n + 1):
-        singular = closed_forms.k_singular(n, k)
-        assert failure_probability(p, singular, math.log(n / k)) == 0.0
-        assert failure_probability(p, singular, leakage_level(p, singular)) == 0.0
-        if k < n:
-            assert failure_probability(p, singular, math.log(n / k) - 1e-9) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_tiny_levels_are_told_apart() -> None:
@@ -90,20 +79,6 @@ def test_over_a_set_it_is_the_supremum(seed: int, kind: str, part: float) -> Non
         )
 
 
-@settings(max_examples=25, deadline=None)
-@given(SEEDS, st.floats(0.05, 0.95))
-def test_over_one_prior_it_is_that_of_the_prior(seed: int, part: float) -> None:
-    rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(2, 6)), int(rng.integers(2, 6))
-    p, matrix = rng.dirichlet(np.full(n, 3.0)), rng.dirichlet(np.ones(m), n)
-    p = np.maximum(p, 1e-6) / np.maximum(p, 1e-6).sum()
-    epsilon = part * leakage_level(p, matrix)
-    alone = failure_probability(p, matrix, epsilon)
-    for single in (ConvexHull([p]), L1Ball(p, 0.0)):
-        assert failure_probability(p, matrix, epsilon, over=single) == pytest.approx(alone, abs=1e-8)
-    assert failure_probability(p, matrix, epsilon, over=L1Ball(p, 0.1)) >= alone - 1e-12
-
-
 def test_by_hand() -> None:
     """Of (0.75, 0.25) and its turn: output 0 has a mass in [0.45, 0.55], and fails below 0.75 e^-eps."""
     warner, ball = [[0.75, 0.25], [0.25, 0.75]], L1Ball([0.5, 0.5], 0.2)
@@ -120,14 +95,6 @@ def test_conditions_that_miss_each_other_by_little_are_told_apart() -> None:
     found = failure_probability([0.5, 0.5], matrix, 0.00029313987232316367, over=ConvexHull(corners))
     assert found == pytest.approx(exact_supremum(corners, matrix, 0.00029313987232316367), abs=1e-8)
     assert found < 0.68
-
-
-def test_similar_outputs_count_as_one() -> None:
-    matrix = np.array([[0.3, 0.45, 0.25], [0.1, 0.15, 0.75]])
-    merged = np.column_stack([matrix[:, :2].sum(axis=1), matrix[:, 2]])
-    box = Box([0.3, 0.4], [0.6, 0.7])
-    values = [failure_probability([0.5, 0.5], one, 0.4, over=box) for one in (matrix, merged)]
-    assert values[0] == pytest.approx(values[1], abs=2e-9)
 
 
 @pytest.mark.parametrize("over", [0.1, [0.5, 0.5], "ball", AllPriors(3), object()])

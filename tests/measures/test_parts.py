@@ -30,14 +30,6 @@ def test_lemma_2_the_parts_add_up(pair: tuple[FloatArray, FloatArray]) -> None:
 
 @given(pairs())
 @MODEST
-def test_both_parts_are_at_least_nothing(pair: tuple[FloatArray, FloatArray]) -> None:
-    excluded, rest = leakage_parts(*pair)
-    assert (rest >= 0).all()
-    assert (excluded[excluded > -math.inf] >= 0).all()
-
-
-@given(pairs())
-@MODEST
 def test_the_parts_are_those_of_exact_arithmetic(pair: tuple[FloatArray, FloatArray]) -> None:
     prior, matrix = pair
     law = exact_law(prior)
@@ -77,15 +69,6 @@ def test_the_second_part_is_the_leakage_under_the_prior_on_the_letters_left(
         alone = p[left] / math.fsum(p[left])
         beside = np.column_stack([column[left], 1 - column[left]])
         assert rest[y] == pytest.approx(pointwise_leakage(alone, beside)[0], rel=1e-9, abs=1e-13)
-
-
-def test_a_full_support_excludes_nothing_and_one_letter_tells_nothing_more() -> None:
-    excluded, rest = leakage_parts([0.1] * 10, np.full((10, 2), 0.5))
-    assert excluded.tolist() == [0, 0]
-    assert rest.tolist() == [0, 0]
-    excluded, rest = leakage_parts([1e-9, 0.5, 0.5 - 1e-9], np.eye(3))
-    assert excluded[0] == pytest.approx(9 * math.log(10), rel=1e-12)
-    assert rest.tolist() == [0, 0, 0]
 
 
 def test_an_excluded_letter_of_one_in_a_billion_is_seen() -> None:

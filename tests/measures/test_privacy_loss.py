@@ -25,7 +25,6 @@ from pmlopt.measures import (
     privacy_loss_law,
     probabilistic_dp_delta,
 )
-from pmlopt.model.closed_forms import randomized_response, randomized_response_adp
 
 
 @st.composite
@@ -73,22 +72,6 @@ def test_approximate_bounds_probabilistic_privacy_at_multiples(
     # [saeidian2026envelopes, eq. (4)]
     bound = approximate_dp_delta(matrix, epsilon) / -math.expm1(-(times - 1) * epsilon)
     assert probabilistic_dp_delta(matrix, times * epsilon) <= bound + 1e-12
-
-
-@pytest.mark.parametrize(("size", "epsilon", "delta"), [(2, 1.0, 0.1), (5, 2.0, 0.3), (9, 0.5, 0.05)])
-def test_randomized_response_by_formula(size: int, epsilon: float, delta: float) -> None:
-    matrix = randomized_response(size, epsilon)
-    assert approximate_dp_level(matrix, delta) == pytest.approx(
-        randomized_response_adp(size, epsilon, delta), abs=1e-12
-    )
-    losses, masses = privacy_loss_law(matrix, 0, 1)
-    assert losses == pytest.approx([-epsilon, 0, epsilon][:: 2 if size == 2 else 1], abs=1e-12)
-    alpha, beta = matrix.matrix[0, 0], matrix.matrix[0, 1]
-    assert masses == pytest.approx(
-        [beta, alpha] if size == 2 else [beta, (size - 2) * beta, alpha], abs=1e-12
-    )
-    assert probabilistic_dp_delta(matrix, epsilon) == 0.0
-    assert probabilistic_dp_delta(matrix, epsilon * (1 - 1e-6)) == pytest.approx(alpha, abs=1e-15)
 
 
 @given(channels())

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, few, nonnegative
-from pmlopt.data.mechanism import MechanismLike, paired
-from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
-from pmlopt.measures import leakage_level
+from pmlopt.model.privacy.mean_bounds import Bound, MeanBounds, Side
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import Ratios, mean_ratios
-from pmlopt.model.privacy.requirement import Declared, Requirement, Witness, below, shaped
+from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.model.privacy.secret_leakage import RobustSecretPML, SecretPML
-from pmlopt.model.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
-from pmlopt.model.uncertainty.columns import NEGLIGIBLE_LEVEL, Box, Family, Staircase
+from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.model.uncertainty.support_functions import top_mean
-from pmlopt.solvers.structured.block import Block, mean_block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 class LetterBudgets(RatioRequirement):
@@ -85,7 +78,7 @@ def _most(weights: Any) -> float:
 
 
 @dataclass(frozen=True, init=False)
-class PML(Requirement):
+class PML(MeanBounds):
     """epsilon-PML: `P[x,y] <= e^epsilon q[y]` for all letters x and outcomes y, with q = p P.
 
     Over a set of priors it holds for each of them: `max_x P[x,y] <= e^epsilon min_Q sum_x Q[x] P[x,y]`.
@@ -112,6 +105,7 @@ class PML(Requirement):
         True
         >>> requirement.holds([0.5, 0.5], [[0.8, 0.2], [0.2, 0.8]])
         False
+        >>> from pmlopt import L1Ball
         >>> near = PML(math.log(1.5), over=L1Ball([0.5, 0.5], 0.2))
         >>> near.holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
         False
@@ -176,96 +170,8 @@ class PML(Requirement):
         return self if self.over is None else PML(self.epsilon, self.over.on_cells(cells))
 
     @property
-    def limits(self) -> dict[str, float]:
-        return {"pml": self.epsilon}
-
-    @property
-    def scope(self) -> str:
-        return "" if self.over is None else self.over.scope
-
-    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        p, m = paired(prior, mechanism)
-        priors = self.priors(p)
-        level = leakage_level(p, m) if priors is None else float(pointwise_capacity(priors, m).max())
-        return {"pml": level}
-
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        import cvxpy as cp
-
-        ones, priors = np.ones((prior.size, 1)), self.priors(prior)
-        if priors is None:
-            # 3 N M nonzeros with the law as a variable, against N^2 M with the sum inside
-            factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
-            return Declared({"pml": factor * mechanism <= ones @ law})
-        largest = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="column_maximum")
-        least = priors.declare(mechanism, largest)
-        return Declared(
-            {
-                "column_maximum": mechanism <= ones @ largest,
-                **least.constraints,
-                "pml": below(self._keep) * largest <= least.value,
-            },
-            {"column_maximum": largest, **least.variables},
-        )
-
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        priors = self.priors(prior)
-        if priors is None:
-            return {}
-        return {"column_maximum": matrix.max(axis=0, keepdims=True), **priors.auxiliary(matrix)}
-
-    def block(self, prior: Prior) -> Block | None:
-        priors = self.priors(prior)
-        if priors is None:
-            return mean_block(prior.pmf, below(math.exp(-min(self.epsilon, prior.max_leakage))))
-        return priors.block(below(self._keep))
-
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        if self.over is not None:
-            least, total = self.over.least_sum(matrix)
-            return matrix.max(axis=0) * total - power(min(self.epsilon, 700.0)) * least
-        total = weights.sum()
-        # P[x,y] <= q[y] / p[x] always: past max_leakage the smaller factor says the same
-        # (700 nats are past every prior's maximum, for no letter has less than 1e-300)
-        if self.epsilon > 700 or power(self.epsilon) * weights.min() >= total:
-            return 0 * matrix.max(axis=0)
-        return matrix.max(axis=0) * total - power(self.epsilon) * (weights @ matrix)
-
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        priors = self.priors(prior)
-        if priors is not None:
-            return priors.relaxation(prior.pmf, gains, self._keep)
-        return float(top_mean(prior.pmf, gains, math.exp(-min(self.epsilon, prior.max_leakage))).max())
-
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Over a set of priors the theta of each column, see `PriorSet.thetas`; else nothing."""
-        priors = self.priors(prior)
-        return {} if priors is None else {"theta": priors.thetas(prior.pmf, gains, self._keep)}
-
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        priors = self.priors(prior)
-        if priors is None:
-            return self.relaxation(prior, gains)
-        theta = shaped(witness, "theta", (priors.theta_rows, gains.shape[1]))
-        return priors.proved_gain(prior.pmf, gains, self._keep, theta)
-
-    @property
-    def has_ratios(self) -> bool:
-        return self.over is None
-
-    def ratios(self, weights: Any) -> Ratios | None:
-        return None if self.over is not None else mean_ratios(weights, np.array(self.epsilon))
-
-    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone:
-        priors = self.priors(prior)
-        if priors is None:
-            return (Box(0.0, math.exp(min(self.epsilon, prior.max_leakage))),)
-        keep = math.exp(-min(self.epsilon, NEGLIGIBLE_LEVEL))
-        if isinstance(priors, ChoquetSet) and priors.vacuous:
-            return (Staircase(0.0, 1 / keep),)
-        if isinstance(priors, L1Ball) and not priors.empties and (priors.center.pmf == prior.pmf).all():
-            return priors.families(keep)
-        return Cone(priors, keep)
+    def bounds(self) -> tuple[Bound, ...]:
+        return (Bound("pml", Side.LETTERS, Side.MEAN if self.over is None else self.over, self.epsilon),)
 
     def priors(self, prior: Prior) -> PriorSet | None:
         """The set of priors for which the bound must hold; None where it is the given prior alone.
@@ -273,14 +179,5 @@ class PML(Requirement):
         Raises:
             PrivacyError: they are on other letters than the given one.
         """
-        priors = self.over
-        if priors is None:
-            return None
-        priors.check_letters(prior.labels, "the prior of the design")
-        if isinstance(priors, L1Ball) and priors.radius == 0 and (priors.center.pmf == prior.pmf).all():
-            return None
-        return priors
-
-    @property
-    def _keep(self) -> float:
-        return math.exp(-min(self.epsilon, 700.0))
+        least = self.under(prior)[0].least
+        return least if isinstance(least, PriorSet) else None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from copy import copy
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,19 +15,8 @@ from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.ratios import Ratios, block_of, ratios_of
-from pmlopt.model.privacy.requirement import (
-    Declared,
-    Requirement,
-    Witness,
-    below,
-    pairs_witness,
-    proved_by_pairs,
-)
-from pmlopt.solvers.structured.block import Block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
+from pmlopt.model.privacy.ratios import Ratios, ratios_of
+from pmlopt.model.privacy.requirement import Requirement
 
 
 class RatioRequirement(Requirement):
@@ -53,20 +41,11 @@ class RatioRequirement(Requirement):
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
         """The levels from the (K, 1) largest logarithms of the ratios, under the same names as `limits`."""
 
-    def at(self, epsilon: float) -> RatioRequirement:
-        """The same at another epsilon, where it has one for all pairs."""
-        other: Any = copy(self)
-        other.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
-        return other  # type: ignore[no-any-return]
-
     def for_prior(self, prior: Prior) -> RatioRequirement:
         return self
 
     def on_cells(self, cells: Cells) -> RatioRequirement:
         return RatiosOnCells(self, cells)
-
-    def check(self, prior: Prior) -> None:
-        """Raise a PrivacyError where the requirement is on other letters than the prior."""
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         p, m = paired(prior, mechanism)
@@ -74,35 +53,6 @@ class RatioRequirement(Requirement):
         own = self.for_prior(p)
         ratios = own.required(p.pmf)
         return own.measured(ratios.largest_log_ratios(m.matrix[:, m.support]), ratios)
-
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        self.check(prior)
-        return Declared(*self.ratios(prior.pmf).declare(mechanism, below))
-
-    def block(self, prior: Prior) -> Block | None:
-        self.check(prior)
-        return block_of(self.ratios(prior.pmf), prior.pmf, below)
-
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        ratios = self.ratios(prior.pmf)
-        return {"products": ratios.products(matrix)} if len(ratios.rows) else {}
-
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        return self.required(weights).excess(matrix, power)
-
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return self.ratios(prior.pmf).support(prior.pmf, gains)
-
-    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Weights of the pairs: (K, M)."""
-        return pairs_witness(self.ratios(prior.pmf), prior, gains)
-
-    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        return proved_by_pairs(self.ratios(prior.pmf), prior, gains, witness)
-
-    def columns(self, prior: Prior) -> Ratios:
-        self.check(prior)
-        return self.ratios(prior.pmf)
 
 
 class RatiosOnCells(RatioRequirement):

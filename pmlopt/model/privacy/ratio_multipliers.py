@@ -60,20 +60,21 @@ def chunks(items: IntArray, most: int) -> Iterator[IntArray]:
         yield items[first : first + most]
 
 
-def multipliers(lifts: Any, gains: FloatArray) -> FloatArray:
-    """(K, M) multipliers for each column of gains: `max <g, u>`, `lifts u <= 0`, `<1, u> = 1`, `u >= 0`.
+def multipliers(lifts: Any, gains: FloatArray, least: FloatArray) -> FloatArray:
+    """(K, M) multipliers for each column of gains: `max <g, u>`, `lifts (u, z) <= 0`, `<1, u> = 1`, `u >= 0`.
 
-    u is the column times the prior. HiGHS starts each from the basis of the one before.
+    u is the column times the prior, and z >= `least` are numbers beside it. HiGHS starts each from the basis
+    of the one before.
     """
     from scipy import sparse
 
     from pmlopt.solvers import highs
 
-    k, n = lifts.shape
-    system = sparse.vstack([lifts, np.ones((1, n))], format="csc")
+    (k, count), n = lifts.shape, len(gains)
+    system = sparse.vstack([lifts, (np.arange(count) < n).astype(float)[None, :]], format="csc")
     model = highs.columnwise(
-        np.zeros(n),
-        (0.0, np.inf),
+        np.zeros(count),
+        (np.append(np.zeros(n), least), np.inf),
         (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
         (system.indptr, system.indices, system.data),
     )

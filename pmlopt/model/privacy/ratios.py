@@ -21,6 +21,7 @@ from pmlopt.model.privacy.ratio_multipliers import (
     multipliers,
     subsets,
 )
+from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block import Block
 
 if TYPE_CHECKING:
@@ -229,8 +230,14 @@ class Ratios:
         """
         return self.bounded(p, gains, self.weights(p, gains))
 
-    def weights(self, p: FloatArray, gains: FloatArray) -> FloatArray:
-        """(K, M) weights w of the pairs for `bounded`: multipliers of a linear program for each column g."""
+    def weights(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None = None) -> FloatArray:
+        """(K, M) weights w of the pairs for `bounded`: multipliers of a linear program for each column g.
+
+        Args:
+            p: (N,) the prior.
+            gains: (N, M) the columns g.
+            beside: what else the columns are within.
+        """
         from scipy import sparse
 
         found = np.zeros((len(self.exponents), gains.shape[1]))
@@ -240,7 +247,11 @@ class Ratios:
         scaled = sparse.diags_array(1 / unit) @ self.excesses[0][told]
         scale = float(np.abs(gains).max()) or 1.0
         lifts = (scaled @ sparse.diags_array(1 / p)).tocsc()
-        found[told] = scale * multipliers(lifts, gains / scale) / unit[:, None]
+        if beside is not None:
+            rows = beside.on_column @ sparse.diags_array(1 / p)
+            lifts = sparse.block_array([[lifts, None], [rows, beside.on_numbers]], format="csc")
+        least = np.zeros(0) if beside is None else beside.least
+        found[told] = scale * multipliers(lifts, gains / scale, least)[: len(unit)] / unit[:, None]
         return found
 
     def prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -264,14 +275,14 @@ class Ratios:
         weights[told] = priced
         rho = np.zeros(self.size)
         for _ in range(2):  # the second time with what rounding may take off beside rho
-            rho = rho + self._left(p, gains - rho[:, None], weights).max(axis=1)
+            rho = rho + self.left(p, gains - rho[:, None], weights).max(axis=1)
         return rho, weights
 
     def bounded(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
         """What any (K, M) weights prove that no column collects, with what rounding may have taken off."""
-        return float(self._left(p, gains, weights).max())
+        return float(self.left(p, gains, weights).max())
 
-    def _left(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
+    def left(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
         """(N, M) what the weights leave of the gains, with what rounding may have taken off."""
         if not len(self.exponents):
             return gains

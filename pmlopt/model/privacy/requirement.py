@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -17,6 +17,7 @@ from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratios import Ratios, block_of, together
 from pmlopt.model.uncertainty.columns import Cone, Family
+from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block import Block
 
 if TYPE_CHECKING:
@@ -39,17 +40,6 @@ def shaped(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
     if found is None or np.shape(found) != shape or not np.isfinite(found).all():
         raise PrivacyError(f"the proof of the bound needs the finite numbers {name!r} in the shape {shape}")
     return np.asarray(found, dtype=np.float64)
-
-
-def pairs_witness(ratios: Ratios, prior: Prior, gains: FloatArray) -> Witness:
-    """The (K, M) weights of the pairs that prove the support function of a list of ratio bounds."""
-    return {"weights": ratios.weights(prior.pmf, gains)}
-
-
-def proved_by_pairs(ratios: Ratios, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-    """What such weights prove; see `Requirement.proved`."""
-    weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
-    return ratios.bounded(prior.pmf, gains, weights)
 
 
 @dataclass(frozen=True)
@@ -93,9 +83,9 @@ class Requirement(Record, ABC):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         """The levels of a mechanism in nats, under the same names as `limits`."""
 
-    @abstractmethod
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         """The requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        return Declared(*self._pairs(prior).declare(mechanism, below))
 
     def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
         """The requirement on a matrix of cvxpy variables in a problem of your own.
@@ -130,9 +120,17 @@ class Requirement(Record, ABC):
         declared = self.for_prior(known).declare(known, mechanism, law)
         return [known.pmf[None, :] @ mechanism == law, *declared.constraints.values()]
 
-    @abstractmethod
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         """The values that the variables brought by `declare` take at a given matrix."""
+        ratios = self._pairs(prior)
+        return {"products": ratios.products(matrix)} if len(ratios.rows) else {}
+
+    def check(self, prior: Prior) -> None:
+        """Raise a PrivacyError where the requirement is on other letters than the prior."""
+
+    def with_room(self, nats: float) -> Requirement:
+        """With levels of at least so many nats about secrets: floats meet 0 only up to rounding."""
+        return self
 
     def on_cells(self, cells: Cells) -> Requirement:
         """The bound on a column that is constant on the cells of its output, as one on their values.
@@ -162,6 +160,8 @@ class Requirement(Record, ABC):
     def ratios(self, weights: Any) -> Ratios | None:
         """The bound as a list of ratio bounds on each column; None where it is none.
 
+        All other forms follow from the list where a requirement does not write them itself.
+
         Args:
             weights: (N,) proportional to the prior: floats, or whole numbers as objects.
         """
@@ -174,15 +174,31 @@ class Requirement(Record, ABC):
         """
         return self.ratios(weights)
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether `rows` gives the columns."""
+        return False
+
+    def rows(self, prior: Prior) -> LinearRows:
+        """The columns that it allows by linear rows, where `has_rows` says so."""
+        raise PrivacyError(f"{self!r} is not a bound on each column by linear rows")
+
+    def _pairs(self, prior: Prior) -> Ratios:
+        """The list of ratio bounds under a prior on the right letters."""
+        self.check(prior)
+        found = self.ratios(prior.pmf)
+        if found is None:
+            raise PrivacyError(f"{self!r} is no list of ratio bounds, from which all else would follow")
+        return found
+
     def __and__(self, other: Requirement) -> Requirement:
         """Both requirements at once; see `Conjunction`."""
         return Conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
 
     def block(self, prior: Prior) -> Block | None:
         """What it asks of one column as a `Block`; None where it has no such form, or no interior."""
-        return None
+        return block_of(self._pairs(prior), prior.pmf, below) if self.has_ratios else None
 
-    @abstractmethod
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         """Violations of the bound: numbers that are all at most 0 iff the requirement holds.
 
@@ -195,14 +211,17 @@ class Requirement(Record, ABC):
             matrix: (N, M) with equal row sums.
             power: x >= 0 -> e^x, or a lower bound of it.
         """
+        ratios = self.required(weights)
+        assert ratios is not None
+        return ratios.excess(matrix, power)
 
-    @abstractmethod
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         """The support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within it.
 
         The rows need not sum to one, only the law q does (under maximal leakage, not even that). A
         rounding-level error is allowed for by the caller.
         """
+        return self._pairs(prior).support(prior.pmf, gains)
 
     def some_columns(self, prior: Prior) -> FloatArray:
         """(N, K) some columns of mean one that the bound allows: a lower bound on `relaxation` at no cost."""
@@ -210,7 +229,7 @@ class Requirement(Record, ABC):
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """Numbers that prove `relaxation` without a search, by name; none where a formula does."""
-        return {}
+        return {"weights": self._pairs(prior).weights(prior.pmf, gains)} if self.by_pairs else {}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """What a witness proves that no matrix within the bound collects; any numbers prove something.
@@ -223,9 +242,12 @@ class Requirement(Record, ABC):
         Raises:
             PrivacyError: its arrays are missing or have other shapes.
         """
-        return self.relaxation(prior, gains)
+        if not self.by_pairs:
+            return self.relaxation(prior, gains)
+        ratios = self._pairs(prior)
+        weights = shaped(witness, "weights", (len(ratios.exponents), gains.shape[1]))
+        return ratios.bounded(prior.pmf, gains, weights)
 
-    @abstractmethod
     def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
         """The extreme columns of mean one that the bound allows, as families or as those of a cone.
 
@@ -234,6 +256,7 @@ class Requirement(Record, ABC):
         Raises:
             PrivacyError: the bound is not on each column by itself.
         """
+        return self._pairs(prior)
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """The largest of `levels`, in nats."""
@@ -249,8 +272,8 @@ class Conjunction(Requirement):
     """Requirements that all hold: `one & other`.
 
     Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
-    sub-convex utilities. Others are declared beside one another; the bound is then the least of theirs, which
-    may leave a gap.
+    sub-convex utilities. The bound is sharp beside PML over a set of priors too. Others are declared beside
+    one another; the bound is then the least of theirs, which may leave a gap.
 
     Args:
         parts: requirements, of which no two have a limit of the same name.
@@ -283,13 +306,16 @@ class Conjunction(Requirement):
     def on_cells(self, cells: Cells) -> Conjunction:
         return Conjunction(*(part.on_cells(cells) for part in self.parts))
 
+    def with_room(self, nats: float) -> Conjunction:
+        return Conjunction(*(part.with_room(nats) for part in self.parts))
+
     @property
     def limits(self) -> dict[str, float]:
         return {name: limit for part in self.parts for name, limit in part.limits.items()}
 
     @property
     def sharp(self) -> bool:
-        return self.has_ratios
+        return self.has_ratios or self._beside_pairs() is not None
 
     @property
     def has_ratios(self) -> bool:
@@ -298,6 +324,10 @@ class Conjunction(Requirement):
     @property
     def by_pairs(self) -> bool:
         return self.has_ratios
+
+    def check(self, prior: Prior) -> None:
+        for part in self.parts:
+            part.check(prior)
 
     @property
     def scope(self) -> str:
@@ -320,10 +350,6 @@ class Conjunction(Requirement):
             for name, value in part.auxiliary(prior, matrix).items()
         }
 
-    def block(self, prior: Prior) -> Block | None:
-        ratios = self.ratios(prior.pmf)
-        return None if ratios is None else block_of(ratios, prior.pmf, below)
-
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         over = [part.excess(weights, matrix, power) for part in self.parts]
         largest = over[0]
@@ -332,36 +358,68 @@ class Conjunction(Requirement):
         return largest
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        ratios = self.ratios(prior.pmf)
-        if ratios is not None:
-            return ratios.support(prior.pmf, gains)
-        return min(part.relaxation(prior, gains) for part in self.parts)
+        if self.has_ratios:
+            return super().relaxation(prior, gains)
+        return min(value for value, _ in self._proofs(prior, gains))
+
+    def _beside_pairs(self) -> int | None:
+        """The place of the only part that is no list of pairs, where its columns have linear rows."""
+        others = [place for place, part in enumerate(self.parts) if not part.has_ratios]
+        return others[0] if len(others) == 1 and self.parts[others[0]].has_rows else None
+
+    def _proofs(self, prior: Prior, gains: FloatArray) -> Iterator[tuple[float, Witness]]:
+        """Bounds by one part alone; and by the part that is no list, after weights of the others' pairs.
+
+        For any weights, what pairs take off the gains is not collected by any column within them, and what
+        they leave is a gain under the other part, with its own support function. One linear program for each
+        column of gains has the weights for which that is the support function of all parts.
+        """
+        for place, part in enumerate(self.parts):
+            yield part.relaxation(prior, gains), {"part": np.array(float(place))}
+        place_beside = self._beside_pairs()
+        if place_beside is not None:
+            last, ratios = self.parts[place_beside], self._others(place_beside, prior)
+            weights = ratios.weights(prior.pmf, gains, last.rows(prior))
+            left = ratios.left(prior.pmf, gains, weights)
+            yield last.relaxation(prior, left), {"part": np.array(float(place_beside)), "others": weights}
+
+    def _others(self, place: int, prior: Prior) -> Ratios:
+        """The pairs of all parts but one."""
+        rest = (part for other, part in enumerate(self.parts) if other != place)
+        return together([one for part in rest if (one := part.ratios(prior.pmf)) is not None])
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Weights of the pairs; where not all parts are pairs, the part that proves most and its witness."""
-        ratios = self.ratios(prior.pmf)
-        if ratios is not None:
-            return pairs_witness(ratios, prior, gains)
-        place = int(np.argmin([part.relaxation(prior, gains) for part in self.parts]))
-        return {"part": np.array(float(place)), **self.parts[place].witness(prior, gains)}
+        """Weights of the pairs; where not all parts are pairs, the part that proves most and its witness.
+
+        The weights of the `others`, where they help, come first.
+        """
+        if self.has_ratios:
+            return super().witness(prior, gains)
+        best = min(self._proofs(prior, gains), key=lambda found: found[0])[1]
+        place = int(best["part"])
+        if "others" in best:
+            gains = self._others(place, prior).left(prior.pmf, gains, best["others"])
+        return {**best, **self.parts[place].witness(prior, gains)}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        ratios = self.ratios(prior.pmf)
-        if ratios is not None:
-            return proved_by_pairs(ratios, prior, gains, witness)
+        if self.has_ratios:
+            return super().proved(prior, gains, witness)
         place = float(shaped(witness, "part", ()))
         if place not in range(len(self.parts)):
             raise PrivacyError(f"the proof names part {place:g} of {len(self.parts)}")
+        if "others" in witness:
+            ratios = self._others(int(place), prior)
+            weights = shaped(witness, "others", (len(ratios.exponents), gains.shape[1]))
+            gains = ratios.left(prior.pmf, gains, weights)
         return self.parts[int(place)].proved(prior, gains, witness)
 
-    def columns(self, prior: Prior) -> Ratios:
-        ratios = self.ratios(prior.pmf)
-        if ratios is None:
+    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
+        if not self.has_ratios:
             raise PrivacyError(
                 "designs with a sub-convex utility under several requirements need each of them to be a "
                 f"ratio bound (PML, LIP, metric privacy, ...), and among {self.parts} is one that is not"
             )
-        return ratios
+        return super().columns(prior)
 
     def ratios(self, weights: Any) -> Ratios | None:
         if not self.has_ratios:

@@ -28,7 +28,7 @@ from pmlopt.data.tables.labelled import Numbers, vector
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
 from pmlopt.model.uncertainty.support_functions import Piece, best_thetas, gain_at, largest_gain, two_values
-from pmlopt.solvers.structured.block import Block, edge_block, mean_block
+from pmlopt.solvers.structured.block import Block, edge_block, mean_block, ratio_block, threshold_block
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -165,6 +165,78 @@ class ChoquetSet(PriorSet):
         parts = np.hstack([lower[:, None], -taken.T, eye])
         return Polytope(parts, system, (place == 0).astype(np.float64), place < 2)
 
+    @cached_property
+    def _parts(self) -> tuple[FloatArray, FloatArray | None, float, float]:
+        """Lower bounds, what letters can take beyond them, what moves from the top, and what others get."""
+        nu = self.floats
+        lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
+        width = None if nu.upper is None else (nu.upper - nu.lower) / nu.total
+        return lower, width, shift, max(0.0, 1 - float(lower.sum()) + shift)
+
+    @cached_property
+    def _cuts(self) -> bool:
+        """Whether what moves from the largest entries can empty a letter, and is not one letter's then."""
+        lower, _, shift, _ = self._parts
+        return shift > 0 and shift >= float(lower.min())
+
+    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
+        """By duality `w(v) = lower'min(v, t) - shift t + rest e - width'max(e - v, 0)` at the best t and e.
+
+        The rest goes to the entry at the edge e, and to those below it what they can take; without upper
+        bounds e is the least entry. What lies above the threshold t is cut off; where no letter is emptied t
+        is the largest entry.
+        """
+        import cvxpy as cp
+
+        lower, width, shift, rest = self._parts
+        ones, shape = np.ones((self.size, 1)), largest.shape
+        constraints: dict[str, cp.Constraint] = {}
+        variables: dict[str, cp.Variable] = {}
+
+        def variable(name: str, shape: tuple[int, ...]) -> cp.Variable:
+            variables[name] = cp.Variable(shape, nonneg=True, name=name)
+            return variables[name]
+
+        held: cp.Expression = mechanism
+        top: cp.Expression = largest
+        if self._cuts:
+            top, held = variable("threshold", shape), variable("below_threshold", mechanism.shape)
+            constraints |= {"below_column": held <= mechanism, "below_threshold": held <= ones @ top}
+        value: cp.Expression = lower[None, :] @ held
+        if shift > 0:
+            value = value - shift * top
+        if rest > 0:
+            edge = variable("edge", shape)
+            value = value + rest * edge
+            if width is None:
+                constraints["edge"] = ones @ edge <= mechanism
+            else:
+                below = variable("below_edge", mechanism.shape)
+                value = value - width[None, :] @ below
+                constraints["edge"] = ones @ edge - mechanism <= below
+        return LeastMean(value, constraints, variables)
+
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        lower, width, shift, rest = self._parts
+        found = {}
+        if self._cuts:
+            threshold = _at_mass(matrix, lower, shift, -1)
+            found = {"threshold": threshold, "below_threshold": np.minimum(matrix, threshold)}
+        if rest > 0 and width is None:
+            found["edge"] = matrix.min(axis=0, keepdims=True)
+        elif rest > 0:
+            edge = _at_mass(matrix, width, rest, 1)
+            found |= {"edge": edge, "below_edge": np.maximum(edge - matrix, 0.0)}
+        return found
+
+    def block(self, keep: float) -> Block | None:
+        lower, width, shift, rest = self._parts
+        if self.vacuous:
+            return ratio_block(keep)
+        if width is not None:
+            return edge_block(lower, width, keep) if shift == 0 else None
+        return threshold_block(lower, shift, keep) if self._cuts else mean_block(lower, keep, rest, shift)
+
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
         if self.vacuous:
             return two_values(p, gains, keep)
@@ -201,6 +273,14 @@ class ChoquetSet(PriorSet):
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (keep - low) / (high - low)
         return np.where(high >= keep, share, np.nan)
+
+
+def _at_mass(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatArray:
+    """(1, M) the entries at which weights have filled a mass, ascending (sign 1) or descending (-1)."""
+    order = np.argsort(sign * matrix, axis=0, kind="stable")
+    filled = np.cumsum(weights[order], axis=0)
+    last = np.minimum((filled < mass).sum(axis=0, keepdims=True), len(matrix) - 1)
+    return np.asarray(np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0))
 
 
 _OUTWARDS = 4 * float(np.finfo(float).eps)
@@ -312,43 +392,6 @@ class Box(ChoquetSet):
 
     def holds(self, p: FloatArray) -> bool:
         return bool(((self.lower - MEMBER <= p) & (p <= self.upper + MEMBER)).all())
-
-    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
-        import cvxpy as cp
-
-        ones, shape, nu = np.ones((self.size, 1)), largest.shape, self.floats
-        lower, rest = nu.lower[None, :] / nu.total, max(0.0, 1 - float((nu.lower / nu.total).sum()))
-        edge = cp.Variable(shape, nonneg=True, name="edge")
-        if nu.upper is None:  # the rest goes to the least entry
-            return LeastMean(
-                lower @ mechanism + rest * edge, {"edge": ones @ edge <= mechanism}, {"edge": edge}
-            )
-        # by duality the rest goes to the entry at the edge, and to those below it what they can take
-        width = (nu.upper - nu.lower)[None, :] / nu.total
-        below = cp.Variable(mechanism.shape, nonneg=True, name="below_edge")
-        return LeastMean(
-            lower @ mechanism + rest * edge - width @ below,
-            {"edge": ones @ edge - mechanism <= below},
-            {"edge": edge, "below_edge": below},
-        )
-
-    def block(self, keep: float) -> Block | None:
-        nu = self.floats
-        lower = nu.lower / nu.total
-        if nu.upper is None:
-            return mean_block(lower, keep, max(0.0, 1 - float(lower.sum())))
-        return edge_block(lower, (nu.upper - nu.lower) / nu.total, keep)
-
-    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        nu = self.floats
-        if nu.upper is None:
-            return {"edge": matrix.min(axis=0, keepdims=True)}
-        order = np.argsort(matrix, axis=0, kind="stable")
-        filled = np.cumsum((nu.upper - nu.lower)[order], axis=0)
-        rest = nu.total - nu.lower.sum()
-        last = np.minimum((filled < rest).sum(axis=0, keepdims=True), self.size - 1)
-        edge = np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0)
-        return {"edge": edge, "below_edge": np.maximum(edge - matrix, 0.0)}
 
     def __repr__(self) -> str:
         return f"Box(<bounds on {self.size} letters>)"

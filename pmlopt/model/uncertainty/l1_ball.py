@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -28,12 +28,8 @@ from pmlopt.data.tables.labelled import vector
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.boxes import ChoquetSet, LowerProbability
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, check_possible
+from pmlopt.model.uncertainty.prior_set import MEMBER, check_possible
 from pmlopt.model.uncertainty.support_functions import top_mean
-from pmlopt.solvers.structured.block import Block, mean_block, ratio_block, threshold_block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,26 +218,6 @@ class L1Ball(ChoquetSet):
     def holds(self, p: FloatArray) -> bool:
         return bool(np.abs(p - self.center.pmf).sum() <= self.radius + MEMBER)
 
-    def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
-        import cvxpy as cp
-
-        shape, p, half = largest.shape, self.center.pmf[None, :], self.half
-        if half == 0:
-            return LeastMean(p @ mechanism)
-        ones = np.ones((self.size, 1))
-        least = cp.Variable(shape, nonneg=True, name="column_minimum")
-        floor = {"column_minimum": ones @ least <= mechanism}
-        if not self.empties:
-            return LeastMean(p @ mechanism - half * (largest - least), floor, {"column_minimum": least})
-        # the mean without the top mass: what lies above a threshold is cut off
-        threshold = cp.Variable(shape, nonneg=True, name="threshold")
-        cut = cp.Variable(mechanism.shape, nonneg=True, name="below_threshold")
-        return LeastMean(
-            p @ cut - half * (threshold - least),
-            {**floor, "below_column": cut <= mechanism, "below_threshold": cut <= ones @ threshold},
-            {"column_minimum": least, "threshold": threshold, "below_threshold": cut},
-        )
-
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
         if self.empties or keep >= 1 or not np.array_equal(p, self.center.pmf):
             return super().relaxation(p, gains, keep)
@@ -255,25 +231,6 @@ class L1Ball(ChoquetSet):
         columns = low * worth[-1] + (1 - keep * low) / high * worth
         best = float(np.where(mass < high, columns, -np.inf).max())
         return max(best, float((p @ gains).max()), float(top_mean(p, gains, min(high, 1.0)).max()))
-
-    def block(self, keep: float) -> Block | None:
-        if self.vacuous:
-            return ratio_block(keep)
-        if self.empties and self.half > 0:
-            return threshold_block(self.center.pmf, self.half, keep)
-        return mean_block(self.center.pmf, keep, self.half, self.half)
-
-    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        if self.half == 0:
-            return {}
-        least = {"column_minimum": matrix.min(axis=0, keepdims=True)}
-        if not self.empties:
-            return least
-        order = np.argsort(-matrix, axis=0, kind="stable")
-        filled = np.cumsum(self.center.pmf[order], axis=0)
-        last = np.minimum((filled < self.half).sum(axis=0, keepdims=True), self.size - 1)
-        threshold = np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0)
-        return {**least, "threshold": threshold, "below_threshold": np.minimum(matrix, threshold)}
 
     def __repr__(self) -> str:
         """The size and radius, without the whole centre."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
 from pmlopt.core.records import Record
 from pmlopt.data.mechanism import match_labels
@@ -67,6 +69,21 @@ class Polytope:
     rows: FloatArray
     right: FloatArray
     equal: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRows:
+    """Columns v >= 0 for which numbers u exist with `on_column v + on_numbers u <= 0` and `u >= least`.
+
+    Attributes:
+        on_column: (R, N) sparse.
+        on_numbers: (R, U) sparse.
+        least: (U,) zeros, or minus infinity.
+    """
+
+    on_column: Any
+    on_numbers: Any
+    least: FloatArray
 
 
 class PriorSet(Record, ABC):
@@ -177,6 +194,24 @@ class PriorSet(Record, ABC):
     @abstractmethod
     def polytope(self) -> Polytope:
         """The set by linear rows, in floats."""
+
+    def rows(self, keep: float) -> LinearRows:
+        """The columns with `keep max v <= w(v)` by linear rows; the numbers are max v and dual multipliers.
+
+        By duality over the `polytope`, `w(v) = max -right'y` over y with `parts'v + rows'y >= 0`, the entries
+        of y being at least 0 but for those of equations.
+        """
+        from scipy import sparse
+
+        found, n = self.polytope, self.size
+        parts, rows = sparse.csr_array(found.parts), sparse.csr_array(found.rows)
+        ends = sparse.csr_array(np.append(keep, found.right)[None, :])
+        top = sparse.csr_array(-np.ones((n, 1)))
+        return LinearRows(
+            sparse.vstack([sparse.eye_array(n), -parts.T, sparse.csr_array((1, n))], format="csr"),
+            sparse.vstack([sparse.block_diag([top, -rows.T]), ends], format="csr"),
+            np.append(0.0, np.where(found.equal, -np.inf, 0.0)),
+        )
 
     @abstractmethod
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:

@@ -153,6 +153,7 @@ def _certified(
     form = better_form(program, certificate.gap, gain)
     if form is not None:
         certificate = certify_linear(program, form, point.multipliers, point.witness)
+    certificate = _above(program, certificate, point)
     broken = [one for one in program.added if certificate.residuals[one] > RESIDUAL]
     if broken:
         raise MethodError(
@@ -171,7 +172,24 @@ def _certified(
         certify_seconds=time.perf_counter() - clock,
         closed_form=_beside(start.known, certificate),
         arrays={"matrix": certificate.mechanism.matrix, **outcome.restart},
+        asked=certificate.privacy.limits == program.privacy.limits,
     )
+
+
+LEAST_LEVEL = 2.0**-46
+"""Nats about a secret that the rounding of a few columns to floats leaves: 1.4e-14, a hundred roundings."""
+
+
+def _above(program: LinearDesign, certificate: LinearCertificate, point: Point) -> LinearCertificate:
+    """A certificate of the point at levels that floats can have, where that keeps what the repair took."""
+    lost = certificate.gap > program.allowed_gap(program.tolerance)
+    if program.added or not lost or not _without_room(program):
+        return certificate
+    wider = replace(program, privacy=program.privacy.with_room(LEAST_LEVEL))
+    if wider.privacy.limits == program.privacy.limits:
+        return certificate
+    found = certify_linear(wider, point.matrix, point.multipliers, point.witness)
+    return certificate if found.gap > program.allowed_gap(program.tolerance) else found
 
 
 def _solved(
@@ -355,11 +373,17 @@ def _without_room(program: LinearDesign) -> bool:
 def _mixed_away(program: LinearDesign, certificate: LinearCertificate) -> str:
     """Why little is left of a mechanism that meets a bound without room, and what to do; else nothing."""
     lost = certificate.gap > program.allowed_gap(program.tolerance)
-    if not (lost and _without_room(program)):
+    above = certificate.privacy.limits != program.privacy.limits
+    if not above and not (lost and _without_room(program)):
         return ""
+    what = (
+        f"the mechanism in hand has up to {certificate.level:.2g} nats in place of what was asked"
+        if above
+        else "what the repair mixed in opens the gap"
+    )
     return (
-        "a constant meets a bound with equality, so every column must, and few columns of floats do: what "
-        "the repair mixed in opens the gap. Give a joint law by whole counts (Secret.from_counts), of which "
+        "a constant meets a bound with equality, so every column must, and few columns of floats do: "
+        f"{what}. Give a joint law by whole counts (Secret.from_counts), of which "
         "columns meet it exactly, or ask for 1e-9 nats in place of 0"
     )
 

@@ -51,30 +51,6 @@ def test_one_compiled_problem_serves_many_levels(kind: str, of: type[PML] | type
         assert problem.value == pytest.approx(wanted, abs=1e-7)
 
 
-def coupled(priors: list[list[float]]) -> tuple[float, list[cp.Variable]]:
-    """The best sum of two gains where both mechanisms must have outputs of the same law."""
-    matrices = [cp.Variable((4, 4), nonneg=True) for _ in priors]
-    rules = [cp.sum(P, axis=1) == 1 for P in matrices]
-    rules += [r for p, P in zip(priors, matrices, strict=True) for r in PML(0.5).constraints(p, P)]
-    rules.append(np.array(priors[0]) @ matrices[0] == np.array(priors[1]) @ matrices[1])
-    gains = [
-        cp.sum(cp.multiply(np.array(p)[:, None] * GAINS, P)) for p, P in zip(priors, matrices, strict=True)
-    ]
-    problem = cp.Problem(cp.Maximize(cp.sum(cp.hstack(gains))), rules)
-    problem.solve(solver="CLARABEL")
-    return float(problem.value), matrices
-
-
-def test_two_mechanisms_with_one_law_of_the_output() -> None:
-    other = [0.1, 0.2, 0.3, 0.4]
-    alone = [solve(design(p, PML(0.5), ExpectedGain(GAINS))).value for p in (PRIOR, other)]
-    same, _ = coupled([PRIOR, PRIOR])
-    assert same == pytest.approx(2 * alone[0], abs=1e-6)  # the same prior: the coupling costs nothing
-    value, matrices = coupled([PRIOR, other])
-    assert value <= sum(alone) + 1e-7
-    assert np.allclose(np.array(PRIOR) @ matrices[0].value, np.array(other) @ matrices[1].value, atol=1e-7)
-
-
 def test_what_cannot_be_meant_is_refused() -> None:
     mechanism = cp.Variable((4, 4), nonneg=True)
     with pytest.raises(PrivacyError, match="a row for each of 3 letters"):

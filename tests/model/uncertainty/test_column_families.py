@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.brute_force_columns import KINDS, assert_allowed, extreme, families_of, families_under
-from strategies import MODEST, epsilons, exact_law, priors
+from strategies import MODEST, exact_law
 
 from pmlopt import LDP, LIP, PML, MaximalLeakage, Prior
-from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
@@ -65,22 +64,6 @@ def test_maximal_leakage_bounds_no_single_column() -> None:
 def test_where_the_constant_is_the_only_column(family: Family) -> None:
     assert family.constant
     assert family.stricter(2.0**-40).constant
-
-
-@pytest.mark.parametrize("family", ENDS, ids=str)
-def test_where_there_are_other_columns(family: Family) -> None:
-    assert not family.constant
-    assert extreme(exact_law(np.array([0.5, 0.25, 0.25])), family)
-
-
-@given(priors(2, 5), epsilons())
-@MODEST
-def test_zero_is_the_level_at_which_the_constant_is_alone(p: FloatArray, epsilon: float) -> None:
-    prior = Prior(p)
-    for requirement in (PML(epsilon), LDP(epsilon), LIP(epsilon, epsilon)):
-        assert all(
-            family.constant == (math.exp(epsilon) == 1) for family in families_under(requirement, prior)
-        )
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(KINDS), st.sampled_from([0.0, 2.0**-40, 1e-3, 0.3]))

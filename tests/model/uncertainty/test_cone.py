@@ -72,32 +72,6 @@ def test_the_largest_gain_is_that_of_the_linear_program(
     assert found >= expected - 1e-9
 
 
-@settings(max_examples=30, deadline=None)
-@given(cones(3))
-def test_no_extreme_column_gains_more(problem: tuple[Case, float, np.random.Generator]) -> None:
-    case, epsilon, rng = problem
-    gain = rng.normal(size=(case.priors.size, 1))
-    found = case.priors.relaxation(case.p, gain, math.exp(-epsilon))
-    reached = float(((case.p[:, None] * gain).T @ brute(case, epsilon)).max())
-    assert found == pytest.approx(reached, abs=1e-8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_at_level_zero_the_largest_gain_is_the_mean(kind: str) -> None:
-    case = random_set(kind, np.random.default_rng(1), 4)
-    gains = np.random.default_rng(2).normal(size=(4, 3))
-    assert case.priors.relaxation(case.p, gains, 1.0) == pytest.approx(float((case.p @ gains).max()))
-
-
-@pytest.mark.parametrize("epsilon", [50.0, 700.0])
-@pytest.mark.parametrize("kind", KINDS)
-def test_at_a_huge_level_it_is_the_largest_entry(kind: str, epsilon: float) -> None:
-    case = random_set(kind, np.random.default_rng(3), 4)
-    gains = np.random.default_rng(4).normal(size=(4, 3))
-    found = case.priors.relaxation(case.p, gains, math.exp(-epsilon))
-    assert found == pytest.approx(float(gains.max()), abs=1e-8)
-
-
 @given(SEEDS, st.floats(0.05, 0.999))
 @settings(max_examples=30, deadline=None)
 def test_for_one_prior_it_is_the_mean_over_the_largest_mass(seed: int, keep: float) -> None:
@@ -179,36 +153,6 @@ def test_extreme_columns_on_rare_letters_are_found() -> None:
         assert np.abs(shapes - shape).max(axis=1).min() <= 1e-6
 
 
-def test_vertices_in_any_units_of_the_letters_give_every_extreme_column() -> None:
-    rng = np.random.default_rng(8)
-    for scale in (1e-6, 1e-9):
-        rare = scale * rng.dirichlet(np.ones(3), 2)
-        points = np.hstack([1 - rare.sum(axis=1, keepdims=True), rare])
-        lifts = Cone(ConvexHull(points), 1 - scale / 2).extreme(np.full(4, 0.25), 10**6)
-        assert lifts is not None
-        # with the first letter at 1, what the others lack is a polytope that does not know the scale
-        lack = rare / scale
-        shapes = (lifts / lifts.max(axis=0)).T
-        shapes = shapes[shapes[:, 0] == 1][:, 1:]
-        for column in _least_columns(lack):
-            assert np.abs(shapes - column).max(axis=1).min() <= 1e-5
-
-
-def _least_columns(rows: FloatArray) -> list[FloatArray]:
-    """The vertices of `0 <= b <= 1, rows b >= row sums - 1/2` with both rows tight, on three letters."""
-    found = []
-    for x in range(3):
-        others = [y for y in range(3) if y != x]
-        for fixed in (0.0, 1.0):
-            right = rows.sum(axis=1) - 0.5 - rows[:, x] * fixed
-            between = np.linalg.solve(rows[:, others], right)
-            if (between >= 0).all() and (between <= 1).all():
-                column = np.full(3, fixed)
-                column[others] = between
-                found.append(column)
-    return found
-
-
 def test_columns_that_differ_in_late_digits_are_kept() -> None:
     priors = ConvexHull([[1 - 1e-8, 1e-8], [1 - 5e-9, 5e-9]])
     lifts = Cone(priors, math.exp(-9.8e-13)).extreme(np.array([0.5, 0.5]), 100)
@@ -254,17 +198,6 @@ def test_the_value_between_is_the_least_that_suffices(
         else:
             assert most >= keep - 1e-9
             assert least(here + share * there) == pytest.approx(keep, abs=1e-8)
-
-
-@settings(max_examples=25, deadline=None)
-@given(cones())
-def test_nested_columns_are_allowed(problem: tuple[Case, float, np.random.Generator]) -> None:
-    case, epsilon, rng = problem
-    states = rng.integers(0, 3, (30, case.priors.size))
-    columns = Cone(case.priors, math.exp(-epsilon)).nested(states == 2, states == 1)
-    assert ((columns >= 0) & (columns <= 1)).all()
-    leasts = (case.defined.corners() @ columns).min(axis=0)
-    assert (math.exp(-epsilon) * columns.max(axis=0) <= leasts + 1e-9).all()
 
 
 def test_a_set_is_vacuous_iff_its_columns_are_those_of_ldp() -> None:

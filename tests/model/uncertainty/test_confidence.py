@@ -47,11 +47,6 @@ def test_the_radius_is_that_of_the_formula_with_its_root_over_the_logarithm(
         assert weissman_radius(samples, size, delta) == pytest.approx(min(2.0, printed), rel=1e-12)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 50, 200, 1023])
-def test_the_number_of_events_is_exact(size: int) -> None:
-    assert log_events(size) == pytest.approx(math.log(2**size - 2), rel=1e-14)
-
-
 def test_no_two_distributions_are_further_apart_than_two() -> None:
     assert weissman_radius(1, 2, 0.01) == 2.0
     assert weissman_radius(1000, 10**6, 0.01) == 2.0
@@ -61,10 +56,6 @@ def test_no_two_distributions_are_further_apart_than_two() -> None:
 def test_one_letter_has_one_distribution() -> None:
     assert weissman_radius(1, 1, 0.5) == 0.0
     assert log_events(1) == -math.inf
-
-
-def test_four_times_the_samples_halve_the_radius() -> None:
-    assert weissman_radius(4000, 5, 0.1) == pytest.approx(weissman_radius(1000, 5, 0.1) / 2)
 
 
 @given(st.floats(1e-6, 0.5), st.integers(2, 30), DELTAS)
@@ -165,11 +156,6 @@ def test_the_bounds_of_a_sample_have_the_tails_of_the_binomial(counts: list[int]
     assert found.delta == delta
 
 
-def test_on_two_letters_the_bounds_are_one_interval() -> None:
-    found = confidence_box(Prior.from_counts([30, 70]), 0.05)
-    assert found.lower == pytest.approx(1 - found.upper[::-1], abs=2e-9)
-
-
 def test_one_letter_is_certain() -> None:
     found = confidence_box(Prior.from_counts([7]), 0.05)
     assert found.lower.tolist() == found.upper.tolist() == [1.0]
@@ -257,32 +243,6 @@ def test_a_letter_that_was_not_seen_has_a_share_from_zero_on() -> None:
     assert (only.lower[1], only.upper[0]) == (0.0, 1.0)
 
 
-def test_with_letters_that_were_not_seen_the_truth_is_covered_as_promised() -> None:
-    """Each of 1,000 boxes misses with probability 0.1 at most, and pseudo-counts would miss far more often.
-
-    The misses are allowed up to the 1 - 1e-6 quantile of Binomial(1000, 0.1): with a seed at random, a
-    correct implementation fails with probability 1e-6 at most.
-    """
-    truth = [0.98, *[0.001] * 20]
-    draws = np.random.default_rng(24).multinomial(50, truth, size=RUNS)
-    assert (draws == 0).any(axis=1).all()
-    misses = sum(not confidence_box(counts.tolist(), DELTA).contains(truth) for counts in draws)
-    assert misses <= binom.ppf(1 - 1e-6, RUNS, DELTA)
-    smoothed: list[Prior] = [Prior.from_counts((counts + 20).tolist()) for counts in draws[:20]]
-    assert not any(confidence_box(prior, DELTA).contains(truth) for prior in smoothed)
-
-
-def test_a_design_over_the_box_of_raw_counts_takes_any_prior_on_the_letters() -> None:
-    counts: dict[Label, int] = {"a": 60, "b": 40, "c": 0}
-    region = confidence_box(counts, 0.01)
-    guess = Prior.from_counts({letter: count + 1 for letter, count in counts.items()})
-    result = solve(design(guess, PML(1.0, over=region), ExpectedGain(np.eye(3))))
-    assert result.level <= 1.0
-    assert result.certificate.verify()
-    with pytest.raises(PrivacyError, match="another order"):
-        design(guess.reordered(["b", "a", "c"]), PML(1.0, over=region), ExpectedGain(np.eye(3)))
-
-
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
@@ -313,18 +273,6 @@ def test_no_sample_is_so_large_that_nothing_is_left_of_the_radius(size: int) -> 
         weissman_radius(10**5000, size, 0.1)
 
 
-@pytest.mark.parametrize("samples", [0, -1, 2.5, math.nan, math.inf, "many", True])
-def test_no_sample_has_such_a_size(samples: Any) -> None:
-    with pytest.raises(PrivacyError, match="number of samples"):
-        weissman_radius(samples, 3, 0.1)
-
-
-@pytest.mark.parametrize("size", [0, -3, 1.5, math.nan])
-def test_no_alphabet_has_such_a_size(size: Any) -> None:
-    with pytest.raises(PrivacyError, match="size of the alphabet"):
-        weissman_radius(10, size, 0.1)
-
-
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 1.1, math.nan, math.inf, "small", None])
 def test_no_promise_has_such_a_delta(delta: Any) -> None:
     prior = Prior.from_counts([3, 4])
@@ -333,17 +281,11 @@ def test_no_promise_has_such_a_delta(delta: Any) -> None:
         lambda: confidence_ball(prior, delta),
         lambda: confidence_box(prior, delta),
         lambda: confidence_box(Prior.from_counts([3, 4, 5]), delta),
+        lambda: confidence_ball(Prior.from_counts([3]), delta),
+        lambda: confidence_box(Prior.from_counts([3]), delta),
     ):
         with pytest.raises(PrivacyError, match="delta"):
             attempt()
-
-
-@pytest.mark.parametrize("delta", [0, 1, -0.1, math.nan])
-def test_one_letter_takes_no_such_delta_either(delta: float) -> None:
-    prior = Prior.from_counts([3])
-    for make in (confidence_ball, confidence_box):
-        with pytest.raises(PrivacyError, match="delta"):
-            make(prior, delta)
 
 
 @pytest.mark.parametrize("kappa", [0.0, -0.1, 0.6, math.nan, "even"])
@@ -359,12 +301,6 @@ def test_no_distribution_has_such_a_kappa(kappa: Any) -> None:
 def test_a_prior_without_samples_has_no_region(make: Any, prior: Any) -> None:
     with pytest.raises(PriorError, match=r"no sample size|must be a whole number"):
         make(prior, 0.1)
-
-
-@pytest.mark.parametrize("counts", [[0, 0], [5, 0]])
-def test_a_letter_that_was_not_seen_is_refused_before_there_is_a_region(counts: list[int]) -> None:
-    with pytest.raises(PriorError, match="count 0"):
-        Prior.from_counts(counts)
 
 
 # ---------------------------------------------------------------- promises on simulated samples
@@ -389,24 +325,6 @@ def test_the_truth_is_outside_the_set_no_more_often_than_promised(name: str) -> 
     """
     misses = sum(not REGIONS[name](prior, DELTA).contains(TRUTH) for prior in samples(20, RUNS))
     assert misses <= binom.ppf(1 - 1e-6, RUNS, DELTA)
-
-
-def test_on_two_letters_the_interval_misses_about_as_often_as_promised() -> None:
-    """Each of 1,000 intervals misses with the probability that the binomial gives, which is near 0.1.
-
-    Both ends of the count are the 5e-7 and 1 - 5e-7 quantiles of Binomial(1000, that probability): with a
-    seed at random, a correct implementation fails with probability 1e-6 at most.
-    """
-    m, truth = 200, [0.3, 0.7]
-    counts = np.arange(1, m)
-    missed = [
-        not confidence_box(Prior.from_counts([k, m - k]), DELTA).contains(truth) for k in counts.tolist()
-    ]
-    chance = float(binom.pmf(counts, m, 0.3)[missed].sum())
-    assert 0.04 <= chance <= DELTA
-    draws = np.random.default_rng(21).binomial(m, 0.3, RUNS).tolist()
-    misses = sum(not confidence_box(Prior.from_counts([k, m - k]), DELTA).contains(truth) for k in draws)
-    assert binom.ppf(5e-7, RUNS, chance) <= misses <= binom.ppf(1 - 5e-7, RUNS, chance)
 
 
 @pytest.mark.parametrize("name", REGIONS)
@@ -436,17 +354,3 @@ def test_raw_counts_give_the_ball_of_the_prior_they_make() -> None:
     assert unseen.labels == ("a", "b", "c")
     assert unseen.center.pmf.tolist() == [0.3, 0.7, 0.0]
     assert confidence_ball([3, 7], 0.1, kappa=0.3).radius == weissman_radius(10, 2, 0.1, kappa=0.3)
-
-
-def test_with_letters_that_were_not_seen_a_ball_covers_the_truth_as_promised() -> None:
-    truth = [0.97, *[0.003] * 10]
-    draws = np.random.default_rng(25).multinomial(200, truth, size=RUNS)
-    assert (draws == 0).any(axis=1).mean() > 0.9
-    misses = sum(not confidence_ball(counts.tolist(), DELTA).contains(truth) for counts in draws)
-    assert misses <= binom.ppf(1 - 1e-6, RUNS, DELTA)
-
-
-@pytest.mark.parametrize("counts", [[0, 0], {"a": 0}, [], [3, -1], {"a": 3, "b": 0.5}, None])
-def test_raw_counts_of_a_ball_are_those_of_a_sample(counts: Any) -> None:
-    with pytest.raises(PriorError):
-        confidence_ball(counts, 0.1)

@@ -13,7 +13,7 @@ from model.uncertainty.test_l1_ball import printed_rows
 from oracles import designs as oracles
 from oracles.columns import UTILITIES, best_weights, deviation
 from oracles.designs import FloatArray
-from oracles.prior_sets import KINDS, Case, ball_case, exact, extreme_columns, hull, random_set, robust_rows
+from oracles.prior_sets import KINDS, Case, ball_case, extreme_columns, random_set, robust_rows
 
 from pmlopt import (
     LDP,
@@ -22,7 +22,6 @@ from pmlopt import (
     Box,
     ConvexHull,
     ExpectedGain,
-    ExpectedLoss,
     L1Ball,
     MinimumMass,
     MutualInformation,
@@ -34,9 +33,9 @@ from pmlopt import (
     solve,
 )
 from pmlopt.core.records import plain
-from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.model.utility import GuessingProbability, LinearUtility
+from pmlopt.model.utility import LinearUtility
 from pmlopt.programs.linear.certificate import utility_bound
 from pmlopt.programs.subconvex.column_spaces import column_bound
 
@@ -107,17 +106,6 @@ def test_a_ball_on_five_letters_reaches_the_program_over_its_corners(seed: int) 
     assert designed(case, epsilon, ExpectedGain(gains)).value == pytest.approx(best.value, abs=1e-7)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_expected_losses_are_minimised(kind: str) -> None:
-    rng = np.random.default_rng([3, KINDS.index(kind)])
-    case, losses = random_set(kind, rng, 3), rng.uniform(0, 1, (3, 3))
-    best = linear_optimum(case, 0.7, -losses)
-    result = solve(design(case.p, PML(0.7, over=case.priors), ExpectedLoss(losses)))
-    assert result.value == pytest.approx(-best.value, abs=1e-7)
-    assert result.bound <= result.value
-    assert result.certificate.verify()
-
-
 def test_the_centre_of_a_ball_need_not_be_the_prior_of_the_design() -> None:
     for seed in range(4):
         rng = np.random.default_rng([4, seed])
@@ -178,16 +166,6 @@ def test_sets_that_hold_the_same_priors_have_the_same_designs(epsilon: float) ->
                 assert found == pytest.approx(expected, abs=1e-9)
 
 
-def test_more_mass_on_every_letter_is_worth_more() -> None:
-    p, gains = np.array([0.5, 0.3, 0.2]), np.random.default_rng(8).normal(size=(3, 3))
-    for utility in (ExpectedGain(gains), MutualInformation()):
-        values = [
-            value(p, PML(0.7, over=MinimumMass(3, mass)), utility) for mass in (0.0, 0.05, 0.1, 0.3, 1 / 3)
-        ]
-        assert all(before <= after + 1e-9 for before, after in pairwise(values))
-        assert values[-1] > values[0] + 1e-3
-
-
 # ---------------------------------------------------------------- the ends of the ranges
 
 
@@ -236,25 +214,6 @@ def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: fl
     assert result.value >= value(p, LDP(0.5), utility) - 1e-9
 
 
-@pytest.mark.parametrize("epsilon", [1e-16, 1.2e-16, 1e-15])
-@pytest.mark.parametrize(
-    "one",
-    [
-        L1Ball([0.25] * 4, 0.1),
-        L1Ball([0.1, 0.2, 0.3, 0.4], 0.0),
-        MinimumMass(4, 0.1),
-        AllPriors(4),
-        Box([0.0, 0.1, 0.1, 0.1], [0.4, 0.5, 0.6, 0.7]),
-        Box([0.2] * 4, [0.3] * 4),
-        ConvexHull([[0.25] * 4]),
-    ],
-)
-def test_at_a_level_of_a_last_digit_nothing_is_told(one: PriorSet, epsilon: float) -> None:
-    result = solve(design([0.25] * 4, PML(epsilon, over=one), ExpectedGain(np.eye(4))))
-    assert result.value == pytest.approx(0.25, abs=1e-12)
-    assert result.gap <= 1e-12
-
-
 # ---------------------------------------------------------------- sub-convex utilities
 
 
@@ -271,15 +230,6 @@ def test_sub_convex_designs_reach_the_program_over_all_columns(seed: int, kind: 
     assert result.status is Status.OPTIMAL
 
 
-def test_a_ball_on_five_letters_reaches_the_program_over_all_columns() -> None:
-    case = ball_case(np.array([0.35, 0.25, 0.2, 0.12, 0.08]), 0.3)
-    lifts = extreme_columns(case.p, case.defined.corners(), 0.8)
-    for name in SUBCONVEX:
-        utility, worth = UTILITIES[name]
-        best = best_weights(case.p, lifts, worth(case.p, lifts)).value
-        assert designed(case, 0.8, utility).value == pytest.approx(best, abs=1e-8)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_multipliers_give_a_bound(kind: str) -> None:
     rng = np.random.default_rng([12, KINDS.index(kind)])
@@ -289,56 +239,6 @@ def test_any_multipliers_give_a_bound(kind: str) -> None:
         best = column_optimum(case, 0.6, name)
         for rho in rng.normal(size=(4, 3)) * 0.5:
             assert column_bound(Prior(case.p), requirement, UTILITIES[name][0], rho) >= best - 1e-9
-
-
-def wide_case(kind: str, seed: int) -> Case:
-    """A set on 6 to 8 letters."""
-    rng = np.random.default_rng([13, seed, KINDS.index(kind)])
-    n = 6 + seed % 3
-    if kind == "vertices":
-        points = rng.dirichlet(np.full(n, 3.0), 2 if n == 8 else 3)
-        return Case(ConvexHull(points), hull([exact(point) for point in points]), points.mean(axis=0))
-    return random_set(kind, rng, n)
-
-
-def searched(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[float, Result[Any]]:
-    """The optimum with all columns listed, and the answer of the search for them."""
-    best = value(case.p, PML(0.7, over=case.priors), MutualInformation())
-    monkeypatch.setattr(NO_LIST, 0)
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
-    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
-    monkeypatch.setattr("pmlopt.programs.subconvex.column_generation.MAX_RELAXED_ROUNDS", 1)
-    return best, solve(design(case.p, PML(0.7, over=case.priors), MutualInformation()))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(1))
-def test_what_is_found_without_a_list_is_proved(
-    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = wide_case(kind, seed)
-    best, result = searched(case, monkeypatch)
-    if kind == "vertices":
-        assert best == pytest.approx(column_optimum(case, 0.7, "mutual information"), abs=1e-8)
-    assert result.value <= best + 1e-9
-    assert result.bound >= best - 1e-9
-    assert result.certificate.verify()
-    assert result.level <= 0.7
-    assert result.status is (Status.OPTIMAL if result.gap <= 1e-7 else Status.UNPROVED)
-
-
-@pytest.mark.parametrize("kind", ["ball", "mass"])
-def test_on_fourteen_letters_there_is_a_mechanism_and_a_bound(kind: str) -> None:
-    rng = np.random.default_rng(14)
-    p = oracles.random_prior(rng, 14, 3.0)
-    one = L1Ball(p, 0.3) if kind == "ball" else MinimumMass(14, 0.02)
-    result = solve(design(p, PML(1.0, over=one), MutualInformation()), tolerance=1e-2)
-    assert result.status in (Status.UNPROVED, Status.OPTIMAL)
-    assert result.value <= result.bound
-    assert result.certificate.verify()
-    assert result.level <= 1.0
-    assert value(p, LDP(1.0), MutualInformation()) - 1e-9 <= result.value
-    assert result.value <= value(p, PML(1.0), MutualInformation()) + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -360,18 +260,7 @@ def test_too_many_columns_for_a_function_are_refused_by_their_number(
         design(np.full(n, 1 / n), PML(0.5, over=one), SubConvex(deviation))
 
 
-def test_guessing_needs_a_list_too() -> None:
-    with pytest.raises(ProgramError, match=f"{21 * 2**18:,}"):
-        design(np.full(19, 1 / 19), PML(0.5, over=MinimumMass(19, 0.01)), GuessingProbability())
-
-
 # ---------------------------------------------------------------- what is said
-
-
-def test_a_set_on_other_letters_is_refused() -> None:
-    for utility in (MutualInformation(), ExpectedGain(np.eye(3))):
-        with pytest.raises(PrivacyError, match="on 2 letters"):
-            design([0.5, 0.3, 0.2], PML(0.3, over=AllPriors(2)), utility)
 
 
 @pytest.mark.parametrize("kind", KINDS)

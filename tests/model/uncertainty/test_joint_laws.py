@@ -72,19 +72,6 @@ def test_it_holds_the_ball_of_joint_laws(seed: int, radius: float) -> None:
         assert (told <= JointLaws.ball(SECRET, radius).ratios(matrix) * (1 + 1e-9)).all()
 
 
-def test_between_vertices_of_the_ball_more_can_be_told_than_at_them() -> None:
-    """Why the ball of joint laws has no linear counterpart: the ratio is no quotient of linear functions."""
-    secret, column = Secret.from_counts([[2, 4], [9, 2]]), np.array([[0.01], [1.0]])
-    center = secret.joint[0]
-    corners = ball_vertices(center.ravel(), 1.0).reshape(-1, 2, 2)
-    at_corners = most_told([law for law in corners if law.sum(axis=1).min() > 1e-9], column)[0, 0]
-    between = np.array([[1.5, 1.0], [14.5, 0.0]]) / 17
-    assert np.abs(between - center).sum() <= 1.0
-    told = most_told([between], column)[0, 0]
-    assert told > 1.2 * at_corners
-    assert told <= JointLaws.ball(secret, 1.0).ratios(column)[0, 0]
-
-
 def test_without_room_it_is_the_joint_law_itself() -> None:
     secret = Secret.from_counts(COUNTS + 1)
     joint = secret.joint[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,10 +12,9 @@ from hypothesis import strategies as st
 from oracles import designs as oracles
 from oracles.designs import FloatArray
 from scipy.optimize import linprog
-from strategies import MODEST, mechanisms, priors
+from strategies import MODEST, mechanisms
 
 from pmlopt import (
-    LDP,
     PML,
     AllPriors,
     ExpectedGain,
@@ -29,10 +27,8 @@ from pmlopt import (
     mutual_information,
     solve,
 )
-from pmlopt.core.records import plain
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.l1_ball import Center
-from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.programs.linear.certificate import utility_bound
 
 
@@ -48,30 +44,6 @@ def least_mean(p: FloatArray, radius: float, column: FloatArray) -> float:
     answer = linprog(cost, A_ub=rows, b_ub=right, A_eq=sums, b_eq=[1.0], method="highs", options=tight)
     assert answer.status == 0
     return float(answer.fun)
-
-
-@MODEST
-@given(st.data())
-def test_the_least_mean_is_that_of_an_independent_program(data: st.DataObject) -> None:
-    p = data.draw(priors(2, 5, tiny=False))
-    radius = data.draw(st.floats(0, 0.999)) * 2 * float(p.min())
-    matrix = data.draw(mechanisms(len(p)))
-    means = L1Ball(p, radius).least_mean(matrix)
-    assert means == pytest.approx([least_mean(p, radius, column) for column in matrix.T], abs=1e-9)
-
-
-@MODEST
-@given(st.data())
-def test_number_and_exact_form_agree(data: st.DataObject) -> None:
-    p = data.draw(priors(2, 5, tiny=False))
-    ball = L1Ball(p, data.draw(st.sampled_from([0.0, 0.25, 0.9])) * 2 * float(p.min()))
-    matrix = data.draw(mechanisms(len(p)))
-    level = PML(0.0, over=ball).level(p, matrix)
-    assert PML(level + 1e-9, over=ball).holds(p, matrix)
-    assert holds_exactly(Prior(p), PML(level + 1e-9, over=ball), matrix)
-    if level > 1e-6:
-        assert not PML(level - 1e-7, over=ball).holds(p, matrix)
-        assert not holds_exactly(Prior(p), PML(level - 1e-7, over=ball), matrix)
 
 
 def printed_rows(p: FloatArray, m: int, epsilon: float, radius: float) -> FloatArray:
@@ -121,47 +93,6 @@ def test_two_letters_have_the_form_of_theorem_5(radius: float, epsilon: float) -
     assert solve(program).value == pytest.approx(mutual_information([p1, p2], form), abs=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_mutual_information_falls_with_the_radius_between_pml_and_ldp(seed: int) -> None:
-    rng = np.random.default_rng([8, seed])
-    p = oracles.random_prior(rng, int(rng.integers(2, 8)), 3.0)
-    epsilon, least = float(rng.uniform(0.05, 2)), float(Prior(p).pmf.min())
-    values = [
-        solve(design(p, PML(epsilon, over=L1Ball(p, share * 2 * least)), MutualInformation())).value
-        for share in (0.0, 0.3, 0.6, 0.95)
-    ]
-    ends = [solve(design(p, end, MutualInformation())).value for end in (PML(epsilon), LDP(epsilon))]
-    assert values[0] == pytest.approx(ends[0], abs=1e-10)
-    assert all(after <= before + 1e-9 for before, after in pairwise(values))
-    assert values[-1] >= ends[1] - 1e-9
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_columns_of_the_ball_from_counts_and_from_a_list(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng([9, seed])
-    prior = Prior.from_counts((rng.multinomial(200, [0.4, 0.2, 0.2, 0.1, 0.1]) + 5).tolist())
-    requirement = PML(float(rng.uniform(0.05, 1.5)), over=L1Ball(prior, float(prior.pmf.min())))
-    best = solve(design(prior, requirement, MutualInformation())).value
-    monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
-    counted = solve(design(prior, requirement, MutualInformation()), tolerance=1e-10)
-    listed = PML(requirement.epsilon, over=L1Ball(prior.pmf, float(prior.pmf.min())))
-    again = solve(design(prior.pmf, listed, MutualInformation()), tolerance=1e-10)
-    assert counted.value == pytest.approx(best, abs=1e-9)
-    assert again.value == pytest.approx(best, abs=1e-9)
-
-
-def test_the_certificate_says_which_priors() -> None:
-    ball = L1Ball([0.6, 0.4], 0.125)
-    record = solve(design([0.6, 0.4], PML(0.3, over=ball), MutualInformation())).to_dict()
-    assert record["certificate"]["privacy"]["over"] == plain(ball, Prior([0.6, 0.4]).context)
-
-
-@pytest.mark.parametrize("radius", [-0.1, 2.0001, 2.5, math.nan, math.inf, "wide"])
-def test_a_radius_outside_its_range_is_refused(radius: float) -> None:
-    with pytest.raises(PrivacyError, match="the radius"):
-        L1Ball([0.6, 0.4], radius)
-
-
 def test_letters_of_another_order_or_number_are_refused() -> None:
     ball = L1Ball(Prior([0.6, 0.4], labels=["a", "b"]), 0.1)
     for utility in (MutualInformation(), ExpectedGain(np.eye(2))):
@@ -171,13 +102,6 @@ def test_letters_of_another_order_or_number_are_refused() -> None:
         design([0.5, 0.3, 0.2], PML(0.3, over=ball), MutualInformation())
     with pytest.raises(PrivacyError, match="a set of priors"):
         PML(0.3, over=0.1)  # type: ignore[arg-type]
-
-
-def test_exact_sums_are_rational() -> None:
-    ball = L1Ball(Prior.from_counts([3, 2]), 0.5)
-    least, total = ball.least_sum(np.array([[4], [0]], dtype=object))
-    assert isinstance(least[0], int)
-    assert Fraction(least[0], total) == (12 - Fraction(1, 4) * 5 * 4) / 5
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])

@@ -13,6 +13,7 @@ from oracles.ratio_bounds import best_gain, pairs_of
 from scipy.optimize import linprog
 
 from pmlopt import PML, ExpectedGain, MutualInformation, Pufferfish, Secret, design, solve
+from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.exact.repair import perfected
 
 
@@ -81,12 +82,44 @@ def test_without_such_equations_or_with_large_coefficients_there_is_none() -> No
     assert perfected(floats.prior, PML(0.0, about=floats), still) is None
 
 
+def level_in_fractions(secret: Secret, matrix: FloatArray) -> float:
+    """The largest `P(y | s) / P(y)`, less one, of the numbers of a joint law in floats."""
+    joint = [[Fraction(v) for v in row] for row in secret.joint[0].tolist()]
+    columns = [[Fraction(v) for v in column] for column in matrix.T.tolist() if any(column)]
+    law = [sum(column) for column in zip(*joint, strict=True)]
+    above = Fraction(0)
+    for column in columns:
+        mean = sum(p * v for p, v in zip(law, column, strict=True)) / sum(law)
+        for row in joint:
+            given_s = sum(p * v for p, v in zip(row, column, strict=True)) / sum(row)
+            above = max(above, given_s / mean - 1)
+    return float(above)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-16])
+def test_about_a_joint_law_in_floats_the_best_in_hand_is_returned_with_its_level(
+    rank: int, epsilon: float
+) -> None:
+    rng = np.random.default_rng(rank)
+    laws = rng.dirichlet(np.ones(6), 2) if rank == 2 else np.tile(rng.dirichlet(np.ones(6)), (2, 1))
+    secret = Secret(rng.dirichlet(np.ones(3))[:, None] * (rng.dirichlet(np.ones(2), 3) @ laws))
+    gains = rng.random((6, 6))
+    near = solve(design(secret.prior, PML(1e-9, about=secret), ExpectedGain(gains), 6))
+    held = solve(design(secret.prior, PML(epsilon, about=secret), ExpectedGain(gains), 6))
+    assert held.value == pytest.approx(near.value, abs=1e-7)
+    assert held.status.value == ("unproved" if held.level > epsilon else "optimal")
+    assert level_in_fractions(secret, held.mechanism.matrix) <= held.level <= 2e-14
+    assert held.certificate.verify()
+
+
 def test_a_result_that_floats_hold_back_says_what_to_do() -> None:
     rng = np.random.default_rng(2)
     secret, gains = Secret(rng.dirichlet(np.ones(10)).reshape(2, 5)), ExpectedGain(rng.normal(size=(5, 3)))
     held = solve(design(secret.prior, PML(0.0, about=secret), gains))
     assert held.status.value == "unproved"
-    assert held.level == 0.0
+    assert 0 < held.level < 2e-14
+    assert f"{held.level:.2g} nats" in held.reason
     assert "Secret.from_counts" in held.reason
     near = solve(design(secret.prior, PML(1e-9, about=secret), gains))
     assert near.status.value == "optimal"

@@ -1,0 +1,308 @@
+"""Requirements as bounds between extreme means of a column, from which all their forms follow.
+
+One mean of a column is at most e^exponent times another. Each may be extreme over a set of laws on the
+letters: over all of them it is the largest entry, or the least.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.symmetry.prior import Cells
+from pmlopt.errors import PrivacyError
+from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
+from pmlopt.model.privacy.ratios import Ratios, letter_ratios, mean_ratios, together
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
+from pmlopt.model.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
+from pmlopt.model.uncertainty.columns import NEGLIGIBLE_LEVEL, Box, Family, Staircase
+from pmlopt.model.uncertainty.prior_set import LinearRows
+from pmlopt.model.uncertainty.support_functions import top_mean, two_values
+from pmlopt.solvers.structured.block import Block, mean_block, peak_block, ratio_block
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+class Side(Enum):
+    """What a bound compares, beside the least mean over a set of priors."""
+
+    LETTERS = "the largest entry of the column, or the least"
+    MEAN = "its mean under the prior"
+    ROW = "the sum of a row, which is one: the bound is then on the sum of the largest entries of all columns"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`most(v) <= e^exponent least(v)` for each column v of a mechanism.
+
+    Attributes:
+        name: of the limit.
+        most: `LETTERS`, or `MEAN` beside the least entry.
+        least: `MEAN`, `LETTERS`, `ROW`, or a set of priors.
+        exponent: in nats.
+    """
+
+    name: str
+    most: Side
+    least: Side | PriorSet
+    exponent: float
+
+    @property
+    def kind(self) -> tuple[Side, Side | None]:
+        """Which means it compares; None for the least one over a set of priors."""
+        return self.most, self.least if isinstance(self.least, Side) else None
+
+    @property
+    def keep(self) -> float:
+        """The factor of the larger mean in constraints on a variable."""
+        return below(math.exp(-self.exponent))
+
+
+PLAIN = (Side.LETTERS, Side.MEAN)
+FLOOR = (Side.MEAN, Side.LETTERS)
+SPREAD = (Side.LETTERS, Side.LETTERS)
+TOTAL = (Side.LETTERS, Side.ROW)
+OVER = (Side.LETTERS, None)
+
+
+class MeanBounds(Requirement):
+    """A requirement that is a few bounds between extreme means: it gives `bounds`, and all else follows."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[Bound, ...]:
+        """The bounds, at most one for each pair of means."""
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {one.name: one.exponent for one in self.bounds}
+
+    @property
+    def scope(self) -> str:
+        return "; ".join(one.least.scope for one in self.bounds if isinstance(one.least, PriorSet))
+
+    def on_cells(self, cells: Cells) -> Requirement:
+        return self if self.has_ratios else super().on_cells(cells)
+
+    def under(self, prior: Prior) -> tuple[Bound, ...]:
+        """The bounds under a prior, with exponents that floats hold: past its largest leakage nothing binds.
+
+        Raises:
+            PrivacyError: a set of priors is on other letters than the given one.
+        """
+        found = []
+        for one in self.bounds:
+            least = one.least
+            if isinstance(least, PriorSet):
+                least.check_letters(prior.labels, "the prior of the design")
+                if isinstance(least, L1Ball) and least.radius == 0 and (least.center.pmf == prior.pmf).all():
+                    least = Side.MEAN
+            now = replace(one, least=least)
+            most = prior.max_leakage if now.kind == PLAIN else LARGEST_EXPONENT
+            if now.kind == TOTAL:
+                most = math.log(prior.size)
+            found.append(replace(now, exponent=min(one.exponent, most)))
+        return tuple(found)
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        p, m = paired(prior, mechanism)
+        return {one.name: _level(p, m, one) for one in self.under(p)}
+
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        import cvxpy as cp
+
+        ones, shape = np.ones((prior.size, 1)), (1, mechanism.shape[1])
+        constraints: dict[str, cp.Constraint] = {}
+        variables: dict[str, cp.Variable] = {}
+        for one in self.under(prior):
+            if (
+                one.kind == PLAIN
+            ):  # 3 N M nonzeros with the law as a variable, against N^2 M with the sum inside
+                constraints[one.name] = one.keep * mechanism <= ones @ law
+            elif one.kind == FLOOR:
+                constraints[one.name] = one.keep * (ones @ law) <= mechanism
+            elif one.kind == SPREAD:  # 2 N M rows in place of N (N - 1) M
+                floor = variables["column_minimum"] = cp.Variable(shape, nonneg=True, name="column_minimum")
+                constraints[f"{one.name}_floor"] = ones @ floor <= mechanism
+                constraints[f"{one.name}_ceiling"] = one.keep * mechanism <= ones @ floor
+            else:
+                top = variables["column_maximum"] = cp.Variable(shape, nonneg=True, name="column_maximum")
+                constraints["column_maximum"] = mechanism <= ones @ top
+                if isinstance(one.least, PriorSet):
+                    least = one.least.declare(mechanism, top)
+                    constraints |= {**least.constraints, one.name: one.keep * top <= least.value}
+                    variables |= least.variables
+                else:
+                    constraints[one.name] = cp.sum(top) <= 1 / one.keep
+        return Declared(constraints, variables)
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        found: dict[str, FloatArray] = {}
+        for one in self.under(prior):
+            if one.kind == SPREAD:
+                found["column_minimum"] = matrix.min(axis=0, keepdims=True)
+            elif one.kind in (TOTAL, OVER):
+                found["column_maximum"] = matrix.max(axis=0, keepdims=True)
+            if isinstance(one.least, PriorSet):
+                found |= one.least.auxiliary(matrix)
+        return found
+
+    def block(self, prior: Prior) -> Block | None:
+        bounds = self.under(prior)
+        keeps = {one.kind: one.keep for one in bounds}
+        if keeps.keys() == {PLAIN, FLOOR}:
+            low, high = keeps[FLOOR], 1 / keeps[PLAIN]
+            ends, mean = (np.array([low]), np.array([high])), np.ones((1, 1))
+            return Block(*ends, np.ones(1), prior.pmf[None, :], mean) if low < 1 < high else None
+        if len(bounds) > 1:
+            return super().block(prior)
+        kind, keep = bounds[0].kind, bounds[0].keep
+        if isinstance(bounds[0].least, PriorSet):
+            return bounds[0].least.block(keep)
+        if kind == PLAIN:
+            return mean_block(prior.pmf, keep)
+        return ratio_block(keep) if kind == SPREAD else peak_block(1 / keep) if kind == TOTAL else None
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        binding = [one for one in self.bounds if not _holds_always(one, weights, power)]
+        law = weights @ matrix if any(Side.MEAN in one.kind for one in binding) else None
+        over = [_excess(one, (weights.sum(), law), matrix, power) for one in binding]
+        return reduce(np.maximum, over) if over else 0 * matrix.max(axis=0)
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        p, bounds = prior.pmf, self.under(prior)
+        nats = {one.kind: one.exponent for one in bounds}
+        if nats.keys() == {PLAIN, FLOOR}:
+            # a normalised column lies between a and b with mean 1: a everywhere, the rest on the best
+            rest, above = -math.expm1(-nats[FLOOR]), math.expm1(nats[PLAIN])
+            mass = rest / (rest + above) if rest > 0 else 0.0
+            spread = top_mean(p, gains, mass) if mass > 0 else 0.0
+            return float((math.exp(-nats[FLOOR]) * (p @ gains) + rest * spread).max())
+        if len(bounds) > 1 or FLOOR in nats:
+            return super().relaxation(prior, gains)
+        one = bounds[0]
+        if isinstance(one.least, PriorSet):
+            return one.least.relaxation(p, gains, math.exp(-one.exponent))
+        if one.kind == PLAIN:
+            return float(top_mean(p, gains, math.exp(-one.exponent)).max())
+        if one.kind == SPREAD:
+            return two_values(p, gains, math.exp(-one.exponent))
+        # P[x,y] <= u[y] with sum_y u[y] <= e^eps: all of it on the best output
+        return math.exp(one.exponent) * float((p @ np.maximum(gains, 0.0)).max())
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """Over a set of priors the theta of each column, or weights of pairs; else nothing."""
+        for one in self.under(prior):
+            if isinstance(one.least, PriorSet):
+                return {"theta": one.least.thetas(prior.pmf, gains, math.exp(-one.exponent))}
+        return super().witness(prior, gains)
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        for one in self.under(prior):
+            if isinstance(one.least, PriorSet):
+                theta = shaped(witness, "theta", (one.least.theta_rows, gains.shape[1]))
+                return one.least.proved_gain(prior.pmf, gains, math.exp(-one.exponent), theta)
+        return super().proved(prior, gains, witness)
+
+    @property
+    def has_ratios(self) -> bool:
+        return all(one.kind in (PLAIN, FLOOR, SPREAD) for one in self.bounds)
+
+    @property
+    def by_pairs(self) -> bool:
+        kinds = {one.kind for one in self.bounds}
+        return self.has_ratios and (len(kinds) > 1 or FLOOR in kinds) and kinds != {PLAIN, FLOOR}
+
+    def ratios(self, weights: Any) -> Ratios | None:
+        if not self.has_ratios:
+            return None
+        found = []
+        for one in self.bounds:
+            if one.kind == SPREAD:
+                pairs = np.argwhere(~np.eye(len(weights), dtype=bool))
+                found.append(letter_ratios(weights, pairs, np.array(one.exponent)))
+            else:
+                found.append(mean_ratios(weights, np.array(one.exponent), reverse=one.kind == FLOOR))
+        return found[0] if len(found) == 1 else together(found)
+
+    @property
+    def has_rows(self) -> bool:
+        return [one.kind for one in self.bounds] == [OVER]
+
+    def rows(self, prior: Prior) -> LinearRows:
+        least = self.bounds[0].least
+        if not isinstance(least, PriorSet):
+            return super().rows(prior)
+        return least.rows(math.exp(-min(self.bounds[0].exponent, LARGEST_EXPONENT)))
+
+    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
+        bounds = self.under(prior)
+        nats = {one.kind: one.exponent for one in bounds}
+        if TOTAL in nats:
+            raise PrivacyError(
+                "maximal leakage bounds all columns of a mechanism together, and sub-convex utilities need a "
+                "bound on each: use PML, LDP or LIP"
+            )
+        if nats.keys() in ({PLAIN}, {PLAIN, FLOOR}):
+            return (Box(math.exp(-nats[FLOOR]) if FLOOR in nats else 0.0, math.exp(nats[PLAIN])),)
+        if len(bounds) > 1 or FLOOR in nats:
+            return super().columns(prior)
+        keep, least = math.exp(-min(bounds[0].exponent, NEGLIGIBLE_LEVEL)), bounds[0].least
+        if not isinstance(least, PriorSet) or (isinstance(least, ChoquetSet) and least.vacuous):
+            return (Staircase(0.0, 1 / keep),)
+        if isinstance(least, L1Ball) and not least.empties and (least.center.pmf == prior.pmf).all():
+            return least.families(keep)
+        return Cone(least, keep)
+
+
+def _level(p: Prior, m: Mechanism, one: Bound) -> float:
+    """The least exponent at which a mechanism meets the bound, in nats."""
+    if isinstance(one.least, PriorSet):
+        return float(pointwise_capacity(one.least, m).max())
+    if one.kind == TOTAL:
+        return maximal_leakage(m)
+    if one.kind == SPREAD:
+        return ldp_level(m)
+    return leakage_level(p, m) if one.kind == PLAIN else lip_levels(p, m)[0]
+
+
+def _holds_always(one: Bound, weights: Any, power: Callable[[float], Any]) -> bool:
+    """Whether every mechanism meets the bound, past the largest leakage: a smaller factor says the same then.
+
+    700 nats are past that of every prior, for no letter has less than 1e-300.
+    """
+    if one.kind == TOTAL:
+        return one.exponent > math.log(len(weights))
+    if one.kind != PLAIN:
+        return False
+    return one.exponent > LARGEST_EXPONENT or bool(power(one.exponent) * weights.min() >= weights.sum())
+
+
+def _excess(one: Bound, mean: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+    """The violations of one bound; `mean` is the sum of the weights, and the weighted sums of the columns."""
+    factor = power(min(one.exponent, LARGEST_EXPONENT))
+    if isinstance(one.least, PriorSet):
+        least, total = one.least.least_sum(matrix)
+        return matrix.max(axis=0) * total - factor * least
+    if one.kind == SPREAD:
+        return matrix.max(axis=0) - factor * matrix.min(axis=0)
+    if (
+        one.kind == TOTAL
+    ):  # the sum that stands for one is the least of a row: rows of floats may differ in theirs
+        return matrix.max(axis=0).sum() - factor * matrix.sum(axis=1).min()
+    total, law = mean
+    if one.kind == PLAIN:
+        return matrix.max(axis=0) * total - factor * law
+    # in the units of the other side: the repair mixes in what the larger one asks for
+    return law / factor - matrix.min(axis=0) * total
