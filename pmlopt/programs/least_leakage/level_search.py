@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share, least_level
-from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
+from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share
+from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned, program_level
 from pmlopt.programs.least_leakage.inversion import GainWithin, MassWithin
 from pmlopt.programs.least_leakage.level_program import Asked, LevelProgram, RobustLevelProgram
-from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 from pmlopt.solvers.clock import TIME, Clock
 from pmlopt.solvers.outcome import Options
 
@@ -90,8 +90,8 @@ def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArra
 SEARCH_TOLERANCE_SHARE = 1e-2
 """The share of the tolerance at which the search ends: the last programs cost next to nothing."""
 
-MASS_SEARCH_SHARE = 50.0
-"""By how much more a search over masses may leave, half the tolerance: its last digits cost many programs."""
+COARSE_SHARE = 50.0
+"""By how much more a search over masses or orbits may leave, half the tolerance: last digits are dear."""
 
 HAIR = 1e-10
 """The relative distance to a share e^-level at which the next program is asked: at the share itself nothing
@@ -254,16 +254,16 @@ class Ends:
         if program.over is not None:  # in floats: the certificate has it in rationals
             known = (program.over, program.prior, program.allowed)
             return float(largest_share(*known, proof.rows, proof.laws, exact=False))
-        return math.exp(-least_level(program.prior, program.allowed, program.floor, proof))
+        return math.exp(-program_level(program, proof))
 
     def _filled(self, matrix: FloatArray) -> FloatArray:
         """The matrix with what its rows are short put on the allowed outputs; noise is left short."""
-        short = np.maximum(1 - matrix.sum(axis=1, keepdims=True), 0.0)
+        program = self.program
+        short = np.maximum(1 - program.columns.sums(matrix), 0.0)
         if short.max() <= 1e-9:
             return matrix
-        program = self.program
         spread = program.spread if program.floor is None else best_allowed(program)
-        return np.asarray(matrix + short * spread)
+        return np.asarray(matrix + program.columns.of_pairs(short) * spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +315,7 @@ def decide(level: float, program: LeastLeakage, start: FloatArray | None, option
 
     def close(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
         masses = MassWithin(ends.program)
-        ending = ends.close(masses.ask, MASS_SEARCH_SHARE * enough, clock, share, share)
+        ending = ends.close(masses.ask, COARSE_SHARE * enough, clock, share, share)
         return ending, masses.iterations
 
     return _searched(program, start, options, close)
@@ -341,7 +341,7 @@ def _inverted(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
     """Close in from the middle; returns how it ended, and the iterations of the interior point method."""
     if ends.program.floor is None:
         masses = MassWithin(ends.program)
-        return ends.close(masses.ask, MASS_SEARCH_SHARE * enough, clock), masses.iterations
+        return ends.close(masses.ask, COARSE_SHARE * enough, clock), masses.iterations
     gains = GainWithin(ends.program)
     least = max(ends.reached, float(ends.program.prior.pmf.min()))
     return ends.close(gains.ask, enough, clock, math.sqrt(ends.upper * least)), gains.iterations
@@ -360,16 +360,23 @@ def _closed(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
             if vertex is not None:
                 ends.take(vertex)
         return ending, levels.model.iterations
-    pairs = Ends(program.pairs_alone, support_multipliers(program))
-    pairs.take(program.spread)
-    ending, iterations = _closed(pairs, enough, clock)
-    ends.programs = pairs.programs
-    ends.prove(pairs.proof)
-    if pairs.matrix is None or ending == TIME:
-        return ending, iterations
-    ends.take(pairs.matrix)
+    iterations = 0
+    if program.allowed.all():
+        ends.take(program.spread)
+    else:
+        pairs = Ends(program.pairs_alone, support_multipliers(program))
+        pairs.take(program.spread)
+        ending, iterations = _closed(pairs, enough, clock)
+        ends.programs = pairs.programs
+        ends.prove(pairs.proof)
+        if pairs.matrix is None or ending == TIME:
+            return ending, iterations
+        ends.take(pairs.matrix)
     levels = LevelProgram(program)
-    return ends.close(levels.ask, enough, clock), iterations + levels.model.iterations
+    first = math.inf
+    if isinstance(program, SymmetricLeastLeakage):  # of many pairs the last digits cost as much as the first
+        enough, first = COARSE_SHARE * enough, ends.upper * min(1.0, -program.floor.least)
+    return ends.close(levels.ask, enough, clock, first), iterations + levels.model.iterations
 
 
 def support_multipliers(program: LeastLeakage) -> Multipliers:
@@ -377,7 +384,8 @@ def support_multipliers(program: LeastLeakage) -> Multipliers:
 
     Over a set of priors it is the output with the largest of its letters' least probabilities.
     """
-    best = np.where(program.allowed, program.masses, 0.0).max(axis=1)
+    columns, shape = program.columns, program.allowed.shape
+    best = columns.largest(np.where(program.allowed, columns.of_outputs(program.masses, shape), 0.0))
     rows = np.zeros(len(best))
     rows[int(best.argmin())] = 1.0
     return Multipliers(rows)
