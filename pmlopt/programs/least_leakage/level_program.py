@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import highspy
 import numpy as np
 
@@ -13,26 +11,10 @@ from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.solvers import highs
 from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.parametric_program import MovingModel, MovingPart
+from pmlopt.solvers.two_sided_search import Answer
 
 LEAST_COEFFICIENT = 4e-12
 """The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros."""
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What the linear program at one level has told.
-
-    Attributes:
-        matrix: (N, M) what it found; rows may be short.
-        proof: its multipliers.
-        missing: what is missing of the demands; negative where there is more than enough.
-        slope: its derivative in the share.
-    """
-
-    matrix: FloatArray
-    proof: Multipliers
-    missing: float
-    slope: float
 
 
 class LevelProgram:
@@ -113,7 +95,7 @@ class LevelProgram:
         """The order that puts each output's entries together, and its own last place behind them."""
         return np.argsort(np.concatenate([self._output, np.arange(self._size[1])]), kind="stable")
 
-    def ask(self, share: float, clock: Clock) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """The optimum at a share e^-epsilon.
 
         Raises:
@@ -126,8 +108,8 @@ class LevelProgram:
         entries = point.values[: len(self._letter)] * self._unit
         rows = point.duals[: self._size[0]] / program.columns.masses
         gaining = program.floor is not None
-        return Asked(
-            matrix=program.placed(entries),
+        return Answer(
+            point=program.placed(entries),
             proof=Multipliers(self._most * rows, 1.0) if gaining else Multipliers(rows),
             missing=point.optimum - 1 if gaining else point.optimum,
             slope=point.slope,
@@ -198,7 +180,7 @@ class RobustLevelProgram:
             moving,
         )
 
-    def ask(self, share: float, clock: Clock) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """The optimum at a share e^-epsilon.
 
         Raises:
@@ -214,8 +196,8 @@ class RobustLevelProgram:
         parts = np.maximum(-point.duals[first : first + m * self._set.rows.shape[1]], 0.0)
         laws = self._set.parts @ parts.reshape(m, -1).T
         laws[:, closed] = 0.0  # their multipliers mean nothing
-        return Asked(
-            matrix=program.placed(point.values[: self._entries]),
+        return Answer(
+            point=program.placed(point.values[: self._entries]),
             proof=Multipliers(point.duals[:n] / program.prior.pmf, laws=laws),
             missing=point.optimum,
             slope=point.slope,
