@@ -140,7 +140,7 @@ def audit_orbits(
     """Recompute the levels of a mechanism by orbits under the prior in its file; exit 1 for a false claim."""
     from pmlopt.data.symmetry import OrbitMechanism
     from pmlopt.model.privacy import LDP, LIP, PML
-    from pmlopt.programs.symmetric.columns import ReducedColumns
+    from pmlopt.programs.linear.columns import ReducedColumns
 
     if beyond is not None:
         raise InputError(

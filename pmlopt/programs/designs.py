@@ -20,9 +20,8 @@ from pmlopt.model.utility import (
 from pmlopt.programs.continuous.program import ContinuousDesign, continuous_design
 from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.estimation.program import EstimationDesign, estimation_design
-from pmlopt.programs.linear.program import LinearDesign, linear_design
+from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign, linear_design, symmetric_design
 from pmlopt.programs.subconvex.program import ColumnDesign, column_design
-from pmlopt.programs.symmetric.program import SymmetricDesign, symmetric_design
 
 
 @overload

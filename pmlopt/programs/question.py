@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStart, restart_of
 from pmlopt.programs.program import Program
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import Options, Outcome
 from pmlopt.solvers.through_cvxpy import installed
 
 P = TypeVar("P", bound=Program[Any])
@@ -64,6 +64,30 @@ def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]
         message="a matrix that was given",
         closed_form=closed_form,
         arrays={"matrix": certificate.mechanism.matrix},
+    )
+
+
+def found_by(
+    outcome: Outcome,
+    certificate: C,
+    certify_seconds: float,
+    detail: str = "",
+    closed_form: ClosedForm | None = None,
+    arrays: Mapping[str, NDArray[Any]] | None = None,
+) -> Found[C]:
+    """What a solver's outcome became once it was certified."""
+    return Found(
+        certificate=certificate,
+        finished=outcome.finished,
+        message=outcome.message,
+        detail=detail,
+        iterations=outcome.iterations,
+        warm_started=outcome.warm_started,
+        compile_seconds=outcome.compile_seconds,
+        solve_seconds=outcome.solve_seconds,
+        certify_seconds=certify_seconds,
+        closed_form=closed_form,
+        arrays=arrays or {},
     )
 
 

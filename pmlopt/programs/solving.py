@@ -27,8 +27,6 @@ from pmlopt.programs.question import Found, Method, MethodError, Question
 from pmlopt.programs.record_leakage import methods as record_leakage
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex import methods as subconvex
-from pmlopt.programs.symmetric import methods as symmetric
-from pmlopt.programs.symmetric_leakage import methods as symmetric_leakage
 from pmlopt.programs.tradeoff import methods as tradeoff
 from pmlopt.programs.worst_case import methods as worst_case
 from pmlopt.solvers.outcome import Options, options_of
@@ -36,12 +34,12 @@ from pmlopt.solvers.through_cvxpy import installed
 
 QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
     linear.QUESTION,
-    symmetric.QUESTION,
+    linear.IN_ORBITS,
     subconvex.QUESTION,
     estimation.QUESTION,
     continuous.QUESTION,
     least_leakage.QUESTION,
-    symmetric_leakage.QUESTION,
+    least_leakage.IN_ORBITS,
     worst_case.QUESTION,
     envelope.ENVELOPE,
     envelope.CLOSED_FAILURE,

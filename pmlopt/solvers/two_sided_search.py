@@ -11,8 +11,9 @@ one program for each binary digit. Their solutions say more than yes or no:
 - the derivative of what is missing comes with them, and the root of the tangent is where to ask next.
 
 Both bounds are computed from the witness and the multipliers alone, so that neither rests on a solver's
-tolerance. An envelope is of this form: the largest likelihood ratio that outcomes of a given mass can have.
-An example stands at `Search`. It ends by itself: after 200 programs, or 6 that hardly move a bound.
+tolerance. An envelope is of this form: the largest likelihood ratio that outcomes of a given mass can have;
+and a least leakage, with the share e^-level. An example stands at `Search`. It ends by itself: after 200
+programs, or 8 that hardly move a bound.
 
 What is missing may jump, at values of x that are known beforehand (`marks`), and no tangent foresees that:
 marks between the bounds are asked first, the middle one of them each time.
@@ -43,19 +44,23 @@ trusted: a step too far ends where nothing is missing, and a program there prove
 SUFFICIENT_DECREASE = 0.9
 """An iteration that leaves more than this share of the gap counts as stalled."""
 
-MAX_STALLED_ITERATIONS = 6
+MAX_STALLED_ITERATIONS = 8
 """Stalled iterations in a row after which the search ends with the gap that is left."""
-
-STALLED_BEFORE_BISECTION = 2
-"""Stalled iterations in a row after which the next x is halfway between the bounds, whatever the tangent."""
 
 ROOT_OFFSET = 1e-10
 """The relative distance above a trusted root at which x is taken, a hundredth of the usual tolerance, 1e-8:
 at the root itself nothing is missing, and the multipliers may be 0."""
 
+WIDENING = 5.0
+"""By how much the distance grows after a program that hardly moves a bound: where rounding decides beside the
+root, multipliers prove it further away."""
+
 MARK_OFFSET = 1e-9
 """The relative distance below a mark at which it is asked; above one that is reached, three times as much. It
 is a tenth of the tolerance of 1e-8 that is usual, and ten times HiGHS' own, which must see the difference."""
+
+MET = "both ends meet"
+"""How a search that has come to its end says so."""
 
 MAX_FAILURES = 3
 """Linear programs in one search that the solver may fail on before it ends."""
@@ -133,6 +138,8 @@ class Search(Generic[W, P]):
     Attributes:
         reached, witness: the lower bound, and what reaches it.
         upper, proofs: the upper bound, and the multipliers that prove it.
+        number: which is tried next; the search chooses it, unless it is set before the first.
+        wanted: a number, if it is positive, at which the search ends once that is decided.
         programs: how many linear programs there were.
 
     Examples:
@@ -172,8 +179,8 @@ class Search(Generic[W, P]):
             self._improve(reached, witness)
         self.upper, best = min(((task.proved(proof), proof) for proof in proofs), key=lambda found: found[0])
         self.proofs = [best]
-        self.number = self.upper
-        self.programs, self._idle, self._failures = 0, 0, 0
+        self.number, self.wanted = self.upper, 0.0
+        self.programs, self._idle, self._failures, self._hair = 0, 0, 0, ROOT_OFFSET
         self._met = 0.0  # the largest number at which nothing was missing, though no witness reaches it
         self._untried, self._probed = np.sort(task.marks), set[float]()
         self._earlier = earlier
@@ -193,8 +200,8 @@ class Search(Generic[W, P]):
     def run(self) -> str:
         """Solve linear programs until the bounds meet or a limit is reached; returns how the search ended."""
         while True:
-            if self.gap <= self.enough:
-                return "both ends meet"
+            if self.gap <= self.enough or 0 < self.wanted <= self.reached or self.upper < self.wanted:
+                return MET
             if self._idle >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
                 return "nothing improves"
             if self.clock.late:
@@ -213,14 +220,10 @@ class Search(Generic[W, P]):
         """Move the bounds by what a linear program found, and choose the next number."""
         before = self.gap
         self.programs += 1
-        found = self.task.witness(answer.point)
-        if found is not None:
-            self._improve(*found)
+        self.take(answer.point)
         root: float | None = None
         stride = STEP_FRACTION
-        if answer.missing > FEASIBILITY_TOLERANCE or (
-            answer.missing < -FEASIBILITY_TOLERANCE and answer.slope > 0
-        ):
+        if answer.missing > FEASIBILITY_TOLERANCE or (answer.missing and answer.slope > 0):
             root = self._within(answer.root(self.number) if answer.slope > 0 else self.number)
             stride = self._stride(answer)
             self._prove(answer.proof)
@@ -231,8 +234,16 @@ class Search(Generic[W, P]):
             self._met = max(self._met, self.number)
         mark = self._mark()
         if mark is None:
-            self._idle = self._idle + 1 if self.gap > SUFFICIENT_DECREASE * before else 0
+            stalled = self.gap > SUFFICIENT_DECREASE * before
+            self._idle = self._idle + 1 if stalled else 0
+            self._hair = WIDENING * self._hair if stalled else max(ROOT_OFFSET, self._hair / WIDENING)
         self.number = self._next(root, stride, answer.slope) if mark is None else mark
+
+    def take(self, point: FloatArray | None) -> None:
+        """Raise the lower bound to what a point proves to be reached, where that is more."""
+        found = None if point is None else self.task.witness(point)
+        if found is not None:
+            self._improve(*found)
 
     def _improve(self, reached: float, witness: W) -> None:
         if reached > self.reached:
@@ -258,6 +269,12 @@ class Search(Generic[W, P]):
         self._probed.add(self.reached)
         return probe
 
+    @property
+    def _middle(self) -> float:
+        """Halfway between the ends, in logarithms where the lower one has one."""
+        low = max(self.reached, self._met)
+        return math.sqrt(self.upper * low) if low > 0 else self.upper / 2
+
     def _within(self, root: float) -> float:
         """A tangent's root, moved between the bounds: a slope that is noise puts it anywhere."""
         return min(max(root, self.reached), self.upper)
@@ -268,20 +285,25 @@ class Search(Generic[W, P]):
         A root that is believed is missed by a hair: there the program has multipliers, which prove nearly
         all, and is so little short that its point is a witness. What is missing must be more than rounding.
         """
-        proved, reached = self.upper, self.reached
-        if self._idle >= STALLED_BEFORE_BISECTION:
-            return (proved + max(reached, self._met)) / 2
-        if root is not None and reached < root < proved and slope > 0:
-            if stride == 1 or self._idle:
-                return min(proved, root * (1 + ROOT_OFFSET) + self.task.blur / slope)
-            return proved - stride * (proved - root)
+        proved, reached, hair = self.upper, self.reached, self._hair
+        if self._idle % 3 == 2:
+            return self._middle
+        if root is not None and reached <= root <= proved and slope > 0:
+            if stride < 1 and not self._idle:
+                return proved - stride * (proved - root)
+            above = root * (1 + hair) + self.task.blur / slope
+            if above < proved * (1 - hair / 2) or not self._idle:
+                return min(proved, above)
+            return max(proved * (1 - hair), reached * (1 + hair / 2))
         if self._idle:
-            return (proved + reached) / 2
-        return proved if root is None else max(proved - stride * (proved - root), (proved + 9 * reached) / 10)
+            return max(proved * (1 - hair), self._middle)
+        if root is None or slope <= 0:
+            return proved
+        return max(proved - stride * (proved - root), (proved + 9 * reached) / 10)
 
     def _stride(self, answer: Answer[P]) -> float:
         """The share of the way to the root: all if nothing is missing or the last tangent was right."""
-        if answer.missing < 0:
+        if answer.missing <= FEASIBILITY_TOLERANCE:
             return 1.0
         if self._earlier is None:
             return STEP_FRACTION

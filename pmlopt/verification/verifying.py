@@ -31,14 +31,12 @@ from pmlopt.programs.continuous.certificate import BinsCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.least_leakage.certificate import LevelCertificate
-from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
+from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.reports.pages import write_page
 from pmlopt.programs.result import Told
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.symmetric.certificate import SymmetricCertificate
-from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 

@@ -180,11 +180,12 @@ def least(rng: np.random.Generator) -> Result[Any]:
     if program.floor is not None:
         reached = float((prior.pmf[:, None] * gains * matrix).sum())
         demand(
-            reached >= program.floor.value - SLACK, f"the floor {program.floor.value} is not met: {reached}"
+            reached >= program.floor.expected.value - SLACK,
+            f"the floor {program.floor.expected.value} is not met: {reached}",
         )
         if result.bound > 2e-6:  # a little below the bound the floor is out of reach
             most = largest_gain([prior.pmf], result.bound - 1e-6, gains)
-            demand(most <= program.floor.value + SLACK, f"{most} can be reached below the bound")
+            demand(most <= program.floor.expected.value + SLACK, f"{most} can be reached below the bound")
     return result
 
 

@@ -24,16 +24,14 @@ from pmlopt.programs.envelope.program import envelope, failure_after_processing
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.least_leakage.certificate import LevelCertificate
+from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
 from pmlopt.programs.least_leakage.program import least_leakage, least_leakage_on
-from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.linear.certificate import LinearCertificate, OrbitCertificate, SymmetricCertificate
 from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.solving import solve
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.symmetric.certificate import SymmetricCertificate
-from pmlopt.programs.symmetric_leakage.certificate import SymmetricLevelCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
@@ -177,7 +175,7 @@ def still_true(data: Any) -> bool:
         levels = certificate.privacy.levels(certificate.prior, mechanism)
         if not _within(levels, certificate.privacy.limits):
             return False
-    if isinstance(certificate, SymmetricCertificate):
+    if isinstance(certificate, OrbitCertificate):
         listed = certificate.privacy.levels(certificate.mechanism.space.prior.listed(), mechanism.listed())
         if not _within(listed, certificate.privacy.limits):
             return False
@@ -206,7 +204,7 @@ def restated(certificate: Certificate) -> Program[Any] | None:
     if isinstance(certificate, EstimationCertificate):
         wanted = certificate.workload if certificate.criterion == "A" else None
         return design(certificate.prior, certificate.privacy, EstimationError(wanted, certificate.criterion))
-    if isinstance(certificate, SymmetricCertificate):
+    if isinstance(certificate, SymmetricCertificate | SymmetricLevelCertificate):
         return _by_orbits(certificate)
     if isinstance(certificate, LevelCertificate):
         return _level(certificate)
@@ -233,7 +231,7 @@ def _of_query(certificate: Certificate) -> Program[Any] | None:
     return None
 
 
-def _by_orbits(certificate: SymmetricCertificate) -> Program[Any]:
+def _by_orbits(certificate: SymmetricCertificate | SymmetricLevelCertificate) -> Program[Any]:
     """The same program letter by letter, on a plain prior: orbits have no part in it."""
     space = certificate.mechanism.space
     prior = space.prior.listed()
@@ -241,7 +239,7 @@ def _by_orbits(certificate: SymmetricCertificate) -> Program[Any]:
         certificate.table[space.listed_orbits()]
     )
     if isinstance(certificate, SymmetricLevelCertificate):
-        return least_leakage(prior, utility, expected=certificate.floor)
+        return least_leakage(prior, utility, expected=certificate.expected)
     return design(prior, certificate.privacy, utility)
 
 
@@ -252,7 +250,9 @@ def _level(certificate: LevelCertificate) -> Program[Any] | None:
         return least_leakage_on(certificate.prior, certificate.allowed, outputs, over)
     if not certificate.allowed.all():
         return None
-    return least_leakage(certificate.prior, floor.utility, expected=floor.value, outputs=outputs)
+    asked = floor.expected
+    utility = (ExpectedGain if asked.maximised else ExpectedLoss)(asked.table)
+    return least_leakage(certificate.prior, utility, expected=asked.value, outputs=outputs)
 
 
 def _keeps_threshold(certificate: ThresholdCertificate) -> bool:

@@ -26,7 +26,7 @@ from pmlopt.data.symmetry import SymmetricPrior
 from pmlopt.errors import PmloptError
 from pmlopt.library import Instance, find, load, load_all
 from pmlopt.model.utility import DisplacementLoss
-from pmlopt.programs.symmetric.program import SymmetricDesign
+from pmlopt.programs.linear.program import SymmetricDesign
 
 PROBLEMS = [
     instance

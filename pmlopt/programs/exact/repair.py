@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -127,16 +128,36 @@ def _of_laws(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[flo
 def _mixed(
     prior: Prior, privacy: Requirement, clean: FloatArray, law: FloatArray
 ) -> tuple[float, FloatArray]:
-    """The least theta that a doubling search finds from the chord's, and its mixture; theta = 1 ends it."""
-    theta = float(_needed(prior, privacy, clean, law).max())
+    """The least theta that a doubling search finds from the chord's, and its mixture."""
+    return least_mixing(
+        float(_needed(prior, privacy, clean, law).max()),
+        lambda theta: snap((1 - theta) * clean + theta * law),
+        lambda candidate: satisfied(prior, privacy, candidate),
+        lambda candidate: float(_needed(prior, privacy, candidate, law).max()),
+    )
+
+
+T = TypeVar("T")
+
+
+def least_mixing(
+    theta: float, mixture: Callable[[float], T], holds: Callable[[T], bool], missing: Callable[[T], float]
+) -> tuple[float, T]:
+    """The least share of a constant that a doubling search finds, and the mixture; it ends at theta = 1.
+
+    Args:
+        theta: the share that the chord of the convex excess tells.
+        mixture: what a share makes, rounded.
+        holds: whether that meets the requirement, in exact arithmetic.
+        missing: the share that the chord tells where it does not.
+    """
     for attempt in count():
-        candidate = snap((1 - theta) * clean + theta * law)
-        if satisfied(prior, privacy, candidate):
+        candidate = mixture(theta)
+        if holds(candidate):
             break
         if theta >= 1:
             raise MechanismError("a constant does not meet the requirement in floating-point arithmetic")
-        missing = float(_needed(prior, privacy, candidate, law).max())
-        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
+        theta = min(1.0, theta + 2.0**attempt * max(missing(candidate), 2.0**-53))
     return theta, candidate
 
 

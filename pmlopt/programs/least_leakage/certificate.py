@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
 from pmlopt.programs.claims import bound_claim, gap_claim
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
 from pmlopt.programs.least_leakage.floor import Expected, Floor
+from pmlopt.programs.linear.certificate import OrbitCertificate
+from pmlopt.programs.linear.columns import Columns, Listed
 
 
 def usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
@@ -154,6 +157,11 @@ class Multipliers:
     floor: float = 0.0
     laws: FloatArray | None = None
 
+    @property
+    def finite(self) -> bool:
+        """Whether they are numbers: others prove nothing."""
+        return bool(np.isfinite(self.rows).all()) and math.isfinite(self.floor)
+
     def towards(self, other: Multipliers, share: float) -> Multipliers:
         """A share of the way to others; negative shares go away from them. The laws stay, within the set."""
         floor = self.floor + share * (other.floor - self.floor)
@@ -193,27 +201,39 @@ def least_level(
         >>> round(np.exp(least_level(Prior([0.6, 0.2, 0.2]), allowed, None, y)).item(), 9)
         2.0
     """
-    if not (np.isfinite(multipliers.rows).all() and math.isfinite(multipliers.floor)):
+    if not multipliers.finite:
         return 0.0
     if over is not None:
         assert floor is None  # the builders refuse both
         return _level_of(largest_share(over, prior, allowed, multipliers.rows, multipliers.laws))
     if allowed.size <= EXACT_ENTRIES:
         return _exact_level(prior, allowed, floor, multipliers)
-    p, y = prior.pmf, multipliers.rows[:, None]
-    worth, least = np.broadcast_to(y, allowed.shape), float(p @ multipliers.rows)
-    size, sizes = float(p @ np.abs(multipliers.rows)), np.broadcast_to(np.abs(y), allowed.shape)
+    return least_level_of(Listed(prior, PML(0.0)), allowed, floor, multipliers)
+
+
+def least_level_of(
+    columns: Columns, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers
+) -> float:
+    """`least_level` in floats, on listed letters or on orbits, where y is (L,)."""
+    if not multipliers.finite:
+        return 0.0
+    y = multipliers.rows
+    worth, sizes = (np.broadcast_to(columns.of_pairs(one), allowed.shape) for one in (y, np.abs(y)))
+    least, size = float(columns.masses @ y), float(columns.masses @ np.abs(y))
     if floor is not None:
         weight = max(multipliers.floor, 0.0)
         gains = np.where(allowed, weight * floor.gains, 0.0)
         worth, least = worth + gains, least + weight * (floor.least - floor.rounding)
         size, sizes = size + weight * abs(floor.least), sizes + np.abs(gains)
-    order = np.argsort(np.where(allowed, -worth, np.inf), axis=0, kind="stable")
-    masses = np.where(np.take_along_axis(allowed, order, axis=0), p[order], 0.0)
     # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
-    share = rounding_of(prior.size, 1.0)
-    above = np.take_along_axis(worth + share * (sizes + size), order, axis=0) - least
-    return max(0.0, -math.log(min(1.0, float(filled_masses(masses, above).max()) * (1 + share))))
+    share, largest = rounding_of(columns.terms, 1.0), 0.0
+    above = worth + share * (sizes + size) - least
+    parts = zip(columns.parts(above), columns.parts(allowed), strict=True)
+    for (p, over), (_, may) in parts:
+        order = np.argsort(np.where(may, -over, np.inf), axis=0, kind="stable")
+        masses = np.where(np.take_along_axis(may, order, axis=0), p[order], 0.0)
+        largest = max(largest, filled_masses(masses, np.take_along_axis(over, order, axis=0)).max())
+    return max(0.0, -math.log(min(1.0, float(largest) * (1 + share)))) if largest > 0 else math.inf
 
 
 def _exact_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers) -> float:
@@ -272,8 +292,56 @@ def filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
     return np.asarray(np.where(negative.any(axis=0), roots[0], filled[-1]))
 
 
+class _Least(RequirementCertificate):
+    """What certificates of a least leakage share: a floor that is met, and a bound from any multipliers."""
+
+    if TYPE_CHECKING:  # each kind has its own shapes of these
+        privacy: PML
+
+        @property
+        def lifts(self) -> FloatArray:
+            """The mechanism as values on pairs."""
+
+        @property
+        def floor(self) -> Floor | None:
+            """The floor on the expected utility, or None."""
+
+    @abstractmethod
+    def proved_again(self) -> float:
+        """The level that the multipliers prove none to be below, computed again; 0 without any."""
+
+    def checks(self) -> tuple[Claim, ...]:
+        """Level, demands and bound of a least leakage."""
+        value, level = self.value, self.measured[0]["pml"]
+        sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(1.0, value)
+        text = f"the level of the mechanism is {value:.12g}"
+        text = text if sharp else f"{text}, it is said, and it is {level:.12g}"
+        proved = max(0.0, self.proved_again())
+        return (
+            *self.level_checks,
+            *self._demands(),
+            Claim("value", sharp, FLOATS, text, value, level),
+            bound_claim(self.bound, proved, False, self._arithmetic_of_bound),
+            gap_claim(self, 1e-15 * max(1.0, value), False),
+        )
+
+    @property
+    def _arithmetic_of_bound(self) -> str:
+        return FLOATS
+
+    def _demands(self) -> tuple[Claim, ...]:
+        """That the expected utility reaches the floor, where there is one."""
+        floor = self.floor
+        if floor is None:
+            return ()
+        slack = floor.slack(np.where(floor.allowed, self.lifts, 0.0))
+        holds = -slack <= floor.rounding
+        found = f"the expected {floor.what} {floor.expected.value:.9g} is {'reached' if holds else 'missed'}"
+        return (Claim("demand", holds, FLOATS, found, floor.least, floor.least + slack),)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LevelCertificate(DesignCertificate):
+class LevelCertificate(_Least, DesignCertificate):
     """The certificate of a least leakage: `value` is the level, `bound` what none can be below, in nats.
 
     The bound is `least_level(prior, allowed, floor, proof, over)`.
@@ -299,52 +367,70 @@ class LevelCertificate(DesignCertificate):
     @cached_property
     def floor(self) -> Floor | None:
         """The floor on the expected utility, in units that keep its digits."""
-        return None if self.expected is None else self.expected.floor(self.prior, self.allowed)
+        columns = Listed(self.prior, self.privacy)
+        return None if self.expected is None else Floor(columns, self.allowed, self.expected)
+
+    @property
+    def lifts(self) -> FloatArray:
+        return self.mechanism.matrix
 
     @property
     def flat(self) -> bool:
         return bool(self.allowed.all()) and self.floor is None
 
-    def checks(self) -> tuple[Claim, ...]:
-        """Level, demands and bound of a least leakage."""
-        value, over = self.value, self.privacy.over
-        level = self.privacy.level(self.prior, self.mechanism)
-        sharp = value == self.privacy.epsilon and abs(level - value) <= 1e-12 * max(1.0, value)
-        text = f"the level of the mechanism is {value:.12g}"
-        text = text if sharp else f"{text}, it is said, and it is {level:.12g}"
-        exact = self.allowed.size <= EXACT_ENTRIES or over is not None
-        proved = max(0.0, self.proved_again())
-        return (
-            *self.level_checks,
-            self._pairs_check(),
-            *self._floor_check(),
-            Claim("value", sharp, FLOATS, text, value, level),
-            bound_claim(self.bound, proved, False, RATIONAL if exact else FLOATS),
-            gap_claim(self, 1e-15 * max(1.0, value), False),
-        )
+    @property
+    def _arithmetic_of_bound(self) -> str:
+        exact = self.allowed.size <= EXACT_ENTRIES or self.privacy.over is not None
+        return RATIONAL if exact else FLOATS
 
-    def _pairs_check(self) -> Claim:
-        """That no pair occurs that is not allowed."""
+    def _demands(self) -> tuple[Claim, ...]:
+        """That no pair occurs that is not allowed, and that the floor is reached."""
         broken = np.argwhere((self.mechanism.matrix != 0) & ~self.allowed)
         text = "no pair occurs that is not allowed"
         if len(broken):
             x, y = broken[0]
             text = f"{self.mechanism.outputs[y]!r} occurs for {self.mechanism.inputs[x]!r}, and must not"
-        return Claim("pairs", not len(broken), RATIONAL, text)
-
-    def _floor_check(self) -> tuple[Claim, ...]:
-        """That the expected utility reaches the floor, where there is one."""
-        if self.floor is None:
-            return ()
-        slack = self.floor.slack(np.where(self.allowed, self.mechanism.matrix, 0.0))
-        holds = -slack <= self.floor.rounding
-        text = f"the expected {self.floor.utility.what} {self.floor.value:.9g} is"
-        found = f"{text} {'reached' if holds else 'missed'}"
-        return (Claim("demand", holds, FLOATS, found, self.floor.least, self.floor.least + slack),)
+        return (Claim("pairs", not len(broken), RATIONAL, text), *super()._demands())
 
     def proved_again(self) -> float:
-        """The level that the multipliers prove none to be below, computed again; 0 without any."""
         if self.multipliers is None:
             return 0.0
         proof = Multipliers(self.multipliers, self.weight, self.laws)
         return least_level(self.prior, self.allowed, self.floor, proof, self.privacy.over)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SymmetricLevelCertificate(OrbitCertificate, _Least):
+    """The certificate of a least leakage by orbits: `value` is the level, `bound` what none can be below.
+
+    The bound is `least_level_of(columns, allowed, floor, Multipliers(multipliers, weight))`, all allowed.
+
+    Attributes:
+        privacy: PML at the level.
+        table: (C,) the gain or loss on orbits of pairs, in the person's units.
+        maximised: whether they are gains, and not losses.
+        expected: what the expected gain or loss reaches, up to the rounding of the sum.
+        multipliers: (L,) one for each orbit of letters.
+        weight: the multiplier of the floor.
+        repair: what was done to the solver's numbers.
+    """
+
+    kind: ClassVar[str] = "symmetric-least-leakage"
+
+    privacy: PML
+    maximised: bool
+    expected: float
+    multipliers: Annotated[FloatArray, Shape("L")] | None
+    weight: float
+
+    @cached_property
+    def floor(self) -> Floor:
+        """The floor on the expected utility, in units that keep its digits."""
+        asked = Expected(self.maximised, self.table, self.expected)
+        return Floor(self.columns, np.ones(self.table.shape, dtype=bool), asked)
+
+    def proved_again(self) -> float:
+        if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
+            return 0.0
+        proof = Multipliers(self.multipliers, self.weight)
+        return least_level_of(self.columns, self.floor.allowed, self.floor, proof)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,18 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.exact.arithmetic import holds_exactly, snap
-from pmlopt.programs.exact.repair import Repair
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
-from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.exact.arithmetic import holds_exactly
+from pmlopt.programs.exact.repair import Change, Repair
+from pmlopt.programs.least_leakage.certificate import (
+    LevelCertificate,
+    Multipliers,
+    SymmetricLevelCertificate,
+    least_level,
+    least_level_of,
+)
+from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
+from pmlopt.programs.linear.columns import ReducedColumns
+from pmlopt.programs.linear.orbit_repair import in_whole_numbers
 
 NOISE_THRESHOLDS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Entries of at most one of these become zero: of the one with which least leaks."""
@@ -35,24 +44,15 @@ def certify_level(
     Raises:
         MechanismError: the matrix is no mechanism that meets the demands even roughly.
     """
+    exact, bound, best = _best(program, matrix, proofs)
     prior = program.prior
-    exact = cleaned(program, matrix)
-    if exact is None:
-        raise MechanismError("the matrix does not meet the demands, not even roughly")
-    mechanism = Mechanism(exact, prior.labels, program.outputs)
     privacy = _claim(prior, program.over, exact)
-    known = (prior, program.allowed, program.floor)
-    bound, best = max(
-        ((least_level(*known, proof, program.over), proof) for proof in proofs),
-        key=lambda found: found[0],
-    )
-    value = privacy.epsilon
     return LevelCertificate(
         prior=prior,
         privacy=privacy,
-        mechanism=mechanism,
-        value=value,
-        bound=min(bound, value),
+        mechanism=Mechanism(exact, prior.labels, program.outputs),
+        value=privacy.epsilon,
+        bound=min(bound, privacy.epsilon),
         multipliers=best.rows,
         residuals={
             "rows": float(np.abs(exact.sum(axis=1) - 1).max()),
@@ -65,6 +65,53 @@ def certify_level(
         weight=best.floor,
         laws=best.laws,
     )
+
+
+def certify_symmetric_level(
+    program: SymmetricLeastLeakage, lifts: FloatArray, proofs: Iterable[Multipliers]
+) -> SymmetricLevelCertificate:
+    """The same of (C,) lifts on orbits of pairs, in whole numbers."""
+    exact, bound, best = _best(program, lifts, proofs)
+    mechanism = in_whole_numbers(program.space, exact, program.columns.means(exact))
+
+    def holds(level: float) -> bool:
+        columns = ReducedColumns.of(program.space, PML(level))
+        return columns.levels(mechanism.lifts)["pml"] <= level and columns.hold_exactly(mechanism.masses)
+
+    value = raised(holds, program.columns.levels(mechanism.lifts)["pml"])
+    asked = program.floor.expected
+    return SymmetricLevelCertificate(
+        mechanism=mechanism,
+        privacy=PML(value),
+        value=value,
+        bound=min(bound, value),
+        table=asked.table,
+        maximised=asked.maximised,
+        expected=asked.value,
+        multipliers=best.rows,
+        weight=best.floor,
+        repair=Change(0.0, float(np.abs(mechanism.lifts - lifts).max())),
+    )
+
+
+def _best(
+    program: LeastLeakage, lifts: FloatArray, proofs: Iterable[Multipliers]
+) -> tuple[FloatArray, float, Multipliers]:
+    """The lifts without noise, and the best of the proofs with its bound."""
+    exact = cleaned(program, lifts)
+    if exact is None:
+        raise MechanismError("the matrix does not meet the demands, not even roughly")
+    bound, best = max(
+        ((program_level(program, proof), proof) for proof in proofs), key=lambda found: found[0]
+    )
+    return exact, bound, best
+
+
+def program_level(program: LeastLeakage, proof: Multipliers) -> float:
+    """The level that multipliers prove none to be below."""
+    if isinstance(program, SymmetricLeastLeakage):
+        return least_level_of(program.columns, program.allowed, program.floor, proof)
+    return least_level(program.prior, program.allowed, program.floor, proof, program.over)
 
 
 def cleaned(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
@@ -80,9 +127,9 @@ def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]
     inside = np.where(program.allowed, np.maximum(matrix, 0.0), 0.0)
     for noise in NOISE_THRESHOLDS:
         clean = np.where(inside > noise, inside, 0.0)
-        sums = clean.sum(axis=1, keepdims=True)
+        sums = program.columns.sums(clean)
         if np.isfinite(clean).all() and (np.abs(sums - 1) < 1e-6).all():
-            met = snap(_lifted(program, clean / sums))
+            met = program.exact(_lifted(program, program.columns.normalised(clean)))
             if program.short(met) == 0:
                 yield met
 
@@ -95,26 +142,31 @@ def _lifted(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
     short = program.short(matrix)
     if short == 0 or program.floor is None:
         return matrix
-    best = best_allowed(program, matrix.max(axis=0) > 0)
+    best = best_allowed(program, program.columns.means(matrix) > 0)
     gained = program.floor.slack(best) + short
     theta = min(1.0, 1.01 * short / gained) if gained > 0 else 1.0
     return (1 - theta) * matrix + theta * best
 
 
 def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> FloatArray:
-    """(N, M) each letter's allowed output with the largest gain, the first of equals.
+    """Each letter's allowed output with the largest gain, the first of equals.
 
     Args:
         program: with a floor.
         among: (M,) the outputs to choose from where a letter has one of them.
     """
     assert program.floor is not None
-    usable = program.allowed & among
-    usable = np.where(usable.any(axis=1, keepdims=True), usable, program.allowed)
-    best = np.where(usable, program.floor.gains, -np.inf).argmax(axis=1)
-    matrix = np.zeros(program.allowed.shape)
-    matrix[np.arange(len(best)), best] = 1.0
-    return matrix
+    columns, gains = program.columns, program.floor.gains
+    every: Any = np.broadcast_to(among, columns.means(gains).shape)
+    usable = program.allowed & columns.of_outputs(every, gains.shape)
+    usable = np.where(columns.of_pairs(columns.largest(usable + 0.0)) > 0, usable, program.allowed)
+    best = np.where(usable, gains, -np.inf)
+    ties = np.flatnonzero((best == columns.of_pairs(columns.largest(best))).ravel())
+    letter = columns.pairs(np.ones(gains.shape, dtype=bool))[0][ties]
+    first = ties[np.unique(letter, return_index=True)[1]]
+    found = np.zeros(gains.size)
+    found[first] = 1.0
+    return columns.normalised(found.reshape(gains.shape))
 
 
 def _claim(prior: Prior, over: PriorSet | None, matrix: FloatArray) -> PML:

@@ -12,9 +12,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
 from pmlopt.core.records import Shape
-from pmlopt.data.prior import Prior
-from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility
-from pmlopt.model.utility.linear import expectation
+from pmlopt.programs.linear.columns import Columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +29,6 @@ class Expected:
     table: Annotated[FloatArray, Shape("N", "M")]
     value: float
 
-    def floor(self, prior: Prior, allowed: BoolArray) -> Floor:
-        """The same on the allowed pairs under a prior."""
-        utility = (ExpectedGain if self.maximised else ExpectedLoss)(self.table)
-        return Floor(prior, allowed, utility, self.table, self.value)
-
 
 @dataclass(frozen=True, eq=False)
 class Floor:
@@ -45,35 +38,31 @@ class Floor:
     output and those: neither an offset nor a rare letter takes digits from it.
 
     Attributes:
-        prior: N letters.
-        allowed: (N, M) pairs that may occur.
-        utility: the gain or loss.
-        table: (N, M) it on the labels.
-        value: the floor (of a loss, the ceiling), in its units.
+        columns: the letters and outputs.
+        allowed: the pairs that may occur.
+        expected: the gain or loss on pairs, and the floor (of a loss, the ceiling), in its units.
     """
 
-    prior: Prior
+    columns: Columns
     allowed: BoolArray
-    utility: LinearUtility
-    table: FloatArray
-    value: float
+    expected: Expected
 
     @property
-    def expected(self) -> Expected:
-        """What is asked for, as certificates hold it."""
-        return Expected(self.utility.maximised, self.table, self.value)
+    def what(self) -> str:
+        """Gain or loss."""
+        return "gain" if self.expected.maximised else "loss"
 
     @cached_property
     def gains(self) -> FloatArray:
-        """(N, M) what an output gains, 0 at a letter's best and less elsewhere, over `unit`."""
-        return np.asarray((self._signed - self._best[:, None]) / self._room)
+        """What an output gains, 0 at a letter's best and less elsewhere, over `unit`."""
+        return np.asarray((self._signed - self.columns.of_pairs(self._best)) / self._room)
 
     @cached_property
     def least(self) -> float:
         """What the expectation of `gains` must reach: 0 is the most. Computed as a rational."""
-        weights = self.prior.weights
+        weights = self.columns.weights_of_letters
         best = sum((w * Fraction(b) for w, b in zip(weights, self._best.tolist(), strict=True)), Fraction(0))
-        wanted = Fraction(self._sign * self.value) / Fraction(2) ** self._exponent
+        wanted = Fraction(self._sign * self.expected.value) / Fraction(2) ** self._exponent
         return float((wanted - best / sum(weights)) / Fraction(self._room))
 
     @property
@@ -84,7 +73,7 @@ class Floor:
     @cached_property
     def rounding(self) -> float:
         """What rounding may have taken off the floor that was given, and an expectation of `gains`."""
-        return rounding_of(self.prior.size, 2.0 + abs(self.least)) + self._digits
+        return rounding_of(self.columns.terms, 2.0 + abs(self.least)) + self._digits
 
     @property
     def relaxed(self) -> float:
@@ -94,46 +83,43 @@ class Floor:
     @cached_property
     def _digits(self) -> float:
         """Two units in the last place of the terms of an expectation of the table, before they cancel."""
-        table = np.ldexp(np.abs(self.table), -self._exponent)
-        size = float(self.prior.pmf @ table.max(axis=1)) + float(
-            abs(Fraction(self.value)) / Fraction(2) ** self._exponent
-        )
+        table = np.ldexp(np.abs(self.expected.table), -self._exponent)
+        asked = float(abs(Fraction(self.expected.value)) / Fraction(2) ** self._exponent)
+        size = float(self.columns.masses @ self.columns.largest(table)) + asked
         return 2 * float(np.finfo(float).eps) * size / self._room
 
     @cached_property
     def _room(self) -> float:
         """`unit` over the power of two by which the largest entry is of size 1: nothing underflows."""
-        p, short = self.prior.pmf, self._best[:, None] - self._signed
-        constants = (p @ short)[self.allowed.all(axis=0)]
-        room = (
-            float(constants.min())
-            if len(constants)
-            else float(p @ np.where(self.allowed, short, 0).max(axis=1))
-        )
+        short = self.columns.of_pairs(self._best) - self._signed
+        constants = self.columns.means(np.where(self.allowed, short, np.inf))
+        room = float(constants.min())
+        if not math.isfinite(room):
+            room = float(self.columns.masses @ self.columns.largest(np.where(self.allowed, short, 0)))
         return room or 1.0
 
-    def slack(self, matrix: FloatArray) -> float:
+    def slack(self, lifts: FloatArray) -> float:
         """By how much a mechanism is above, in units of `gains`; negative where it is below."""
-        return expectation(self.prior, np.where(self.allowed, self.gains, 0.0), matrix) - self.least
+        return self.columns.expectation(np.where(self.allowed, self.gains, 0.0), lifts) - self.least
 
     @property
     def most(self) -> float:
         """The largest expected gain that there is, or the smallest expected loss, in the utility's units."""
-        return math.ldexp(float(self._sign * (self.prior.pmf @ self._best)), self._exponent) + 0.0
+        return math.ldexp(float(self._sign * (self.columns.masses @ self._best)), self._exponent) + 0.0
 
     @property
     def _sign(self) -> float:
-        return 1.0 if self.utility.maximised else -1.0
+        return 1.0 if self.expected.maximised else -1.0
 
     @cached_property
     def _exponent(self) -> int:
-        return int(np.frexp(np.abs(self.table).max())[1])
+        return int(np.frexp(np.abs(self.expected.table).max())[1])
 
     @cached_property
     def _signed(self) -> FloatArray:
-        return np.asarray(self._sign * np.ldexp(self.table, -self._exponent))
+        return np.asarray(self._sign * np.ldexp(self.expected.table, -self._exponent))
 
     @cached_property
     def _best(self) -> FloatArray:
         """(N,) each letter's largest allowed gain."""
-        return np.asarray(np.where(self.allowed, self._signed, -np.inf).max(axis=1))
+        return self.columns.largest(np.where(self.allowed, self._signed, -np.inf))

@@ -15,7 +15,6 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.utility import ExpectedGain
 from pmlopt.programs.exact.repair import roughly
 from pmlopt.programs.least_leakage.certificate import Multipliers
-from pmlopt.programs.least_leakage.level_program import Asked
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.program import LinearDesign, linear_design
@@ -25,6 +24,7 @@ from pmlopt.solvers.structured.block import mean_block
 from pmlopt.solvers.structured.block_program import Task, attainable
 from pmlopt.solvers.structured.interior_point import minimise
 from pmlopt.solvers.structured.points import centre
+from pmlopt.solvers.two_sided_search import Answer
 
 DESIGN_TOLERANCE = 1e-10
 """The gap of each design, as a share of what the choice of outputs can change: a tenth of what a level that
@@ -50,7 +50,7 @@ class GainWithin:
         self.utility = ExpectedGain(program.floor.gains)
         self._left: Mapping[str, NDArray[Any]] | None = None
 
-    def ask(self, share: float, clock: Clock) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """The best expected gain at a share e^-epsilon.
 
         Raises:
@@ -71,8 +71,8 @@ class GainWithin:
         except MechanismError as cause:
             raise ArithmeticError(str(cause)) from cause
         worth = outcome.found.multipliers + design.offsets
-        return Asked(
-            matrix=matrix,
+        return Answer(
+            point=matrix,
             proof=Multipliers(-worth, 1.0),
             missing=self.floor.relaxed - design.utility.value(prior, matrix),
             slope=_slope(design, matrix, worth, share),
@@ -109,7 +109,7 @@ class MassWithin:
     def __init__(self, program: LeastLeakage) -> None:
         self.program, self.iterations = program, 0
 
-    def ask(self, share: float, clock: Clock) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """The largest mass `sum_xy p[x] P[x,y]` at a share e^-epsilon, where rows may stay short.
 
         Raises:
@@ -132,8 +132,8 @@ class MassWithin:
         matrix, _ = point.parts(task.allowed, task.hinged)
         missing = max(0.0, 1 - float((prior.pmf @ matrix).sum()))
         slope = scale * abs(float((point.means * point.scalars).sum()))
-        return Asked(
-            matrix=matrix,
+        return Answer(
+            point=matrix,
             proof=Multipliers(1 - task.multipliers(point.rows)),
             missing=missing,
             slope=slope if missing > MASS_TOLERANCE else math.nan,  # where all fits, nothing tells the root

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import highspy
 import numpy as np
 
@@ -13,26 +11,10 @@ from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.solvers import highs
 from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.parametric_program import MovingModel, MovingPart
+from pmlopt.solvers.two_sided_search import Answer
 
 LEAST_COEFFICIENT = 4e-12
 """The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros."""
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What the linear program at one level has told.
-
-    Attributes:
-        matrix: (N, M) what it found; rows may be short.
-        proof: its multipliers.
-        missing: what is missing of the demands; negative where there is more than enough.
-        slope: its derivative in the share.
-    """
-
-    matrix: FloatArray
-    proof: Multipliers
-    missing: float
-    slope: float
 
 
 class LevelProgram:
@@ -48,7 +30,8 @@ class LevelProgram:
 
     A floor of c on the expected gain (of gains at most 0) leaves no room for entries above
     `c / (p[x] g[x,y])`, which may be 1e-8 where the floor is about a rare letter. Each entry is in units of
-    this, and each row in units of what it can hold, since a solver's tolerances are absolute.
+    this, and each row in units of what it can hold, since a solver's tolerances are absolute. On orbits of
+    pairs sums count the pairs of each, and entries are lifts.
 
     Args:
         program: what is asked for.
@@ -56,10 +39,10 @@ class LevelProgram:
 
     def __init__(self, program: LeastLeakage) -> None:
         self.program = program
-        n, m = program.allowed.shape
-        self._letter, self._output = np.nonzero(program.allowed)
-        k = len(self._letter)
-        p = program.prior.pmf[self._letter]
+        self._masses = program.masses
+        self._letter, self._output, self._in_row, p = program.columns.pairs(program.allowed)
+        n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
+        self._size = n, m, k
         self._loss, self._most = self._losses(p)
         with np.errstate(divide="ignore"):
             unit = np.clip(self._most / self._loss, LEAST_COEFFICIENT, 1.0)
@@ -74,19 +57,17 @@ class LevelProgram:
             MovingPart(n + k + np.arange(m), k + np.arange(m), np.zeros(m), peak / mass),
         )
         self._peaks = k + np.arange(m)
-        self._masses = program.prior.pmf @ program.allowed
 
     def _losses(self, p: FloatArray) -> tuple[FloatArray, float]:
         """(K,) what each pair takes from the expected gain, and how much the floor allows in all."""
         floor = self.program.floor
         if floor is None:
             return np.zeros(len(p)), 1.0
-        return p * np.abs(floor.gains[self._letter, self._output]), -floor.relaxed
+        return p * np.abs(floor.gains[self.program.allowed]), -floor.relaxed
 
     def _model(self, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
         """Columns: entries, largest entries, shortfalls. Rows: sums, largest entries, the level."""
-        n, m = self.program.allowed.shape
-        k = len(self._letter)
+        n, m, k = self._size
         short = 1 / n if self.program.floor is None else 2 * max(1.0, self._loss.max() / self._most)
         entry = np.arange(k)
         rows = np.concatenate(
@@ -98,7 +79,7 @@ class LevelProgram:
         )
         largest = np.concatenate([-peak[self._output] / self._unit, np.ones(m)])[self._by_output()]
         values = np.concatenate(
-            [np.stack([self._unit, np.ones(k), -share], axis=1).ravel(), largest, np.ones(n)]
+            [np.stack([self._in_row * self._unit, np.ones(k), -share], axis=1).ravel(), largest, np.ones(n)]
         )
         lengths = np.concatenate([np.full(k, 3), np.bincount(self._output, minlength=m) + 1, np.ones(n)])
         start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -112,10 +93,9 @@ class LevelProgram:
 
     def _by_output(self) -> IntArray:
         """The order that puts each output's entries together, and its own last place behind them."""
-        m = self.program.allowed.shape[1]
-        return np.argsort(np.concatenate([self._output, np.arange(m)]), kind="stable")
+        return np.argsort(np.concatenate([self._output, np.arange(self._size[1])]), kind="stable")
 
-    def ask(self, share: float, clock: Clock) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """The optimum at a share e^-epsilon.
 
         Raises:
@@ -126,10 +106,10 @@ class LevelProgram:
         self.model.fix(self._peaks, self._masses < share * (1 - 1e-12))
         point = self.model.solve(share, clock)
         entries = point.values[: len(self._letter)] * self._unit
-        rows = point.duals[: program.prior.size] / program.prior.pmf
+        rows = point.duals[: self._size[0]] / program.columns.masses
         gaining = program.floor is not None
-        return Asked(
-            matrix=program.matrix(entries),
+        return Answer(
+            point=program.placed(entries),
             proof=Multipliers(self._most * rows, 1.0) if gaining else Multipliers(rows),
             missing=point.optimum - 1 if gaining else point.optimum,
             slope=point.slope,
@@ -200,7 +180,7 @@ class RobustLevelProgram:
             moving,
         )
 
-    def ask(self, share: float, clock: Clock) -> Asked:
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """The optimum at a share e^-epsilon.
 
         Raises:
@@ -216,8 +196,8 @@ class RobustLevelProgram:
         parts = np.maximum(-point.duals[first : first + m * self._set.rows.shape[1]], 0.0)
         laws = self._set.parts @ parts.reshape(m, -1).T
         laws[:, closed] = 0.0  # their multipliers mean nothing
-        return Asked(
-            matrix=program.matrix(point.values[: self._entries]),
+        return Answer(
+            point=program.placed(point.values[: self._entries]),
             proof=Multipliers(point.duals[:n] / program.prior.pmf, laws=laws),
             missing=point.optimum,
             slope=point.slope,

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share, least_level
-from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned
+from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share
+from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned, program_level
 from pmlopt.programs.least_leakage.inversion import GainWithin, MassWithin
-from pmlopt.programs.least_leakage.level_program import Asked, LevelProgram, RobustLevelProgram
-from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.least_leakage.level_program import LevelProgram, RobustLevelProgram
+from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 from pmlopt.solvers.clock import TIME, Clock
 from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.two_sided_search import MET, Answer, Search
 
 NEAR = 1e-6
 """How near an entry is to zero or to the largest of its output, as a share of that, to be taken for it."""
@@ -90,204 +91,79 @@ def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArra
 SEARCH_TOLERANCE_SHARE = 1e-2
 """The share of the tolerance at which the search ends: the last programs cost next to nothing."""
 
-MASS_SEARCH_SHARE = 50.0
-"""By how much more a search over masses may leave, half the tolerance: its last digits cost many programs."""
+COARSE_SHARE = 50.0
+"""By how much more a search over masses or orbits may leave, half the tolerance: last digits are dear."""
 
-HAIR = 1e-10
-"""The relative distance to a share e^-level at which the next program is asked: at the share itself nothing
-is missing or in excess, and the solver's tolerance decides. It is a hundredth of the usual tolerance."""
-
-WIDENING = 5.0
-"""By how much the distance grows after a program that moves neither end: where rounding decides beside the
-root, multipliers prove it further away. The search ends where it has grown to half the gap."""
-
-SUFFICIENT_DECREASE = 0.9
-"""An iteration that leaves more than this share of the gap counts as stalled."""
-
-MAX_STALLED_ITERATIONS = 8
-"""Stalled iterations in a row after which the search ends with the gap that is left."""
-
-MAX_ITERATIONS = 200
-"""Programs after which the search ends with the gap that is left; most searches take fewer than 10."""
-
-MAX_FAILURES = 3
-"""Programs in one search that the solver may fail on before it ends."""
-
-MET, STALLED = "both ends meet", "nothing improves"
-
-Ask = Callable[[float, Clock], Asked]
+Ask = Callable[[float, Clock], Answer[Multipliers]]
 """The program at a share, within the time that is left; an ArithmeticError where the solver fails."""
 
-Closing = Callable[["Ends", float, Clock], tuple[str, int]]
-"""What closes the ends to a gap before a time: how it ended, and its iterations."""
 
+class Family:
+    """The programs of a least leakage, one for each share e^-level, as a `Search` takes them.
 
-@dataclass
-class Ends:
-    """The two ends of a search over the share e^-level, with what proves each.
+    At the mass of the letters that may emit an output it can occur, and not above: no tangent foresees that
+    (and where there is a floor, the least level of the pairs alone is known).
 
-    Attributes:
+    Args:
         program: what is asked for.
-        proof: multipliers that prove `upper`.
-        matrix: (N, M) the mechanism that reaches `reached`, or None.
-        reached, upper: a share that a mechanism in hand has, and one that none can exceed.
-        programs: how many were asked.
+        ask: the program at a share.
     """
 
-    program: LeastLeakage
-    proof: Multipliers
-    matrix: FloatArray | None = None
-    reached: float = 0.0
-    upper: float = field(init=False)
-    programs: int = 0
-    masses: FloatArray = field(init=False, repr=False)
+    blur = 0.0
 
-    def __post_init__(self) -> None:
-        self.masses = np.unique(self.program.masses)
-        self.upper = self._proved(self.proof)
+    def __init__(self, program: LeastLeakage, ask: Ask) -> None:
+        self.program, self.solve = program, ask
+        self.marks = np.unique(program.masses[program.masses > 0]) if program.floor is None else np.zeros(0)
 
-    @property
-    def gap(self) -> float:
-        """The difference of both levels."""
-        if self.upper <= self.reached:
-            return 0.0
-        return math.log(self.upper) - math.log(self.reached) if self.reached > 0 else math.inf
+    def witness(self, point: FloatArray) -> tuple[float, FloatArray] | None:
+        """The mechanism of a point that meets the demands, or can be mended, with its share; or None."""
+        clean = cleaned(self.program, self._filled(point))
+        return None if clean is None else (math.exp(-self.program.level(clean)), clean)
 
-    def take(self, matrix: FloatArray) -> None:
-        """Keep a mechanism where it meets the demands, or can be mended, and leaks less than the last."""
-        clean = cleaned(self.program, self._filled(matrix))
-        if clean is None:
-            return
-        reached = math.exp(-self.program.level(clean))
-        if reached > self.reached:
-            self.reached, self.matrix = reached, clean
-
-    def prove(self, proof: Multipliers) -> None:
-        """Keep multipliers that prove more than the last."""
-        upper = self._proved(proof)
-        if upper < self.upper:
-            self.upper, self.proof = upper, proof
-
-    def decides(self, share: float) -> bool:
-        """Whether a mechanism reaches a share above zero, or it is proved that none does."""
-        return share > 0 and (self.reached >= share or self.upper < share)
-
-    def close(
-        self, ask: Ask, enough: float, clock: Clock, first: float = math.inf, asked_for: float = 0.0
-    ) -> str:
-        """Ask programs until the ends are near enough, or a limit is reached; returns how it ended.
-
-        The first is asked at the proved end, each later one by a hair above the root of the last tangent, as
-        in Newton's method: there its multipliers prove nearly all, and so little is missing that its
-        mechanism is mended at next to no cost. Multipliers extrapolated from the last two programs are tried
-        too. Where that is slow, the middle is asked now and then, and where there is no tangent.
-
-        Args:
-            ask: the program.
-            enough: the gap, in nats.
-            clock: what is left of the time.
-            first: the share to ask at first; left out, the proved end.
-            asked_for: a share; where there is one, it ends when that is decided.
-        """
-        stalled = slow = failures = 0
-        last: tuple[float, Asked] | None = None
-        hair, root, tried = HAIR, first, 0.0
-        while self.gap > max(enough, 2 * hair if stalled else 0.0) and not self.decides(asked_for):
-            if stalled >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
-                return STALLED
-            if clock.late:
-                return TIME
-            before, share = self.gap, self._next(root, hair, slow)
-            self.programs += 1
-            try:
-                asked = ask(share, clock)
-            except ArithmeticError as cause:
-                failures += 1
-                if failures > MAX_FAILURES or str(cause) == TIME:
-                    return str(cause)
-                stalled, slow, hair = stalled + 1, slow + 1, WIDENING * hair
-                continue
-            root = share - asked.missing / asked.slope if asked.slope > 0 else math.inf
-            self.take(asked.matrix)
-            self.prove(asked.proof)
-            if math.isnan(asked.slope):  # no tangent: once just below the proved end, else the middle
-                root, tried = (math.nan if tried == self.upper else self.upper * (1 - enough / 2)), self.upper
-            if asked.missing > 0:
-                if last is not None and last[0] != share:
-                    step = (min(max(root, self.reached), self.upper) - share) / (share - last[0])
-                    self.prove(asked.proof.towards(last[1].proof, -step))
-                last = share, asked
-            slow = slow + 1 if self.gap > before / 2 else 0
-            if self.gap > SUFFICIENT_DECREASE * before:
-                stalled, hair = stalled + 1, WIDENING * hair
-            else:
-                stalled, hair = 0, max(HAIR, hair / WIDENING)
-        return MET if self.gap <= enough or self.decides(asked_for) else STALLED
-
-    def _next(self, root: float, hair: float, slow: int) -> float:
-        """The share to ask at: a hair beside the root, on the side that is not proved, or in the middle."""
-        if slow % 3 == 2 or math.isnan(root):
-            return self._middle()
-        if root >= self.upper and not slow:
-            return self.upper
-        root = min(max(root, self.reached), self.upper)
-        above, below = root * (1 + hair), root * (1 - hair)
-        if above < self.upper * (1 - HAIR / 2):
-            return above
-        return max(below, self.reached * (1 + HAIR / 2))
-
-    def _middle(self) -> float:
-        """Between the ends, below the middle one of the masses of the letters that may emit an output.
-
-        At that mass the output can occur, and not above: no tangent foresees it.
-        """
-        first, last = np.searchsorted(self.masses, [self.reached * (1 + 2 * HAIR), self.upper * (1 - HAIR)])
-        if first < last:
-            middle = (first + last) // 2
-            share = float(self.masses[middle]) * (1 - HAIR)
-            self.masses = np.delete(self.masses, middle)
-            return share
-        return math.sqrt(self.upper * self.reached) if self.reached > 0 else self.upper / 2
-
-    def _proved(self, proof: Multipliers) -> float:
+    def proved(self, proof: Multipliers) -> float:
+        """A share that multipliers prove none to exceed."""
         program = self.program
         if program.over is not None:  # in floats: the certificate has it in rationals
             known = (program.over, program.prior, program.allowed)
             return float(largest_share(*known, proof.rows, proof.laws, exact=False))
-        return math.exp(-least_level(program.prior, program.allowed, program.floor, proof))
+        return math.exp(-program_level(program, proof))
+
+    def beyond(self, now: Multipliers, then: Multipliers, step: float) -> Multipliers:
+        """Multipliers on the line through two others."""
+        return now.towards(then, -step)
 
     def _filled(self, matrix: FloatArray) -> FloatArray:
         """The matrix with what its rows are short put on the allowed outputs; noise is left short."""
-        short = np.maximum(1 - matrix.sum(axis=1, keepdims=True), 0.0)
+        program = self.program
+        short = np.maximum(1 - program.columns.sums(matrix), 0.0)
         if short.max() <= 1e-9:
             return matrix
-        program = self.program
         spread = program.spread if program.floor is None else best_allowed(program)
-        return np.asarray(matrix + short * spread)
+        return np.asarray(matrix + program.columns.of_pairs(short) * spread)
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The two ends of the search over levels, with what proves each.
+    """The two ends of a search over levels, with what proves each.
 
     Attributes:
-        matrix: (N, M) the best mechanism, or None.
+        matrix: the best mechanism, or None.
         proof: multipliers that prove the bound.
-        iterations: of the simplex, in all.
+        programs: how many were asked.
+        iterations: of their solver, in all.
         ending: in words.
         finished: whether it ended by itself.
-        seconds: what it took.
     """
 
     matrix: FloatArray | None
     proof: Multipliers
+    programs: int
     iterations: int
     ending: str
     finished: bool
-    seconds: float
 
 
-Search = Callable[[LeastLeakage, FloatArray | None, Options], Found]
+Searching = Callable[[LeastLeakage, FloatArray | None, Options], Found]
 
 
 def search_level(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
@@ -301,75 +177,74 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
         start: a mechanism that meets the demands, or None.
         options: the time limit, and the gap, in nats, that is good enough: it ends at a hundredth of that.
     """
-    return _searched(program, start, options, _closed)
+    before = None
+    if program.floor is not None and not program.allowed.all():
+        before = search_level(program.pairs_alone, program.spread, options)
+        if options.clock.late:
+            return replace(before, matrix=start)
+    levels = cache(lambda: (LevelProgram if program.over is None else RobustLevelProgram)(program))
+    family = Family(program, lambda share, clock: levels().ask(share, clock))
+    search = _search(family, start, options, before)
+    if isinstance(program, SymmetricLeastLeakage):  # of many pairs the last digits cost as much as the first
+        search = _search(family, start, options, before, COARSE_SHARE)
+        search.number = -program.floor.least
+    ending = search.run()
+    if program.floor is None and search.witness is not None and ending == MET:
+        search.take(vertex_near(program.worst_priors(search.witness), search.witness, search.upper))
+    return _found(search, ending, levels().model.iterations if search.programs else 0, before)
 
 
 def invert(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
     """The same by the interior point method, for a floor on the expectation alone or for pairs alone."""
-    return _searched(program, start, options, _inverted)
-
-
-def decide(level: float, program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
-    """Whether pairs alone can be had within a level, by the interior point method: which end is beyond it."""
-    share = math.exp(-level)
-
-    def close(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
-        masses = MassWithin(ends.program)
-        ending = ends.close(masses.ask, MASS_SEARCH_SHARE * enough, clock, share, share)
-        return ending, masses.iterations
-
-    return _searched(program, start, options, close)
-
-
-def _searched(program: LeastLeakage, start: FloatArray | None, options: Options, close: Closing) -> Found:
-    begin = time.perf_counter()
-    ends = Ends(program, support_multipliers(program))
-    if start is not None:
-        ends.take(start)
-    ending, iterations = close(ends, SEARCH_TOLERANCE_SHARE * options.tolerance, options.clock)
-    return Found(
-        matrix=ends.matrix,
-        proof=ends.proof,
-        iterations=iterations,
-        ending=f"{ending} after {ends.programs} linear programs",
-        finished=ending != TIME,
-        seconds=time.perf_counter() - begin,
-    )
-
-
-def _inverted(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
-    """Close in from the middle; returns how it ended, and the iterations of the interior point method."""
-    if ends.program.floor is None:
-        masses = MassWithin(ends.program)
-        return ends.close(masses.ask, MASS_SEARCH_SHARE * enough, clock), masses.iterations
-    gains = GainWithin(ends.program)
-    least = max(ends.reached, float(ends.program.prior.pmf.min()))
-    return ends.close(gains.ask, enough, clock, math.sqrt(ends.upper * least)), gains.iterations
-
-
-def _closed(ends: Ends, enough: float, clock: Clock) -> tuple[str, int]:
-    """Close in; returns how it ended, and the iterations of the simplex."""
-    program = ends.program
-    if ends.gap <= enough:
-        return MET, 0
     if program.floor is None:
-        levels = LevelProgram(program) if program.over is None else RobustLevelProgram(program)
-        ending = ends.close(levels.ask, enough, clock)
-        if ends.matrix is not None and ending == MET:
-            vertex = vertex_near(program.worst_priors(ends.matrix), ends.matrix, ends.upper)
-            if vertex is not None:
-                ends.take(vertex)
-        return ending, levels.model.iterations
-    pairs = Ends(program.pairs_alone, support_multipliers(program))
-    pairs.take(program.spread)
-    ending, iterations = _closed(pairs, enough, clock)
-    ends.programs = pairs.programs
-    ends.prove(pairs.proof)
-    if pairs.matrix is None or ending == TIME:
-        return ending, iterations
-    ends.take(pairs.matrix)
-    levels = LevelProgram(program)
-    return ends.close(levels.ask, enough, clock), iterations + levels.model.iterations
+        return decide(None, program, start, options)
+    gains = GainWithin(program)
+    search = _search(Family(program, gains.ask), start, options)
+    search.number = math.sqrt(search.upper * max(search.reached, float(program.prior.pmf.min())))
+    return _found(search, search.run(), gains.iterations)
+
+
+def decide(level: float | None, program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
+    """Whether pairs alone can be had within a level, by the interior point method: which end is beyond it.
+
+    Without a level, at which they can.
+    """
+    masses = MassWithin(program)
+    search = _search(Family(program, masses.ask), start, options, None, COARSE_SHARE)
+    if level is not None:
+        search.number = search.wanted = math.exp(-level)
+    return _found(search, search.run(), masses.iterations)
+
+
+def _search(
+    family: Family,
+    start: FloatArray | None,
+    options: Options,
+    before: Found | None = None,
+    share: float = 1.0,
+) -> Search[FloatArray, Multipliers]:
+    """The search from what is known; it ends at some more than the usual share of the tolerance."""
+    program = family.program
+    proofs = [support_multipliers(program), *([] if before is None else [before.proof])]
+    known = [start, None if before is None else before.matrix]
+    known += [program.spread] if program.floor is not None and before is None else []
+    starts = [found for one in known if one is not None and (found := family.witness(one)) is not None]
+    enough = share * SEARCH_TOLERANCE_SHARE * options.tolerance
+    return Search(family, starts, proofs, enough, options.clock)
+
+
+def _found(
+    search: Search[FloatArray, Multipliers], ending: str, iterations: int, before: Found | None = None
+) -> Found:
+    programs = search.programs + (0 if before is None else before.programs)
+    return Found(
+        matrix=search.witness,
+        proof=search.proofs[0],
+        programs=programs,
+        iterations=iterations + (0 if before is None else before.iterations),
+        ending=f"{ending} after {programs} linear programs",
+        finished=ending != TIME,
+    )
 
 
 def support_multipliers(program: LeastLeakage) -> Multipliers:
@@ -377,7 +252,8 @@ def support_multipliers(program: LeastLeakage) -> Multipliers:
 
     Over a set of priors it is the output with the largest of its letters' least probabilities.
     """
-    best = np.where(program.allowed, program.masses, 0.0).max(axis=1)
+    columns, shape = program.columns, program.allowed.shape
+    best = columns.largest(np.where(program.allowed, columns.of_outputs(program.masses, shape), 0.0))
     rows = np.zeros(len(best))
     rows[int(best.argmin())] = 1.0
     return Multipliers(rows)

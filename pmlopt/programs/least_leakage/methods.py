@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.errors import InputError, ProgramError
-from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers
-from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level
-from pmlopt.programs.least_leakage.level_search import Search, invert, search_level, support_multipliers
-from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.programs.question import Found, Method, MethodError, Question, certified
+from pmlopt.programs.certificate import Certificate, ClosedForm, Restart, WarmStart, mechanism_of
+from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, SymmetricLevelCertificate
+from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level, certify_symmetric_level
+from pmlopt.programs.least_leakage.level_search import Searching, invert, search_level, support_multipliers
+from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
+from pmlopt.programs.question import Found, Method, MethodError, Question, certified, uncertified
 from pmlopt.solvers.outcome import Options
 
 NEGLIGIBLE_GAP = 1e-9
@@ -40,15 +42,20 @@ class LevelStart:
     form: FloatArray
 
 
+C = TypeVar("C", LevelCertificate, SymmetricLevelCertificate)
+Certifying = Callable[[Any, FloatArray, list[Multipliers]], C]
+
+
 def searched(
-    search: Search, program: LeastLeakage, options: Options, start: LevelStart
-) -> Found[LevelCertificate]:
+    search: Searching, certify: Certifying[C], program: LeastLeakage, options: Options, start: LevelStart
+) -> Found[C]:
     """Search over the level, with a program at each, and certify both ends by its multipliers."""
+    begin = time.perf_counter()
     found = search(program, start.matrix, options)
     if found.matrix is None:
         raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
     clock = time.perf_counter()
-    certificate = certify_level(program, found.matrix, [found.proof])
+    certificate = certify(program, found.matrix, [found.proof])
     return Found(
         certificate=certificate,
         finished=found.finished,
@@ -56,10 +63,10 @@ def searched(
         detail=found.ending,
         iterations=found.iterations,
         warm_started=start.matrix is not None,
-        solve_seconds=found.seconds,
+        solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
         closed_form=_closed(program, start.form, certificate),
-        arrays={"matrix": certificate.mechanism.matrix},
+        arrays={"matrix": found.matrix},
     )
 
 
@@ -105,12 +112,9 @@ def _one_demand(program: LeastLeakage) -> bool:
 
 def known_mechanism(program: LeastLeakage) -> FloatArray:
     """A mechanism that meets the demands: a constant, else what is uniform, mixed with the best as needed."""
-    spread = program.spread
-    for y in np.flatnonzero(program.allowed.all(axis=0)):
-        constant = np.zeros(spread.shape)
-        constant[:, y] = 1.0
-        if program.short(constant) == 0:
-            return constant
+    spread, constant = program.spread, program.best_constant
+    if not np.isnan(constant).any() and program.short(constant) == 0:
+        return constant
     if program.short(spread) == 0 or program.floor is None:
         return spread
     best = best_allowed(program)
@@ -137,7 +141,7 @@ def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
     return matrix
 
 
-def _closed(program: LeastLeakage, form: FloatArray, certificate: LevelCertificate) -> ClosedForm | None:
+def _closed(program: LeastLeakage, form: FloatArray, certificate: Certificate) -> ClosedForm | None:
     """M*(h), where it is optimal."""
     if program.floor is not None:
         return None
@@ -156,7 +160,7 @@ def _large(program: LeastLeakage, _: LevelStart) -> bool:
 INVERSION = Method(
     "inversion",
     "a floor on the expectation alone, or pairs alone: the best within one level each, by the interior point",
-    partial(searched, invert),
+    partial(searched, invert, certify_level),
     _large,
 )
 
@@ -167,7 +171,7 @@ QUESTION = Question(
         Method(
             "level-search",
             "linear programs at one level each, from both ends",
-            partial(searched, search_level),
+            partial(searched, search_level, certify_level),
         ),
         replace(
             INVERSION,
@@ -180,3 +184,17 @@ QUESTION = Question(
     certify,
 )
 """Least leakages under floors on the utility: the mechanism in hand is returned with its gap."""
+
+IN_ORBITS = Question(
+    SymmetricLeastLeakage,
+    (
+        Method(
+            "level-search",
+            "linear programs in orbits of pairs at one level each, from both ends",
+            partial(searched, search_level, certify_symmetric_level),
+        ),
+    ),
+    lambda program, warm_start: start(program, False if warm_start is False else None),
+    uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
+)
+"""The same on a symmetric prior."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, real
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.symmetry.prior import SymmetricPrior
+from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.measures import leakage_level
 from pmlopt.model.closed_forms.worst_case import uniform_on
@@ -21,10 +21,12 @@ from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
 from pmlopt.model.utility import LinearUtility, UtilityLike, as_utility
 from pmlopt.model.utility.orders import allowed_pairs
 from pmlopt.programs.design_program import Outputs, outputs_of
+from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, usable_pairs
-from pmlopt.programs.least_leakage.floor import Floor
+from pmlopt.programs.least_leakage.floor import Expected, Floor
+from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns
+from pmlopt.programs.linear.orbit_repair import in_whole_numbers
 from pmlopt.programs.program import Declaration, Program, problem_of
-from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage, symmetric_least_leakage
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -80,6 +82,11 @@ class LeastLeakage(Program[LevelCertificate]):
         """The level is minimised."""
         return False
 
+    @cached_property
+    def columns(self) -> Columns:
+        """The letters and outputs, with their multiplicities."""
+        return Listed(self.prior, PML(0.0, self.over))
+
     @property
     def pairs_alone(self) -> LeastLeakage:
         """The same without the floor."""
@@ -94,7 +101,7 @@ class LeastLeakage(Program[LevelCertificate]):
     def masses(self) -> FloatArray:
         """(M,) the least probability of the letters that may emit each output: its largest share."""
         if self.over is None:
-            return np.asarray(self.prior.pmf @ self.allowed)
+            return self.columns.means(self.allowed)
         return np.where(self.usable.any(axis=0), self.over.least_mean(self.allowed.astype(np.float64)), 0.0)
 
     @property
@@ -119,11 +126,25 @@ class LeastLeakage(Program[LevelCertificate]):
         """(N, M) the matrix; zero where a pair is not allowed."""
         return _placed(self.allowed, self.variables["entries"])
 
-    def matrix(self, entries: FloatArray) -> FloatArray:
-        """(N, M) the matrix with these values of `variables["entries"]`."""
-        matrix = np.zeros(self.allowed.shape)
-        matrix[self.allowed] = entries
-        return matrix
+    def exact(self, lifts: FloatArray) -> FloatArray:
+        """The lifts of the mechanism nearby whose rows sum to exactly one."""
+        return snap(lifts)
+
+    def placed(self, entries: FloatArray) -> FloatArray:
+        """The lifts with these values of `variables["entries"]`."""
+        lifts = np.zeros(self.allowed.shape)
+        lifts[self.allowed] = entries
+        return lifts
+
+    @property
+    def best_constant(self) -> FloatArray:
+        """The lifts of the constant output that gains most, of those that all letters may emit; or NaN."""
+        gains = np.zeros(self.allowed.shape) if self.floor is None else self.floor.gains
+        worth = self.columns.means(np.where(self.allowed, gains, -np.inf))
+        if np.isneginf(worth).all():
+            return np.full(self.allowed.shape, np.nan)
+        best = self.columns.of_outputs(np.arange(len(worth)) == worth.argmax(), self.allowed.shape)
+        return np.asarray(best, dtype=float)
 
     def short(self, matrix: FloatArray) -> float:
         """By how much a mechanism misses the floor, in its unit; 0 where it is met, or there is none."""
@@ -131,6 +152,59 @@ class LeastLeakage(Program[LevelCertificate]):
             return 0.0
         short = -self.floor.slack(matrix)
         return 0.0 if short <= self.floor.rounding else short
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SymmetricLeastLeakage(LeastLeakage):
+    """The least PML level at which an expected gain reaches a floor, in orbits of pairs.
+
+    `problem` and `share` are as those of `LeastLeakage`, with an entry for each orbit of pairs: the
+    probability of an output of the orbit given a letter of it, times the number of outputs in their orbit.
+
+    Attributes:
+        prior: the symmetric prior.
+        space: the pairs.
+
+    Examples:
+        >>> from pmlopt import CoordinateLoss, IIDPrior, least_leakage, solve
+        >>> loss = CoordinateLoss([[0, 1], [1, 0]])
+        >>> program = least_leakage(IIDPrior([0.7, 0.3], 8), loss, expected=1.9226514289)
+        >>> round(solve(program).value, 6)  # the loss that one nat buys
+        1.0
+    """
+
+    prior: SymmetricPrior
+    floor: Floor
+    space: PairSpace
+
+    @property
+    def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
+        """Nothing: a mechanism by orbits is no matrix."""
+        return None, None
+
+    @cached_property
+    def columns(self) -> ReducedColumns:
+        """One column for each orbit of outputs."""
+        return ReducedColumns.of(self.space, PML(0.0))
+
+    @property
+    def spread(self) -> FloatArray:
+        """(C,) the mechanism that is uniform on all outputs."""
+        outputs = self.space.orbits.outputs
+        shares = np.array([n / sum(outputs) for n in outputs])
+        return np.asarray(self.columns.of_outputs(shares, self.allowed.shape))
+
+    def level(self, matrix: FloatArray) -> float:
+        """The PML level of lifts, in nats."""
+        laws = self.columns.of_outputs(self.columns.means(matrix), matrix.shape)
+        return max(0.0, float(np.log(np.max(matrix[matrix > 0] / laws[matrix > 0]))))
+
+    def exact(self, lifts: FloatArray) -> FloatArray:
+        """(C,) the lifts in whole numbers whose rows sum to exactly one, as floats."""
+        return in_whole_numbers(self.space, lifts, self.columns.means(lifts)).lifts
+
+    def __repr__(self) -> str:
+        return f"<SymmetricLeastLeakage on {self.prior!r}>"
 
 
 def worst_case_utility(
@@ -201,7 +275,7 @@ def least_leakage_on(
 
 
 @overload
-def least_leakage(  # type: ignore[overload-overlap]
+def least_leakage(
     prior: SymmetricPrior, utility: UtilityLike, *, expected: float
 ) -> SymmetricLeastLeakage: ...
 @overload
@@ -262,7 +336,7 @@ def least_leakage(
     if isinstance(known, SymmetricPrior):
         if expected is None or worst is not None or outputs is not None:
             raise ProgramError(f"on {known!r} least leakage is under `expected` alone: leave the others out")
-        return symmetric_least_leakage(known, utility, real(expected, "the expected utility", ProgramError))
+        return _symmetric(known, utility, real(expected, "the expected utility", ProgramError))
     letters = outputs_of(known.labels, utility.columns, outputs)
     table = utility.table(known.labels, letters)
     allowed = np.ones(table.shape, dtype=bool)
@@ -272,17 +346,43 @@ def least_leakage(
         _check_letters(known, utility, table, allowed, limit)
     if expected is None:
         return least_leakage_on(known, allowed, letters, over)
-    floor = Floor(known, allowed, utility, table, real(expected, "the expected utility", ProgramError))
-    if floor.least > floor.rounding:
-        raise ProgramError(
-            f"no mechanism has an expected {utility.what} of {floor.value:.12g}: "
-            f"the {'largest' if utility.maximised else 'smallest'} is {floor.most:.12g}"
-        )
+    asked = Expected(utility.maximised, table, real(expected, "the expected utility", ProgramError))
+    floor = _reachable(Floor(Listed(known, PML(0.0)), allowed, asked))
     if (
         LARGEST_ROUNDING > floor.rounding >= -floor.least
     ):  # the most there is: each letter has its best outputs only
         allowed = allowed & (floor.gains == 0)
     return _declared(known, allowed, letters, floor, None)
+
+
+def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -> SymmetricLeastLeakage:
+    """The search for the least level under a floor on the expected utility, in orbits of pairs."""
+    import cvxpy as cp
+
+    space = prior.pairs(utility.shape)
+    table = utility.on_orbits(space)
+    columns, allowed = ReducedColumns.of(space, PML(0.0)), np.ones(table.shape, dtype=bool)
+    floor = _reachable(Floor(columns, allowed, Expected(utility.maximised, table, expected)))
+    share = cp.Parameter(nonneg=True, value=1.0, name="share")
+    return SymmetricLeastLeakage(
+        declare=partial(_declaration, columns, allowed, floor, None, share),
+        prior=prior,
+        outputs=(),
+        allowed=allowed,
+        floor=floor,
+        share=share,
+        space=space,
+    )
+
+
+def _reachable(floor: Floor) -> Floor:
+    """The floor, or a ProgramError where no mechanism reaches it."""
+    if floor.least > floor.rounding:
+        raise ProgramError(
+            f"no mechanism has an expected {floor.what} of {floor.expected.value:.12g}: "
+            f"the {'largest' if floor.expected.maximised else 'smallest'} is {floor.most:.12g}"
+        )
+    return floor
 
 
 def _check_letters(
@@ -316,7 +416,7 @@ def _declared(
 
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
     return LeastLeakage(
-        declare=partial(_declaration, prior, allowed, floor, over, share),
+        declare=partial(_declaration, Listed(prior, PML(0.0)), allowed, floor, over, share),
         prior=prior,
         outputs=outputs,
         allowed=allowed,
@@ -337,16 +437,16 @@ def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
 
 
 def _declaration(
-    prior: Prior, allowed: BoolArray, floor: Floor | None, over: PriorSet | None, share: cp.Parameter
+    columns: Columns, allowed: BoolArray, floor: Floor | None, over: PriorSet | None, share: cp.Parameter
 ) -> Declaration:
     import cvxpy as cp
     from scipy import sparse
 
-    n, m = allowed.shape
-    letter, output = np.nonzero(allowed)
-    k, one = len(letter), np.ones(len(letter))
-    by_letter = sparse.csr_array((one, (letter, np.arange(k))), shape=(n, k))
-    by_entry = sparse.csr_array((one, (np.arange(k), output)), shape=(k, m))
+    n, m = len(columns.masses), len(columns.means(allowed))
+    letter, output, in_row, in_law = columns.pairs(allowed)
+    k = len(letter)
+    by_letter = sparse.csr_array((in_row, (letter, np.arange(k))), shape=(n, k))
+    by_entry = sparse.csr_array((np.ones(k), (np.arange(k), output)), shape=(k, m))
     entries = cp.Variable(k, nonneg=True, name="entries")
     largest = cp.Variable(m, nonneg=True, name="column_maximum")
     shortfall = cp.Variable(n, nonneg=True, name="shortfall")
@@ -356,7 +456,7 @@ def _declaration(
         "column_maximum": entries <= by_entry @ largest,
     }
     if over is None:
-        by_output = sparse.csr_array((prior.pmf[letter], (output, np.arange(k))), shape=(m, k))
+        by_output = sparse.csr_array((in_law, (output, np.arange(k))), shape=(m, k))
         constraints["pml"] = share * largest <= by_output @ entries
     else:
         row = cp.reshape(largest, (1, m), order="C")
@@ -367,9 +467,8 @@ def _declaration(
     missing = cp.sum(shortfall) / n
     if floor is not None:
         lack = cp.Variable(nonneg=True, name="lack")
-        worth = prior.pmf[letter] * floor.gains[letter, output]
         variables["lack"] = lack
         margin = min(MARGIN, max(0.0, -floor.least) / 2)
-        constraints["expected"] = worth @ entries + lack >= floor.least + margin
+        constraints["expected"] = (in_law * floor.gains[allowed]) @ entries + lack >= floor.least + margin
         missing = missing + lack
     return Declaration(problem_of(cp.Minimize(missing), constraints), variables, constraints)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of
-from pmlopt.core.records import Shape
+from pmlopt.core.records import Given, Shape
 from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
+from pmlopt.errors import FileFormatError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.model.utility.linear import expectation, row_offsets
-from pmlopt.programs.certificate import FLOATS, Claim
-from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
+from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, no_bound, value_claim
+from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCertificate, levels_in_words
+from pmlopt.programs.exact.repair import Change
+from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +69,6 @@ def priced(
     return priced_gains, constant
 
 
-PLENTY = 4
-"""How many times the mean the largest entry may be for it to stand for the relaxation in what is rounded."""
-
-
 def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
     """An upper bound on the expected gain of every mechanism that meets the requirement.
 
@@ -87,60 +87,64 @@ def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipl
         >>> round(utility_bound(Prior.uniform(4), PML(np.log(2)), np.eye(4), np.zeros(4)), 12)
         0.5
     """
-    return raw_bound(prior, privacy, gains, multipliers) + rounding_in(prior, privacy, gains, multipliers)
-
-
-def raw_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
-    """The bound as it is computed: to steer and to compare by, not to claim."""
-    return float(prior.pmf @ multipliers) + privacy.relaxation(prior, gains - multipliers[:, None])
-
-
-def proved_bound(
-    prior: Prior,
-    privacy: Requirement,
-    gains: FloatArray,
-    multipliers: FloatArray,
-    witness: Witness,
-    share: float = 1.0,
-) -> float:
-    """`utility_bound` from a witness, without a search, for what rounding may have taken off as well.
-
-    Args:
-        prior: N letters.
-        privacy: the requirement.
-        gains: (N, M).
-        multipliers: (N,) rho.
-        witness: as `Requirement.witness` gives it; any numbers prove a bound.
-        share: of the allowance for rounding that is added.
-    """
-    found = float(prior.pmf @ multipliers) + privacy.proved(prior, gains - multipliers[:, None], witness)
-    return found + share * rounding_in(prior, privacy, gains, multipliers)
-
-
-def rounding_in(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
-    """What rounding may have taken off the bound."""
-    # sums of N terms err by about N units in the last place of the sum of their sizes, and the
-    # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation. Weights of pairs
-    # allow for their own rounding: what is left off g - rho is that of a mechanism, whose rows sum to one
-    sizes = np.abs(gains) + np.abs(multipliers)[:, None]
-    most = float(sizes.max())  # of any column: what the relaxation is at most, without a linear program
-    rows = float(prior.pmf @ sizes.max(axis=1))
-    if most > PLENTY * rows:
-        most = rows if privacy.by_pairs else privacy.relaxation(prior, sizes)
-    return rounding_of(prior.size, float(prior.pmf @ np.abs(multipliers)) + most)
+    return Listed(prior, privacy).bound(gains, multipliers)
 
 
 RESIDUAL = 1e-6
 """By how much of its unit an added constraint may be violated."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LinearCertificate(DesignCertificate):
-    """The certificate of an expected gain or loss.
+class _Expectation(RequirementCertificate):
+    """What certificates of an expected gain or loss share: the value, and a bound from any multipliers.
 
-    The bound is `constant + utility_bound(prior, privacy, gains, multipliers)`, negated for a loss: the gains
-    are the table less the least entry of each row, changed by the multipliers of added constraints where
-    there are any, and the constant is what both leave out.
+    The bound is `constant + columns.bound(gains, multipliers)`, negated for a loss: the gains are the table
+    less the least value of each letter, changed by the multipliers of added constraints where there are any,
+    and the constant is what both leave out.
+    """
+
+    if TYPE_CHECKING:  # each kind has its own shapes of these
+        multipliers: FloatArray | None
+        table: FloatArray
+        maximised: bool
+
+        @property
+        def columns(self) -> Columns:
+            """What is asked of the pairs."""
+
+        @property
+        def lifts(self) -> FloatArray:
+            """The mechanism as values on pairs."""
+
+    @property
+    def _rounding(self) -> float:
+        """What rounding may have taken off the value."""
+        return rounding_of(sum(self.table.shape), float(np.abs(self.table).max()))
+
+    def checks(self) -> tuple[Claim, ...]:
+        """Level, value and bound of an expected gain or loss."""
+        found = (*self.level_checks, self._value_claim, gap_claim(self, self._rounding, self.maximised))
+        if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
+            return (*found, no_bound(self, self.maximised))
+        proved = self._proved_bound(self.columns.centred(self.table, self.maximised), 0.0, {})
+        return (*found, bound_claim(self.bound, proved, self.maximised))
+
+    @property
+    def _value_claim(self) -> Claim:
+        return value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
+
+    def _proved_bound(self, gains: FloatArray, extra: float, witness: Witness) -> float:
+        """What the multipliers and a witness prove, in the units of the table."""
+        columns, rho = self.columns, self.multipliers
+        assert rho is not None
+        constant = float(columns.masses @ columns.least(self.table))
+        most = columns.proved(gains, rho, witness) if witness else columns.raw_bound(gains, rho)
+        most = extra + (most + SHARE * columns.rounding_in(gains, rho))
+        return constant + most if self.maximised else constant - most
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearCertificate(_Expectation, DesignCertificate):
+    """The certificate of an expected gain or loss on listed letters.
 
     Attributes:
         maximised: whether the table holds gains.
@@ -157,33 +161,32 @@ class LinearCertificate(DesignCertificate):
     added: tuple[AffineConstraint, ...] | None = ()
 
     @property
+    def columns(self) -> Listed:
+        """The letters under the requirement."""
+        return Listed(self.prior, self.privacy)
+
+    @property
+    def lifts(self) -> FloatArray:
+        return self.mechanism.matrix
+
+    @property
     def flat(self) -> bool:
         return bool((np.ptp(self.table, axis=1) == 0).all())
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value, added constraints and bound of an expected gain or loss."""
-        matrix, maximised = self.mechanism.matrix, self.maximised
-        rounding = rounding_of(sum(matrix.shape), float(np.abs(self.table).max()))
-        value = value_claim(self.value, expectation(self.prior, self.table, matrix), rounding)
-        room = rounding + (sum(self._room(one) for one in self.added or ()) if self.added else 0.0)
-        found = (*self.level_checks, value, *self._added_checks(), gap_claim(self, room, maximised))
+        room = self._rounding + sum(self._room(one) for one in self.added or ())
+        gap = gap_claim(self, room, self.maximised)
+        found = (*self.level_checks, self._value_claim, *self._added_checks(), gap)
         if self.multipliers is None:
-            return (*found, no_bound(self, maximised))
+            return (*found, no_bound(self, self.maximised))
         if self.added is None and math.isfinite(self.bound):
             text = "it rests on constraints that are not in the file"
             return (*found, Claim("bound", None, FLOATS, text, self.bound))
-        return (*found, bound_claim(self.bound, self._proved_bound(self.multipliers), maximised))
-
-    def _proved_bound(self, rho: FloatArray) -> float:
-        """What the multipliers and the witness prove, in the units of the table."""
-        prior, privacy, offsets = self.prior, self.privacy, row_offsets(self.table)
-        sign = 1.0 if self.maximised else -1.0
-        gains, extra = priced(self.added or (), sign * (self.table - offsets[:, None]), prior.pmf)
-        if self.witness:
-            most = proved_bound(prior, privacy, gains, rho, self.witness, SHARE)
-        else:
-            most = raw_bound(prior, privacy, gains, rho) + SHARE * rounding_in(prior, privacy, gains, rho)
-        return sign * (extra + sign * float(prior.pmf @ offsets) + most)
+        centred = self.columns.centred(self.table, self.maximised)
+        gains, extra = priced(self.added or (), centred, self.prior.pmf)
+        proved = self._proved_bound(gains, extra, self.witness)
+        return (*found, bound_claim(self.bound, proved, self.maximised))
 
     def _added_checks(self) -> list[Claim]:
         """That the mechanism keeps the constraints that were added, as far as the file says."""
@@ -204,3 +207,78 @@ class LinearCertificate(DesignCertificate):
     def _room(self, one: AffineConstraint) -> float:
         """What breaking an added constraint by so much may gain beyond the bound."""
         return self._allowed(one) * float(np.abs(one.multipliers).sum())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OrbitCertificate(RequirementCertificate):
+    """What is claimed of a mechanism by orbits under a requirement, in whole numbers.
+
+    Attributes:
+        mechanism: in whole numbers.
+        table: (C,) the gain or loss on orbits of pairs, in the person's units.
+        repair: what was done to the solver's numbers.
+    """
+
+    mechanism: Annotated[OrbitMechanism, Given("mechanism", only=True)]
+    table: Annotated[FloatArray, Shape("C")]
+    repair: Change
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, OrbitMechanism):
+            raise FileFormatError("a certificate of this kind is of a mechanism by orbits")
+        space = self.mechanism.space
+        object.__setattr__(self, "privacy", self.privacy.for_prior(space.prior))
+        if len(self.table) != space.orbits.count:
+            raise FileFormatError(
+                f"there are {len(self.table)} values for {space.orbits.count} orbits of pairs"
+            )
+        assert self.columns  # an error where what is asked is not invariant
+
+    @cached_property
+    def columns(self) -> ReducedColumns:
+        """The columns of the mechanism, one for each orbit of outputs, under the requirement."""
+        return invariant_columns(self.mechanism.space, self.privacy)
+
+    @property
+    def lifts(self) -> FloatArray:
+        return self.mechanism.lifts
+
+    @property
+    def measured(self) -> tuple[Mapping[str, float], float]:
+        return self.columns.levels(self.lifts), (self.columns.terms + 8) * ULP
+
+    @cached_property
+    def level_checks(self) -> tuple[Claim, ...]:
+        """That the masses of the orbits are a mechanism that meets the requirement, in whole numbers.
+
+        The orbits are checked to partition the pairs (each output meets each letter in exactly one), rows to
+        sum to exactly one, and each column to be within the bound, e^epsilon replaced by a rational below it.
+        """
+        rows = self.columns.orbits.consistent and self.mechanism.rows_are_exact
+        holds = self.columns.hold_exactly(self.mechanism.masses)
+        scope = f", {self.privacy.scope}" if self.privacy.scope else ""
+        text = levels_in_words(self.measured[0], self.privacy.limits)
+        return (
+            Claim("mechanism", rows, RATIONAL, "orbits tile the pairs, and rows sum to exactly one"
+                  if rows else "the orbits are no mechanism"),
+            Claim("level", holds, RATIONAL, f"{text}{scope}" if holds else f"a limit is broken: {text}"),
+            *confidence_claims(self.privacy, self.mechanism.space.prior),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SymmetricCertificate(OrbitCertificate, _Expectation):
+    """The certificate of an expected gain or loss of a mechanism by orbits, on a symmetric prior.
+
+    The bound is one on all mechanisms, since none does better than the average over its images under the
+    group.
+
+    Attributes:
+        multipliers: (L,) the rho from which `bound` follows, one for each orbit of letters.
+        maximised: whether the table holds gains, and not losses.
+    """
+
+    kind: ClassVar[str] = "symmetric"
+
+    multipliers: Annotated[FloatArray, Shape("L")] | None
+    maximised: bool

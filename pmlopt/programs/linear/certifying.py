@@ -1,30 +1,24 @@
-"""From a matrix to the certificate of a linear design: repair, recomputed numbers, the best dual bound."""
+"""From numbers to the certificate of a linear design: repair, recomputed numbers, the best dual bound."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import polished_repair
 from pmlopt.programs.linear.added_constraints import affine_constraints, lagrangian, unit
-from pmlopt.programs.linear.certificate import (
-    AffineConstraint,
-    LinearCertificate,
-    proved_bound,
-    raw_bound,
-    rounding_in,
-)
-from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.linear.certificate import AffineConstraint, LinearCertificate, SymmetricCertificate
+from pmlopt.programs.linear.orbit_repair import repair_orbits
+from pmlopt.programs.linear.program import Expectation, LinearDesign, SymmetricDesign
 
 CLOSED = 1e-10
 """A gap of this share of the gain's range leaves nothing to look for."""
-
 
 WITNESSED = 1e-10
 """By how much, as a share of the gain's range, a bound may grow so that numbers in a file prove it."""
@@ -52,40 +46,62 @@ def certify_linear(
     fixed = polished_repair(program.prior, program.privacy, matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals, added = _with_added(program, fixed.matrix)
-    gain = expectation(program.prior, program.centred, fixed.matrix)
+    columns, gain = program.columns, program.columns.expectation(program.centred, fixed.matrix)
     enough = gain - constant + CLOSED * program.scale
     rho: FloatArray | None
     if witness is not None and multipliers is not None:
         free = {name: np.zeros_like(array) for name, array in witness.items()}  # as if nothing were private
         best, rho, witness = min(
             (
-                (proved_bound(program.prior, program.privacy, gains, one, numbers), one, numbers)
+                (columns.proved(gains, one, numbers) + columns.rounding_in(gains, one), one, numbers)
                 for one, numbers in ((multipliers, witness), (gains.max(axis=1), free))
             ),
             key=lambda found: found[0],
         )
     else:
-        rho, best = _best(program, gains, _guesses(program, gains, fixed.matrix, multipliers), enough)
+        rho, best = _best(program, gains, fixed.matrix, multipliers, enough)
         witness, best = _witnessed(program, gains, rho, best)
         if best > enough:
             rho, witness, best = min(
                 (rho, witness, best), _priced(program, gains), key=lambda found: found[2]
             )
-    sign = 1.0 if program.utility.maximised else -1.0
-    total = constant + sign * program.constant
     return LinearCertificate(
         prior=program.prior,
         privacy=program.privacy,
         mechanism=mechanism,
-        value=program.constant + sign * gain,
-        bound=sign * (total + best),
+        value=program.of_gain(gain),
+        bound=program.of_gain(constant + best),
         multipliers=rho,
-        maximised=program.utility.maximised,
+        maximised=program.maximised,
         table=program.table,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max()), **residuals},
         repair=fixed.change,
         witness=witness,
         added=added,
+    )
+
+
+def certify_symmetric(
+    program: SymmetricDesign, lifts: FloatArray, multipliers: FloatArray | None
+) -> SymmetricCertificate:
+    """The same of (C,) lifts on orbits of pairs, with (L,) multipliers of the rows over their masses.
+
+    Raises:
+        MechanismError: the numbers are no mechanism even roughly.
+    """
+    mechanism, change = repair_orbits(program.space, program.columns, program.privacy, lifts)
+    gain = program.columns.expectation(program.centred, mechanism.lifts)
+    enough = gain + CLOSED * program.scale
+    rho, best = _best(program, program.centred, mechanism.lifts, multipliers, enough)
+    return SymmetricCertificate(
+        mechanism=mechanism,
+        value=program.of_gain(gain),
+        bound=program.of_gain(best),
+        privacy=program.privacy,
+        multipliers=rho,
+        table=program.table,
+        maximised=program.maximised,
+        repair=change,
     )
 
 
@@ -120,53 +136,58 @@ def _witnessed(
     """
     if rho is None or not math.isfinite(best):
         return {}, best
-    prior, privacy = program.prior, program.privacy
-    witness = privacy.witness(prior, gains - rho[:, None])
+    columns = program.columns
+    witness = columns.witness(gains, rho)
     if not witness:
         return witness, best
-    proved = proved_bound(prior, privacy, gains, rho, witness)
+    proved = columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho)
     return (witness, max(best, proved)) if proved <= best + WITNESSED * program.scale else ({}, best)
 
 
 def _priced(program: LinearDesign, gains: FloatArray) -> tuple[FloatArray | None, Witness, float]:
     """Multipliers, a witness and the bound that they prove from all columns at once, where pairs prove it."""
-    prior, privacy = program.prior, program.privacy
-    ratios = privacy.ratios(prior.pmf) if privacy.by_pairs else None
-    found = None if ratios is None else ratios.prices(prior.pmf, gains)
+    columns, p = program.columns, program.prior.pmf
+    ratios = program.privacy.ratios(p) if program.privacy.by_pairs else None
+    found = None if ratios is None else ratios.prices(p, gains)
     if found is None:
         return None, {}, math.inf
     rho, weights = found
     witness = {"weights": weights}
-    return rho, witness, proved_bound(prior, privacy, gains, rho, witness)
+    return rho, witness, columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho)
+
+
+RARE = (1e-14, 1e-11, 1e-8, 1e-5)
+"""Probabilities below which a solver's multiplier of a letter may be noise."""
 
 
 def _guesses(
-    program: LinearDesign, gains: FloatArray, matrix: FloatArray, given: FloatArray | None
+    program: Expectation[Any], gains: FloatArray, lifts: FloatArray, given: FloatArray | None
 ) -> Iterator[FloatArray]:
     """Multipliers to try: the solver's; each letter's own gain, which is sharp at the ends; and the solver's
     but for the rarest letters, whose multipliers it cannot tell from noise: their largest gain.
     """
-    own = (matrix * gains).sum(axis=1)
+    columns = program.columns
+    own = columns.by_letter(gains, lifts)
     if given is None or not np.isfinite(given).all():
         yield own
         return
     yield from (given, own)
-    for rare in (1e-8, 1e-5):
-        if (program.prior.pmf < rare).any():
-            yield np.where(program.prior.pmf < rare, gains.max(axis=1), given)
+    for rare in RARE:
+        if (columns.masses < rare).any():
+            yield np.where(columns.masses < rare, columns.largest(gains), given)
 
 
 def _best(
-    program: LinearDesign, gains: FloatArray, guesses: Iterable[FloatArray], enough: float
+    program: Expectation[Any], gains: FloatArray, lifts: FloatArray, given: FloatArray | None, enough: float
 ) -> tuple[FloatArray | None, float]:
     """The multipliers with the least bound, and that bound; the first with a bound of at most `enough`."""
     best: tuple[FloatArray | None, float] = (None, math.inf)
-    for rho in guesses:
+    for rho in _guesses(program, gains, lifts, given):
         if not np.isfinite(rho).all():
             continue
-        bound = raw_bound(program.prior, program.privacy, gains, rho)
+        bound = program.columns.raw_bound(gains, rho)
         if bound < best[1]:  # rounding only adds to it
-            bound += rounding_in(program.prior, program.privacy, gains, rho)
+            bound += program.columns.rounding_in(gains, rho)
             if bound < best[1]:
                 best = (rho, bound)
         if best[1] <= enough:

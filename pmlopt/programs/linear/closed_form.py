@@ -12,7 +12,6 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.model import closed_forms
 from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.utility.linear import expectation
-from pmlopt.programs.linear.certificate import raw_bound, rounding_in
 from pmlopt.programs.linear.program import LinearDesign
 
 _CLOSED = 1e-10
@@ -82,8 +81,8 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
         for multipliers in _multipliers(program, form):
             if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
                 continue
-            above = raw_bound(prior, program.privacy, gains, multipliers) - gain
-            if above <= near and above + rounding_in(prior, program.privacy, gains, multipliers) <= near:
+            above = program.columns.raw_bound(gains, multipliers) - gain
+            if above <= near and above + program.columns.rounding_in(gains, multipliers) <= near:
                 value = expectation(prior, program.table, form.matrix)
                 return KnownOptimum(form.name, form.matrix, value, multipliers)
     return None

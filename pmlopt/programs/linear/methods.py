@@ -17,12 +17,22 @@ from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.linear import by_classes, letter_pairs, structured
-from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate
-from pmlopt.programs.linear.certifying import certify_linear
+from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
+from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
 from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
-from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.linear.structured import task_of
-from pmlopt.programs.question import Found, Method, MethodError, Question, always, certified
+from pmlopt.programs.question import (
+    Found,
+    Method,
+    MethodError,
+    Question,
+    always,
+    always_cold,
+    certified,
+    found_by,
+    uncertified,
+)
 from pmlopt.solvers import highs, through_cvxpy
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.structured import simplex
@@ -160,16 +170,11 @@ def _certified(
             f"the repaired mechanism violates your constraint {broken[0]!r} by "
             f"{certificate.residuals[broken[0]]:.3g}"
         )
-    return Found(
-        certificate=certificate,
-        finished=outcome.finished,
-        message=outcome.message,
+    return found_by(
+        outcome,
+        certificate,
+        time.perf_counter() - clock,
         detail=_mixed_away(program, certificate),
-        iterations=outcome.iterations,
-        warm_started=outcome.warm_started,
-        compile_seconds=outcome.compile_seconds,
-        solve_seconds=outcome.solve_seconds,
-        certify_seconds=time.perf_counter() - clock,
         closed_form=_beside(start.known, certificate),
         arrays={"matrix": certificate.mechanism.matrix, **outcome.restart},
         asked=certificate.privacy.limits == program.privacy.limits,
@@ -394,3 +399,62 @@ QUESTION = Question(
 """Designs with an expected gain or loss.
 
 The gap of a design must close, unless constraints were added whose part in the bound is not sharp."""
+
+
+SIMPLEX_ORBITS = 12_000
+"""Orbits of pairs up to which the simplex comes first, exact there and as fast as the interior point."""
+
+
+def _by_orbits(
+    name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: Options, _: None
+) -> Found[SymmetricCertificate]:
+    """Solve in orbits of pairs, repair, certify."""
+    if name in highs.METHODS:
+        outcome = highs.run(program.problem, name, options, warm=False)
+    else:
+        outcome = through_cvxpy.run(program.problem, name.upper(), options, dict(settings))
+    if outcome.state != "point":
+        raise MethodError(outcome.message)
+    clock = time.perf_counter()
+    duals = program.constraints["rows"].dual_value
+    multipliers = None if duals is None else np.asarray(duals) / program.columns.masses
+    certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
+    seconds = time.perf_counter() - clock
+    return found_by(outcome, certificate, seconds, f"{program.space.orbits.count} orbits of pairs")
+
+
+def _orbits_row(
+    name: str, reason: str, few: bool | None = None, automatic: bool = True, **settings: float
+) -> Method[SymmetricDesign, None, SymmetricCertificate]:
+    """One solver: its name, the reason for it, whether for few orbits alone or for many, and its settings."""
+
+    def applies(program: SymmetricDesign, _: None) -> bool:
+        return few is None or few == (program.space.orbits.count <= SIMPLEX_ORBITS)
+
+    return Method(name, reason, partial(_by_orbits, name, settings), applies, automatic)
+
+
+_SIMPLEX = "highs", "LP in orbits of pairs: HiGHS dual simplex ends at a vertex"
+_INTERIOR = "highs-ipm", "LP in many orbits of pairs: HiGHS interior point without crossover"
+
+IN_ORBITS = Question(
+    SymmetricDesign,
+    (
+        _orbits_row(*_SIMPLEX, few=True),
+        _orbits_row(*_INTERIOR, few=False),
+        _orbits_row(
+            "clarabel",
+            "LP in orbits of pairs, not solved by HiGHS: Clarabel's interior point, to 1e-12",
+            tol_gap_abs=1e-12,
+            tol_gap_rel=1e-12,
+            tol_feas=1e-12,
+        ),
+        _orbits_row(*_INTERIOR, few=True),
+        _orbits_row(*_SIMPLEX, few=False),
+    ),
+    always_cold,
+    uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
+    gap_is_an_answer=lambda program: False,
+    by_cvxpy=lambda name: _orbits_row(name, "asked for by name, through cvxpy", automatic=False),
+)
+"""The same on a symmetric prior."""

@@ -13,14 +13,17 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.model.privacy import LDP, LIP, PML, Requirement
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.linear import row_offsets
-from pmlopt.programs.design_program import Design
-from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.certificate import C_co
+from pmlopt.programs.design_program import Design, Outputs
+from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.linear.colour_refinement import PairClasses, pair_classes
-from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
+from pmlopt.programs.program import Declaration, Program, problem_of
 from pmlopt.solvers.structured.block import Block
 
 if TYPE_CHECKING:
@@ -34,8 +37,57 @@ LEAST_REDUCTION = 16
 interior point in pairs."""
 
 
+class Expectation(Program[C_co]):
+    """What designs with an expected gain or loss share, on listed letters and on orbits.
+
+    Solvers, bounds and gaps work on gains without the least value of each letter: digits that all outputs
+    share would only drown those in which they differ.
+
+    Attributes:
+        utility: the gain or loss.
+        table: its values on pairs, (N, M) or (C,), in the person's units.
+        columns: the pairs under the requirement.
+    """
+
+    if TYPE_CHECKING:  # each kind has its own shapes of these
+        utility: LinearUtility
+        table: FloatArray
+        columns: Columns
+
+    @property
+    def maximised(self) -> bool:
+        """Whether more of the utility is better."""
+        return self.utility.maximised
+
+    @cached_property
+    def offsets(self) -> FloatArray:
+        """(N,) the least value of each letter, or orbit of letters, which no choice of outputs can change."""
+        return self.columns.least(self.table)
+
+    @cached_property
+    def centred(self) -> FloatArray:
+        """The gains less the offsets, on pairs."""
+        centred = self.columns.centred(self.table, self.maximised)
+        centred.setflags(write=False)
+        return centred
+
+    @property
+    def scale(self) -> float:
+        """The most that the choice of outputs can change the expected gain."""
+        return float(self.columns.masses @ (self.columns.largest(self.table) - self.offsets))
+
+    @property
+    def constant(self) -> float:
+        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
+        return float(self.columns.masses @ self.offsets)
+
+    def of_gain(self, gain: float) -> float:
+        """The utility at an expectation of `centred`, in the person's units."""
+        return self.constant + gain if self.maximised else self.constant - gain
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class LinearDesign(Design[LinearCertificate]):
+class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
     """A design with expected gain or loss: a linear program in the mechanism.
 
     `variables["mechanism"]` is the (N, M) matrix, `variables["output_law"]` the (1, M) law of the
@@ -54,32 +106,15 @@ class LinearDesign(Design[LinearCertificate]):
     table: FloatArray
     """(N, M) the gain or loss on the labels, in the person's units."""
 
-    @property
-    def scale(self) -> float:
-        """The most that the choice of outputs can change the expected gain."""
-        return float(self.prior.pmf @ np.ptp(self.table, axis=1))
-
-    @property
-    def offsets(self) -> FloatArray:
-        """(N,) the least entry of each row of the table, which no choice of outputs can change.
-
-        Solvers, bounds and gaps work on the table without them: digits that all outputs share
-        would only drown those in which they differ.
-        """
-        return row_offsets(self.table)
+    @cached_property
+    def columns(self) -> Listed:  # type: ignore[override]
+        """The letters under the requirement."""
+        return Listed(self.prior, self.privacy)
 
     @property
     def gains(self) -> FloatArray:
         """(N, M) the table with the sign that makes more better."""
         return self.table if self.utility.maximised else -self.table
-
-    @cached_property
-    def centred(self) -> FloatArray:
-        """(N, M) the gains less the offsets."""
-        centred = self.table - self.offsets[:, None]
-        centred = centred if self.utility.maximised else -centred
-        centred.setflags(write=False)
-        return centred
 
     @cached_property
     def block(self) -> Block | None:
@@ -99,11 +134,6 @@ class LinearDesign(Design[LinearCertificate]):
         if self.added or not alike or self.table.size <= FEWEST_PAIRS:
             return None
         return pair_classes(self.prior, self.table, self.table.size // LEAST_REDUCTION)
-
-    @property
-    def constant(self) -> float:
-        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
-        return float(self.prior.pmf @ self.offsets)
 
     @property
     def mechanism(self) -> cp.Variable:
@@ -237,3 +267,68 @@ def _declaration(
     expression = utility.expression(prior, table - offsets[:, None], mechanism) + float(prior.pmf @ offsets)
     variables = {"mechanism": mechanism, "output_law": law, **declared.variables}
     return Declaration(problem_of(sense(expression), constraints), variables, constraints)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SymmetricDesign(Expectation[SymmetricCertificate]):
+    """A design with expected gain or loss on a symmetric prior: a linear program in orbits of pairs.
+
+    `variables["orbits"]` has one entry for each orbit of pairs, the probability of an output of the orbit
+    given a letter of it, times the number of outputs in their orbit; `space.names` names them.
+    `variables["output_law"]` has the probability of each orbit of outputs. `constraints["rows"]` says that
+    rows of the mechanism sum to one, one for each orbit of letters, and for each orbit of outputs the
+    requirement brings its own, named after it.
+
+    Examples:
+        >>> from pmlopt import CoordinateLoss, PML, IIDPrior, design
+        >>> program = design(IIDPrior([0.7, 0.3], 2), PML(0.4), CoordinateLoss([[0, 1], [1, 0]]))
+        >>> program.variables["orbits"].shape, program.space.names[0]
+        ((10,), ((0, 0), (0, 2)))
+        >>> sorted(program.constraints)
+        ['output_law', 'pml of (0, 2)', 'pml of (1, 1)', 'pml of (2, 0)', 'rows']
+    """
+
+    prior: SymmetricPrior
+    privacy: Requirement
+    utility: LinearUtility
+    space: PairSpace
+    table: FloatArray
+    """(C,) the gain or loss on the orbits of pairs, in the person's units."""
+    columns: ReducedColumns
+
+    def __repr__(self) -> str:
+        return f"<SymmetricDesign on {self.prior!r} under {self.privacy}>"
+
+
+def symmetric_design(
+    prior: SymmetricPrior, privacy: Requirement, utility: LinearUtility, outputs: Outputs
+) -> SymmetricDesign:
+    """Declare `max (or min) E[f(X, Y)]` over mechanisms by orbits that meet the requirement; see `design`.
+
+    The average of a mechanism over the group is a mechanism with the same expectation, and meets every
+    requirement that is convex and invariant: none does better than the best that is constant on orbits.
+
+    Raises:
+        ProgramError: outputs are given, which the symmetric prior knows already.
+        PriorError, PrivacyError, UtilityError: what is given does not fit, or is not invariant; or there are
+            too many orbits of pairs.
+    """
+    if outputs is not None:
+        raise ProgramError(
+            f"the outputs of {prior!r} are those on which its group acts: leave them out (Invariant takes "
+            "its own)"
+        )
+    space = prior.pairs(utility.shape)
+    values = utility.on_orbits(space)
+    if np.abs(values).max() > 1e150:
+        raise UtilityError(f"the utility has an entry of size {np.abs(values).max():g}: change its unit")
+    columns = invariant_columns(space, privacy)
+    return SymmetricDesign(
+        declare=partial(columns.declaration, space.output_names, utility.maximised, values),
+        prior=prior,
+        privacy=privacy,
+        utility=utility,
+        space=space,
+        table=values,
+        columns=columns,
+    )

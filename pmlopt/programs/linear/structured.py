@@ -15,7 +15,6 @@ from pmlopt.model.closed_forms import constant
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import roughly
 from pmlopt.programs.linear.added_constraints import added_rows
-from pmlopt.programs.linear.certificate import raw_bound
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.outcome import Options, Outcome, one_thread
 from pmlopt.solvers.outcome import Point as Found
@@ -54,7 +53,7 @@ def run(
         gains, more = program.centred, 0.0
         if added is not None:
             gains, more = added.bound_of(gains, program.prior, added.multipliers(task, point))
-        bound = raw_bound(program.prior, program.privacy, gains, rho) + more
+        bound = program.columns.raw_bound(gains, rho) + more
         return abs(bound - expectation(program.prior, program.centred, matrix)) / task.scale
 
     def gap_of(point: Point) -> float:

@@ -12,8 +12,8 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
-from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS
-from pmlopt.programs.least_leakage.level_search import Search, decide, search_level
+from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS, certify_level
+from pmlopt.programs.least_leakage.level_search import Searching, decide, search_level
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.question import Found, Method, Question, certified, starts_cold
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate, keeps
@@ -40,11 +40,11 @@ class _Tried:
                 return level
         return self._run(least, search_level)
 
-    def _run(self, least: LeastLeakage, search: Search) -> LevelCertificate:
+    def _run(self, least: LeastLeakage, search: Searching) -> LevelCertificate:
         """What a search makes of a threshold, in the time that is left."""
         start = least_leakage.start(least, None)
         options = Options(self.options.clock.at_least(1e-3), least.tolerance)
-        self.found.append(least_leakage.searched(search, least, options, start))
+        self.found.append(least_leakage.searched(search, certify_level, least, options, start))
         return self.found[-1].certificate
 
     @property

@@ -783,7 +783,7 @@ def test_its_optimum_is_zero_where_the_level_can_be_reached(program: LeastLeakag
             assert feasible(p, program.allowed, level, program.floor.gains, least) == (step > 0)
         if step > 0:
             matrix = np.asarray(program.mechanism.value)
-            assert matrix == pytest.approx(program.matrix(program.variables["entries"].value))
+            assert matrix == pytest.approx(program.placed(program.variables["entries"].value))
             assert leakage_level(program.prior, np.maximum(matrix, 0)) <= level + 1e-6
     again = solve(program)  # the share that was left in the parameter changes nothing
     assert again.value == result.value

@@ -24,8 +24,9 @@ from pmlopt.model.utility.orders import utility_order
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
 from pmlopt.programs.least_leakage.certifying import certify_level
-from pmlopt.programs.least_leakage.floor import Floor
+from pmlopt.programs.least_leakage.floor import Expected, Floor
 from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.linear.columns import Listed
 
 EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]
 """WCU, eq. (8)."""
@@ -82,9 +83,9 @@ def exact_share(program: LeastLeakage, multipliers: Multipliers) -> Fraction:
     target = sum((a * b for a, b in zip(p, y, strict=True)), Fraction(0))
     worth = [[value] * len(program.outputs) for value in y]
     if program.floor is not None:
-        sign = 1 if program.floor.utility.maximised else -1
-        gains = [[sign * Fraction(value) for value in row] for row in program.floor.table.tolist()]
-        target += k * sign * Fraction(program.floor.value)
+        sign = 1 if program.floor.expected.maximised else -1
+        gains = [[sign * Fraction(value) for value in row] for row in program.floor.expected.table.tolist()]
+        target += k * sign * Fraction(program.floor.expected.value)
         worth = [[value + k * gain for gain in row] for value, row in zip(y, gains, strict=True)]
     return max(
         _root([(p[x], worth[x][j] - target) for x in np.flatnonzero(column)])
@@ -107,7 +108,7 @@ def as_declared(program: LeastLeakage, multipliers: Multipliers) -> Multipliers:
     if program.floor is None:
         return multipliers
     floor = program.floor
-    gains = floor.table if floor.utility.maximised else -floor.table
+    gains = floor.expected.table if floor.expected.maximised else -floor.expected.table
     weight = multipliers.floor / floor.unit
     best = np.where(program.allowed, gains, -np.inf).max(axis=1)
     return Multipliers(multipliers.rows - weight * best, weight)
@@ -222,7 +223,8 @@ def test_a_floor_allows_for_the_rounding_of_its_gains(offset: float) -> None:
         matrix, p = snap(rng.dirichlet(np.ones(3), 4)), exact_prior(prior)
         rows = list(zip(p, matrix.tolist(), strict=True))
         value = float(mean_of(rows, table))
-        floor = Floor(prior, np.ones((4, 3), dtype=bool), ExpectedGain(table), table, value)
+        asked = Expected(True, table, value)
+        floor = Floor(Listed(prior, PML(0.0)), np.ones((4, 3), dtype=bool), asked)
         short.append(Fraction(floor.least) - mean_of(rows, floor.gains))
         assert short[-1] <= Fraction(floor.rounding)
     assert max(short) > 0  # so there is something to allow for
@@ -259,10 +261,10 @@ def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
     proof = as_declared(program, Multipliers(certificate.multipliers, certificate.weight))
     assert result.bound <= -math.log(min(1.0, float(exact_share(program, proof)))) + 1e-13
     if program.floor is not None:
-        sign = 1 if program.floor.utility.maximised else -1
+        sign = 1 if program.floor.expected.maximised else -1
         p = exact_prior(program.prior)
-        mean = mean_of(list(zip(p, matrix.tolist(), strict=True)), program.floor.table)
-        assert float(sign * (mean - Fraction(program.floor.value))) >= -1e-12 * program.floor.unit
+        mean = mean_of(list(zip(p, matrix.tolist(), strict=True)), program.floor.expected.table)
+        assert float(sign * (mean - Fraction(program.floor.expected.value))) >= -1e-12 * program.floor.unit
 
 
 def test_a_forbidden_pair_or_a_lower_level_is_no_certificate() -> None:
@@ -328,8 +330,8 @@ def test_its_record_has_all_that_the_claims_need(place: int, tmp_path: Path) -> 
     floor, asked = program.floor, record["expected"]
     assert (asked is None) == (floor is None)
     if floor is not None:
-        sides = {"maximised": floor.utility.maximised, "table": floor.table.tolist()}
-        assert asked == {**sides, "value": floor.value}
+        sides = {"maximised": floor.expected.maximised, "table": floor.expected.table.tolist()}
+        assert asked == {**sides, "value": floor.expected.value}
     again = least_level(
         result.certificate.prior,
         np.array(record["allowed"]),

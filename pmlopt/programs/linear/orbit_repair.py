@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 
@@ -14,29 +12,16 @@ from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change
-from pmlopt.programs.symmetric.columns import ReducedColumns
+from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, least_mixing
+from pmlopt.programs.linear.columns import ReducedColumns
 
 DIGITS = 120
 """Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs."""
 
 
-@dataclass(frozen=True, eq=False)
-class OrbitRepair:
-    """Numbers that satisfy the requirement, and what was done to a solver's to reach them.
-
-    Attributes:
-        mechanism: in whole numbers.
-        change: what was done.
-    """
-
-    mechanism: OrbitMechanism
-    change: Change
-
-
 def repair_orbits(
     space: PairSpace, columns: ReducedColumns, privacy: Requirement, lifts: FloatArray
-) -> OrbitRepair:
+) -> tuple[OrbitMechanism, Change]:
     """The nearest mechanism by orbits of a simple kind that satisfies the requirement in exact arithmetic.
 
     Each column that breaks the bound by little is mixed with its own mean as far as it must, rows are
@@ -50,6 +35,9 @@ def repair_orbits(
         privacy: the requirement as it was asked for.
         lifts: (C,) finite; rows sum to one up to a solver's tolerance.
 
+    Returns:
+        The mechanism, and what was done to reach it.
+
     Raises:
         MechanismError: a row's sum is off one by 0.5 or more, or a number is not finite.
     """
@@ -59,7 +47,7 @@ def repair_orbits(
         (_mixed(space, columns, privacy, mended, law) for law in _laws(columns, mended)),
         key=lambda found: found[0],
     )
-    return OrbitRepair(mechanism, Change(theta, float(np.abs(mechanism.lifts - lifts).max())))
+    return mechanism, Change(theta, float(np.abs(mechanism.lifts - lifts).max()))
 
 
 def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> OrbitMechanism:
@@ -122,7 +110,7 @@ def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
 def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
     """Columns that miss the bound by little mixed with their means, one by one; rows over their sums."""
     output, starts = columns.orbits.output, columns.orbits.starts[:-1]
-    means = columns.means @ lifts
+    means = columns.means(lifts)
     share = _needed(columns, lifts, means)
     spread = np.maximum.reduceat(lifts, starts) - np.minimum.reduceat(lifts, starts)
     share = np.where(share * spread <= LARGEST_SINGLE_MIXING, share, 0.0)
@@ -131,7 +119,7 @@ def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
 
 def _laws(columns: ReducedColumns, lifts: FloatArray) -> Sequence[FloatArray]:
     """The probabilities of the orbits of outputs, and the uniform ones on those that occur."""
-    own = np.asarray(columns.means @ lifts)
+    own = columns.means(lifts)
     used = own > 0
     return own, used / used.sum()
 
@@ -139,18 +127,19 @@ def _laws(columns: ReducedColumns, lifts: FloatArray) -> Sequence[FloatArray]:
 def _mixed(
     space: PairSpace, columns: ReducedColumns, privacy: Requirement, lifts: FloatArray, law: FloatArray
 ) -> tuple[float, OrbitMechanism]:
-    """The least theta that a doubling search finds from the chord's, and its mixture; theta = 1 ends it."""
-    theta, output = float(_needed(columns, lifts, law).max()), columns.orbits.output
-    for attempt in count():
-        mixture = (1 - theta) * lifts + theta * law[output]
-        candidate = in_whole_numbers(space, mixture, columns.means @ mixture)
-        if _satisfied(columns, privacy, candidate):
-            return theta, candidate
-        if theta >= 1:
-            raise MechanismError("a constant does not meet the requirement in floating-point arithmetic")
-        missing = float(_needed(columns, candidate.lifts, law).max())
-        theta = min(1.0, theta + 2.0**attempt * max(missing, 2.0**-53))
-    raise AssertionError("the search ends at theta = 1")
+    """The least theta that a doubling search finds from the chord's, and its mixture."""
+    output = columns.orbits.output
+
+    def mixture(theta: float) -> OrbitMechanism:
+        mixed = (1 - theta) * lifts + theta * law[output]
+        return in_whole_numbers(space, mixed, columns.means(mixed))
+
+    return least_mixing(
+        float(_needed(columns, lifts, law).max()),
+        mixture,
+        lambda candidate: _satisfied(columns, privacy, candidate),
+        lambda candidate: float(_needed(columns, candidate.lifts, law).max()),
+    )
 
 
 def _satisfied(columns: ReducedColumns, privacy: Requirement, mechanism: OrbitMechanism) -> bool:

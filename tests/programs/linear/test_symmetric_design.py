@@ -46,8 +46,8 @@ from pmlopt.model.utility import (
     SumOfParts,
     hamming,
 )
-from pmlopt.programs.symmetric.methods import certify_symmetric
-from pmlopt.programs.symmetric.program import SymmetricDesign
+from pmlopt.programs.linear.certifying import certify_symmetric
+from pmlopt.programs.linear.program import SymmetricDesign
 
 HAMMING = CoordinateLoss([[0, 1], [1, 0]])
 EQUAL = 1e-9
@@ -266,7 +266,7 @@ def test_a_certificate_that_was_changed_is_refused() -> None:
     mechanism, orbits = certificate.mechanism, certificate.columns.orbits
     masses = list(mechanism.masses)
     # from another output of its letters to one that is as likely as the bound allows
-    means = np.maximum(certificate.columns.means @ mechanism.lifts, 1e-300)
+    means = np.maximum(certificate.columns.means(mechanism.lifts), 1e-300)
     tight = np.argsort(-mechanism.lifts / means[orbits.output])
     place, other = next(
         (c, d) for c in tight for d in range(orbits.count)

@@ -24,8 +24,8 @@ from pmlopt import (
 from pmlopt.data.symmetry import reflection
 from pmlopt.errors import ProgramError
 from pmlopt.model.utility import DisplacementLoss
-from pmlopt.programs.symmetric_leakage.certificate import least_level_by_orbits
-from pmlopt.programs.symmetric_leakage.program import SymmetricLeastLeakage
+from pmlopt.programs.least_leakage.certificate import Multipliers, least_level_of
+from pmlopt.programs.least_leakage.program import SymmetricLeastLeakage
 
 HAMMING = CoordinateLoss([[0, 1], [1, 0]])
 
@@ -76,7 +76,8 @@ def test_any_multipliers_prove_a_level_that_holds(seed: int) -> None:
     rho = rng.normal(size=4) * 10.0 ** rng.integers(-3, 2)
     if best.certificate.multipliers is not None and seed % 2:
         rho = best.certificate.multipliers + 1e-3 * rho
-    proved = least_level_by_orbits(program.columns(0.0), program.gains, program.least, rho)
+    weight = program.floor.unit if seed % 3 else 0.0  # of gains in units of their own
+    proved = least_level_of(program.columns, program.allowed, program.floor, Multipliers(-rho, weight))
     assert proved <= epsilon + 1e-9
 
 
@@ -95,6 +96,11 @@ def test_what_cannot_be_reached_or_asked_is_refused() -> None:
         least_leakage(prior, HAMMING, expected=1.0, worst=2.0)
     program = least_leakage(prior, HAMMING, expected=1.0)
     assert [choice.name for choice in solvers_for(program)] == ["level-search"]
-    program.share.value = math.exp(-1.0)
-    program.problem.solve()
-    assert -float(program.problem.value) == pytest.approx(0.8275588823, abs=1e-6)
+
+
+def test_the_declared_problem_is_zero_where_the_level_can_be_reached() -> None:
+    program = least_leakage(IIDPrior([0.7, 0.3], 4), HAMMING, expected=0.8275588823)
+    for level, missing in ((1.0, 0.0), (0.9, 1e-2)):
+        program.share.value = math.exp(-level)
+        found = float(program.problem.solve(solver="HIGHS"))
+        assert found == pytest.approx(0.0, abs=1e-8) if not missing else found > missing

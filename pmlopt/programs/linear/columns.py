@@ -1,0 +1,383 @@
+"""The columns of a mechanism with their multiplicities: what a linear design is made of.
+
+A plain design has the trivial group, and a column for each output. On a symmetric prior it has one for each
+orbit of outputs, with a prior of its own on the cells of its letters, and the same formulas hold.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, rounding_of
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.invariant import InvariantPrior
+from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
+from pmlopt.model.privacy.requirement import Conjunction, Witness
+from pmlopt.programs.exact.arithmetic import power_below
+from pmlopt.programs.program import Declaration, problem_of
+
+PLENTY = 4
+"""How many times the mean the largest entry may be for it to stand for the relaxation in what is rounded."""
+
+_FAINT = 2.0**-60
+"""The share of a column beside one that tells nothing: the sum of both is 1 in floats."""
+
+
+class Columns(ABC):
+    """Columns under a requirement. Values on pairs are (N, M), or (C,) on C orbits of pairs.
+
+    Every mechanism is told by its *lifts*, values on pairs: the entries of its matrix, times the number of
+    outputs in their orbit. Letters are N, or stand for an orbit of letters.
+
+    Attributes:
+        masses: (N,) the probabilities of the letters, or of the orbits of letters.
+        terms: the most letters, or cells of letters, that a column has.
+    """
+
+    masses: FloatArray
+    terms: int
+
+    @abstractmethod
+    def of_pairs(self, rho: FloatArray) -> FloatArray:
+        """A number for each letter as values on pairs."""
+
+    @abstractmethod
+    def least(self, values: FloatArray) -> FloatArray:
+        """(N,) the least value of each letter."""
+
+    @abstractmethod
+    def by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
+        """(N,) the expectation of values for each letter."""
+
+    @abstractmethod
+    def means(self, values: FloatArray | BoolArray) -> FloatArray:
+        """(M,) the mean of the values of each output, or orbit of outputs: of lifts, its probability."""
+
+    @abstractmethod
+    def of_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
+        """A number for each output as values on pairs, in the shape of these: of ones, a constant's lifts."""
+
+    @abstractmethod
+    def parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
+        """The values of columns that have cells in common, (cells, columns), with the masses of the cells."""
+
+    @abstractmethod
+    def pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """(K,) of each allowed pair: letter, output, and what a lift of 1 is in the sum of its row and in the
+        probability of its output.
+        """
+
+    @property
+    @abstractmethod
+    def weights_of_letters(self) -> Sequence[int]:
+        """N whole numbers, proportional to the masses."""
+
+    @abstractmethod
+    def relaxation(self, gains: FloatArray) -> float:
+        """What the columns within the requirement gain at most; see `Requirement.relaxation`."""
+
+    def expectation(self, values: FloatArray, lifts: FloatArray) -> float:
+        """The expectation of values under the prior and a mechanism."""
+        return float(self.masses @ self.by_letter(values, lifts))
+
+    def normalised(self, values: FloatArray) -> FloatArray:
+        """Values over the sums of their rows, which are positive."""
+        return np.asarray(values / self.of_pairs(self.sums(values)))
+
+    def sums(self, lifts: FloatArray) -> FloatArray:
+        """(N,) the sums of the rows."""
+        return self.by_letter(np.ones_like(lifts), lifts)
+
+    def largest(self, values: FloatArray) -> FloatArray:
+        """(N,) the largest value of each letter."""
+        return -self.least(-values)
+
+    def centred(self, table: FloatArray, maximised: bool) -> FloatArray:
+        """The table less the least value of each letter, with the sign that makes more better."""
+        found = table - self.of_pairs(self.least(table))
+        return found if maximised else -found
+
+    def bound(self, gains: FloatArray, rho: FloatArray) -> float:
+        """An upper bound on the expected gain, from any rho, with what rounding may have taken off."""
+        return self.raw_bound(gains, rho) + self.rounding_in(gains, rho)
+
+    def raw_bound(self, gains: FloatArray, rho: FloatArray) -> float:
+        """The bound as it is computed, `<masses, rho>` and the relaxation of `g - rho`: not to claim."""
+        return float(self.masses @ rho) + self.relaxation(gains - self.of_pairs(rho))
+
+    def rounding_in(self, gains: FloatArray, rho: FloatArray) -> float:
+        """What rounding may have taken off the bound."""
+        # sums of N terms err by about N units in the last place of the sum of their sizes, and the
+        # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
+        sizes = np.abs(gains) + self.of_pairs(np.abs(rho))
+        most = float(sizes.max())  # of any column: what the relaxation is at most, without a search
+        rows = float(self.masses @ self.largest(sizes))
+        if most > PLENTY * rows:
+            most = self._largest_size(sizes, rows)
+        return rounding_of(self.terms, float(self.masses @ np.abs(rho)) + most)
+
+    def _largest_size(self, sizes: FloatArray, rows: float) -> float:
+        """What the relaxation is of at most, of sizes that are far from even."""
+        return self.relaxation(sizes)
+
+    def witness(self, gains: FloatArray, rho: FloatArray) -> Witness:
+        """Numbers that prove the bound without a search, where there are such."""
+        return {}
+
+    def proved(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+        """The bound that a witness proves, but for rounding."""
+        return self.raw_bound(gains, rho)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Columns):
+    """The columns of listed letters and outputs: the trivial group."""
+
+    prior: Prior
+    privacy: Requirement
+
+    @property
+    def masses(self) -> FloatArray:  # type: ignore[override]
+        return self.prior.pmf
+
+    @property
+    def terms(self) -> int:  # type: ignore[override]
+        return self.prior.size
+
+    def of_pairs(self, rho: FloatArray) -> FloatArray:
+        return rho[:, None]
+
+    def least(self, values: FloatArray) -> FloatArray:
+        return np.asarray(values.min(axis=1))
+
+    def by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
+        return np.asarray((values * lifts).sum(axis=1))
+
+    def means(self, values: FloatArray | BoolArray) -> FloatArray:
+        return np.asarray(self.prior.pmf @ values)
+
+    def of_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
+        return np.broadcast_to(each, shape)
+
+    def parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
+        yield self.prior.pmf, values
+
+    def pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        letter, output = np.nonzero(allowed)
+        return letter, output, np.ones(len(letter)), self.prior.pmf[letter]
+
+    @property
+    def weights_of_letters(self) -> Sequence[int]:
+        return self.prior.weights
+
+    def relaxation(self, gains: FloatArray) -> float:
+        return self.privacy.relaxation(self.prior, gains)
+
+    def _largest_size(self, sizes: FloatArray, rows: float) -> float:
+        # weights of pairs allow for their own rounding: what is left off g - rho is that of a mechanism
+        return rows if self.privacy.by_pairs else self.relaxation(sizes)
+
+    def witness(self, gains: FloatArray, rho: FloatArray) -> Witness:
+        return self.privacy.witness(self.prior, gains - rho[:, None])
+
+    def proved(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
+        return float(self.masses @ rho) + self.privacy.proved(self.prior, gains - rho[:, None], witness)
+
+
+class HasCells(Protocol):
+    """Pairs in orbits, or in classes on which an optimal mechanism is constant for another reason."""
+
+    @property
+    def orbits(self) -> PairOrbits:
+        """The orbits, with their sizes."""
+
+    def cells(self, place: int) -> Cells:
+        """The cells of an output of the orbit at a place."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedColumns(Columns):
+    """What a requirement asks of a mechanism that is constant on orbits of pairs.
+
+    A column v of it is constant on the cells of its output y. With w the masses of the cells its mean is
+    `<w, v>`: it meets PML, LDP or LIP iff the values on the cells do under the prior w. So each orbit of
+    outputs has one column, with a prior of its own, and requirements are asked of it as of any other.
+
+    Attributes:
+        orbits: of pairs, which stand by outputs.
+        cells: those of one output of each orbit.
+        privacy: what is asked of each column.
+    """
+
+    orbits: PairOrbits
+    cells: tuple[Cells, ...]
+    privacy: tuple[Requirement, ...]
+
+    @classmethod
+    def of(cls, space: HasCells, privacy: Requirement) -> ReducedColumns:
+        """The columns of pairs under a requirement.
+
+        Raises:
+            PrivacyError: the requirement is not on each column, or not the same for all letters of an orbit.
+        """
+        cells = tuple(space.cells(place) for place in range(len(space.orbits.outputs)))
+        return cls(space.orbits, cells, tuple(privacy.on_cells(own) for own in cells))
+
+    @property
+    def masses(self) -> FloatArray:  # type: ignore[override]
+        return self.orbits.masses
+
+    @property
+    def terms(self) -> int:  # type: ignore[override]
+        return max(own.size for own in self.cells)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """(C,) the masses of the cells, column after column; those of each column sum to one."""
+        return np.concatenate([own.prior.pmf for own in self.cells])
+
+    @cached_property
+    def rows(self) -> Any:
+        """(L, C) sparse: the sums of the rows of the mechanism, from lifts."""
+        return _summing(self.orbits.shares, self.orbits.letter, len(self.orbits.letters))
+
+    @cached_property
+    def _laws(self) -> Any:
+        """(K, C) sparse: the probabilities of the orbits of outputs, from lifts."""
+        return _summing(self.weights, self.orbits.output, len(self.orbits.outputs))
+
+    def of_pairs(self, rho: FloatArray) -> FloatArray:
+        return rho[self.orbits.letter]
+
+    def least(self, values: FloatArray) -> FloatArray:
+        found = np.full(len(self.orbits.letters), np.inf)
+        np.minimum.at(found, self.orbits.letter, values)
+        return found
+
+    def by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
+        return np.asarray(self.rows @ (values * lifts))
+
+    def means(self, values: FloatArray | BoolArray) -> FloatArray:
+        return np.asarray(self._laws @ values)
+
+    def of_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
+        return each[self.orbits.output]
+
+    def parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
+        for place, cells in enumerate(self.cells):
+            yield cells.prior.pmf, self.column(values, place)
+
+    def pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        orbits = self.orbits
+        return orbits.letter[allowed], orbits.output[allowed], orbits.shares[allowed], self.weights[allowed]
+
+    @property
+    def weights_of_letters(self) -> Sequence[int]:
+        return [n * w for n, w in zip(self.orbits.letters, self.orbits.weights, strict=True)]
+
+    def column(self, values: Any, place: int) -> Any:
+        """(C_y, 1) the values on the cells of one output."""
+        return values[self.orbits.of_output(place)][:, None]
+
+    def relaxation(self, gains: FloatArray) -> float:
+        return max(
+            own.relaxation(cells.prior, self.column(gains, place))
+            for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True))
+        )
+
+    def excess(self, lifts: FloatArray) -> FloatArray:
+        """(K,) the largest violation by each column, in floats; at most 0 where the requirement holds."""
+        return np.array(
+            [
+                np.max(own.excess(cells.prior.pmf, self.column(lifts, place), math.exp))
+                for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True))
+            ]
+        )
+
+    def hold_exactly(self, masses: tuple[int, ...], power: Callable[[float], Any] = power_below) -> bool:
+        """Whether masses of orbits of pairs meet the requirement, in whole numbers: a proof, not a test."""
+        for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
+            part = self.orbits.of_output(place)
+            if not any(masses[part]):
+                continue  # an output that never occurs
+            common = math.lcm(*cells.counts)
+            sizes = zip(masses[part], cells.counts, cells.letters.tolist(), strict=True)
+            entries = [mass * self.orbits.letters[x] * (common // count) for mass, count, x in sizes]
+            weights = np.array(cells.prior.weights, dtype=object)
+            if np.any(own.excess(weights, np.array(entries, dtype=object)[:, None], power) > 0):
+                return False
+        return True
+
+    def levels(self, lifts: FloatArray) -> dict[str, float]:
+        """The largest levels of the columns that occur, by name, in nats.
+
+        Each is measured beside a column that tells nothing, which has no larger level than the largest.
+        """
+        found: dict[str, float] = {}
+        for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
+            column = self.column(lifts, place)
+            if not column.any():
+                continue
+            pair = Mechanism(np.hstack([column / column.max() * _FAINT, np.ones_like(column)]))
+            for name, level in own.levels(cells.prior, pair).items():
+                found[name] = max(found.get(name, -math.inf), level)
+        return found
+
+    def declaration(self, names: Sequence[Label], maximised: bool, values: FloatArray) -> Declaration:
+        """The linear program with one variable for each orbit of pairs.
+
+        Args:
+            names: of the orbits of outputs, after which the constraints of the requirement are named.
+            maximised: whether the values are gains.
+            values: (C,) the gains or losses on the orbits of pairs.
+        """
+        import cvxpy as cp
+
+        orbits = self.orbits
+        lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
+        law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")
+        constraints = {"rows": self.rows @ lifts == 1, "output_law": self._laws @ lifts == law}
+        variables = {"orbits": lifts, "output_law": law}
+        for place, (name, own) in enumerate(zip(names, self.privacy, strict=True)):
+            part = orbits.of_output(place)
+            column = cp.reshape(lifts[part], (part.stop - part.start, 1), order="F")
+            mean = cp.reshape(law[place], (1, 1), order="F")
+            declared = own.declare(self.cells[place].prior, column, mean)
+            constraints |= {f"{what} of {name}": one for what, one in declared.constraints.items()}
+            variables |= {f"{what} of {name}": one for what, one in declared.variables.items()}
+        sense = cp.Maximize if maximised else cp.Minimize
+        offsets = self.least(values)
+        centred = self.weights * (values - self.of_pairs(offsets))
+        expression = centred @ lifts + float(self.masses @ offsets)
+        return Declaration(problem_of(sense(expression), constraints), variables, constraints)
+
+
+def _summing(values: FloatArray, rows: Any, count: int) -> Any:
+    """(count, C) sparse: the sums over places that belong to one row, each times its value."""
+    from scipy import sparse
+
+    return sparse.csr_array((values, (rows, np.arange(len(rows)))), (count, len(rows)))
+
+
+def invariant_columns(space: PairSpace, privacy: Requirement) -> ReducedColumns:
+    """The columns of pairs under a requirement that the group leaves as it is.
+
+    Raises:
+        PrivacyError: it is not invariant, or has no form by orbits.
+    """
+    prior = space.prior
+    if isinstance(prior, InvariantPrior):
+        for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
+            if isinstance(part, RatioRequirement) and len(prior.moves):
+                check_ratios_invariant(part, prior.base, [move[0] for move in prior.moves])
+    return ReducedColumns.of(space, privacy)

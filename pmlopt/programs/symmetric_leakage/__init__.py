@@ -1,1 +1,0 @@
-"""The least leakage on priors that a group leaves as they are."""
