@@ -74,6 +74,7 @@ def found_by(
     detail: str = "",
     closed_form: ClosedForm | None = None,
     arrays: Mapping[str, NDArray[Any]] | None = None,
+    asked: bool = True,
 ) -> Found[C]:
     """What a solver's outcome became once it was certified."""
     return Found(
@@ -88,6 +89,7 @@ def found_by(
         certify_seconds=certify_seconds,
         closed_form=closed_form,
         arrays=arrays or {},
+        asked=asked,
     )
 
 

@@ -16,6 +16,7 @@ from oracles.designs import FloatArray, optimum
 from oracles.envelopes import most_mass
 from oracles.least_leakage import bisected
 from oracles.robust_designs import robust_optimum
+from pmlopt.programs.symmetric.program import SymmetricDesign
 
 from pmlopt import (
     LDP,
@@ -57,7 +58,6 @@ from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Program
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.programs.symmetric.program import SymmetricDesign
 from pmlopt.programs.worst_case.program import BestWorstCase
 
 ALL = load_all()

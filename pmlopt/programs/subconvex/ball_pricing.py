@@ -68,7 +68,7 @@ def plateau_bound(
     mass = min(half, float(p[light].sum()) * (1 + _SLACK))
     most = -math.log(total) - float(multipliers.min())  # what B is worth at most
     rate = float(multipliers[light].min())
-    same = max(0.0, -math.expm1(min(others - most, 0.0))) / keep  # as tall as a B may be that is worth `others`
+    same = max(0.0, -math.expm1(min(others - most, 0.0))) / keep  # as tall as a B worth `others`
 
     def bounds(low: FloatArray, high: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
@@ -146,9 +146,7 @@ class BallPricer:
         others = self.exact.bound(multipliers, enough, clock)
         return min(loose, self._with_plateaus(multipliers, others, enough, clock))
 
-    def _with_plateaus(
-        self, multipliers: FloatArray, others: float, enough: float, clock: Clock
-    ) -> float:
+    def _with_plateaus(self, multipliers: FloatArray, others: float, enough: float, clock: Clock) -> float:
         upper = math.inf
         if self.information and self.half <= self.keep:
             upper = plateau_bound(self.kernel.p, self.keep, self.half, multipliers, others, enough)
