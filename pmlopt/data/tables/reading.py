@@ -20,6 +20,9 @@ from pmlopt.errors import FileFormatError, InputError
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
 """What files of these formats begin with."""
 
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+"""What compressed files begin with, and the codec of Arrow."""
+
 _BLOCK = 2**21
 """Bytes of CSV that are parsed at a time."""
 
@@ -142,6 +145,9 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{data}: cannot be read: {reason_of(cause)}") from None
     try:
+        codec = next((codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark)), None)
+        if codec is not None:
+            source = _opened(source, codec, data)
         if source.head.startswith(_PARQUET):
             return ParquetTable(data, with_seeking(source))
         if source.head.startswith(_ARROW):
@@ -151,6 +157,16 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
     except BaseException:
         source.close()
         raise
+
+
+def _opened(source: DataStream, codec: str, where: object) -> DataStream:
+    """What a compressed file holds."""
+    import pyarrow
+
+    try:
+        return DataStream(pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), codec), where)
+    except OSError as cause:
+        raise FileFormatError(f"{where}: is not a whole {codec} file: {reason_of(cause)}") from None
 
 
 class FrameTable(Table):
