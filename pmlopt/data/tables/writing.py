@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from pmlopt.core.arrays import IntArray, Label
 from pmlopt.core.whole_files import is_standard, reason_of, whole_file
-from pmlopt.data.tables.reading import Table
+from pmlopt.data.tables.reading import Table, labels_to_arrow, to_arrow
 from pmlopt.errors import FileFormatError, InputError
 
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -133,16 +133,21 @@ def labelled(column: OutputColumn, codes: IntArray, *, typed: bool) -> Any:
 
     kind = label_type(column.labels) if typed else pyarrow.string()
     plain = column.labels if kind != pyarrow.string() else list(map(str, column.labels))
-    return _text_array(plain, kind).take(pyarrow.array(codes))
+    return _text_array(plain, kind).take(to_arrow(codes))
 
 
 def _text_array(values: Sequence[Any], kind: Any) -> Any:
     import pyarrow
 
     try:
-        return pyarrow.array(values, type=kind)
+        return labels_to_arrow(values) if kind == pyarrow.string() else pyarrow.array(values, type=kind)
     except UnicodeEncodeError as cause:
         raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
+
+
+def _scalar(text: str) -> Any:
+    """A text as a scalar of Arrow."""
+    return labels_to_arrow([text])[0]
 
 
 def label_type(labels: Sequence[Label]) -> Any:
@@ -196,9 +201,9 @@ class CsvSink:
             except pyarrow.ArrowInvalid:  # a cell needs quotes
                 pass
         quoted = [self._quoted(text, alone=len(texts) == 1) for text in texts]
-        end = pyarrow.scalar("\n")
-        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], "", end)
-        between = pyarrow.scalar(self._delimiter)
+        end = _scalar("\n")
+        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], _scalar(""), end)
+        between = _scalar(self._delimiter)
         lines = pyarrow.compute.binary_join_element_wise(*quoted, between) if len(quoted) > 1 else quoted[0]
         self._stream.write("".join(lines.to_pylist()).encode())
 
@@ -213,20 +218,21 @@ class CsvSink:
                 column = column.cast(pyarrow.string())
             except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
                 raise cannot_write(about.name, column.type) from None
-        return column.fill_null("") if column.null_count else column
+        return column.fill_null(_scalar("")) if column.null_count else column
 
     def _quoted(self, text: Any, *, alone: bool) -> Any:
         """The cells, those that need it in quotes."""
-        import pyarrow
         from pyarrow import compute
 
         pattern = f"{self._special}|^$" if alone else self._special
         needed = compute.match_substring_regex(text, pattern)
         if not compute.any(needed).as_py():
             return text
-        quote = pyarrow.scalar('"')
+        quote = _scalar('"')
         inside = compute.replace_substring(text, '"', '""')
-        return compute.if_else(needed, compute.binary_join_element_wise(quote, inside, quote, ""), text)
+        return compute.if_else(
+            needed, compute.binary_join_element_wise(quote, inside, quote, _scalar("")), text
+        )
 
     def close(self) -> None:
         """Nothing ends a CSV file."""
