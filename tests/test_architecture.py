@@ -113,11 +113,20 @@ check("the solvers")
 for utility in ("hamming", "absolute"):
     run("design", "--prior", "four.csv", "--epsilon", "0.5", "--utility", utility)
     check(f"a small design: {utility}")
+heavy -= {"scipy"}
+heavy |= {"scipy.stats"}
+run("release", "people.csv", "--column", "c", "--epsilon", "0.5", "--utility", "absolute", "-o", "out")
+check("a release")
+run("check", "out")
+check("the check of a release")
+run("apply", "out/mechanisms/c.json", "people.csv", "--column", "c", "-o", "c.csv.gz")
+check("apply")
 """
 
 
 def test_what_is_heavy_is_loaded_only_when_something_needs_it(tmp_path: Path) -> None:
     (tmp_path / "four.csv").write_text("letter,count\n0,4\n1,3\n2,2\n3,1\n")
+    (tmp_path / "people.csv").write_text("c\n" + "0\n1\n2\n0\n" * 50)
     subprocess.run([sys.executable, "-c", LIGHT], check=True, capture_output=True, cwd=tmp_path)
 
 

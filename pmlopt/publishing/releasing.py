@@ -14,7 +14,7 @@ from pmlopt.core import files
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.tables.reading import open_table
 from pmlopt.data.tables.streams import CsvForm
-from pmlopt.data.tables.writing import PARQUET_ENDINGS
+from pmlopt.data.tables.writing import ARROW_ENDINGS, PARQUET_ENDINGS
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 from pmlopt.programs.result import Result
 from pmlopt.publishing.draft import Columns, Made, ReleaseDraft, drafted
@@ -194,7 +194,6 @@ def _file_names(releases: Sequence[ColumnRelease]) -> list[str]:
 
 
 def _ending(data: Any) -> str:
-    if isinstance(data, str | os.PathLike):
-        ending = Path(os.fspath(data)).suffix.lower()
-        return ".parquet" if ending in PARQUET_ENDINGS else ".csv"
-    return ".csv"
+    """Released rows keep the format of the data, and are CSV where they came from memory."""
+    ending = Path(os.fspath(data)).suffix.lower() if isinstance(data, str | os.PathLike) else ""
+    return ending if ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS) else ".csv"

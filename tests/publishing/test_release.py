@@ -303,3 +303,17 @@ def test_rows_with_missing_cells_are_left_out_of_the_law_too(tmp_path: Path) -> 
 def test_numbers_that_cannot_be_are_refused(folder: Path, tmp_path: Path, values: Any) -> None:
     with pytest.raises(FileFormatError):
         check(changed(folder, tmp_path / "out", **values))
+
+
+def test_of_two_writers_one_makes_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = release(people(20), {"sex": FLIP}, drop=["id", "level", "town"])
+
+    def other(*_: object) -> None:  # another process ends first
+        monkeypatch.undo()
+        write_release(draft, tmp_path / "out", seed=1)
+
+    monkeypatch.setattr("pmlopt.publishing.releasing.write_pages", other)
+    with pytest.raises(FileFormatError, match="cannot be made"):
+        write_release(draft, tmp_path / "out", seed=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert not check(tmp_path / "out").failures

@@ -20,6 +20,9 @@ from pmlopt.errors import FileFormatError, InputError
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
 """What files of these formats begin with."""
 
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+"""What compressed files begin with, and the codec of Arrow."""
+
 _BLOCK = 2**21
 """Bytes of CSV that are parsed at a time."""
 
@@ -43,6 +46,43 @@ def column_place(names: Sequence[str], column: str, where: object) -> int:
     if len(found) != 1:
         raise InputError(f"{where}: has {len(found)} columns named {column!r}; it has {list(names)}")
     return found[0]
+
+
+def from_arrow(numbers: Any) -> IntArray:
+    """The whole numbers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
+    values = np.frombuffer(numbers.buffers()[1], dtype=numbers.type.to_pandas_dtype())
+    return values[numbers.offset : numbers.offset + len(numbers)].astype(np.int64)
+
+
+def to_arrow(numbers: IntArray) -> Any:
+    """Whole numbers as an Arrow array; `pyarrow.array` would load pandas.
+
+    Examples:
+        >>> from_arrow(to_arrow(np.array([2, 0, 1]))[1:]).tolist()
+        [0, 1]
+    """
+    import pyarrow
+
+    held = pyarrow.py_buffer(np.ascontiguousarray(numbers, dtype=np.int64))
+    return pyarrow.Array.from_buffers(pyarrow.int64(), len(numbers), [None, held])
+
+
+def labels_to_arrow(texts: Sequence[str]) -> Any:
+    """Texts as an Arrow array; `pyarrow.array` would load pandas.
+
+    Raises:
+        UnicodeEncodeError: a text cannot be written as UTF-8.
+
+    Examples:
+        >>> labels_to_arrow(["a", "", "bc"]).to_pylist()
+        ['a', '', 'bc']
+    """
+    import pyarrow
+
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    held = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded))]
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(encoded), held)
 
 
 class Batch:
@@ -71,7 +111,7 @@ class Batch:
         if isinstance(coded, pyarrow.ChunkedArray):
             coded = coded.combine_chunks()
         values = coded.dictionary.to_pylist()
-        codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = from_arrow(coded.indices)
         if self._text:
             return [value or None for value in values], codes
         return [None if is_missing(value) else value for value in values], codes
@@ -84,10 +124,8 @@ class Batch:
 
     def column(self, place: int, keep: BoolArray | None = None) -> Any:
         """The array of a column, of the rows to keep."""
-        import pyarrow
-
         column = self.columns[place]
-        return column if keep is None else column.filter(pyarrow.array(keep))
+        return column if keep is None else column.take(to_arrow(np.flatnonzero(keep)))
 
 
 class Table(ABC):
@@ -148,6 +186,9 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{data}: cannot be read: {reason_of(cause)}") from None
     try:
+        codec = next((codec for mark, codec in _COMPRESSED.items() if source.head.startswith(mark)), None)
+        if codec is not None:
+            source = _opened(source, codec, data)
         if source.head.startswith(_PARQUET):
             return ParquetTable(data, with_seeking(source))
         if source.head.startswith(_ARROW):
@@ -157,6 +198,16 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
     except BaseException:
         source.close()
         raise
+
+
+def _opened(source: DataStream, codec: str, where: object) -> DataStream:
+    """What a compressed file holds."""
+    import pyarrow
+
+    try:
+        return DataStream(pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), codec), where)
+    except OSError as cause:
+        raise FileFormatError(f"{where}: is not a whole {codec} file: {reason_of(cause)}") from None
 
 
 class FrameTable(Table):

@@ -172,10 +172,14 @@ class DataStream(io.RawIOBase):
         head: its first megabyte.
         size: of the whole file, None where that is not known.
         watch: is called with what is read, nothing at the end.
+
+    Args:
+        stream: whose bytes are read.
+        where: the file, for messages; else the name of the stream.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: BinaryIO, where: object = None) -> None:
+        self._stream, self._where = stream, where or getattr(stream, "name", "the data")
         self.head = stream.read(HEAD)
         self._ahead = self.head
         self._read = 0
@@ -212,8 +216,7 @@ class DataStream(io.RawIOBase):
         try:
             return self._stream.read(size) or b""
         except OSError as cause:
-            name = getattr(self._stream, "name", "the data")
-            raise FileFormatError(f"{name}: cannot be read: {reason_of(cause)}") from None
+            raise FileFormatError(f"{self._where}: cannot be read: {reason_of(cause)}") from None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a place in the file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -12,10 +13,14 @@ from typing import Any, BinaryIO
 
 from pmlopt.core.arrays import IntArray, Label
 from pmlopt.core.whole_files import is_standard, reason_of, whole_file
-from pmlopt.data.tables.reading import Table
+from pmlopt.data.tables.reading import Table, labels_to_arrow, to_arrow
 from pmlopt.errors import FileFormatError, InputError
 
 PARQUET_ENDINGS = (".parquet", ".pq")
+ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
+TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
+COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+"""What may stand behind an ending of text, and the codec of Arrow that it is."""
 
 
 @dataclass(frozen=True)
@@ -36,23 +41,24 @@ class OutputColumn:
 @contextmanager
 def open_sink(
     path: str | os.PathLike[str], columns: Sequence[OutputColumn], like: Table
-) -> Iterator[CsvSink | ParquetSink]:
+) -> Iterator[CsvSink | TypedSink]:
     """A sink for a file that is there whole when the block ends, and else is not there.
 
     Args:
-        path: `.parquet` or `.pq` for Parquet, others for CSV in UTF-8, with the delimiter of a CSV file that
-            is read; `-` for CSV to standard output.
+        path: `.parquet` or `.pq` for Parquet, `.feather`, `.arrow` or `.ipc` for Arrow, and `.csv`, `.tsv`,
+            `.txt` or nothing for CSV in UTF-8, with the delimiter of a CSV file that is read, which `.gz`,
+            `.bz2` or `.zst` behind it compress; `-` for CSV to standard output.
         columns: what it has.
         like: the table that is read.
 
     Raises:
-        FileFormatError: the file cannot be written there.
+        FileFormatError: the ending is another one, or the file cannot be written there.
         InputError: a column cannot be written in that format.
     """
-    parquet = Path(path).suffix.lower() in PARQUET_ENDINGS
+    kind, codec = sink_of(path)
     try:
-        with whole_file(path) as stream:
-            sink = (ParquetSink if parquet else CsvSink)(stream, columns, like)
+        with whole_file(path) as stream, _compressed(stream, codec) as inner:
+            sink = kind(inner, columns, like)
             try:
                 yield sink
             except BaseException:
@@ -65,22 +71,83 @@ def open_sink(
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
 
 
+def sink_of(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], str | None]:
+    """The kind of sink for a file, by its ending, and the codec that compresses it, if any.
+
+    Raises:
+        FileFormatError: the ending is not known.
+
+    Examples:
+        >>> [sink_of(name)[0].__name__ for name in ("a.parquet", "a.feather", "a.CSV", "-")]
+        ['ParquetSink', 'ArrowSink', 'CsvSink', 'CsvSink']
+        >>> sink_of("a.csv.gz")[1]
+        'gzip'
+    """
+    ending, codec = Path(path).suffix.lower(), None
+    if ending in COMPRESSED_ENDINGS:
+        ending, codec = Path(path).with_suffix("").suffix.lower(), COMPRESSED_ENDINGS[ending]
+    if codec is None and ending in PARQUET_ENDINGS:
+        return ParquetSink, None
+    if codec is None and ending in ARROW_ENDINGS:
+        return ArrowSink, None
+    if ending in TEXT_ENDINGS:
+        return CsvSink, codec
+    known = ", ".join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *TEXT_ENDINGS[:-1]))
+    raise FileFormatError(
+        f"{path}: data are not written in that format: end the name in {known}, or in "
+        f"{', '.join(f'.csv{one}' for one in COMPRESSED_ENDINGS)}"
+    )
+
+
+@contextmanager
+def _compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
+    """The stream, or one that writes to it through a codec, and leaves it open."""
+    if codec is None:
+        yield stream
+        return
+    import pyarrow
+
+    inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(_Kept(stream), mode="w"), codec)
+    yield inner
+    inner.close()
+
+
+class _Kept(io.RawIOBase):
+    """A stream that stays open when whoever writes to it is done."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Hand on what is written."""
+        return self._stream.write(data)
+
+
 def labelled(column: OutputColumn, codes: IntArray, *, typed: bool) -> Any:
     """A new column by the places of its labels: of one type where they have one and `typed`, else texts."""
     import pyarrow
 
     kind = label_type(column.labels) if typed else pyarrow.string()
     plain = column.labels if kind != pyarrow.string() else list(map(str, column.labels))
-    return _text_array(plain, kind).take(pyarrow.array(codes))
+    return _text_array(plain, kind).take(to_arrow(codes))
 
 
 def _text_array(values: Sequence[Any], kind: Any) -> Any:
     import pyarrow
 
     try:
-        return pyarrow.array(values, type=kind)
+        return labels_to_arrow(values) if kind == pyarrow.string() else pyarrow.array(values, type=kind)
     except UnicodeEncodeError as cause:
         raise FileFormatError(f"a label or a name cannot be written as UTF-8: {cause}") from None
+
+
+def _scalar(text: str) -> Any:
+    """A text as a scalar of Arrow."""
+    return labels_to_arrow([text])[0]
 
 
 def label_type(labels: Sequence[Label]) -> Any:
@@ -134,9 +201,9 @@ class CsvSink:
             except pyarrow.ArrowInvalid:  # a cell needs quotes
                 pass
         quoted = [self._quoted(text, alone=len(texts) == 1) for text in texts]
-        end = pyarrow.scalar("\n")
-        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], "", end)
-        between = pyarrow.scalar(self._delimiter)
+        end = _scalar("\n")
+        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], _scalar(""), end)
+        between = _scalar(self._delimiter)
         lines = pyarrow.compute.binary_join_element_wise(*quoted, between) if len(quoted) > 1 else quoted[0]
         self._stream.write("".join(lines.to_pylist()).encode())
 
@@ -151,20 +218,21 @@ class CsvSink:
                 column = column.cast(pyarrow.string())
             except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
                 raise cannot_write(about.name, column.type) from None
-        return column.fill_null("") if column.null_count else column
+        return column.fill_null(_scalar("")) if column.null_count else column
 
     def _quoted(self, text: Any, *, alone: bool) -> Any:
         """The cells, those that need it in quotes."""
-        import pyarrow
         from pyarrow import compute
 
         pattern = f"{self._special}|^$" if alone else self._special
         needed = compute.match_substring_regex(text, pattern)
         if not compute.any(needed).as_py():
             return text
-        quote = pyarrow.scalar('"')
+        quote = _scalar('"')
         inside = compute.replace_substring(text, '"', '""')
-        return compute.if_else(needed, compute.binary_join_element_wise(quote, inside, quote, ""), text)
+        return compute.if_else(
+            needed, compute.binary_join_element_wise(quote, inside, quote, _scalar("")), text
+        )
 
     def close(self) -> None:
         """Nothing ends a CSV file."""
@@ -173,13 +241,13 @@ class CsvSink:
         """Nothing is kept back."""
 
 
-class ParquetSink:
-    """Parquet, a row group for each batch; the metadata of the file that is read stay behind."""
+class TypedSink:
+    """Columns with their types, a batch at a time; the metadata of the file that is read stay behind."""
 
     typed = True
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
-        import pyarrow.parquet
+        import pyarrow
 
         fields = []
         for column in columns:
@@ -189,15 +257,22 @@ class ParquetSink:
                     check_text(column, "a column of mixed kinds")
                 fields.append(pyarrow.field(column.name, kind))
             else:
-                fields.append(pyarrow.field(column.name, like.types[column.place]))
+                fields.append(pyarrow.field(column.name, self._type(like.types[column.place])))
         self._schema = pyarrow.schema(fields)
-        self._writer = pyarrow.parquet.ParquetWriter(stream, self._schema)
+        self._writer = self._begun(stream)
+
+    def _type(self, kind: Any) -> Any:
+        return kind
+
+    def _begun(self, stream: BinaryIO) -> Any:
+        raise NotImplementedError
 
     def write(self, columns: Sequence[Any]) -> None:
         """Write the columns of a batch."""
         import pyarrow
 
-        self._writer.write_batch(pyarrow.RecordBatch.from_arrays(list(columns), schema=self._schema))
+        arrays = [one.cast(field.type) for one, field in zip(columns, self._schema, strict=True)]
+        self._writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:
         """Write the footer."""
@@ -205,7 +280,33 @@ class ParquetSink:
 
     def abandon(self) -> None:
         """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
+
+
+class ParquetSink(TypedSink):
+    """Parquet, a row group for each batch."""
+
+    def _begun(self, stream: BinaryIO) -> Any:
+        import pyarrow.parquet
+
+        return pyarrow.parquet.ParquetWriter(stream, self._schema)
+
+    def abandon(self) -> None:
+        """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
         self._writer.is_open = False
+
+
+class ArrowSink(TypedSink):
+    """An Arrow IPC file, as Feather is; categories become their values, as batches may differ in them."""
+
+    def _begun(self, stream: BinaryIO) -> Any:
+        import pyarrow.ipc
+
+        return pyarrow.ipc.new_file(stream, self._schema)
+
+    def _type(self, kind: Any) -> Any:
+        import pyarrow
+
+        return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
 
 
 def check_text(column: OutputColumn, what: str) -> None:
