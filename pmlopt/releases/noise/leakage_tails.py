@@ -123,6 +123,10 @@ class Letters:
     threshold: FloatArray
 
 
+Cells = tuple[Letters, ...]
+"""A letter at the left ends, the middles and the right ends of cells."""
+
+
 @dataclass(frozen=True)
 class Failure(ABC):
     """`F = P(l(Y) > eps)` for Y = X + noise, as a function of the probabilities of X.
@@ -230,8 +234,48 @@ class Failure(ABC):
         """The probability that the noise goes past a threshold t, given the letter and given the other."""
 
     @abstractmethod
+    def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+        """The same for the thresholds of letters, as good as floats are."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> float:
+        """The probability from which on a letter adds nothing."""
+
+    @abstractmethod
+    def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+        """An upper bound on F over cells by its derivatives, where that is a number.
+
+        Args:
+            one: the first letter at the left ends, the middles and the right ends.
+            two: the second letter in the same order of its own probability.
+            half: of the widths.
+            values: F in the middle.
+        """
+
     def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """F in the middle of cells of p, and an upper bound on it over each, up to rounding."""
+        """F in the middle of cells of p, and an upper bound on it over each, up to rounding.
+
+        It is at most what the ends of the tails allow, which are monotone in p, and what derivatives do.
+        """
+        one = tuple(self.letters(p, 1 - p) for p in (left, middle, right))
+        two = tuple(self.letters(1 - p, p) for p in (right, middle, left))
+        values = self._tails(one[1], one[1].mass) + self._tails(two[1], two[1].mass)
+        ends = self._tails(one[0], one[2].mass) + self._tails(two[0], two[2].mass)
+        half = np.maximum(right - middle, middle - left)
+        with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
+            return values, np.asarray(np.fmin(ends, self.within(one, two, half, values)))
+
+    def adds(self, at: Letters) -> BoolArray:
+        """Whether an outcome on the letter's side can leak more than epsilon."""
+        return np.asarray(at.possible & (at.mass <= self.limit))
+
+    def _tails(self, at: Letters, mass: FloatArray) -> FloatArray:
+        """The tails past the thresholds of `at`, weighed with another mass, of at most the limit."""
+        with np.errstate(over="ignore", under="ignore"):
+            near, far = self.near_and_far(at)
+        weight = np.minimum(mass, self.limit)
+        return np.where(self.adds(at), far + weight * (near - far), 0.0)
 
     def _may_leak(self, masses: LetterMasses) -> tuple[bool, bool]:
         """For each letter, whether it can be rarer than e^-eps."""
