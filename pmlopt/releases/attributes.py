@@ -227,10 +227,8 @@ def level_in_clear(joint: Secret | ArrayLike) -> float:
         >>> round(math.exp(level_in_clear([[30, 10], [10, 50]])), 12)  # (30/40) / (40/100)
         1.875
     """
-    return max(
-        float(np.log((law / np.outer(law.sum(axis=1), law.sum(axis=0))).max()))
-        for law in _secret(joint).joint
-    )
+    secret = _secret(joint)
+    return level_beside(secret, np.ones((secret.prior.size, 1)))
 
 
 def _secret(joint: Secret | ArrayLike) -> Secret:

@@ -86,12 +86,7 @@ class Histories:
 
 
 def log_lifts(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
-    """The (K, N) logarithms of the lifts; -inf for letters that are excluded.
-
-    Examples:
-        >>> np.exp(log_lifts(np.array([0.5, 0.5]), np.log([[1.0, 1 / 3]]))).round(12)
-        array([[1.5, 0.5]])
-    """
+    """The (K, N) logarithms of the lifts; -inf for letters that are excluded."""
     return likelihoods + levels_of(law, likelihoods)[:, None]
 
 
@@ -101,15 +96,7 @@ def levels_of(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
 
 
 def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -> FloatArray:
-    """The largest leakage of each history with one more release, over the outcomes that may come.
-
-    Args:
-        law: (N,) the prior.
-        likelihoods: (K, N).
-        matrix: (N, M) the mechanism.
-
-    Returns:
-        (K,) in nats.
+    """(K,) the largest leakage of each history after one more release, whatever its outcome, in nats.
 
     Examples:
         >>> response = np.array([[0.75, 0.25], [0.25, 0.75]])
@@ -128,17 +115,8 @@ def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -
 def log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What each outcome adds to the likelihoods, with the largest entry of a column 0, and how far it is off.
 
-    Args:
-        matrix: (N, M) the mechanism.
-
-    Returns:
-        (M, N) logarithms, -inf where the outcome is impossible, and (M,) bounds on what rounding took of
-        them: none where all finite entries are 0.
-
-    Examples:
-        >>> logs, off = log_steps(np.array([[0.75, 0.5], [0.25, 0.5]]))
-        >>> np.exp(logs).round(12).tolist(), off.round(15).tolist()
-        ([[1.0, 0.333333333333], [1.0, 1.0]], [1e-15, 0.0])
+    (M, N) logarithms, -inf where the outcome is impossible, and (M,) bounds on their rounding: none
+    where all finite entries are 0.
     """
     columns = np.ascontiguousarray(matrix.T)
     peaks = columns.max(axis=1, keepdims=True)

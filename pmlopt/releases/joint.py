@@ -13,6 +13,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError
 from pmlopt.measures import information_density, leakage_level, pointwise_leakage
+from pmlopt.releases.histories import levels_after
 from pmlopt.releases.outcome_search import OutcomeSearch
 
 ROUNDING = 4 * float(np.finfo(float).eps)
@@ -205,11 +206,7 @@ def _level_after(prior: Prior, column: FloatArray, mechanism: Mechanism) -> floa
     """The level of a mechanism under the posterior of an outcome with this column."""
     left = column > 0
     weights = prior.pmf[left] * (column[left] / column.max())
-    joint = weights[:, None] * mechanism.matrix[left]
-    joint = joint[:, joint.max(axis=0) > 0]
-    peaks = mechanism.matrix[left].max(axis=0)
-    ratios = peaks[peaks > 0] / joint.sum(axis=0)
-    return float(np.log(ratios.max() * weights.sum()))
+    return float(levels_after(weights / weights.sum(), np.zeros((1, left.sum())), mechanism.matrix[left])[0])
 
 
 def listed(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:

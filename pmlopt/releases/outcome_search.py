@@ -8,7 +8,8 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.errors import MechanismError
-from pmlopt.measures.leakage import log_quotient, log_sum
+from pmlopt.measures.leakage import log_sum
+from pmlopt.releases.histories import levels_of
 
 MOST_CANDIDATES = 100_000
 """Choices of the first outputs that are kept at once: with 16 letters 13 MB."""
@@ -58,7 +59,7 @@ class OutcomeSearch:
                     "for `chained_level` of blocks of them"
                 )
         if len(choices):
-            leakages = self._leakages(columns)
+            leakages = levels_of(self.law, columns)
             top = int(leakages.argmax())
             if leakages[top] > best[0]:
                 best = (float(leakages[top]), int(columns[top].argmax()), tuple(choices[top].tolist()))
@@ -92,10 +93,6 @@ class OutcomeSearch:
             bounds[start : start + size] = -sums.min(axis=1)
         return bounds
 
-    def _leakages(self, columns: FloatArray) -> FloatArray:
-        """The leakage of columns in logarithms, each with the largest entry 0."""
-        return log_quotient(np.exp(columns) @ self.law, -np.expm1(columns) @ self.law)
-
     def _climbed(self, letter: int) -> tuple[float, int, tuple[int, ...]]:
         """An outcome that leaks much about a letter: one output changed at a time, while that helps."""
         chosen = [int(part[letter].argmax()) for part in self.logs]
@@ -107,7 +104,7 @@ class OutcomeSearch:
                 if values.max() > value:
                     value, chosen[place] = float(values.max()), int(values.argmax())
         column = self._product(chosen)
-        leakage = float(self._leakages((column - column.max())[None])[0])
+        leakage = float(levels_of(self.law, (column - column.max())[None])[0])
         return leakage, int(column.argmax()), tuple(chosen)
 
     def _product(self, chosen: Sequence[int], but: int | None = None) -> FloatArray:

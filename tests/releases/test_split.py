@@ -9,16 +9,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt import LDP, EstimationError, Prior, design, solve
 from pmlopt.errors import InputError, PrivacyError, ProgramError
-from pmlopt.programs.result import Result
 from pmlopt.releases import best_split
 
 Answer = SimpleNamespace
@@ -113,19 +110,6 @@ def test_levels_never_exceed_the_total_in_exact_sums() -> None:
         found = best_split(losses, total, most_solves=60)
         assert sum(map(Fraction, found.levels)) <= Fraction(total)
         assert found.bound <= found.value
-
-
-def test_designs_of_two_attributes() -> None:
-    def at(prior: Prior) -> Callable[[float], Result[Any]]:
-        return lambda level: solve(design(prior, LDP(level), EstimationError()))
-
-    # nothing can be estimated at level 0, which the builder refuses
-    many, few = at(Prior([0.4, 0.3, 0.2, 0.1])), at(Prior([0.5, 0.3, 0.2]))
-    found = best_split([many, few], 2.0, tolerance=3e-2)
-    assert found.bound <= found.value <= found.bound + 3e-2 * found.value
-    for share in (0.35, 0.45, 0.55, 0.65):
-        assert many(2 * share).value + few(2 - 2 * share).value >= found.bound
-    assert found.levels[0] > found.levels[1] > 0
 
 
 def test_bad_splits_are_refused() -> None:

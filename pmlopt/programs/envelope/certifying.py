@@ -90,9 +90,6 @@ def leaking(gains: FloatArray, shares: FloatArray) -> FloatArray:
     these it gives back what it cannot cover, with a margin for rounding. Outputs that leak so much by
     themselves go whole to the letter that they tell most of.
 
-    Args:
-        gains: (N, M) `P[x,y] - t q[y]`, with the right signs.
-        shares: (M, N) non-negative.
     """
     terms = gains.T * shares
     spare, cost = np.maximum(terms, 0.0).sum(axis=0), np.maximum(-terms, 0.0).sum(axis=0)
@@ -129,13 +126,9 @@ def _rest(point: FloatArray) -> FloatArray:
 def certify_envelope(
     program: EnvelopeProgram, attack: Mechanism, multipliers: FloatArray | None
 ) -> EnvelopeCertificate:
-    """The certificate of a post-processing, and of the bound that multipliers prove.
+    """The certificate of an (M, K) post-processing, and of the bound that any multipliers prove.
 
-    Args:
-        program: what was asked.
-        attack: (M, K) the post-processing.
-        multipliers: (N,) any numbers, or None for the bound of [saeidian2026envelopes, Theorem 3], which
-            stands too where the multipliers prove nothing better.
+    Where they prove nothing better, or there are none, it is that of [saeidian2026envelopes, Theorem 3].
 
     Raises:
         MechanismError: the post-processing or the multipliers do not fit the mechanism.
@@ -164,14 +157,10 @@ def certify_envelope(
 def certify_failure(
     program: ProcessedFailureProgram, attack: Mechanism, multipliers: FloatArray | None
 ) -> ProcessedFailureCertificate:
-    """The certificate of a post-processing, and of the probability that multipliers prove.
+    """The certificate of an (M, K) post-processing, and of the probability that any multipliers prove.
 
-    Args:
-        program: what was asked.
-        attack: (M, K) the post-processing.
-        multipliers: (N,) any numbers, or None. Where `1 / t` for each letter is better, which gives
-            `sum_y max_x P[x,y] / t` [saeidian2026envelopes, Theorem 3], or zeros are, which give 1, those are
-            taken.
+    Where `1 / t` for each letter is better, which gives `sum_y max_x P[x,y] / t` [saeidian2026envelopes,
+    Theorem 3], or zeros are, which give 1, those are taken.
 
     Raises:
         MechanismError: the post-processing or the multipliers do not fit the mechanism.

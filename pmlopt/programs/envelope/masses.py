@@ -111,10 +111,8 @@ class RationalMechanism:
         negative lam count for nothing. Over a set of priors the last multiplier, which may have any sign, is
         that of the sum of the probabilities; see `multipliers.bad_mass`.
 
-        Args:
-            level: in nats; more than `LARGEST_EXPONENT` counts as that.
-            multipliers: lam, and what follows them.
-            left_out: (N,) letters through which nothing leaks, so that any lam, however large, will do.
+        Levels past `LARGEST_EXPONENT` count as that. Through the letters of `left_out` nothing leaks: any
+        lam, however large, will do for them.
         """
         below = power_below(min(level, LARGEST_EXPONENT))
         ratio = Fraction((below.numerator << RATIO_BITS) // below.denominator, 1 << RATIO_BITS)
@@ -203,17 +201,8 @@ def leaking_mass(prior: Prior, matrix: FloatArray, epsilon: float, margins: Floa
 
     For every t above e^epsilon the multipliers `1 / s` of the worst post-processing's linear program
     prove that outcomes that leak log t or more have less mass than this, or none; a letter with the
-    margin 0 takes part in none.
-
-    Args:
-        prior: N letters.
-        matrix: (N, M) the mechanism.
-        epsilon: in nats.
-        margins: (N,) s.
-
-    Returns:
-        The mass; None where a letter with the margin 0 has a likelihood ratio above e^epsilon, or a margin is
-        negative or not finite.
+    margin 0 takes part in none. None where such a letter has a likelihood ratio above e^epsilon, or a margin
+    is negative or not finite.
 
     Source: [saeidian2026envelopes, Theorem 2], by the dual of `envelope`'s linear program.
 

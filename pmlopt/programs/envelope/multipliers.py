@@ -27,11 +27,6 @@ def bad_mass(program: PostProcessings[Any], ratio: float, multipliers: FloatArra
     probability of y over the set: the inner part is convex in q, so that between them it is below its chord.
     What rounding may have taken off is added.
 
-    Args:
-        program: of the mechanism.
-        ratio: t.
-        multipliers: (N,) lam; over a set (N + 1,), nu last.
-
     Examples:
         >>> from pmlopt import envelope
         >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
@@ -85,12 +80,8 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
 def proved_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float, digits: float) -> float:
     """Upper bound on the ratios t that a post-processing reaches with mass delta, by multipliers.
 
-    Args:
-        program: of the mechanism and delta.
-        multipliers: (N,) lam.
-        most: a ratio that is proved already; it is returned where the multipliers prove nothing better.
-        digits: by which share the bound may be above what the multipliers prove; rational arithmetic takes
-            over where floats hide more.
+    It is at most `most`, which is proved already, and above what the multipliers prove by a share of `digits`
+    at most: rational arithmetic takes over where floats hide more.
     """
     near = nearest_ratio(program, multipliers, most)
     if near >= most:
@@ -101,14 +92,7 @@ def proved_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float,
 
 
 def proved_level(program: EnvelopeProgram, multipliers: FloatArray, near: float, most: float) -> float:
-    """A level from `near` to `most` that multipliers prove in rational arithmetic, close to the least.
-
-    Args:
-        program: of the mechanism and delta.
-        multipliers: (N,).
-        near: about where floats put the bound, in nats; of use where they put it too low.
-        most: a level that is proved.
-    """
+    """A level that multipliers prove in rational arithmetic, from `near` up to `most`, which is proved."""
 
     def holds(level: float) -> bool:
         return program.exact.proves(program.delta, level, multipliers)
@@ -123,12 +107,6 @@ def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, clo
     A letter is closed where `P[x,y] - t q[y]` is negative for all y: with `u[y]` what the others give for y,
     any `lam[x] >= (q[y] - u[y]) / (t q[y] - P[x,y])` for all y will do. A solver that has the letter in its
     program needs multipliers that grow without end where t comes down to the letter's largest ratio.
-
-    Args:
-        law: (M,) q.
-        gains: (N, M) `P[x,y] - t q[y]`, negative for closed letters.
-        multipliers: (N,) of a solver, and what follows them, which stays.
-        closed: (N,).
 
     Examples:
         >>> gains = np.array([[0.25, -0.25], [-0.5, -0.25]])

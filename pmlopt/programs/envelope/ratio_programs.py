@@ -78,16 +78,10 @@ class RatioPrograms:
     def solve(
         self, ratio: float, closed: BoolArray, clock: Clock
     ) -> tuple[float, float, FloatArray, FloatArray]:
-        """V(t) at a ratio t.
+        """V(t) at a ratio t, the derivative of -V, the (K, N) attack and the (N,) multipliers of its letters.
 
-        Args:
-            ratio: t.
-            closed: (N,) the letters whose outcome is fixed at nothing.
-            clock: what is left of the time.
-
-        Returns:
-            V(t), the derivative of -V, the (K, N) attack and the (N,) multipliers of its letters;
-            over a set there is one more, of the sum of the probabilities.
+        The outcomes of the letters of `closed` are fixed at nothing. Over a set there is one more multiplier,
+        of the sum of the probabilities.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum.

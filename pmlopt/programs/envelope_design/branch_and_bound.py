@@ -39,17 +39,10 @@ LEAST_WIDTH = 1e-7
 
 @dataclass(eq=False)
 class Box:
-    """A box of margins.
+    """A box of margins with a `bound` on the gain with margins in it, by its `rows` and `thresholds`.
 
-    Attributes:
-        lower, upper: (N,) its corners.
-        bound: on the gain of mechanisms with margins in it.
-        rows, thresholds: (N,) and (M,) the multipliers that prove it.
-        scores: (N,) what cutting across each letter promises.
-        likely: (N,) the margins in it with which the optimum of the relaxation is nearest to a design.
-        letter: across which it was cut, or -1.
-        cut: at which margin.
-        parts: the lower and the upper part.
+    `scores` (N,) says what cutting across each letter promises, and `likely` (N,) the margins with which the
+    optimum of the relaxation is nearest to a design; cut across `letter` at `cut`, it has two `parts`.
     """
 
     lower: FloatArray
@@ -69,13 +62,8 @@ def search_margins(
 ) -> tuple[Ascent, BoxProof, bool, str]:
     """The best margins that are found, and boxes that prove how much better others may be.
 
-    Args:
-        programs: of the design.
-        given: margins to start from, besides those of `starts`.
-        allowed: the gap at which the search may end, in the unit of the gains.
-
-    Returns:
-        The margins with their optimum, the proof, whether no time limit ended the search, and its ending.
+    It starts from those that are given, too, and may end at a gap of `allowed`, in the unit of the gains. It
+    returns the margins with their optimum, the proof, whether no time limit ended it, and its ending.
 
     Raises:
         ArithmeticError: not even the design within PML(epsilon) could be solved.

@@ -35,11 +35,7 @@ def certify_design(
 ) -> EnvelopeDesignCertificate:
     """Repair a matrix until it meets the condition with its margins, and compute every number from it.
 
-    Args:
-        program: what was asked.
-        matrix: (N, M) a mechanism, up to a solver's noise.
-        margins: (N,) at least 0, at most `LARGEST_SHARE` of the largest.
-        proof: of the bound; any.
+    The margins (N,) are at least 0 and at most `LARGEST_SHARE` of the largest; any proof will do.
 
     Raises:
         MechanismError: the matrix is no mechanism, not even roughly.

@@ -111,14 +111,10 @@ class MarginPrograms:
         reach: tuple[FloatArray, FloatArray] | None = None,
         delta: float | None = None,
     ) -> Point:
-        """The optimum for caps c and slopes a.
+        """The optimum for (N,) caps c and slopes a of at least 0.
 
-        Args:
-            caps: (N,).
-            slopes: (N,) at least 0.
-            worth: (M,) what a unit of a step of any margin adds to the right side; left out, none moves.
-            reach: (N,) the least and (N,) the largest step of each margin.
-            delta: in place of that of the design.
+        With a `reach`, the least and the largest step (N,) of each margin, a unit of a step adds (M,) `worth`
+        to the right side. `delta` takes the place of that of the design.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum, or the time is over.

@@ -49,9 +49,6 @@ class MarginRange:
         For a ratio r = P[x,y] / q[y] below t, `b / q >= 1 - (t - r) / s` grows with s, and above t it falls:
         between both, r being at most 1/p, it is above the line from (t - l, 0) to (1/p, 1 + (1/p - t) / u).
 
-        Args:
-            lower: (..., N) l.
-            upper: (..., N) u.
         """
         whole = upper + self.rooms
         slopes = upper * (self.rooms + lower) / np.where(whole > 0, whole, 1.0)
@@ -77,13 +74,7 @@ def gain_bound(
     `c + r a`, and `delta - r` for delta; where that is negative there is no mechanism, and the bound is -inf.
     What rounding may have taken off is added.
 
-    Args:
-        span: of the prior and delta.
-        gains: (N, M) g.
-        caps: (..., N) c, one line for each box.
-        slopes: (..., N) a.
-        rows: (..., N) rho.
-        thresholds: (..., M) theta.
+    There is one line of caps, slopes, rows rho and thresholds theta for each box.
     """
     p = span.pmf
     needed = np.where(caps < 0, -caps / np.where(slopes > 0, slopes, 1.0), 0.0)

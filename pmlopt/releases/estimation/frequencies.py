@@ -143,13 +143,6 @@ def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
     by itself; f is optimal iff no `g[x] = sum_y P[x,y] w[y] / (f P)[y]` is above one. It is found by
     primal-dual Newton steps with a decreasing barrier, each shortened until the barrier's function decreases.
 
-    Args:
-        matrix: (N, M) a mechanism.
-        counts: (M,) how often each output was seen, 0 for those with a column of zeros, not all 0.
-
-    Raises:
-        SolverError: the steps did not end, which is not expected.
-
     Source: [boyd2004convex, Section 11.7] (the steps).
 
     Examples:
@@ -193,19 +186,21 @@ def _length(
 
 
 def wald_intervals(values: FloatArray, covariance: FloatArray, confidence: float) -> FloatArray:
-    """(K, 2) `value -+ z sqrt(variance)`, z the normal quantile at `1 - (1 - confidence) / (2 K)`.
-
-    They hold together with about the confidence asked for when there are many people (Bonferroni), and may
-    leave [0, 1].
+    """(K, 2) `value -+ z sqrt(variance)`, z from `wald_quantile`; they may leave [0, 1].
 
     Examples:
         >>> wald_intervals(np.array([0.5]), np.array([[0.01]]), 0.95).round(3).tolist()
         [[0.304, 0.696]]
     """
+    width = wald_quantile(confidence, len(values)) * np.sqrt(np.diag(covariance))
+    return np.column_stack([values - width, values + width])
+
+
+def wald_quantile(confidence: float, count: int) -> float:
+    """The normal quantile at `1 - (1 - confidence) / (2 K)`: K intervals then hold together (Bonferroni)."""
     from scipy.special import ndtri
 
-    width = -ndtri((1 - confidence) / (2 * len(values))) * np.sqrt(np.diag(covariance))
-    return np.column_stack([values - width, values + width])
+    return -float(ndtri((1 - confidence) / (2 * count)))
 
 
 def exact_intervals(
@@ -220,14 +215,7 @@ def exact_intervals(
         w f <= max_x (w - P v)[x] + sum_y (u[y] max(v[y], 0) - l[y] max(-v[y], 0)),
 
     so that what a solver does cannot make an interval too short. Where no frequencies agree with the box,
-    the weights of the unbiased estimate serve as v. They hold together, however many combinations there are.
-
-    Args:
-        matrix: (N, M) a mechanism.
-        counts: (M,) of its outputs.
-        combinations: (K, N) W.
-        weights: (K, M) with `weights @ matrix.T == combinations`.
-        confidence: in (0, 1).
+    the (K, M) weights of the unbiased estimate serve as v. They hold together, however many there are.
 
     Source: [clopper1934confidence]; [boyd2004convex, Section 5.2] (the bound by duality).
     """

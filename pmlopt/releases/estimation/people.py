@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,7 +14,12 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.measures.estimable import estimable
 from pmlopt.model.utility.estimation_error import Workload, workload_matrix
-from pmlopt.releases.estimation.frequencies import confidence_of, unbiased_weights, weighted_covariance
+from pmlopt.releases.estimation.frequencies import (
+    confidence_of,
+    unbiased_weights,
+    wald_quantile,
+    weighted_covariance,
+)
 
 LEVEL_WIDTH = 1e-3
 """Relative width to which a level is bisected: the half-width then differs by about as much."""
@@ -137,44 +141,26 @@ def level_needed(
     """
     p, width, count = as_prior(prior), _width(half_width), whole(people, "the number of people", InputError)
     highest = p.max_leakage if most is None else nonnegative(most, "the largest level", PrivacyError)
-    combinations = workload_matrix(workload, p.labels)
-    tried = _Tried(p, build, count, width, confidence_of(confidence), combinations)
-    if not tried(highest):
-        raise PrivacyError(tried.refusal(highest))
-    low = LOWEST_SHARE * highest
-    level = low if tried(low) else halved(tried, low, highest, LEVEL_WIDTH)
-    return level, tried.mechanisms[level]
+    combinations, share = workload_matrix(workload, p.labels), confidence_of(confidence)
+    enough: dict[float, Mechanism] = {}
 
+    def narrow(level: float) -> bool:
+        mechanism = as_mechanism(build(level))
+        if estimable(mechanism).includes(combinations).all():
+            deviation = _quantile_and_deviation(p, mechanism, share, combinations)
+            if deviation / math.sqrt(count) <= width:
+                enough[level] = mechanism
+        return level in enough
 
-@dataclass(frozen=True, eq=False)
-class _Tried:
-    """Whether the mechanism of a level leaves intervals that are narrow enough; those that do are kept."""
-
-    prior: Prior
-    build: Callable[[float], MechanismLike]
-    people: int
-    width: float
-    confidence: float
-    combinations: FloatArray
-    mechanisms: dict[float, Mechanism] = field(default_factory=dict)
-
-    def __call__(self, level: float) -> bool:
-        mechanism = as_mechanism(self.build(level))
-        if not estimable(mechanism).includes(self.combinations).all():
-            return False
-        if half_width(self.prior, mechanism, self.people, self.confidence, self.combinations) > self.width:
-            return False
-        self.mechanisms[level] = mechanism
-        return True
-
-    def refusal(self, level: float) -> str:
-        """Say what the mechanism at the highest level leaves open."""
-        mechanism = as_mechanism(self.build(level))
-        needed = people_needed(self.prior, mechanism, self.width, self.confidence, self.combinations)
-        return (
-            f"at the level {level:.6g} nats, the largest that is tried, a half-width of {self.width:g} takes "
-            f"{needed} people, and there are {self.people}: ask for a larger half-width or a lower confidence"
+    if not narrow(highest):
+        needed = people_needed(p, build(highest), width, share, combinations)
+        raise PrivacyError(
+            f"at the level {highest:.6g} nats, the largest that is tried, a half-width of {width:g} takes "
+            f"{needed} people, and there are {count}: ask for a larger half-width or a lower confidence"
         )
+    low = LOWEST_SHARE * highest
+    level = low if narrow(low) else halved(narrow, low, highest, LEVEL_WIDTH)
+    return level, enough[level]
 
 
 def _width(value: float) -> float:
@@ -188,13 +174,10 @@ def _quantile_and_deviation(
     prior: Prior, mechanism: Mechanism, confidence: float, workload: Workload | FloatArray
 ) -> float:
     """`z sqrt(max_k V[k,k])`, the half-width that one person would leave."""
-    from scipy.special import ndtri
-
     share = confidence_of(confidence)
     combinations = workload_matrix(workload, prior.labels)
     estimable(mechanism).check(combinations)
     law = prior.pmf @ mechanism.matrix
     weights = unbiased_weights(mechanism.matrix, combinations, law)
-    covariance = weighted_covariance(weights, law, 1)
-    quantile = -float(ndtri((1 - share) / (2 * len(combinations))))
-    return quantile * math.sqrt(max(0.0, float(np.diag(covariance).max())))
+    variances = np.diag(weighted_covariance(weights, law, 1))
+    return wald_quantile(share, len(combinations)) * math.sqrt(max(0.0, float(variances.max())))

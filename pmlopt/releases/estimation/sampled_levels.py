@@ -153,10 +153,20 @@ def samples_to_refute(
             f"the mechanism leaks {exact[x, y]:.9g} nats and keeps its claim of {claim:g}: nothing is to be "
             "caught; give a lower epsilon"
         )
-    column = m.matrix[:, m.support][:, y]
-    plan = _Plan(known.pmf, column, int(x), len(m.outputs), share, chance, claim, measure)
+    column, here = m.matrix[:, m.support][:, y], np.arange(known.size) == x
+    end = (1 - share) / (2 * known.size * len(m.outputs))
+
+    def enough(samples: int) -> bool:
+        """Whether the lower end is above the claim with counts that are just within their quantiles."""
+        from scipy.stats import binom
+
+        tail = (1 - chance) / known.size
+        counts = np.where(here, binom.ppf(tail, samples, column), binom.isf(tail, samples, column))
+        lower, upper = binomial_intervals(counts, samples - counts, end)
+        return bool(_ratios(known.pmf, lower[:, None], upper[:, None], measure)[x, 0] > claim)
+
     few_samples, many = 0, 1
-    while not plan.enough(many):
+    while not enough(many):
         few_samples, many = many, 2 * many
         if many > MOST_PLANNED:
             raise PrivacyError(
@@ -164,33 +174,8 @@ def samples_to_refute(
             )
     while many - few_samples > 1:
         middle = (few_samples + many) // 2
-        few_samples, many = (few_samples, middle) if plan.enough(middle) else (middle, many)
+        few_samples, many = (few_samples, middle) if enough(middle) else (middle, many)
     return many
-
-
-@dataclass(frozen=True, eq=False)
-class _Plan:
-    """The output that is to be caught, and what it takes."""
-
-    p: FloatArray
-    column: FloatArray
-    letter: int
-    outputs: int
-    confidence: float
-    power: float
-    epsilon: float
-    measure: Measure
-
-    def enough(self, samples: int) -> bool:
-        """Whether the lower end is above the claim with counts that are just within their quantiles."""
-        from scipy.stats import binom
-
-        tail, here = (1 - self.power) / len(self.p), np.arange(len(self.p)) == self.letter
-        counts = np.where(here, binom.ppf(tail, samples, self.column), binom.isf(tail, samples, self.column))
-        end = (1 - self.confidence) / (2 * len(self.p) * self.outputs)
-        lower, upper = binomial_intervals(counts, samples - counts, end)
-        levels = _ratios(self.p, lower[:, None], upper[:, None], self.measure)
-        return bool(levels[self.letter, 0] > self.epsilon)
 
 
 def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure) -> FloatArray:

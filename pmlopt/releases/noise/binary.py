@@ -18,7 +18,7 @@ from pmlopt.data.sampling.random_bits import RandomBits, Seed, random_bits
 from pmlopt.errors import MechanismError, PriorError, PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.leakage_tails import LetterMasses
+from pmlopt.releases.noise.leakage_tails import Failure, LetterMasses
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class BinaryNoise(ABC):
             raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
         object.__setattr__(self, "prior", known)
         object.__setattr__(self, "scale", check_scale(scale))
-        object.__setattr__(self, "radius", _radius(radius))
+        object.__setattr__(self, "radius", up_to(radius, "the radius", 2))
         object.__setattr__(self, "over", self._set(over))
 
     def _set(self, over: PriorSet | None) -> PriorSet | None:
@@ -105,15 +105,21 @@ class BinaryNoise(ABC):
         return "for the prior given" if self.over is None else self.over.scope
 
     @abstractmethod
-    def failure_probability(self, epsilon: float) -> float:
-        """The largest P(l(Y) > epsilon) over the set, from above by 1e-11 at most.
+    def failure(self, epsilon: float) -> Failure:
+        """P(l(Y) > epsilon) as a function of the prior."""
 
-        Next to a jump, at an epsilon that is -log of an end of the set but for rounding, that is over the
-        ends rounded outward.
+    def failure_probability(self, epsilon: float) -> float:
+        """The largest P(l(Y) > epsilon) over the set: delta_1, from above by 1e-11 at most.
+
+        The supremum is over p in an interval, by branch and bound. Next to a jump, at an epsilon that is -log
+        of an end of the set but for rounding, it is over the ends rounded outward.
 
         Raises:
             PrivacyError: epsilon is negative.
+
+        Source: [grosse2025empirical, eq. (17)].
         """
+        return self.failure(nonnegative(epsilon, "epsilon", PrivacyError)).largest(self.masses)
 
     def promise(self, epsilon: float, delta: float | None = None) -> Promise:
         """What holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
@@ -156,12 +162,27 @@ class BinaryNoise(ABC):
         return given
 
     @abstractmethod
-    def density(self, outcomes: ArrayLike) -> FloatArray:
-        """(2, ...) the density of Y at outcomes, given X = -1 and X = 1."""
+    def density_of_noise(self, noise: FloatArray) -> FloatArray:
+        """The density of the noise, whose scale is positive."""
 
     @abstractmethod
-    def log_ratio(self, outcomes: FloatArray) -> FloatArray:
+    def log_ratio_at(self, outcomes: FloatArray) -> FloatArray:
+        """The log-ratio of the densities; inf past the floats."""
+
+    def density(self, outcomes: ArrayLike) -> FloatArray:
+        """(2, ...) the density of Y at outcomes, given X = -1 and X = 1."""
+        y = self._outcomes(outcomes)
+        return np.stack([self.density_of_noise(y - x) for x in (-1.0, 1.0)])
+
+    def log_ratio(self, outcomes: ArrayLike) -> FloatArray:
         """The log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
+        with np.errstate(over="ignore"):
+            return self.log_ratio_at(self._outcomes(outcomes))
+
+    def _outcomes(self, outcomes: ArrayLike) -> FloatArray:
+        if self.scale == 0:
+            raise MechanismError("without noise there is no density")
+        return float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
 
     @property
     def step(self) -> float:
@@ -178,8 +199,7 @@ class BinaryNoise(ABC):
         `log max_x f(y | x) / f(y)`, computed from the ratio of the densities: far tails keep their digits.
         It is `-log(p + (1 - p) e^-r)` with p the mass of the likelier letter and `r >= 0` the log-ratio.
         """
-        y = float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
-        ratio, (first, second) = self.log_ratio(y), self.prior.pmf
+        ratio, (first, second) = self.log_ratio(outcomes), self.prior.pmf
         same, other = np.where(ratio > 0, [[second], [first]], [[first], [second]])
         apart = np.abs(ratio)
         lost = -other * np.expm1(-apart)  # 1 - e^-leakage, which has no digits of a rare letter left
@@ -209,10 +229,11 @@ class BinaryNoise(ABC):
         return np.asarray(centres + self.draw(random_bits(seed), len(places)))
 
 
-def _radius(radius: float) -> float:
-    size = real(radius, "the radius", PrivacyError)
-    if not 0 <= size <= 2:
-        raise PrivacyError(f"the radius is {size:g}: give one in [0, 2]")
+def up_to(value: float, what: str, most: float) -> float:
+    """Check a number of at least 0 and at most another."""
+    size = real(value, what, PrivacyError)
+    if not 0 <= size <= most:
+        raise PrivacyError(f"{what} is {size:g}: give one in [0, {most:g}]")
     return size
 
 
@@ -222,9 +243,3 @@ def check_scale(scale: float) -> float:
     if size < 0:
         raise PrivacyError(f"the scale is {size:g}: give a positive one, or 0 for no noise")
     return size
-
-
-def check_noise(scale: float, what: str) -> None:
-    """Refuse to speak of a density where there is no noise."""
-    if scale == 0:
-        raise MechanismError(f"without noise there is no {what}")

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real
+from pmlopt.core.arrays import BoolArray, FloatArray, probability, real
 from pmlopt.core.roots import halved
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.sampling.grid_noise import gaussian_noise
@@ -18,8 +17,8 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet
 from pmlopt.model.uncertainty.sensitivity import level_within_distance
-from pmlopt.releases.noise.binary import BinaryNoise, Promise, check_noise
-from pmlopt.releases.noise.leakage_tails import Failure, Letters
+from pmlopt.releases.noise.binary import BinaryNoise, Promise
+from pmlopt.releases.noise.leakage_tails import Cells, Failure, Letters
 
 FALLS_TO = 0.025
 """Below this sigma no float tells the noise from none: of a Gaussian nothing is 40 sigma out."""
@@ -60,35 +59,27 @@ class GaussianFailure(Failure):
         start = self.scale * (float(threshold) / 2)
         return float(ndtr(1 / self.scale - start)), float(ndtr(-1 / self.scale - start))
 
-    def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """F in the middle of cells; over each at most what the ends of the tails allow, which are monotone in
-        p, and at most a parabola at its middle. Near a smooth top the latter is off by the cube of the width.
-        """
-        one = [self.letters(p, 1 - p) for p in (left, middle, right)]
-        two = [self.letters(1 - p, p) for p in (right, middle, left)]
-        values = self._tails(one[1], one[1].mass) + self._tails(two[1], two[1].mass)
-        ends = self._tails(one[0], one[2].mass) + self._tails(two[0], two[2].mass)
-        half = np.maximum(right - middle, middle - left)
-        with np.errstate(all="ignore"):  # where a derivative is no float, the first bound is the answer
-            slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
-            bend = self._bend(one[0], one[2]) + self._bend(two[0], two[2])
-            inside = slope < -bend * half  # the top of the parabola is in the cell
-            rise = np.where(inside, slope**2 / (-2 * bend), slope * half + bend * half**2 / 2)
-        return values, np.asarray(np.fmin(ends, values + np.maximum(rise, 0.0)))
+    @property
+    def limit(self) -> float:
+        """e^-eps."""
+        return self.down[0]
 
-    def _tails(self, at: Letters, mass: FloatArray) -> FloatArray:
-        """The tails past the thresholds of `at`, weighed with another mass, of at most e^-eps."""
-        near, far = self._near_and_far(at)
-        weight = np.minimum(mass, self.down[0])
-        return np.where(at.possible, far + weight * (near - far), 0.0)
+    def adds(self, at: Letters) -> BoolArray:
+        return at.possible
 
-    def _near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
-        """How likely the noise is past the threshold, given the letter and given the other."""
+    def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
         from scipy.special import ndtr
 
-        with np.errstate(over="ignore", under="ignore"):
-            unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
-            return ndtr(unit - start), ndtr(-unit - start)
+        unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
+        return ndtr(unit - start), ndtr(-unit - start)
+
+    def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+        """The top of a parabola at the middle: near a smooth top of F it is off by the cube of the width."""
+        slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
+        bend = self._bend(one[0], one[2]) + self._bend(two[0], two[2])
+        inside = slope < -bend * half  # the top of the parabola is in the cell
+        rise = np.where(inside, slope**2 / (-2 * bend), slope * half + bend * half**2 / 2)
+        return np.asarray(values + np.maximum(rise, 0.0))
 
     def _bell(self, at: Letters) -> tuple[FloatArray, FloatArray]:
         """The argument a of the nearer tail, and the normal density there."""
@@ -98,7 +89,7 @@ class GaussianFailure(Failure):
     def _slope(self, at: Letters) -> FloatArray:
         """The derivative T' in p; 0 where nothing leaks so much."""
         moved = self.scale / 2 * self.down[0] * (self.lost[0] / at.other) / at.rest * self._bell(at)[1]
-        near, far = self._near_and_far(at)
+        near, far = self.near_and_far(at)
         return np.where(at.possible, near - far - moved, 0.0)
 
     def _bend(self, least: Letters, most: Letters) -> FloatArray:
@@ -193,22 +184,17 @@ class BinaryGaussian(BinaryNoise):
                 return silent if holds(0.0) else cls(prior, high, radius, over)
         return cls(prior, halved(holds, low, high, 1e-12), radius, over)
 
-    def failure_probability(self, epsilon: float) -> float:
-        """The largest P(l(Y) > epsilon) over the set: delta_1, from above by 1e-11 at most.
+    def failure(self, epsilon: float) -> GaussianFailure:
+        """F of Gaussian noise.
 
         With `P(X = 1) = p`: on the right an outcome leaks more than epsilon iff `e^-eps > p` and
-        `y > (sigma^2 / 2) log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places. Both
-        probabilities are Gaussian tails. The supremum is over p in an interval, by branch and bound.
+        `y > (sigma^2 / 2) log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
         `e^-eps` is taken to more digits than a float has: at a float just below -log p, without noise, the
         letter of probability p does leak more.
 
-        Raises:
-            PrivacyError: epsilon is negative.
-
         Source: [grosse2025empirical, eq. (17)].
         """
-        level = nonnegative(epsilon, "epsilon", PrivacyError)
-        return GaussianFailure(level, self.scale).largest(self.masses)
+        return GaussianFailure(epsilon, self.scale)
 
     def published_promise(self, epsilon: float, delta: float | None = None) -> Promise:
         """The pair as published, over an l1 ball: epsilon grows to `eps - log(1 - radius/2 e^eps)` on top.
@@ -226,16 +212,11 @@ class BinaryGaussian(BinaryNoise):
             raise PrivacyError(f"the published pair is about an l1 ball, and the set is {self.over!r}")
         return Promise(level_within_distance(epsilon, self.over.radius), sharp.delta)
 
-    def density(self, outcomes: ArrayLike) -> FloatArray:
-        check_noise(self.scale, "density")
-        y = float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
-        unit = self.scale * math.sqrt(2 * math.pi)
-        return np.stack([np.exp(-(((y - x) / self.scale) ** 2) / 2) / unit for x in (-1.0, 1.0)])
+    def density_of_noise(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(_TOP / self.scale * np.exp(-((noise / self.scale) ** 2) / 2))
 
-    def log_ratio(self, outcomes: FloatArray) -> FloatArray:
-        check_noise(self.scale, "density")
-        with np.errstate(over="ignore"):  # inf is what it is then
-            return np.asarray(2 * outcomes / self.scale / self.scale)
+    def log_ratio_at(self, outcomes: FloatArray) -> FloatArray:
+        return np.asarray(2 * outcomes / self.scale / self.scale)
 
     def draw(self, bits: RandomBits, size: int) -> FloatArray:
         return gaussian_noise(self.scale, self.step, size, bits)

@@ -14,7 +14,7 @@ from pmlopt.core.roots import smallest_holding
 from pmlopt.data.sampling.grid_noise import grid_step, laplace_noise
 from pmlopt.data.sampling.random_bits import Seed, random_bits
 from pmlopt.errors import PrivacyError
-from pmlopt.releases.noise.binary import check_scale
+from pmlopt.releases.noise.binary import check_scale, up_to
 from pmlopt.releases.noise.laplace import laplace_level, laplace_scale
 
 
@@ -58,7 +58,7 @@ class LaplaceHistogram:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", check_scale(self.scale))
-        object.__setattr__(self, "min_mass", _mass(self.min_mass))
+        object.__setattr__(self, "min_mass", up_to(self.min_mass, "the minimum mass", 1))
         object.__setattr__(self, "sensitivity", _sensitivity(self.sensitivity))
 
     @classmethod
@@ -78,7 +78,7 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (5)], solved for b.
         """
-        share, change = _mass(min_mass), _sensitivity(sensitivity)
+        share, change = up_to(min_mass, "the minimum mass", 1), _sensitivity(sensitivity)
         scale = laplace_scale(epsilon, share) * (change / 2)
         if scale == 0:
             return cls(scale, share, change)
@@ -196,13 +196,6 @@ class LaplaceHistogram:
                 f"the sensitivity is {self.sensitivity:g}, and one record changes {classes} counts by 2 "
                 "in all: release one count, or give the sensitivity 2"
             )
-
-
-def _mass(min_mass: float) -> float:
-    share = real(min_mass, "the minimum mass", PrivacyError)
-    if not 0 <= share <= 1:
-        raise PrivacyError(f"the minimum mass is {share:g}: give a probability")
-    return share
 
 
 def _sensitivity(sensitivity: float) -> float:

@@ -8,9 +8,8 @@ from decimal import Decimal
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import BoolArray, FloatArray, float_array, nonnegative, real
+from pmlopt.core.arrays import FloatArray, nonnegative
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.sampling.grid_noise import laplace_noise
@@ -18,8 +17,8 @@ from pmlopt.data.sampling.random_bits import RandomBits
 from pmlopt.errors import PrivacyError
 from pmlopt.model.closed_forms.local_privacy import level_of_ratio, ratio_for_level
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.binary import BinaryNoise, check_noise, check_scale
-from pmlopt.releases.noise.leakage_tails import Failure, Letters, precision
+from pmlopt.releases.noise.binary import BinaryNoise, check_scale, up_to
+from pmlopt.releases.noise.leakage_tails import Cells, Failure, Letters, precision
 
 
 @dataclass(frozen=True)
@@ -54,50 +53,34 @@ class LaplaceFailure(Failure):
         half, unit = float(threshold) / 2, 1 / self.scale
         return 1 - math.exp(min(0.0, half - unit)) / 2, math.exp(-half - unit) / 2
 
-    def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """F in the middle of cells; over each at most where the tangents at its ends cross, and at most what
-        the ends of the tails allow, which are monotone in p.
-        """
-        one = [self.letters(p, 1 - p) for p in (left, middle, right)]
-        two = [self.letters(1 - p, p) for p in (right, middle, left)]
-        values = self._tails(one[1], one[1].mass) + self._tails(two[1], two[1].mass)
-        ends = self._tails(one[0], one[2].mass) + self._tails(two[0], two[2].mass)
-        with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
-            at_left = self._formula(one[0], one[0]) + self._formula(two[2], two[0])
-            at_right = self._formula(one[2], one[0]) + self._formula(two[0], two[0])
-            up = self._slope(one[0], one[0]) - self._slope(two[2], two[0])
-            down = self._slope(one[2], one[0]) - self._slope(two[0], two[0])
-            width = right - left
-            cross = (at_right - at_left - down * width) / (up - down)
-            crossed = at_left + up * np.clip(cross, 0.0, width)
-            tangents = np.where(up <= 0, at_left, np.where(down >= 0, at_right, crossed))
-        useful = np.isfinite(tangents) & (width > 0)
-        return values, np.asarray(np.where(useful, np.minimum(ends, tangents), ends))
+    def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+        near = 1 - np.exp(np.minimum(at.threshold / 2 - 1 / self.scale, 0.0)) / 2
+        return near, np.exp(-at.threshold / 2 - 1 / self.scale) / 2
 
-    def _tails(self, at: Letters, mass: FloatArray) -> FloatArray:
-        """The tails past the thresholds of `at`, weighed with another mass, of at most p*."""
-        with np.errstate(over="ignore", under="ignore"):
-            near = 1 - np.exp(np.minimum(at.threshold / 2 - 1 / self.scale, 0.0)) / 2
-            far = np.exp(-at.threshold / 2 - 1 / self.scale) / 2
-        weight = np.minimum(mass, self.limit)
-        return np.where(self._adds(at), far + weight * (near - far), 0.0)
-
-    def _adds(self, at: Letters) -> BoolArray:
-        """Whether an outcome on the letter's side can leak more than epsilon."""
-        return np.asarray(at.possible & (at.mass <= self.limit))
+    def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+        """Where the tangents at the ends of a cell cross."""
+        at_left = self._formula(one[0], one[0]) + self._formula(two[2], two[0])
+        at_right = self._formula(one[2], one[0]) + self._formula(two[0], two[0])
+        up = self._slope(one[0], one[0]) - self._slope(two[2], two[0])
+        down = self._slope(one[2], one[0]) - self._slope(two[0], two[0])
+        width = one[2].mass - one[0].mass
+        cross = (at_right - at_left - down * width) / (up - down)
+        crossed = at_left + up * np.clip(cross, 0.0, width)
+        tangents = np.where(up <= 0, at_left, np.where(down >= 0, at_right, crossed))
+        return np.where(np.isfinite(tangents) & (width > 0), tangents, np.nan)
 
     def _formula(self, at: Letters, least: Letters) -> FloatArray:
         """T at a probability, continued up to e^-eps; NaN past it, 0 where the least one adds nothing."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         value = at.mass - (2 * at.mass - self.down[0]) * stretch
-        return np.where(self._adds(least), np.where(at.possible, value, np.nan), 0.0)
+        return np.where(self.adds(least), np.where(at.possible, value, np.nan), 0.0)
 
     def _slope(self, at: Letters, least: Letters) -> FloatArray:
         """The derivative T' in p, continued and cut off as `_formula` is."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         inner = (2 * at.mass - self.down[0]) * self.lost[0] / (2 * at.other * at.rest)
         slope = 1 - stretch * (2 + inner)
-        return np.where(self._adds(least), np.where(at.possible, slope, np.nan), 0.0)
+        return np.where(self.adds(least), np.where(at.possible, slope, np.nan), 0.0)
 
 
 _LARGEST_SCALE = 1e300
@@ -123,7 +106,7 @@ def laplace_level(scale: float, least: float) -> float:
         >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
         1.5
     """
-    size, share = check_scale(scale), _share(least)
+    size, share = check_scale(scale), up_to(least, "the least probability", 1)
     if size == 0:
         return -math.log(share) if share else math.inf
     return level_of_ratio(share, 2 / size)
@@ -150,7 +133,7 @@ def laplace_scale(epsilon: float, least: float) -> float:
         >>> laplace_scale(math.log(2), 0.5)
         0.0
     """
-    level, share = nonnegative(epsilon, "epsilon", PrivacyError), _share(least)
+    level, share = nonnegative(epsilon, "epsilon", PrivacyError), up_to(least, "the least probability", 1)
     if level == 0:
         raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
     scale = 2 / ratio_for_level(share, level)
@@ -207,39 +190,30 @@ class BinaryLaplace(BinaryNoise):
         """The PML level for every prior of the set: `laplace_level` at the least probability."""
         return laplace_level(self.scale, self.least)
 
-    def failure_probability(self, epsilon: float) -> float:
-        """The largest P(l(Y) > epsilon) over the set, from above by 1e-11 at most; 0 from the level on.
+    def failure(self, epsilon: float) -> LaplaceFailure:
+        """F of Laplace noise.
 
         With `P(X = 1) = p` an outcome on the right leaks more than epsilon iff `y > b t / 2` and `t < 2/b`,
         `t = log((1 - p) / (e^-eps - p))`; on the left p and 1 - p change places.
-
-        Raises:
-            PrivacyError: epsilon is negative.
         """
-        level = nonnegative(epsilon, "epsilon", PrivacyError)
-        return 0.0 if level >= self.level else LaplaceFailure(level, self.scale).largest(self.masses)
+        return LaplaceFailure(epsilon, self.scale)
+
+    def failure_probability(self, epsilon: float) -> float:
+        """The largest P(l(Y) > epsilon) over the set, as for all noise; 0 from the level on."""
+        return 0.0 if nonnegative(epsilon, "epsilon", PrivacyError) >= self.level else (
+            super().failure_probability(epsilon)
+        )  # fmt: skip
 
     @property
     def ldp_level(self) -> float:
         """The level for every prior at all, that is of local differential privacy: 2/b."""
         return 2 / self.scale if self.scale else math.inf
 
-    def density(self, outcomes: ArrayLike) -> FloatArray:
-        check_noise(self.scale, "density")
-        y = float_array(np.atleast_1d(outcomes), 1, "the outcomes", PrivacyError)
-        return np.stack([np.exp(-np.abs(y - x) / self.scale) / (2 * self.scale) for x in (-1.0, 1.0)])
+    def density_of_noise(self, noise: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(-np.abs(noise) / self.scale) / (2 * self.scale))
 
-    def log_ratio(self, outcomes: FloatArray) -> FloatArray:
-        check_noise(self.scale, "density")
-        with np.errstate(over="ignore"):  # inf is what it is then
-            return np.asarray(2 * np.clip(outcomes, -1.0, 1.0) / self.scale)
+    def log_ratio_at(self, outcomes: FloatArray) -> FloatArray:
+        return np.asarray(2 * np.clip(outcomes, -1.0, 1.0) / self.scale)
 
     def draw(self, bits: RandomBits, size: int) -> FloatArray:
         return laplace_noise(self.scale, self.step, size, bits)
-
-
-def _share(least: float) -> float:
-    share = real(least, "the least probability", PrivacyError)
-    if not 0 <= share <= 1:
-        raise PrivacyError(f"the least probability is {share:g}: give one in [0, 1]")
-    return share

@@ -26,14 +26,9 @@ from pmlopt.model.uncertainty.prior_set import PriorSet
 
 @dataclass(frozen=True)
 class LetterMasses:
-    """The least and the largest probability of each letter: every prior of the set is within them.
+    """The least and the largest probability of each letter over a set, exact ones rounded outward to floats.
 
-    Each end is the exact one rounded outward to a float, so a rare letter keeps its digits whichever it is.
-
-    Attributes:
-        first: (least, largest) of the first letter.
-        second: (least, largest) of the second.
-        alone: the exact probabilities of both letters where the set has one prior, else None.
+    `alone` has the exact probabilities of both letters where the set has one prior.
     """
 
     first: tuple[float, float]
@@ -42,14 +37,7 @@ class LetterMasses:
 
     @classmethod
     def over(cls, prior: Prior, priors: PriorSet | None) -> LetterMasses:
-        """Those of a set of priors on two letters, or of one prior where there is no set.
-
-        Examples:
-            >>> from pmlopt.model.uncertainty import L1Ball
-            >>> p = Prior([0.25, 0.75])
-            >>> LetterMasses.over(p, L1Ball(p, 0.25)).first
-            (0.125, 0.375)
-        """
+        """Those of a set of priors on two letters, or of one prior where there is no set."""
         if priors is None:
             total = sum(prior.weights)
             least = [Fraction(weight, total) for weight in prior.weights]
@@ -106,14 +94,10 @@ MAX_DEPTH = 64
 
 @dataclass(frozen=True)
 class Letters:
-    """One letter at several probabilities p, the other at 1 - p.
+    """One letter at several probabilities p, `mass`, and the other at 1 - p, `other`.
 
-    Attributes:
-        possible: (n,) whether an outcome can leak more than epsilon of the letter: `p < e^-eps`.
-        mass: (n,) p.
-        other: (n,) 1 - p.
-        rest: (n,) `e^-eps - p`; 1 where that is not positive.
-        threshold: (n,) `t = log((1 - p) / (e^-eps - p))`, the least log-ratio of those outcomes; 0 there.
+    An outcome can leak more than epsilon of the letter iff `p < e^-eps` (`possible`), and then does iff its
+    log-ratio is above `threshold`, `t = log((1 - p) / (e^-eps - p))`; `rest` is `e^-eps - p`, or 1.
     """
 
     possible: BoolArray
@@ -123,14 +107,13 @@ class Letters:
     threshold: FloatArray
 
 
+Cells = tuple[Letters, ...]
+"""A letter at the left ends, the middles and the right ends of cells."""
+
+
 @dataclass(frozen=True)
 class Failure(ABC):
-    """`F = P(l(Y) > eps)` for Y = X + noise, as a function of the probabilities of X.
-
-    Args:
-        epsilon: in nats, at least 0.
-        scale: of the noise, at least 0.
-    """
+    """`F = P(l(Y) > eps)` for Y = X + noise of a scale, as a function of the probabilities of X."""
 
     epsilon: float
     scale: float
@@ -164,11 +147,7 @@ class Failure(ABC):
     def largest(self, masses: LetterMasses, enough: float | None = None) -> float:
         """The supremum of F over the priors within bounds on both letters, from above, on the grid too.
 
-        It holds for the density and for the discrete law that is drawn from: see `on_grid`.
-
-        Args:
-            masses: the bounds.
-            enough: stop as soon as it is clear whether the answer is above that.
+        The search stops as soon as it is clear whether the answer is above `enough`.
         """
         found = self._largest(masses, enough)
         return on_grid(found, self.scale) if self.scale else found
@@ -177,8 +156,7 @@ class Failure(ABC):
         """The supremum of F for the density.
 
         For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
-        can be rarer, and is above the supremum by 1e-11 at most, and by a share of 1e-6 where that is less,
-        unless a limit of the search ends it; it is an upper bound in any case.
+        can be rarer; it is an upper bound in any case, and within the slacks unless a limit ends the search.
         """
         if self.epsilon == 0:
             return 1.0
@@ -230,8 +208,44 @@ class Failure(ABC):
         """The probability that the noise goes past a threshold t, given the letter and given the other."""
 
     @abstractmethod
+    def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
+        """The same for the thresholds of letters, as good as floats are."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> float:
+        """The probability from which on a letter adds nothing."""
+
+    @abstractmethod
+    def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
+        """An upper bound on F over cells by its derivatives, where that is a number.
+
+        The letters are in the order of their own probability; `half` of the widths, `values` in the middle.
+        """
+
     def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """F in the middle of cells of p, and an upper bound on it over each, up to rounding."""
+        """F in the middle of cells of p, and an upper bound on it over each, up to rounding.
+
+        It is at most what the ends of the tails allow, which are monotone in p, and what derivatives do.
+        """
+        one = tuple(self.letters(p, 1 - p) for p in (left, middle, right))
+        two = tuple(self.letters(1 - p, p) for p in (right, middle, left))
+        values = self._tails(one[1], one[1].mass) + self._tails(two[1], two[1].mass)
+        ends = self._tails(one[0], one[2].mass) + self._tails(two[0], two[2].mass)
+        half = np.maximum(right - middle, middle - left)
+        with np.errstate(all="ignore"):  # where a derivative is no float, the ends are the answer
+            return values, np.asarray(np.fmin(ends, self.within(one, two, half, values)))
+
+    def adds(self, at: Letters) -> BoolArray:
+        """Whether an outcome on the letter's side can leak more than epsilon."""
+        return np.asarray(at.possible & (at.mass <= self.limit))
+
+    def _tails(self, at: Letters, mass: FloatArray) -> FloatArray:
+        """The tails past the thresholds of `at`, weighed with another mass, of at most the limit."""
+        with np.errstate(over="ignore", under="ignore"):
+            near, far = self.near_and_far(at)
+        weight = np.minimum(mass, self.limit)
+        return np.where(self.adds(at), far + weight * (near - far), 0.0)
 
     def _may_leak(self, masses: LetterMasses) -> tuple[bool, bool]:
         """For each letter, whether it can be rarer than e^-eps."""

@@ -213,22 +213,6 @@ def test_the_identity(delta: float) -> None:
         assert found.value == pytest.approx(randomized_response_envelope(p, 700.0, delta), abs=1e-8)
 
 
-def test_a_letter_of_1e_minus_6_leaks_by_itself() -> None:
-    p = np.array([1e-6, 0.5, 0.5 - 1e-6])
-    for delta in (1e-7, 1e-6):
-        found = solved(p, np.eye(3), delta)
-        assert_closed(p, np.eye(3), found)
-        assert found.value == pytest.approx(-math.log(1e-6), abs=1e-9)
-    assert solved(p, np.eye(3), 2e-6).value == pytest.approx(-math.log(2e-6), abs=1e-6)
-
-
-def test_more_outputs_than_letters_and_fewer() -> None:
-    rng = np.random.default_rng(1209)
-    for n, m in ((2, 40), (30, 2), (30, 1)):
-        p, matrix = rng.dirichlet(np.ones(n)), rng.dirichlet(np.full(m, 0.5), n)
-        assert_closed(p, matrix, solved(p, matrix, 0.3))
-
-
 def test_labels_reach_the_attack() -> None:
     prior = Prior([0.2, 0.3, 0.5], labels=["a", "b", "c"])
     mechanism = Mechanism(randomized_response(3, 1.0).matrix, list("abc"), ["z", "y", "x"])

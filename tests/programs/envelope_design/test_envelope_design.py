@@ -63,6 +63,7 @@ def keeps(p: FloatArray, matrix: FloatArray, epsilon: float, delta: float) -> bo
 def test_what_is_designed_keeps_the_envelope_and_beats_what_implies_it(seed: int) -> None:
     p, epsilon, delta, gains = instance(seed)
     found = solved(seed)
+    assert found.status is Status.OPTIMAL
     assert found.certificate.verify()
     assert found.value <= found.bound + 1e-12
     assert solve(envelope(p, found.mechanism, delta)).value <= epsilon + 1e-9
@@ -71,11 +72,6 @@ def test_what_is_designed_keeps_the_envelope_and_beats_what_implies_it(seed: int
     slack = envelope_slack(len(p), epsilon, delta)
     other = solve(design(p, ApproximatePML(0.0, slack), ExpectedGain(gains)), tolerance=1e-4)
     assert found.value >= other.value - scale
-
-
-def test_most_small_designs_are_proved() -> None:
-    statuses = [solved(seed).status for seed in range(8)]
-    assert statuses.count(Status.OPTIMAL) == 8
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.3])

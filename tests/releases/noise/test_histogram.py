@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import FrozenInstanceError
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from oracles.designs import FloatArray
 from scipy.special import logsumexp
 from strategies import MODEST
 
-from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.errors import PrivacyError
 from pmlopt.releases.noise import LaplaceHistogram, laplace_level, laplace_scale
 
 SCALES = st.floats(-1.0, 2.0).map(lambda exponent: 10.0**exponent)
@@ -106,15 +105,6 @@ class TestTheorem4:
             leaked = leakage(outcome_of_the_proof(n, 3, t), records, 0, scale)[t]
             assert leaked == pytest.approx(laplace_level(scale, float(records[0, t])), abs=1e-9)
 
-    @pytest.mark.parametrize("scale", [0.3, 1.0, 5.0])
-    def test_two_classes_of_one_record_are_the_binary_case(self, scale: float) -> None:
-        assert LaplaceHistogram(scale, 0.2).level == laplace_level(scale, 0.2)
-
-    def test_knowing_less_never_lowers_the_level(self) -> None:
-        levels = [LaplaceHistogram(1.0, alpha).level for alpha in np.linspace(0, 1, 30)]
-        assert (np.diff(levels) < 0).all()
-        assert levels[-1] == pytest.approx(0.0, abs=1e-15)
-
 
 class TestLevels:
     @given(SCALES, st.floats(0.0, 0.5))
@@ -131,6 +121,7 @@ class TestLevels:
             assert noise.composed_level(k, released=k - 1) == pytest.approx(printed, rel=1e-13)
             every = k * ((1 - alpha) / b + alpha**2 / (2 * b**2))
             assert noise.composed_level(k) == pytest.approx(every, rel=1e-13)
+            assert k == 1 or noise.composed_level(k) >= noise.level * (1 - 1e-12)
 
     @given(SCALES)
     @MODEST
@@ -171,40 +162,9 @@ class TestLevels:
         assert LaplaceHistogram.calibrate(epsilon=math.log(4), min_mass=0.25).scale == 0.0
         assert LaplaceHistogram.calibrate(epsilon=math.log(4) - 1e-6, min_mass=0.25).scale > 0.0
 
-    @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf, "1", None])
-    def test_what_is_refused(self, bad: Any) -> None:
-        for parts in ((bad,), (1.0, bad)):
-            with pytest.raises(PrivacyError):
-                LaplaceHistogram(*parts)
-        for asked in ({"epsilon": bad}, {"epsilon": 1.0, "min_mass": bad}):
-            with pytest.raises(PrivacyError):
-                LaplaceHistogram.calibrate(**asked)
-
-    def test_what_else_is_refused(self) -> None:
-        with pytest.raises(PrivacyError):
-            LaplaceHistogram.calibrate(epsilon=0)
-        with pytest.raises(PrivacyError):
-            LaplaceHistogram(1.0, 1.1)
-        for classes in (0, -1, 1.5, math.nan, "3"):
-            with pytest.raises(PrivacyError):
-                LaplaceHistogram(1.0).composed_level(classes)  # type: ignore[arg-type]
-        with pytest.raises(FrozenInstanceError):
-            LaplaceHistogram(1.0).scale = 0.1  # type: ignore[misc]
-
 
 class TestComposition:
     """What so many of the counts leak together, by enumeration, is never above the bound for so many."""
-
-    @settings(max_examples=30, deadline=None)
-    @given(st.integers(1, 5), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
-    def test_no_outcome_of_all_counts_leaks_more(
-        self, n: int, k: int, part: float, scale: float, seed: int
-    ) -> None:
-        rng, alpha = np.random.default_rng(seed), part / k
-        records, noise = random_records(rng, n, k, alpha), LaplaceHistogram(scale, alpha)
-        assert noise.composed_level(k) >= noise.level * (1 - 1e-12)
-        for y in [*random_outcomes(rng, n, k, scale, 2), *(outcome_of_the_proof(n, k, t) for t in range(k))]:
-            assert leakage(y, records, 0, scale).max() <= noise.composed_level(k) + 1e-11
 
     def test_on_a_grid_both_counts_of_two_classes_leak_more_than_one_counting_query(self) -> None:
         """Scale 1, mass 0.1: 1.506 nats, and not the 0.905 of one query."""
@@ -301,11 +261,6 @@ class TestRelease:
         going = np.random.default_rng(3)
         assert release(going) != release(going)
 
-    @pytest.mark.parametrize("seed", [-1, "x", 0.5])
-    def test_what_is_no_seed(self, seed: Any) -> None:
-        with pytest.raises(MechanismError):
-            self.NOISE.release([1, 2], seed)
-
     @pytest.mark.parametrize("options", [{}, {"clip": False}, {"round_to_whole": False}])
     def test_without_noise_they_are_the_counts(self, options: dict[str, bool]) -> None:
         counts = np.array([[3, 0], [7, 2**40]])
@@ -339,18 +294,6 @@ class TestRelease:
             assert LaplaceHistogram(scale, 1 / k).release(np.ones(k), 1).shape == (k,)
             with pytest.raises(PrivacyError):
                 LaplaceHistogram(scale, 1 / k + 1e-9).release(np.ones(k), 1)
-
-    def test_the_mean_is_that_of_the_counts(self) -> None:
-        """Right code fails at 1e-6 of the seeds at most.
-
-        A Laplace variable's moments are `E e^{sL} = 1 / (1 - b^2 s^2) <= e^{2 b^2 s^2}` for `b s <= 0.7`, so
-        the mean of N is t away with probability `2 exp(-N t^2 / (8 b^2))` at most; there are three counts.
-        """
-        counts, draws, b = np.array([0, 5, 1000]), 100_000, 2.0
-        released = self.NOISE.release(np.tile(counts, (draws, 1)), 11, clip=False, round_to_whole=False)
-        error = b * math.sqrt(8 * math.log(6 / 1e-6) / draws)
-        assert np.abs(released.mean(axis=0) - counts).max() <= error
-        assert self.NOISE.release(np.tile(counts, (draws, 1)), 11).mean(axis=0)[0] > 0.5  # clipping lifts
 
     def test_the_noise_is_laplace(self) -> None:
         """By the Dvoretzky-Kiefer-Wolfowitz inequality (Massart's constant) right code fails at 1e-6

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import FrozenInstanceError
 from decimal import Context, Decimal, localcontext
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from scipy.special import logsumexp
 from strategies import MODEST
 
 from pmlopt import Prior
-from pmlopt.errors import MechanismError, PriorError, PrivacyError
+from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.closed_forms import ldp_for_pml, pml_of_ldp
 from pmlopt.model.uncertainty import weissman_radius
 from pmlopt.releases.noise import BinaryLaplace, laplace_level, laplace_scale
@@ -131,15 +129,6 @@ class TestLevel:
     def test_it_is_still_so_where_exponentials_are_subnormal(self, ratio: float) -> None:
         assert laplace_level(2 / ratio, 0.0) == pytest.approx(ratio, rel=1e-12)
 
-    @given(SCALES, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-    @MODEST
-    def test_it_falls_in_both_and_stays_below_both_limits(self, scale: float, a: float, c: float) -> None:
-        few, many = sorted((a, c))
-        assert laplace_level(scale, many) <= laplace_level(scale, few) * (1 + 1e-12) + 1e-15
-        assert laplace_level(2 * scale, a) <= laplace_level(scale, a) * (1 + 1e-12)
-        limit = -math.log(a) if a > 0 else math.inf
-        assert 0 <= laplace_level(scale, a) <= min(2 / scale, limit) * (1 + 1e-12) + 1e-15
-
     def test_without_noise(self) -> None:
         assert laplace_level(0.0, 0.25) == pytest.approx(math.log(4), abs=1e-15)
         assert laplace_level(0.0, 0.0) == math.inf
@@ -193,26 +182,8 @@ class TestScale:
         assert laplace_level(scale, least) == pytest.approx(epsilon, rel=1e-12)
         assert scale == pytest.approx(scale_in_digits(epsilon, least), rel=1e-12)
 
-    @settings(max_examples=60, deadline=None)
-    @given(SHARES, st.floats(0.2, 1e3))
-    def test_and_the_other_way(self, least: float, scale: float) -> None:
-        ratio = 2 / scale
-        # how much a relative error of the level is magnified: level / (ratio dlevel/dratio)
-        slope = (1 - least) * math.exp(-ratio) / (least + (1 - least) * math.exp(-ratio))
-        level = laplace_level(scale, least)
-        again = laplace_scale(level, least)
-        assert again == pytest.approx(scale, rel=1e-12 + 1e-15 * level / (ratio * slope) + 1e-15 / slope)
-
-    @given(st.floats(1e-6, 600.0))
-    @example(1e-12)
-    @MODEST
+    @pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 1.0, 700.0, 720.0, 740.0, 744.5, 746.0, 800.0, 1e5])
     def test_without_knowledge_it_is_two_over_epsilon(self, epsilon: float) -> None:
-        scale = laplace_scale(epsilon, 0.0)
-        assert scale == pytest.approx(2 / epsilon, rel=1e-12)
-        assert laplace_level(scale, 0.0) <= epsilon
-
-    @pytest.mark.parametrize("epsilon", [700.0, 720.0, 740.0, 744.5, 746.0, 800.0, 1e5])
-    def test_a_large_epsilon_is_no_reason_to_leave_the_noise_out(self, epsilon: float) -> None:
         scale = laplace_scale(epsilon, 0.0)
         assert scale == pytest.approx(2 / epsilon, rel=1e-12)
         assert laplace_level(scale, 0.0) <= epsilon
@@ -256,39 +227,6 @@ class TestScale:
         with pytest.raises(PrivacyError, match="epsilon"):
             laplace_scale(epsilon, least)
 
-    @pytest.mark.parametrize("epsilon", [0, 0.0, -0.0, -1.0, math.nan, math.inf, -math.inf, "1", True, None])
-    def test_levels_that_cannot_be_meant(self, epsilon: Any) -> None:
-        with pytest.raises(PrivacyError):
-            laplace_scale(epsilon, 0.3)
-        with pytest.raises(PrivacyError):
-            BinaryLaplace.calibrate([0.5, 0.5], epsilon=epsilon)
-
-    @pytest.mark.parametrize("least", [-0.1, 1.1, math.nan, math.inf, "0.1", None])
-    def test_probabilities_that_are_none(self, least: Any) -> None:
-        with pytest.raises(PrivacyError):
-            laplace_scale(1.0, least)
-        with pytest.raises(PrivacyError):
-            laplace_level(1.0, least)
-
-    @pytest.mark.parametrize("scale", [-1.0, -1e-300, math.nan, math.inf, "1", None])
-    def test_scales_that_are_none(self, scale: Any) -> None:
-        with pytest.raises(PrivacyError):
-            laplace_level(scale, 0.3)
-        with pytest.raises(PrivacyError):
-            BinaryLaplace([0.5, 0.5], scale)
-
-    @pytest.mark.parametrize("radius", [-0.1, 2.1, math.nan, math.inf, "1", None])
-    def test_radii_that_are_none(self, radius: Any) -> None:
-        with pytest.raises(PrivacyError):
-            BinaryLaplace([0.5, 0.5], 1.0, radius)
-        with pytest.raises(PrivacyError):
-            BinaryLaplace.calibrate([0.5, 0.5], epsilon=1.0, radius=radius)
-
-    @pytest.mark.parametrize("prior", [[1.0], [0.2, 0.3, 0.5]])
-    def test_the_secret_is_binary(self, prior: list[float]) -> None:
-        with pytest.raises(PriorError):
-            BinaryLaplace(prior, 1.0)
-
     @settings(max_examples=30, deadline=None)
     @given(SHARES, st.floats(0.0, 2.0), st.floats(0.01, 3.0))
     def test_calibrated_on_a_ball(self, share: float, radius: float, epsilon: float) -> None:
@@ -301,11 +239,6 @@ class TestScale:
                 assert largest_leakage(np.array([1 - q, q]), noise.scale) <= epsilon + 1e-9
         else:
             assert epsilon >= -math.log(noise.least)
-
-    def test_it_cannot_be_changed(self) -> None:
-        noise = BinaryLaplace([0.5, 0.5], 1.0)
-        with pytest.raises(FrozenInstanceError):
-            noise.scale = 0.1  # type: ignore[misc]
 
 
 class TestOutcomes:
@@ -357,43 +290,9 @@ class TestOutcomes:
         assert leaked.max() <= noise.level * (1 + 1e-12)
         assert leaked.max() == pytest.approx(-math.log(least), rel=1e-12)
 
-    @pytest.mark.parametrize("outcomes", [[math.nan], [math.inf], [], [[1.0]], ["a"]])
-    def test_outcomes_that_are_none(self, outcomes: Any) -> None:
-        noise = BinaryLaplace([0.5, 0.5], 1.0)
-        for ask in (noise.leakage, noise.density):
-            with pytest.raises(PrivacyError):
-                ask(outcomes)
-
 
 class TestSample:
     NOISE = BinaryLaplace(Prior([0.25, 0.75], labels=["no", "yes"]), 1.5)
-
-    def test_seeds(self) -> None:
-        values = ["no", "yes", "yes"] * 5
-        first = self.NOISE.sample(values, seed=7)
-        assert first.shape == (15,)
-        assert np.array_equal(first, self.NOISE.sample(values, seed=7))
-        assert (first != self.NOISE.sample(values, seed=8)).all()
-        assert (self.NOISE.sample(values) != self.NOISE.sample(values)).all()
-        assert len(set(first.tolist())) == 15
-
-    def test_the_labels_are_minus_one_and_one(self) -> None:
-        silent = BinaryLaplace(self.NOISE.prior, 0.0)
-        assert silent.sample(["no", "yes", "no"]).tolist() == [-1.0, 1.0, -1.0]
-        assert BinaryLaplace([0.5, 0.5], 0.0).sample(np.array([1, 0])).tolist() == [1.0, -1.0]
-        assert self.NOISE.sample([]).shape == (0,)
-        noise = self.NOISE.sample(["no"] * 4, seed=3) + 1
-        assert self.NOISE.sample(["yes"] * 4, seed=3) - 1 == pytest.approx(noise, abs=1e-14)
-
-    @pytest.mark.parametrize("values", [["maybe"], ["yes", None], [1], "no", [["no"]]])
-    def test_what_is_no_label(self, values: Any) -> None:
-        with pytest.raises(MechanismError):
-            self.NOISE.sample(values, seed=1)
-
-    @pytest.mark.parametrize("seed", [-1, "x", 0.5])
-    def test_what_is_no_seed(self, seed: Any) -> None:
-        with pytest.raises(MechanismError):
-            self.NOISE.sample(["no"], seed=seed)
 
     @pytest.mark.parametrize("scale", [0.1, 1.5])
     @pytest.mark.parametrize("label", ["no", "yes"])
