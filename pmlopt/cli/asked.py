@@ -253,13 +253,7 @@ class Asked:
     def requirement(
         self, epsilon: float, prior: Prior, given: Mapping[str, Any] | None = None
     ) -> Requirement:
-        """The privacy requirement that the options name, at a level epsilon in nats.
-
-        Args:
-            epsilon: in nats; LIP has it on both sides, but for `--lower`.
-            prior: on whose letters it is.
-            given: what `given(prior)` has read, where that was done before.
-        """
+        """The requirement that the options name, at a level in nats; `given` is what `given(prior)` read."""
         self.check_belonging()
         beside = self.given(prior) if given is None else given
         values = {"epsilon": epsilon, "upper": epsilon, "lower": epsilon}

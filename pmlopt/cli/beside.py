@@ -13,13 +13,7 @@ from pmlopt.errors import InputError
 
 @dataclass(frozen=True)
 class Beside:
-    """Which of the other columns of a data file stay, in clear, beside what is released.
-
-    Attributes:
-        keep: those that stay; the others go.
-        drop: those that go; the others stay.
-        drop_all: whether all go.
-    """
+    """Which of the other columns of a data file stay, in clear, beside what is released."""
 
     keep: Annotated[
         tuple[str, ...], Opt("Another column that stays, in clear; the rest goes. Give it once for each.")

@@ -29,6 +29,7 @@ from pmlopt.cli.printing import (
     print_envelopes,
     print_verdict,
     say,
+    solved_in_turn,
 )
 from pmlopt.cli.reading import Minimise, Outputs, aligned, read_numbers, read_outputs, read_utility
 from pmlopt.cli.verifying import audit_saved, has_claims
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
     from pmlopt.library import Instance
-    from pmlopt.programs.certificate import Restart
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
@@ -246,13 +246,9 @@ def _check_audit(asked: Asked, deltas: str | None, samples: bool, confidence: fl
 def _envelopes(
     prior: Prior, mechanism: Mechanism, deltas: Sequence[float]
 ) -> list[Result[EnvelopeCertificate]]:
-    """The envelope at each delta, each search from what the one before has found."""
+    """The envelope at each delta, the largest first."""
     from pmlopt.programs.envelope.program import envelope
-    from pmlopt.programs.solving import solve
 
-    found: dict[float, Result[EnvelopeCertificate]] = {}
-    start: Restart | None = None
-    for delta in sorted(set(deltas), reverse=True):
-        found[delta] = solve(envelope(prior, mechanism, delta), warm_start=start)
-        start = found[delta].restart
+    order = sorted(set(deltas), reverse=True)
+    found = dict(zip(order, solved_in_turn(envelope(prior, mechanism, d) for d in order), strict=True))
     return [found[delta] for delta in deltas]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pmlopt.cli.asked import AskedSet
 from pmlopt.cli.data import ColumnOptions, PriorFile
 from pmlopt.cli.options import NOT_SOLVED, Opt, Run, code_of, command, main
-from pmlopt.cli.printing import echo_json, nats, print_table, status
+from pmlopt.cli.printing import echo_json, nats, print_table, solved_in_turn, status
 from pmlopt.cli.reading import LinearName, Minimise, Outputs, read_linear, read_outputs
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.model.uncertainty import PriorSet
-    from pmlopt.programs.certificate import Restart
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
     from pmlopt.programs.worst_case.certificate import ThresholdCertificate
@@ -124,34 +123,24 @@ def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: Run) -
     """The least leakage for every threshold, from the highest down: what it allows is allowed below."""
     from pmlopt.programs.least_leakage.certificate import highest_rank
     from pmlopt.programs.least_leakage.program import worst_case_utility
-    from pmlopt.programs.solving import solve
 
     if run.output is not None or run.mps is not None or run.plot is not None:
         raise InputError("a table of all thresholds has no one mechanism to write: give --threshold")
-    found: dict[int, Result[Any]] = {}
-    start: Restart | None = None
+    ranks = range(highest_rank(order, over), 0, -1)
     with status("solving", run.as_json):
-        for threshold in range(highest_rank(order, over), 0, -1):
-            program = worst_case_utility(prior, order, threshold, order.shape[1], over)
-            found[threshold] = solve(program, warm_start=start, **run.options)
-            start = found[threshold].restart
-    rows = sorted(found.items())
+        outputs = order.shape[1]
+        programs = (worst_case_utility(prior, order, threshold, outputs, over) for threshold in ranks)
+        rows = list(zip(ranks, solved_in_turn(programs, **run.options), strict=True))[::-1]
     closed = range(len(rows) + 1, highest_rank(order) + 1)
     if run.as_json:
-        echo_json({"curve": [_record(threshold, result) for threshold, result in rows]})
+        names = ("value", "bound", "gap")
+        echo_json({"curve": [
+            {"threshold": threshold, "status": result.status.value, **{n: getattr(result, n) for n in names}}
+            for threshold, result in rows
+        ]})  # fmt: skip
     else:
         print_table(["threshold", "least leakage", "gap", "status"], [
             (str(threshold), nats(result.value), f"{result.gap:.1e}", result.status.value)
             for threshold, result in rows
         ] + [(str(threshold), "none is finite", "", "") for threshold in closed])  # fmt: skip
     sys.exit(max((code_of(result) for _, result in rows), default=NOT_SOLVED))
-
-
-def _record(threshold: int, result: Result[Any]) -> dict[str, Any]:
-    return {
-        "threshold": threshold,
-        "status": result.status.value,
-        "value": result.value,
-        "bound": result.bound,
-        "gap": result.gap,
-    }

@@ -23,7 +23,17 @@ from pmlopt.cli.options import (
     command,
     main,
 )  # fmt: skip
-from pmlopt.cli.printing import echo_json, nats, number, print_matrix, print_table, progress, say, status
+from pmlopt.cli.printing import (
+    echo_json,
+    nats,
+    number,
+    print_matrix,
+    print_table,
+    progress,
+    say,
+    solved_in_turn,
+    status,
+)  # fmt: skip
 from pmlopt.cli.reading import read_numbers
 from pmlopt.core import files
 from pmlopt.errors import InputError
@@ -83,21 +93,17 @@ def record_leakage_command(
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.programs.record_leakage.program import record_leakage
-    from pmlopt.programs.solving import solve
 
     _check_plot(plot, mechanism_file)
     wanted = read_numbers(entropies, "--entropy")
     query, mechanism = asked.query(), Mechanism.load(mechanism_file)
-    programs = [record_leakage(query, mechanism, b) for b in wanted]
-    results: dict[float, Result[RecordCertificate]] = {}
-    last = None  # a prior of more entropy is allowed at less: from the largest down, each from the one before
-    for program in progress(sorted(programs, key=lambda p: -p.entropy), len(programs), "bounding"):
-        if program.entropy not in results:
-            results[program.entropy] = solve(
-                program, solver, last, tolerance=tolerance, time_limit=time_limit
-            )
-            last = results[program.entropy].restart
-    found = [results[program.entropy] for program in programs]
+    # a prior of more entropy is allowed at less: from the largest down
+    order = sorted({float(b) for b in wanted}, reverse=True)
+    programs = [record_leakage(query, mechanism, b) for b in order]
+    bounded = progress(programs, len(programs), "bounding")
+    results = solved_in_turn(bounded, solver, tolerance=tolerance, time_limit=time_limit)
+    known = dict(zip(order, results, strict=True))
+    found: list[Result[RecordCertificate]] = [known[b] for b in wanted]
     if plot is not None:
         ordered = sorted(found, key=lambda result: result.certificate.entropy)
         _draw(
@@ -157,15 +163,12 @@ def leakage_distortion_command(
     check_distinct([path for path in (output, plot) if path is not None])
     _check_plot(plot)
     query = asked.query()
-    found: list[Result[TradeoffCertificate]] = []
     with status("designing", as_json):
-        from pmlopt.programs.solving import solve
         from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
 
         builder = leakage_distortion if distortions else distortion_leakage
-        for program in [builder(query, limit, entropy) for limit in limits]:
-            start = found[-1].restart if found else None
-            found.append(solve(program, solver, start, tolerance=tolerance, time_limit=time_limit))
+        programs = [builder(query, limit, entropy) for limit in limits]
+        found = solved_in_turn(programs, solver, tolerance=tolerance, time_limit=time_limit)
     if output is not None:
         found[0].save(output)
     if plot is not None:

@@ -52,12 +52,7 @@ UNASKED = Asked()
 class DesignAt:
     """The design that options ask for, at one epsilon: called by the workers, so it pickles.
 
-    Attributes:
-        asked: which requirement.
-        prior: of the secret.
-        utility: its name, or a gain or loss from a file.
-        outputs: their labels, where the file has them.
-        given: what the requirement has beside its level.
+    The utility is its name, or one from a file; `given` is what the requirement has beside its level.
     """
 
     asked: Asked
@@ -80,12 +75,7 @@ class DesignAt:
 
 @dataclass(frozen=True)
 class ProblemAt:
-    """The design of a problem file, at another epsilon.
-
-    Attributes:
-        path: the file.
-        content: of the file, by which a sweep that was begun tells it from another.
-    """
+    """The design of a problem file, at another epsilon; a sweep tells files apart by their content."""
 
     path: Path
     content: bytes

@@ -68,11 +68,7 @@ def has_claims(path: Path) -> bool:
 
 
 def audit_saved(saved_file: Path, as_json: bool) -> int:
-    """Print the levels of a saved mechanism under its own prior, and the verdict on all that its file claims.
-
-    Returns:
-        The exit code.
-    """
+    """Print the levels of a saved mechanism under its own prior, and the verdict; return the exit code."""
     from pmlopt.cli.printing import levels_of
     from pmlopt.verification import verify_file
     from pmlopt.verification.verifying import read_saved, saved_prior
