@@ -64,8 +64,8 @@ class MetricPrivacy(RatioRequirement):
     Args:
         epsilon: in nats for a distance of one.
         distance: an (N, N) matrix, infinite where a pair needs no protection, or a frame or a file with the
-            names of its rows and columns; a function of two labels, or its name, "absolute" or "hamming"; or the
-            lengths of the edges of a graph, a mapping from pairs of labels.
+            names of its rows and columns; a function of two labels, or its name, "absolute" or "hamming"; or
+            the lengths of the edges of a graph, a mapping from pairs of labels.
 
     Raises:
         PrivacyError: epsilon is negative; a distance is negative, NaN or not symmetric, or zero for two
