@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pmlopt.cli.beside import Beside
 from pmlopt.cli.data import DataOptions, MissingCells, Seed, row_progress, warn_of_seed
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
     from pmlopt.releases.applying import ColumnRelease
 
 
+_Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
+    "The column of DATA that holds the secret. Given several times, inputs are tuples of them.", "--column"
+)]  # fmt: skip
+
+
 @command(main)
 def apply(
     mechanism_file: Annotated[Path, Arg("MECHANISM")],
     data: Annotated[Path, Arg("DATA")],
-    columns: Annotated[
-        tuple[str, ...],
-        Opt(
-            "The column of DATA that holds the secret. Given several times, inputs are tuples of them.",
-            "--column",
-        ),
-    ],
+    columns: _Columns,
     output: Annotated[
         Path, Opt("The file to write: .parquet, or else CSV; - for standard output.", "-o/--output", TARGET)
     ],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
@@ -77,37 +77,31 @@ def _agrees(instance: Instance, result: Result[Any]) -> bool | None:
     return None if undecided else False
 
 
+_UtilityName: TypeAlias = Annotated[str, Opt(
+    "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
+    "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
+    "mean, marginals); or a CSV matrix of gains.", "--utility"
+)]  # fmt: skip
+_Records: TypeAlias = Annotated[int | None, Opt(
+    "The prior is the law of one of so many independent records, and the secret the table of them "
+    "all: the utility adds over the records. Written by orbits, as .json.", type=click.IntRange(min=1)
+)]  # fmt: skip
+_Circle: TypeAlias = Annotated[int | None, Opt(
+    "In place of a prior: so many letters in a circle, uniform; the loss goes along the circle.",
+    type=click.IntRange(min=1)
+)]  # fmt: skip
+
+
 @command(main)
 def design(
     asked: Asked,
     epsilon: Annotated[float, Opt("The privacy bound, in nats.")],
-    utility_name: Annotated[
-        str,
-        Opt(
-            "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
-            "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
-            "mean, marginals); or a CSV matrix of gains.",
-            "--utility",
-        ),
-    ],
+    utility_name: _UtilityName,
     run: Run,
     minimise: Minimise = False,
     outputs: Outputs = None,
-    records: Annotated[
-        int | None,
-        Opt(
-            "The prior is the law of one of so many independent records, and the secret the table of them "
-            "all: the utility adds over the records. Written by orbits, as .json.",
-            type=click.IntRange(min=1),
-        ),
-    ] = None,
-    circle: Annotated[
-        int | None,
-        Opt(
-            "In place of a prior: so many letters in a circle, uniform; the loss goes along the circle.",
-            type=click.IntRange(min=1),
-        ),
-    ] = None,
+    records: _Records = None,
+    circle: _Circle = None,
 ) -> None:
     """Design the optimal mechanism.
 
@@ -138,25 +132,22 @@ def design(
     sys.exit(code_of(result))
 
 
+_Deltas: TypeAlias = Annotated[str | None, Opt(
+    "Probabilities, with commas between: the leakage that no processing of the output exceeds but "
+    "with each of them.", "--envelope"
+)]  # fmt: skip
+_Samples: TypeAlias = Annotated[bool, Opt(
+    "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter."
+)]  # fmt: skip
+
+
 @command(main, extra=(imports,))
 def audit(
     mechanism_file: Annotated[Path, Arg("MECHANISM")],
     asked: Asked,
     epsilon: Annotated[float | None, Opt("The claimed bound in nats; decided in exact arithmetic.")] = None,
-    deltas: Annotated[
-        str | None,
-        Opt(
-            "Probabilities, with commas between: the leakage that no processing of the output exceeds but "
-            "with each of them.",
-            "--envelope",
-        ),
-    ] = None,
-    samples: Annotated[
-        bool,
-        Opt(
-            "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter."
-        ),
-    ] = False,
+    deltas: _Deltas = None,
+    samples: _Samples = False,
     confidence: Annotated[float | None, Opt("With --samples; 0.95 where left out.")] = None,
     no_header: Annotated[bool, Opt("The CSV matrix has numbers alone, no labels.")] = False,
     normalise: Annotated[bool, Opt("Divide the rows of the matrix by their sums.")] = False,

@@ -151,18 +151,17 @@ def new_ledger(
     say(f"{ledger_file}: {_people(book)}, nothing released")
 
 
+_Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
+    "The column of DATA with what was released, a row a person. Several where outputs are tuples.", "--column"
+)]  # fmt: skip
+
+
 @command(ledger, "record")
 def record_release(
     ledger_file: LedgerFile,
     mechanism_file: MechanismFile,
     data: Annotated[Path, Arg("DATA")],
-    columns: Annotated[
-        tuple[str, ...],
-        Opt(
-            "The column of DATA with what was released, a row a person. Several where outputs are tuples.",
-            "--column",
-        ),
-    ],
+    columns: _Columns,
     form: DataOptions,
     who: Annotated[
         str | None, Opt("The column of DATA with the numbers of the people, from 0; else all, in order.")

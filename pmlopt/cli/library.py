@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import click
 
@@ -89,6 +89,11 @@ def bench(
     sys.exit(0 if all(row.agrees for row in rows) else CLAIM_FAILS)
 
 
+_Least: TypeAlias = Annotated[float | None, Opt(
+    "At most the least probability of the estimate, where it is known: for the first privacy region."
+)]  # fmt: skip
+
+
 @command(main)
 def plan(
     letters: Annotated[int, Opt("N, the number of letters.")],
@@ -99,12 +104,7 @@ def plan(
     kappa: Annotated[
         float, Opt("At least the balance of the true distribution, where it is known: shrinks the radius.")
     ] = 0.5,
-    least: Annotated[
-        float | None,
-        Opt(
-            "At most the least probability of the estimate, where it is known: for the first privacy region."
-        ),
-    ] = None,
+    least: _Least = None,
     as_json: Json = False,
 ) -> None:
     """Say what a sample can promise.

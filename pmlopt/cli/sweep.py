@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 import numpy as np
@@ -140,24 +140,22 @@ class SweepRun:
             )
 
 
+_Epsilons: TypeAlias = Annotated[str, Opt(
+    "The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.", "--epsilon"
+)]  # fmt: skip
+_UtilityName: TypeAlias = Annotated[str | None, Opt(
+    "hamming, absolute, squared (losses); mutual-information and other informations; a CSV matrix.",
+    "--utility"
+)]  # fmt: skip
+
+
 @command(main, "sweep")
 def sweep_command(
     asked: Asked,
-    epsilons: Annotated[
-        str,
-        Opt(
-            "The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.", "--epsilon"
-        ),
-    ],
+    epsilons: _Epsilons,
     run: SweepRun,
     problem: Annotated[str | None, Arg("[PROBLEM]")] = None,
-    utility_name: Annotated[
-        str | None,
-        Opt(
-            "hamming, absolute, squared (losses); mutual-information and other informations; a CSV matrix.",
-            "--utility",
-        ),
-    ] = None,
+    utility_name: _UtilityName = None,
     minimise: Minimise = False,
 ) -> None:
     """Design mechanisms for many privacy bounds.
