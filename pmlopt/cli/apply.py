@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import click
-
-from pmlopt.cli.beside import Beside, chooses_beside
-from pmlopt.cli.data import DataOptions, missing_option, reads_data, row_progress, warn_of_seed
-from pmlopt.cli.options import PATH, TARGET, check_apart, exits, main
+from pmlopt.cli.beside import Beside
+from pmlopt.cli.data import DataOptions, MissingCells, Seed, row_progress, warn_of_seed
+from pmlopt.cli.options import PATH, TARGET, Arg, Opt, check_apart, command, main
 from pmlopt.cli.orbits import apply_orbits
 from pmlopt.cli.printing import nats, print_table, say
-from pmlopt.cli.recording import Account, keeps_account
+from pmlopt.cli.recording import Account
 from pmlopt.core import files
 from pmlopt.errors import InputError
 
@@ -24,42 +22,31 @@ if TYPE_CHECKING:
     from pmlopt.releases.applying import ColumnRelease
 
 
-@main.command()
-@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
-@click.argument("data", type=PATH)
-@click.option(
-    "--column", "columns", required=True, multiple=True,
-    help="The column of DATA that holds the secret. Given several times, inputs are tuples of the columns.",
-)  # fmt: skip
-@click.option(
-    "--also", type=(PATH, str), multiple=True, metavar="MECHANISM COLUMN",
-    help="Another mechanism for another column, in the same pass.",
-)  # fmt: skip
-@click.option(
-    "-o", "--output", type=TARGET, required=True,
-    help="The file to write: .parquet, or else CSV; - for standard output.",
-)  # fmt: skip
-@click.option(
-    "--assess", is_flag=True, help="Print what each column that stays in clear tells of the secret, by DATA."
-)
-@chooses_beside
-@missing_option()
-@keeps_account
-@click.option("--seed", type=click.IntRange(min=0), help="For tests: whoever knows it knows the draws.")
-@reads_data
-@exits
+_Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
+    "The column of DATA that holds the secret. Given several times, inputs are tuples of them.", "--column"
+)]  # fmt: skip
+
+
+@command(main)
 def apply(
-    mechanism_file: Path,
-    data: Path,
-    columns: Sequence[str],
-    also: Sequence[tuple[Path, str]],
-    output: Path,
+    mechanism_file: Annotated[Path, Arg("MECHANISM")],
+    data: Annotated[Path, Arg("DATA")],
+    columns: _Columns,
+    output: Annotated[
+        Path, Opt("The file to write: .parquet, or else CSV; - for standard output.", "-o/--output", TARGET)
+    ],
     beside: Beside,
-    assess: bool,
-    missing: str,
     account: Account,
-    seed: int | None,
     form: DataOptions,
+    also: Annotated[
+        tuple[Any, ...],
+        Opt("Another mechanism for another column, in the same pass: MECHANISM COLUMN.", type=(PATH, str)),
+    ] = (),
+    assess: Annotated[
+        bool, Opt("Print what each column that stays in clear tells of the secret, by DATA.")
+    ] = False,
+    missing: MissingCells = "refuse",
+    seed: Seed = None,
 ) -> None:
     """Replace columns of DATA by outputs, row by row.
 
@@ -78,7 +65,7 @@ def apply(
     check_apart([output], [mechanism_file, *(file for file, _ in also)])
     files.check_target(output)
     if holds_orbits(mechanism_file):
-        if assess or also or len(columns) > 1 or account != Account(None, None):
+        if assess or also or len(columns) > 1 or account != Account():
             raise InputError(
                 "a mechanism by orbits releases one column: leave out --assess, --also and --ledger"
             )

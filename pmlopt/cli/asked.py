@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-import click
-
-from pmlopt.cli.data import COLUMN_OPTIONS, ColumnOptions
-from pmlopt.cli.options import PATH, gathered
+from pmlopt.cli.data import Column, ColumnOptions, Delimiter, Encoding, MissingCells
+from pmlopt.cli.options import Opt
 from pmlopt.cli.reading import read_distance, read_gains
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
@@ -22,7 +20,6 @@ from pmlopt.errors import InputError
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
-    from pmlopt.data.tables import Missing
     from pmlopt.model.privacy import Requirement
     from pmlopt.model.uncertainty import JointLaws, PriorSet
 
@@ -36,13 +33,24 @@ def _names(kind: type[Requirement]) -> set[str]:
     return {one.name for one in fields_of(kind)}
 
 
+Radius: TypeAlias = Annotated[float | None, Opt(
+    "PML only: for every prior within this l1 distance of the given one; with --about joint law."
+)]  # fmt: skip
+Delta: TypeAlias = Annotated[
+    float | None, Opt("PML only: for the true distribution, except with this probability over the sample.")
+]
+Region: TypeAlias = Annotated[Literal["l1-ball", "clopper-pearson"] | None, Opt(
+    "With --delta: the set that holds the true distribution; else the l1 ball."
+)]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class AskedSet:
     """For which priors a level shall hold: within a distance of the given one, or what a sample leaves."""
 
-    radius: float | None
-    delta: float | None
-    region: str | None
+    radius: Radius = None
+    delta: Delta = None
+    region: Region = None
 
     def check(self) -> None:
         """Complain of options that do not belong together."""
@@ -72,22 +80,41 @@ class AskedSet:
 class Asked:
     """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
 
-    prior_file: Path | None = None
-    counts_file: Path | None = None
-    about_file: Path | None = None
-    privacy_name: str = "pml"
-    slack: float | None = None
-    lower: float | None = None
-    distance_name: str | None = None
-    gain_file: Path | None = None
-    radius: float | None = None
-    delta: float | None = None
-    region: str | None = None
-    column: str | None = None
-    by: str | None = None
-    missing: Missing = "refuse"
-    delimiter: str | None = None
-    encoding: str | None = None
+    prior_file: Annotated[Path | None, Opt(
+        "CSV with a header and two columns: letter, and count or probability. Letters of several attributes "
+        "take a column each, and are tuples then.", "--prior"
+    )] = None  # fmt: skip
+    counts_file: Annotated[Path | None, Opt(
+        "The same with whole counts only: the sample size counts. Beside --prior, by which the utility is "
+        "then measured, it is the sample of --delta, and may have letters that were not seen.", "--counts"
+    )] = None  # fmt: skip
+    privacy_name: Annotated[str, Opt(
+        "pml, ldp, lip, maximal-leakage, approximate-pml, metric, pufferfish, g-leakage, or the name of a "
+        "requirement of your own (--import).", "--privacy"
+    )] = "pml"  # fmt: skip
+    about_file: Annotated[Path | None, Opt(
+        "PML and Pufferfish: protect a secret that the data tells of, in place of the data. CSV with a "
+        "header: secret and letter of each person; the two and a count or probability; or a crosstab, a row "
+        "for each value of the secret. The prior is the law of the letters in it.", "--about"
+    )] = None  # fmt: skip
+    distance_name: Annotated[str | None, Opt(
+        "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).", "--distance"
+    )] = None  # fmt: skip
+    gain_file: Annotated[Path | None, Opt(
+        "g-leakage only: CSV matrix of gains, a row for each letter and a column for each guess.", "--gain"
+    )] = None  # fmt: skip
+    slack: Annotated[float | None, Opt("Approximate PML only: what may be added to e^epsilon P(E).")] = None
+    lower: Annotated[float | None, Opt("LIP only: the bound on the other side; else epsilon.")] = None
+    column: Column = None
+    missing: MissingCells = "refuse"
+    delimiter: Delimiter = None
+    encoding: Encoding = None
+    by: Annotated[
+        str | None, Opt("With --about DATA and --column: the column of DATA that holds the secret.")
+    ] = None
+    radius: Radius = None
+    delta: Delta = None
+    region: Region = None
 
     @property
     def source(self) -> ColumnOptions:
@@ -226,13 +253,7 @@ class Asked:
     def requirement(
         self, epsilon: float, prior: Prior, given: Mapping[str, Any] | None = None
     ) -> Requirement:
-        """The privacy requirement that the options name, at a level epsilon in nats.
-
-        Args:
-            epsilon: in nats; LIP has it on both sides, but for `--lower`.
-            prior: on whose letters it is.
-            given: what `given(prior)` has read, where that was done before.
-        """
+        """The requirement that the options name, at a level in nats; `given` is what `given(prior)` read."""
         self.check_belonging()
         beside = self.given(prior) if given is None else given
         values = {"epsilon": epsilon, "upper": epsilon, "lower": epsilon}
@@ -261,59 +282,3 @@ class Asked:
                 )
             seen = dict(zip(labels, counts, strict=True))
         return {letter: seen[letter] for letter in prior.labels} if set(seen) == set(prior.labels) else seen
-
-
-_SET_OPTIONS = (
-    click.option(
-        "--radius", type=float,
-        help="PML only: for every prior within this l1 distance of the given one; with --about joint law.",
-    ),
-    click.option(
-        "--delta", type=float,
-        help="PML only: for the true distribution, except with this probability over the sample.",
-    ),
-    click.option(
-        "--region", type=click.Choice(["l1-ball", "clopper-pearson"]),
-        help="With --delta: the set that holds the true distribution; else the l1 ball.",
-    ),
-)  # fmt: skip
-
-_ASKED_OPTIONS = (
-    click.option(
-        "--prior", "prior_file", type=PATH,
-        help="CSV with a header and two columns: letter, and count or probability. Letters of several "
-        "attributes take a column each, and are tuples then.",
-    ),
-    click.option(
-        "--counts", "counts_file", type=PATH,
-        help="The same with whole counts only: the sample size counts. Beside --prior, by which the utility "
-        "is then measured, it is the sample of --delta, and may have letters that were not seen.",
-    ),
-    click.option(
-        "--privacy", "privacy_name", default="pml", show_default=True,
-        help="pml, ldp, lip, maximal-leakage, approximate-pml, metric, pufferfish, g-leakage, or the name "
-        "of a requirement of your own (--import).",
-    ),
-    click.option(
-        "--about", "about_file", type=PATH,
-        help="PML and Pufferfish: protect a secret that the data tells of, in place of the data. CSV with a "
-        "header: secret and letter of each person; the two and a count or probability; or a crosstab, a row "
-        "for each value of the secret. The prior is the law of the letters in it.",
-    ),
-    click.option(
-        "--distance", "distance_name",
-        help="Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).",
-    ),
-    click.option(
-        "--gain", "gain_file", type=PATH,
-        help="g-leakage only: CSV matrix of gains, a row for each letter and a column for each guess.",
-    ),
-    click.option("--slack", type=float, help="Approximate PML only: what may be added to e^epsilon P(E)."),
-    click.option("--lower", type=float, help="LIP only: the bound on the other side; else epsilon."),
-    *COLUMN_OPTIONS,
-    click.option("--by", help="With --about DATA and --column: the column of DATA that holds the secret."),
-    *_SET_OPTIONS,
-)  # fmt: skip
-
-asks = gathered("asked", Asked, _ASKED_OPTIONS)
-over_sets = gathered("around", AskedSet, _SET_OPTIONS)

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
-import click
-
-from pmlopt.cli.options import gathered
+from pmlopt.cli.options import Opt
 from pmlopt.cli.printing import say
 from pmlopt.errors import InputError
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Which of the other columns of a data file stay, in clear, beside what is released.
+    """Which of the other columns of a data file stay, in clear, beside what is released."""
 
-    Attributes:
-        keep: those that stay; the others go.
-        drop: those that go; the others stay.
-        drop_all: whether all go.
-    """
-
-    keep: tuple[str, ...]
-    drop: tuple[str, ...]
-    drop_all: bool
+    keep: Annotated[
+        tuple[str, ...], Opt("Another column that stays, in clear; the rest goes. Give it once for each.")
+    ] = ()
+    drop: Annotated[tuple[str, ...], Opt("Another column that goes. Give it once for each.")] = ()
+    drop_all: Annotated[bool, Opt("All other columns go.")] = False
 
     def columns(self, names: Sequence[str], taken: Sequence[str], where: object, assessed: bool) -> list[str]:
         """The names of the other columns that stay, which are said: nothing is written yet.
@@ -62,15 +57,3 @@ class Beside:
                 )
             say(text, err=True)
         return stay
-
-
-_BESIDE_OPTIONS = (
-    click.option(
-        "--keep", multiple=True,
-        help="Another column that stays, in clear; the rest goes. Give it once for each.",
-    ),
-    click.option("--drop", multiple=True, help="Another column that goes. Give it once for each."),
-    click.option("--drop-all", is_flag=True, help="All other columns go."),
-)  # fmt: skip
-
-chooses_beside = gathered("beside", Beside, _BESIDE_OPTIONS)

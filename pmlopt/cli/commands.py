@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
-from pmlopt.cli.asked import Asked, asks
+from pmlopt.cli.asked import Asked
 from pmlopt.cli.estimation import audit_samples
-from pmlopt.cli.matrices import no_header, normalise, read_mechanism
-from pmlopt.cli.options import CLAIM_FAILS, PATH, Run, code_of, exits, imports, json_option, main, runs
+from pmlopt.cli.matrices import read_mechanism
+from pmlopt.cli.options import CLAIM_FAILS, Arg, Json, Opt, Run, code_of, command, imports, main
 from pmlopt.cli.orbits import audit_orbits, declared_by_orbits
 from pmlopt.cli.printing import (
     about_record,
@@ -28,8 +28,9 @@ from pmlopt.cli.printing import (
     print_envelopes,
     print_verdict,
     say,
+    solved_in_turn,
 )
-from pmlopt.cli.reading import aligned, read_numbers, read_outputs, read_utility
+from pmlopt.cli.reading import Minimise, Outputs, aligned, read_numbers, read_outputs, read_utility
 from pmlopt.cli.verifying import audit_saved, has_claims
 from pmlopt.core import files
 from pmlopt.errors import InputError
@@ -39,17 +40,13 @@ if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
     from pmlopt.library import Instance
-    from pmlopt.programs.certificate import Restart
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
 
 
-@main.command("solve")
-@click.argument("problem")
-@runs
-@exits
-def solve_command(problem: str, run: Run) -> None:
+@command(main, "solve")
+def solve_command(problem: Annotated[str, Arg("PROBLEM")], run: Run) -> None:
     """Solve a problem file, or one of the library.
 
     PROBLEM is a file (.toml), or the id of one in the library (`pmlopt problems`). Exits with 1 when the
@@ -79,39 +76,31 @@ def _agrees(instance: Instance, result: Result[Any]) -> bool | None:
     return None if undecided else False
 
 
-@main.command()
-@asks
-@click.option("--epsilon", type=float, required=True, help="The privacy bound, in nats.")
-@click.option(
-    "--utility", "utility_name", required=True,
-    help="hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, hellinger, "
-    "guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, mean, marginals); "
-    "or a CSV matrix of gains.",
-)  # fmt: skip
-@click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
-@click.option("--outputs", help="The outputs: their number, or their labels with commas between.")
-@click.option(
-    "--records",
-    type=click.IntRange(min=1),
-    help="The prior is the law of one of so many independent records, and the secret the table of them all: "
-    "the utility adds over the records. Written by orbits, as .json.",
-)
-@click.option(
-    "--circle",
-    type=click.IntRange(min=1),
-    help="In place of a prior: so many letters in a circle, uniform; the loss goes along the circle.",
-)
-@runs
-@exits
+_UtilityName: TypeAlias = Annotated[str, Opt(
+    "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
+    "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
+    "mean, marginals); or a CSV matrix of gains.", "--utility"
+)]  # fmt: skip
+_Records: TypeAlias = Annotated[int | None, Opt(
+    "The prior is the law of one of so many independent records, and the secret the table of them "
+    "all: the utility adds over the records. Written by orbits, as .json.", type=click.IntRange(min=1)
+)]  # fmt: skip
+_Circle: TypeAlias = Annotated[int | None, Opt(
+    "In place of a prior: so many letters in a circle, uniform; the loss goes along the circle.",
+    type=click.IntRange(min=1)
+)]  # fmt: skip
+
+
+@command(main)
 def design(
     asked: Asked,
-    epsilon: float,
-    utility_name: str,
-    minimise: bool,
-    outputs: str | None,
-    records: int | None,
-    circle: int | None,
+    epsilon: Annotated[float, Opt("The privacy bound, in nats.")],
+    utility_name: _UtilityName,
     run: Run,
+    minimise: Minimise = False,
+    outputs: Outputs = None,
+    records: _Records = None,
+    circle: _Circle = None,
 ) -> None:
     """Design the optimal mechanism.
 
@@ -142,37 +131,26 @@ def design(
     sys.exit(code_of(result))
 
 
-@main.command()
-@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
-@asks
-@click.option("--epsilon", type=float, help="The claimed bound in nats; decided in exact arithmetic.")
-@click.option(
-    "--envelope",
-    "deltas",
-    help="Probabilities, with commas between: the leakage that no processing "
-    "of the output exceeds but with each of them.",
-)
-@click.option(
-    "--samples",
-    is_flag=True,
-    help="MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter.",
-)
-@click.option("--confidence", type=float, help="With --samples; 0.95 where left out.")
-@no_header
-@normalise
-@json_option
-@imports
-@exits
+_Deltas: TypeAlias = Annotated[str | None, Opt(
+    "Probabilities, with commas between: the leakage that no processing of the output exceeds but "
+    "with each of them.", "--envelope"
+)]  # fmt: skip
+_Samples: TypeAlias = Annotated[bool, Opt(
+    "MECHANISM is a CSV of counts instead: how often each output was drawn (columns) at each letter."
+)]  # fmt: skip
+
+
+@command(main, extra=(imports,))
 def audit(
-    mechanism_file: Path,
+    mechanism_file: Annotated[Path, Arg("MECHANISM")],
     asked: Asked,
-    epsilon: float | None,
-    deltas: str | None,
-    samples: bool,
-    confidence: float | None,
-    no_header: bool,
-    normalise: bool,
-    as_json: bool,
+    epsilon: Annotated[float | None, Opt("The claimed bound in nats; decided in exact arithmetic.")] = None,
+    deltas: _Deltas = None,
+    samples: _Samples = False,
+    confidence: Annotated[float | None, Opt("With --samples; 0.95 where left out.")] = None,
+    no_header: Annotated[bool, Opt("The CSV matrix has numbers alone, no labels.")] = False,
+    normalise: Annotated[bool, Opt("Divide the rows of the matrix by their sums.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Recompute every leakage of MECHANISM.
 
@@ -259,13 +237,9 @@ def _check_audit(asked: Asked, deltas: str | None, samples: bool, confidence: fl
 def _envelopes(
     prior: Prior, mechanism: Mechanism, deltas: Sequence[float]
 ) -> list[Result[EnvelopeCertificate]]:
-    """The envelope at each delta, each search from what the one before has found."""
+    """The envelope at each delta, the largest first."""
     from pmlopt.programs.envelope.program import envelope
-    from pmlopt.programs.solving import solve
 
-    found: dict[float, Result[EnvelopeCertificate]] = {}
-    start: Restart | None = None
-    for delta in sorted(set(deltas), reverse=True):
-        found[delta] = solve(envelope(prior, mechanism, delta), warm_start=start)
-        start = found[delta].restart
+    order = sorted(set(deltas), reverse=True)
+    found = dict(zip(order, solved_in_turn(envelope(prior, mechanism, d) for d in order), strict=True))
     return [found[delta] for delta in deltas]

@@ -6,27 +6,48 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
-from pmlopt.cli.options import PATH, TARGET, check_apart, exits, gathered, main
+from pmlopt.cli.options import TARGET, Arg, Opt, check_apart, command, main
 from pmlopt.cli.printing import say
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.core import files
+from pmlopt.core.frames import Missing
 
 if TYPE_CHECKING:
     from pmlopt.core.arrays import Label
     from pmlopt.data.prior import Prior
-    from pmlopt.data.tables import CsvForm, Missing, Table
+    from pmlopt.data.tables import CsvForm, Table
+
+
+Delimiter: TypeAlias = Annotated[
+    str | None, Opt("Of a CSV data file: one character, or tab; else it is found.")
+]
+Encoding: TypeAlias = Annotated[
+    str | None, Opt("Of a CSV data file, such as cp1252; else UTF-8, or as its mark says.")
+]
+PriorFile: TypeAlias = Annotated[
+    Path, Opt("CSV with a header and two columns: letter, and count or probability.", "--prior")
+]
+Column: TypeAlias = Annotated[
+    str | None, Opt("The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it.")
+]
+MissingCells: TypeAlias = Annotated[Missing, Opt(
+    "What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text."
+)]  # fmt: skip
+Seed: TypeAlias = Annotated[
+    int | None, Opt("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0))
+]
 
 
 @dataclass(frozen=True)
 class DataOptions:
     """How a CSV file of data is written; None where that shall be found."""
 
-    delimiter: str | None = None
-    encoding: str | None = None
+    delimiter: Delimiter = None
+    encoding: Encoding = None
 
     @property
     def form(self) -> CsvForm:
@@ -76,8 +97,8 @@ def texts_in(table: Table, columns: Sequence[str]) -> list[list[str]]:
 class ColumnOptions(DataOptions):
     """How a prior is read: from a table of letters, or by counting a column of a data file."""
 
-    column: str | None = None
-    missing: Missing = "refuse"
+    column: Column = None
+    missing: MissingCells = "refuse"
 
     def prior(self, path: Path) -> Prior:
         """The prior of a table of letters, or of a column of a data file."""
@@ -92,44 +113,18 @@ class ColumnOptions(DataOptions):
         return read_counts(path) if self.column is None else self.prior(path)
 
 
-_FORM_OPTIONS = (
-    click.option("--delimiter", help="Of a CSV data file: one character, or tab; else it is found."),
-    click.option("--encoding", help="Of a CSV data file, such as cp1252; else UTF-8, or as its mark says."),
-)
-
-
-def missing_option(default: str = "refuse") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The option that says what becomes of missing cells."""
-    return click.option(
-        "--missing", type=click.Choice(["refuse", "drop", "letter"]), default=default, show_default=True,
-        help="What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text.",
-    )  # fmt: skip
-
-
-COLUMN_OPTIONS = (
-    click.option(
-        "--column",
-        help="The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it.",
-    ),
-    missing_option(),
-    *_FORM_OPTIONS,
-)
-reads_data = gathered("form", DataOptions, _FORM_OPTIONS)
-reads_column = gathered("source", ColumnOptions, COLUMN_OPTIONS)
-
-
-@main.command("count")
-@click.argument("data", type=PATH)
-@click.option("--column", required=True, help="The column of DATA to count.")
-@click.option("--by", help="Another column, such as that of a secret: count the pairs, as a crosstab.")
-@missing_option()
-@click.option(
-    "-o", "--output", type=TARGET, default="-", help="The CSV file to write; standard output if left out."
-)
-@reads_data
-@exits
+@command(main, "count")
 def count_command(
-    data: Path, column: str, by: str | None, missing: Any, output: Path, form: DataOptions
+    data: Annotated[Path, Arg("DATA")],
+    column: Annotated[str, Opt("The column of DATA to count.")],
+    form: DataOptions,
+    by: Annotated[
+        str | None, Opt("Another column, such as that of a secret: count the pairs, as a crosstab.")
+    ] = None,
+    missing: MissingCells = "refuse",
+    output: Annotated[
+        Path, Opt("The CSV file to write; standard output if left out.", "-o/--output", TARGET)
+    ] = Path("-"),
 ) -> None:
     """Count the values in a column of DATA.
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions, reads_data
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, exits, json_option, main
+from pmlopt.cli.data import DataOptions
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError
@@ -24,42 +22,29 @@ DIGITS = 9
 """Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
 
 
-@main.command("estimate")
-@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
-@click.option("--counts", "counts_file", type=PATH, help="CSV with a header and two columns: output, count.")
-@click.option("--data", type=PATH, help="Instead: the data (CSV, Parquet or Arrow) with the released column.")
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    help="With --data: the released column; once for each part of outputs that are tuples.",
-)
-@click.option("--workload", help="identity (each frequency; the default), prefix, range, mean or marginals.")
-@click.option(
-    "--method", type=click.Choice(["ml", "linear"]), default="ml", show_default=True,
-    help="Maximum likelihood, or linear without bias.",
-)  # fmt: skip
-@click.option(
-    "--intervals", type=click.Choice(["exact", "wald"]), default="exact", show_default=True,
-    help="For any number of people, or shorter and for many.",
-)  # fmt: skip
-@click.option(
-    "--confidence", type=float, default=0.95, show_default=True, help="With which all intervals hold at once."
-)
-@reads_data
-@json_option
-@exits
+@command(main, "estimate")
 def estimate_command(
-    mechanism_file: Path,
-    counts_file: Path | None,
-    data: Path | None,
-    columns: tuple[str, ...],
-    workload: str | None,
-    method: str,
-    intervals: str,
-    confidence: float,
+    mechanism_file: Annotated[Path, Arg("MECHANISM")],
     form: DataOptions,
-    as_json: bool,
+    counts_file: Annotated[
+        Path | None, Opt("CSV with a header and two columns: output, count.", "--counts")
+    ] = None,
+    data: Annotated[
+        Path | None, Opt("Instead: the data (CSV, Parquet or Arrow) with the released column.")
+    ] = None,
+    columns: Annotated[
+        tuple[str, ...],
+        Opt("With --data: the released column; once for each part of outputs that are tuples.", "--column"),
+    ] = (),
+    workload: Annotated[
+        str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
+    ] = None,
+    method: Annotated[Literal["ml", "linear"], Opt("Maximum likelihood, or linear without bias.")] = "ml",
+    intervals: Annotated[
+        Literal["exact", "wald"], Opt("For any number of people, or shorter and for many.")
+    ] = "exact",
+    confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    as_json: Json = False,
 ) -> None:
     """Estimate frequencies from what was released.
 
@@ -72,9 +57,7 @@ def estimate_command(
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
     mechanism = Mechanism.load(mechanism_file)
     counts = counts_file if data is None else _columns(data, columns, form)
-    found = estimate(
-        mechanism, counts, method, confidence, workload=workload, intervals=intervals  # type: ignore[arg-type]
-    )  # fmt: skip
+    found = estimate(mechanism, counts, method, confidence, workload=workload, intervals=intervals)
     _show(found, as_json)
 
 

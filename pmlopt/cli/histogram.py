@@ -3,61 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-import click
-
-from pmlopt.cli.data import DataOptions, missing_option, reads_data, warn_of_seed
-from pmlopt.cli.options import PATH, TARGET, exits, json_option, main
+from pmlopt.cli.data import DataOptions, MissingCells, Seed, warn_of_seed
+from pmlopt.cli.options import TARGET, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table
 from pmlopt.core import files
+from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
-if TYPE_CHECKING:
-    from pmlopt.data.tables import Missing
 
-
-@main.command()
-@click.argument("data", type=PATH)
-@click.option("--column", required=True, help="The column of DATA that holds the class of each record.")
-@click.option("--epsilon", type=float, required=True, help="What it may leak about any one record, in nats.")
-@click.option(
-    "--min-mass",
-    type=float,
-    default=0.0,
-    show_default=True,
-    help="Each record is in each class with this probability or more; 0 is differential privacy.",
-)
-@click.option(
-    "--classes", help="All classes there can be, with commas between, fixed before the data was seen."
-)
-@click.option(
-    "--public-classes",
-    is_flag=True,
-    help="Instead: say that the set of classes that occur is public; a row for each tells it.",
-)
-@click.option("--no-clip", is_flag=True, help="Leave negative counts.")
-@click.option("--no-round", is_flag=True, help="Leave fractions.")
-@click.option("-o", "--output", type=TARGET, required=True, help="The CSV file to write: class and count.")
-@click.option("--seed", type=click.IntRange(min=0), help="For tests: whoever knows it knows the noise.")
-@missing_option("letter")
-@reads_data
-@json_option
-@exits
+@command(main)
 def histogram(
-    data: Path,
-    column: str,
-    epsilon: float,
-    min_mass: float,
-    classes: str | None,
-    public_classes: bool,
-    no_clip: bool,
-    no_round: bool,
-    output: Path,
-    seed: int | None,
-    missing: Missing,
+    data: Annotated[Path, Arg("DATA")],
+    column: Annotated[str, Opt("The column of DATA that holds the class of each record.")],
+    epsilon: Annotated[float, Opt("What it may leak about any one record, in nats.")],
+    output: Annotated[Path, Opt("The CSV file to write: class and count.", "-o/--output", TARGET)],
     form: DataOptions,
-    as_json: bool,
+    min_mass: Annotated[
+        float, Opt("Each record is in each class with this probability or more; 0 is differential privacy.")
+    ] = 0.0,
+    classes: Annotated[
+        str | None, Opt("All classes there can be, with commas between, fixed before the data was seen.")
+    ] = None,
+    public_classes: Annotated[
+        bool, Opt("Instead: say that the set of classes that occur is public; a row for each tells it.")
+    ] = False,
+    no_clip: Annotated[bool, Opt("Leave negative counts.")] = False,
+    no_round: Annotated[bool, Opt("Leave fractions.")] = False,
+    seed: Seed = None,
+    missing: MissingCells = "letter",
+    as_json: Json = False,
 ) -> None:
     """Release the counts of classes, with noise.
 

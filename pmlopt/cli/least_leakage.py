@@ -5,54 +5,37 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import click
-
-from pmlopt.cli.asked import AskedSet, over_sets
-from pmlopt.cli.data import ColumnOptions, reads_column
-from pmlopt.cli.options import NOT_SOLVED, PATH, Run, code_of, exits, main, runs
-from pmlopt.cli.printing import echo_json, nats, print_table, status
-from pmlopt.cli.reading import read_linear, read_outputs
+from pmlopt.cli.asked import AskedSet
+from pmlopt.cli.data import ColumnOptions, PriorFile
+from pmlopt.cli.options import NOT_SOLVED, Opt, Run, code_of, command, main
+from pmlopt.cli.printing import echo_json, nats, print_table, solved_in_turn, status
+from pmlopt.cli.reading import LinearName, Minimise, Outputs, read_linear, read_outputs
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.model.uncertainty import PriorSet
-    from pmlopt.programs.certificate import Restart
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
     from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
-_prior_option = click.option(
-    "--prior", "prior_file", type=PATH, required=True,
-    help="CSV with a header and two columns: letter, and count or probability.",
-)  # fmt: skip
-_utility_option = click.option(
-    "--utility", "utility_name", required=True, help="hamming, absolute, squared, or a CSV matrix of gains."
-)
-_minimise_option = click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
 
-
-@main.command("least-leakage")
-@_prior_option
-@reads_column
-@_utility_option
-@_minimise_option
-@click.option("--expected", type=float, help="What the expected gain must reach, or the loss not exceed.")
-@click.option("--worst", type=float, help="The same for every letter and output that can occur together.")
-@click.option("--outputs", help="The outputs: their number, or their labels with commas between.")
-@runs
-@exits
+@command(main, "least-leakage")
 def least_leakage(
-    prior_file: Path,
+    prior_file: PriorFile,
     source: ColumnOptions,
-    utility_name: str,
-    minimise: bool,
-    expected: float | None,
-    worst: float | None,
-    outputs: str | None,
+    utility_name: LinearName,
     run: Run,
+    minimise: Minimise = False,
+    expected: Annotated[
+        float | None, Opt("What the expected gain must reach, or the loss not exceed.")
+    ] = None,
+    worst: Annotated[
+        float | None, Opt("The same for every letter and output that can occur together.")
+    ] = None,
+    outputs: Outputs = None,
 ) -> None:
     """Find the least level that allows a utility.
 
@@ -73,30 +56,20 @@ def least_leakage(
     sys.exit(code_of(result))
 
 
-@main.command("worst-case")
-@_prior_option
-@reads_column
-@_utility_option
-@_minimise_option
-@click.option(
-    "--ties", type=click.Choice(["first", "grouped"]), default="first", show_default=True,
-    help="Equal utilities: the first output ranks lower, or they rank together.",
-)  # fmt: skip
-@click.option("--threshold", type=int, help="No output below this rank; left out, a table of all.")
-@click.option("--epsilon", type=float, help="The highest threshold within this PML level, in nats.")
-@over_sets
-@runs
-@exits
+@command(main, "worst-case")
 def worst_case(
-    prior_file: Path,
+    prior_file: PriorFile,
     source: ColumnOptions,
-    utility_name: str,
-    minimise: bool,
-    ties: Any,
-    threshold: int | None,
-    epsilon: float | None,
+    utility_name: LinearName,
     around: AskedSet,
     run: Run,
+    minimise: Minimise = False,
+    ties: Annotated[
+        Literal["first", "grouped"],
+        Opt("Equal utilities: the first output ranks lower, or they rank together."),
+    ] = "first",
+    threshold: Annotated[int | None, Opt("No output below this rank; left out, a table of all.")] = None,
+    epsilon: Annotated[float | None, Opt("The highest threshold within this PML level, in nats.")] = None,
 ) -> None:
     """Release no output of a low rank.
 
@@ -150,34 +123,24 @@ def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: Run) -
     """The least leakage for every threshold, from the highest down: what it allows is allowed below."""
     from pmlopt.programs.least_leakage.certificate import highest_rank
     from pmlopt.programs.least_leakage.program import worst_case_utility
-    from pmlopt.programs.solving import solve
 
     if run.output is not None or run.mps is not None or run.plot is not None:
         raise InputError("a table of all thresholds has no one mechanism to write: give --threshold")
-    found: dict[int, Result[Any]] = {}
-    start: Restart | None = None
+    ranks = range(highest_rank(order, over), 0, -1)
     with status("solving", run.as_json):
-        for threshold in range(highest_rank(order, over), 0, -1):
-            program = worst_case_utility(prior, order, threshold, order.shape[1], over)
-            found[threshold] = solve(program, warm_start=start, **run.options)
-            start = found[threshold].restart
-    rows = sorted(found.items())
+        outputs = order.shape[1]
+        programs = (worst_case_utility(prior, order, threshold, outputs, over) for threshold in ranks)
+        rows = list(zip(ranks, solved_in_turn(programs, **run.options), strict=True))[::-1]
     closed = range(len(rows) + 1, highest_rank(order) + 1)
     if run.as_json:
-        echo_json({"curve": [_record(threshold, result) for threshold, result in rows]})
+        names = ("value", "bound", "gap")
+        echo_json({"curve": [
+            {"threshold": threshold, "status": result.status.value, **{n: getattr(result, n) for n in names}}
+            for threshold, result in rows
+        ]})  # fmt: skip
     else:
         print_table(["threshold", "least leakage", "gap", "status"], [
             (str(threshold), nats(result.value), f"{result.gap:.1e}", result.status.value)
             for threshold, result in rows
         ] + [(str(threshold), "none is finite", "", "") for threshold in closed])  # fmt: skip
     sys.exit(max((code_of(result) for _, result in rows), default=NOT_SOLVED))
-
-
-def _record(threshold: int, result: Result[Any]) -> dict[str, Any]:
-    return {
-        "threshold": threshold,
-        "status": result.status.value,
-        "value": result.value,
-        "bound": result.bound,
-        "gap": result.gap,
-    }

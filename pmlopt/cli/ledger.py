@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 import numpy as np
 
-from pmlopt.cli.asked import Asked, asks
-from pmlopt.cli.data import ColumnOptions, DataOptions, reads_column, reads_data
-from pmlopt.cli.options import CLAIM_FAILS, PATH, TARGET, check_apart, exits, json_option, main
+from pmlopt.cli.asked import Asked
+from pmlopt.cli.data import ColumnOptions, DataOptions, PriorFile
+from pmlopt.cli.options import CLAIM_FAILS, TARGET, Arg, Json, Opt, check_apart, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.cli.reading import aligned
 from pmlopt.core import files
@@ -28,19 +28,18 @@ if TYPE_CHECKING:
     from pmlopt.releases import Ledger
 
 
-@main.command()
-@click.argument("mechanism_files", metavar="MECHANISM...", type=PATH, nargs=-1, required=True)
-@asks
-@click.option(
-    "--attributes",
-    is_flag=True,
-    help="One mechanism for each attribute: the prior has a column for each, in this order, then count.",
-)
-@click.option("-o", "--output", type=TARGET, help="Write the product mechanism, whose labels are tuples.")
-@json_option
-@exits
+@command(main)
 def compose(
-    mechanism_files: Sequence[Path], asked: Asked, attributes: bool, output: Path | None, as_json: bool
+    mechanism_files: Annotated[tuple[Path, ...], Arg("MECHANISM...")],
+    asked: Asked,
+    attributes: Annotated[
+        bool,
+        Opt("One mechanism for each attribute: the prior has a column for each, in this order, then count."),
+    ] = False,
+    output: Annotated[
+        Path | None, Opt("Write the product mechanism, whose labels are tuples.", "-o/--output", TARGET)
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Bound what several releases leak together.
 
@@ -129,15 +128,17 @@ def ledger() -> None:
     """
 
 
-@ledger.command("new")
-@click.argument("ledger_file", metavar="LEDGER", type=PATH)
-@click.option("--prior", "prior_file", type=PATH, required=True, help="CSV: letter, count or probability.")
-@reads_column
-@click.option("--people", type=click.IntRange(min=1), required=True, help="How many people.")
-@click.option("--total", type=float, help="The level in nats that nobody may exceed in all.")
-@exits
+LedgerFile: TypeAlias = Annotated[Path, Arg("LEDGER")]
+MechanismFile: TypeAlias = Annotated[Path, Arg("MECHANISM")]
+
+
+@command(ledger, "new")
 def new_ledger(
-    ledger_file: Path, prior_file: Path, source: ColumnOptions, people: int, total: float | None
+    ledger_file: LedgerFile,
+    prior_file: PriorFile,
+    source: ColumnOptions,
+    people: Annotated[int, Opt("How many people.", type=click.IntRange(min=1))],
+    total: Annotated[float | None, Opt("The level in nats that nobody may exceed in all.")] = None,
 ) -> None:
     """Begin the ledger LEDGER (.npz) for so many people."""
     from pmlopt.releases import Ledger
@@ -150,26 +151,22 @@ def new_ledger(
     say(f"{ledger_file}: {_people(book)}, nothing released")
 
 
-@ledger.command("record")
-@click.argument("ledger_file", metavar="LEDGER", type=PATH)
-@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
-@click.argument("data", type=PATH)
-@click.option(
-    "--column", "columns", required=True, multiple=True,
-    help="The column of DATA with what was released, a row a person. Several, for outputs that are tuples.",
-)  # fmt: skip
-@click.option("--who", help="The column of DATA with the numbers of the people, from 0; else all, in order.")
-@click.option("--again", is_flag=True, help="A release like one that is recorded was made once more.")
-@reads_data
-@exits
+_Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
+    "The column of DATA with what was released, a row a person. Several where outputs are tuples.", "--column"
+)]  # fmt: skip
+
+
+@command(ledger, "record")
 def record_release(
-    ledger_file: Path,
-    mechanism_file: Path,
-    data: Path,
-    columns: Sequence[str],
-    who: str | None,
-    again: bool,
+    ledger_file: LedgerFile,
+    mechanism_file: MechanismFile,
+    data: Annotated[Path, Arg("DATA")],
+    columns: _Columns,
     form: DataOptions,
+    who: Annotated[
+        str | None, Opt("The column of DATA with the numbers of the people, from 0; else all, in order.")
+    ] = None,
+    again: Annotated[bool, Opt("A release like one that is recorded was made once more.")] = False,
 ) -> None:
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
@@ -191,21 +188,18 @@ def record_release(
     say_recorded(book, ledger_file, len(outcomes))
 
 
-@ledger.command("check")
-@click.argument("ledger_file", metavar="LEDGER", type=PATH)
-@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
-@click.option("--data", type=PATH, help="A data file (CSV, Parquet or Arrow) with the people in the release.")
-@click.option("--who", help="The column of --data with their numbers, from 0; else all people are in it.")
-@json_option
-@reads_data
-@exits
+@command(ledger, "check")
 def check_release(
-    ledger_file: Path,
-    mechanism_file: Path,
-    data: Path | None,
-    who: str | None,
-    as_json: bool,
+    ledger_file: LedgerFile,
+    mechanism_file: MechanismFile,
     form: DataOptions,
+    data: Annotated[
+        Path | None, Opt("A data file (CSV, Parquet or Arrow) with the people in the release.")
+    ] = None,
+    who: Annotated[
+        str | None, Opt("The column of --data with their numbers, from 0; else all people are in it.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Say whether a release through MECHANISM keeps the total of LEDGER, whatever the outcomes; else exit 1.
 
@@ -227,12 +221,12 @@ def check_release(
     sys.exit(0 if kept else CLAIM_FAILS)
 
 
-@ledger.command("show")
-@click.argument("ledger_file", metavar="LEDGER", type=PATH)
-@click.option("--person", type=click.IntRange(min=0), help="Show the letters of one person.")
-@json_option
-@exits
-def show_ledger(ledger_file: Path, person: int | None, as_json: bool) -> None:
+@command(ledger, "show")
+def show_ledger(
+    ledger_file: LedgerFile,
+    person: Annotated[int | None, Opt("Show the letters of one person.", type=click.IntRange(min=0))] = None,
+    as_json: Json = False,
+) -> None:
     """Print what LEDGER says: how much has leaked, or of one person the posterior and what is left."""
     from pmlopt.releases import Ledger
 

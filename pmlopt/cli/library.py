@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import click
 
-from pmlopt.cli.options import CLAIM_FAILS, exits, json_option, main
+from pmlopt.cli.options import CLAIM_FAILS, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, progress, say
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
@@ -22,11 +21,8 @@ WIDTH = 80
 INDENT = "    "
 
 
-@main.command()
-@click.argument("words", nargs=-1)
-@json_option
-@exits
-def problems(words: Sequence[str], as_json: bool) -> None:
+@command(main)
+def problems(words: Annotated[tuple[str, ...], Arg("[WORDS]...")] = (), as_json: Json = False) -> None:
     """List the problem library.
 
     With WORDS, only problems that have each of them in id, title or source.
@@ -59,17 +55,11 @@ def _source(instance: Instance) -> str:
     return f"{instance.cite}, {instance.where}"
 
 
-@main.command()
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Runs of each; medians are shown.",
-)
-@json_option
-@exits
-def bench(repeats: int, as_json: bool) -> None:
+@command(main)
+def bench(
+    repeats: Annotated[int, Opt("Runs of each; medians are shown.", type=click.IntRange(min=1))] = 3,
+    as_json: Json = False,
+) -> None:
     """Solve the library beside its closed forms.
 
     Exits with 1 when one disagrees.
@@ -84,19 +74,8 @@ def bench(repeats: int, as_json: bool) -> None:
     if as_json:
         echo_json([asdict(row) for row in rows])
     else:
-        head = [
-            "problem",
-            "LP",
-            "",
-            "closed form",
-            "value",
-            "LP - closed",
-            "LP [ms]",
-            "closed [ms]",
-            "ratio",
-            "agrees",
-        ]
-        print_table(head, [
+        head = ["problem", "LP", "", "closed form", "value", "LP - closed", "LP [ms]", "closed [ms]", "ratio"]
+        print_table([*head, "agrees"], [
             (
                 row.id, number(row.lp_value), row.relation, row.closed_form, number(row.closed_value),
                 "" if row.difference is None else f"{row.difference:.1e}",
@@ -110,35 +89,23 @@ def bench(repeats: int, as_json: bool) -> None:
     sys.exit(0 if all(row.agrees for row in rows) else CLAIM_FAILS)
 
 
-@main.command()
-@click.option("--letters", type=int, required=True, help="N, the number of letters.")
-@click.option("--epsilon", type=float, required=True, help="The PML level at the estimate, in nats.")
-@click.option("--target", type=float, help="The level above it under the true distribution, in nats.")
-@click.option("--delta", type=float, help="The probability over the sample that it fails.")
-@click.option("--samples", type=int, help="The number of observations.")
-@click.option(
-    "--kappa",
-    type=float,
-    default=0.5,
-    show_default=True,
-    help="At least the balance of the true distribution, where it is known: shrinks the radius.",
-)
-@click.option(
-    "--least",
-    type=float,
-    help="At most the least probability of the estimate, where it is known: for the first privacy region.",
-)
-@json_option
-@exits
+_Least: TypeAlias = Annotated[float | None, Opt(
+    "At most the least probability of the estimate, where it is known: for the first privacy region."
+)]  # fmt: skip
+
+
+@command(main)
 def plan(
-    letters: int,
-    epsilon: float,
-    target: float | None,
-    delta: float | None,
-    samples: int | None,
-    kappa: float,
-    least: float | None,
-    as_json: bool,
+    letters: Annotated[int, Opt("N, the number of letters.")],
+    epsilon: Annotated[float, Opt("The PML level at the estimate, in nats.")],
+    target: Annotated[float | None, Opt("The level above it under the true distribution, in nats.")] = None,
+    delta: Annotated[float | None, Opt("The probability over the sample that it fails.")] = None,
+    samples: Annotated[int | None, Opt("The number of observations.")] = None,
+    kappa: Annotated[
+        float, Opt("At least the balance of the true distribution, where it is known: shrinks the radius.")
+    ] = 0.5,
+    least: _Least = None,
+    as_json: Json = False,
 ) -> None:
     """Say what a sample can promise.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
 import numpy as np
 
 from pmlopt.cli.printing import say
@@ -15,9 +14,6 @@ from pmlopt.errors import FileFormatError, MechanismError
 
 LARGEST_CORRECTION = 0.01
 """How far a row's sum may be from one to be rounding: two digits, and a hundred outputs of five."""
-
-no_header = click.option("--no-header", is_flag=True, help="The CSV matrix has numbers alone, no labels.")
-normalise = click.option("--normalise", is_flag=True, help="Divide the rows of the matrix by their sums.")
 
 
 def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mechanism:

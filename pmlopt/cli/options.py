@@ -7,11 +7,23 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 
@@ -161,11 +173,94 @@ def _import(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> No
             raise click.UsageError(f"--import {name}: {type(cause).__name__}: {cause}") from None
 
 
-imports = click.option(
-    "--import", multiple=True, expose_value=False, callback=_import, is_eager=True, metavar="MODULE",
+imports = click.Option(
+    ["--import"], multiple=True, expose_value=False, callback=_import, is_eager=True, metavar="MODULE",
     help="Import a module of yours first, whose requirements and utilities are known by name then.",
 )  # fmt: skip
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@dataclass(frozen=True)
+class Opt:
+    """How a parameter is given as an option: its help, its names (else that of the parameter), its type."""
+
+    help: str
+    names: str = ""
+    type: Any = None
+
+
+@dataclass(frozen=True)
+class Arg:
+    """That a parameter is given by its place, under this name in the help."""
+
+    metavar: str
+
+
+def command(
+    group: click.Group, name: str = "", extra: Sequence[click.Parameter] = ()
+) -> Callable[[Callable[..., None]], click.Command]:
+    """A command with the parameters of a function, each annotated with an `Opt` or an `Arg`.
+
+    A parameter whose type is a dataclass gathers options: the fields of the class. What has no default and
+    may not be None is required; a truth value is a flag, and a tuple is given once for each entry.
+    """
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        hints = get_type_hints(function, include_extras=True)
+        gathered: dict[str, Any] = {key: kind for key, kind in hints.items() if is_dataclass(kind)}
+        parameters: list[click.Parameter] = []
+        for key, one in signature(function).parameters.items():
+            if key in gathered:
+                parameters += _fields(gathered[key])
+            else:
+                parameters.append(_parameter(key, hints[key], one.default))
+
+        @wraps(function)
+        def run(**given: Any) -> None:
+            for key, kind in gathered.items():
+                given[key] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
+            function(**given)
+
+        return group.command(name or function.__name__, params=[*parameters, *extra])(exits(run))
+
+    return decorate
+
+
+def _fields(kind: Any) -> list[click.Parameter]:
+    """The options of a dataclass, and those that it has beside its fields."""
+    hints = get_type_hints(kind, include_extras=True)
+    own = [_parameter(one.name, hints[one.name], one.default) for one in fields(kind)]
+    return [*own, *getattr(kind, "EXTRA", ())]
+
+
+def _parameter(key: str, hint: Any, default: Any) -> click.Parameter:
+    """The option or the argument of one parameter."""
+    kind, note = hint.__origin__, hint.__metadata__[-1]
+    optional = type(None) in get_args(kind)
+    kind = next(one for one in get_args(kind) if one is not type(None)) if optional else kind
+    several = get_origin(kind) is tuple
+    kind = get_args(kind)[0] if several else kind
+    given = default if default not in (Parameter.empty, MISSING) else None
+    required = given is None and not optional and kind is not bool and not (several and default == ())
+    choice = click.Choice(get_args(kind)) if get_origin(kind) is Literal else PATH if kind is Path else kind
+    if isinstance(note, Arg):
+        return click.Argument(
+            [key], type=choice, metavar=note.metavar, nargs=-1 if several else 1, required=required
+        )
+    more: dict[str, Any] = {} if given is None or several else {"default": given}
+    shown = bool(more) and kind is not bool and given != Path("-")
+    more |= {"is_flag": True} if kind is bool else {"type": note.type or choice}
+    return click.Option(
+        [*(note.names or f"--{key.replace('_', '-')}").split("/"), key], help=note.help, multiple=several,
+        required=required, show_default=shown, **more,
+    )  # fmt: skip
+
+
+Json: TypeAlias = Annotated[bool, Opt("Print JSON.", "--json")]
+Tolerance: TypeAlias = Annotated[float | None, Opt(
+    "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where left "
+    "out (1e-6 for trade-offs)."
+)]  # fmt: skip
+Plot: TypeAlias = Annotated[Path | None, Opt("Draw it: .png, .pdf or .svg.")]
 
 
 def check_distinct(targets: Sequence[Path]) -> None:
@@ -195,14 +290,23 @@ def check_drawable(path: Path) -> None:
 class Run:
     """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
 
-    output: Path | None
-    solver: str
-    time_limit: float | None
-    tolerance: float | None
-    isolated: bool
-    mps: Path | None
-    plot: Path | None
-    as_json: bool
+    output: Annotated[Path | None, Opt(
+        "Write .csv, .json (with the certificate) or .npz; - for JSON to standard output.",
+        "-o/--output" , TARGET
+    )]  # fmt: skip
+    solver: Annotated[
+        str, Opt("auto, or a method by name: one that does not solve the problem lists those that do.")
+    ] = "auto"
+    time_limit: Annotated[float | None, Opt("Seconds for each solver.")] = None
+    tolerance: Tolerance = None
+    isolated: Annotated[bool, Opt(
+        "Run each solver in a process of its own: one that hangs is stopped, and the next is tried."
+    )] = False  # fmt: skip
+    mps: Annotated[Path | None, Opt("Write the LP in the MPS format too.")] = None
+    plot: Plot = None
+    as_json: Json = False
+
+    EXTRA: ClassVar = (imports,)
 
     def check(self, inputs: Iterable[Path] = ()) -> None:
         """Complain of what cannot be written before any solver runs, or would write over what is read."""
@@ -270,59 +374,6 @@ class Run:
             echo_json({**(record or {}), **result.to_dict()})
         else:
             print_result(result, title, rows)
-
-
-_RUN_OPTIONS = (
-    click.option(
-        "-o",
-        "--output",
-        type=TARGET,
-        help="Write .csv, .json (with the certificate) or .npz; - for JSON to standard output.",
-    ),
-    click.option(
-        "--solver",
-        default="auto",
-        show_default=True,
-        help="auto, or a method by name: one that does not solve the problem lists those that do.",
-    ),
-    click.option("--time-limit", type=float, help="Seconds for each solver."),
-    click.option(
-        "--tolerance",
-        type=float,
-        help="Largest certified gap: a share of the utility's range, or nats where a level is sought; "
-        "1e-7 where left out (1e-6 for trade-offs).",
-    ),
-    click.option(
-        "--isolated",
-        is_flag=True,
-        help="Run each solver in a process of its own: one that hangs is stopped, and the next is tried.",
-    ),
-    click.option("--mps", type=PATH, help="Write the LP in the MPS format too."),
-    click.option("--plot", type=PATH, help="Draw the mechanism: .png, .pdf or .svg."),
-    imports,
-    json_option,
-)
-
-
-def gathered(
-    name: str, kind: type[Any], choices: Iterable[Callable[..., Any]]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add options to a command, and hand them over as one object under that name."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def collected(**options: Any) -> None:
-            gathered = kind(**{field.name: options.pop(field.name) for field in fields(kind)})
-            command(**{name: gathered}, **options)
-
-        for option in reversed(tuple(choices)):
-            collected = option(collected)
-        return collected
-
-    return decorate
-
-
-runs = gathered("run", Run, _RUN_OPTIONS)
 
 
 def code_of(result: Result[Any]) -> int:

@@ -30,12 +30,7 @@ def declared_by_orbits(
 ) -> tuple[Callable[[], Program[Any]], str]:
     """What declares the design on a table of records or on a circle, and its title.
 
-    Args:
-        asked: the law of a record, and the requirement.
-        epsilon: in nats.
-        utility: the name of the utility, and whether a matrix holds losses.
-        records: of a table.
-        circle: its letters.
+    The utility is given by its name, and by whether a matrix of that name holds losses.
     """
     from pmlopt.data.symmetry import CirclePrior, IIDPrior
 
@@ -88,17 +83,7 @@ def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
 def apply_orbits(
     path: Path, data: Path, form: DataOptions, column: str, output: Path, beside: Beside, seed: int | None
 ) -> str:
-    """Replace a column of a data file by the outputs of a mechanism by orbits; what was done, in words.
-
-    Args:
-        path: of the mechanism.
-        data: the data file.
-        form: how it is written.
-        column: its name.
-        output: the CSV file to write.
-        beside: which other columns stay.
-        seed: of the draws, for tests.
-    """
+    """Replace a column of a data file by the outputs of a mechanism by orbits; what was done, in words."""
     with form.open(data) as table:
         kept = beside.columns(table.names, [column], data, False)
         names = [name for name in table.names if name == column or name in kept]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pmlopt.model.privacy import Requirement
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
+    from pmlopt.programs.program import Program
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.result import Result
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
@@ -59,6 +60,18 @@ def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
     from rich.progress import track
 
     yield from track(items, description=text, total=total, console=Console(stderr=True), transient=True)
+
+
+def solved_in_turn(
+    programs: Iterable[Program[Any]], solver: str = "auto", **options: Any
+) -> list[Result[Any]]:
+    """The results of related programs, each solved from what the one before it has found."""
+    from pmlopt.programs.solving import solve
+
+    found: list[Result[Any]] = []
+    for program in programs:
+        found.append(solve(program, solver, found[-1].restart if found else None, **options))
+    return found
 
 
 def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:

@@ -6,25 +6,34 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
-    PATH,
     TARGET,
+    Arg,
+    Json,
+    Opt,
+    Plot,
     check_apart,
     check_distinct,
     check_drawable,
     code_of,
-    exits,
-    gathered,
-    json_option,
+    command,
     main,
-)
-from pmlopt.cli.printing import echo_json, nats, number, print_matrix, print_table, progress, say, status
+)  # fmt: skip
+from pmlopt.cli.printing import (
+    echo_json,
+    nats,
+    number,
+    print_matrix,
+    print_table,
+    progress,
+    say,
+    solved_in_turn,
+    status,
+)  # fmt: skip
 from pmlopt.cli.reading import read_numbers
 from pmlopt.core import files
 from pmlopt.errors import InputError
@@ -40,10 +49,12 @@ if TYPE_CHECKING:
 class AskedQuery:
     """The query that a mechanism answers."""
 
-    query_name: str
-    records: int
-    modulus: int | None
-    letters: int
+    query_name: Annotated[Literal["modular-sum", "weight", "quadratic"], Opt(
+        "What it answers: a sum modulo m, the weight of binary records, or sum_{i<j} x_i x_j.", "--query"
+    )]  # fmt: skip
+    records: Annotated[int, Opt("n, the number of records.")]
+    modulus: Annotated[int | None, Opt("m of the modular sum; 2 is the parity.")] = None
+    letters: Annotated[int, Opt("Letters of a record, 0 to k - 1.")] = 2
 
     def query(self) -> Query:
         """The query."""
@@ -58,43 +69,20 @@ class AskedQuery:
         return Weight(self.records) if self.query_name == "weight" else Quadratic(self.records)
 
 
-_QUERY_OPTIONS = (
-    click.option(
-        "--query", "query_name", required=True, type=click.Choice(["modular-sum", "weight", "quadratic"]),
-        help="What it answers: a sum modulo m, the weight of binary records, or sum_{i<j} x_i x_j.",
-    ),
-    click.option("--records", type=int, required=True, help="n, the number of records."),
-    click.option("--modulus", type=int, help="m of the modular sum; 2 is the parity."),
-    click.option(
-        "--letters", type=int, default=2, show_default=True, help="Letters of a record, 0 to k - 1."
-    ),
-)  # fmt: skip
-
-
-@main.command("record-leakage")
-@click.argument("mechanism_file", metavar="MECHANISM", type=PATH)
-@gathered("asked", AskedQuery, _QUERY_OPTIONS)
-@click.option("--entropy", "entropies", required=True, help="b in nats, or several with commas between.")
-@click.option("--epsilon", type=float, help="A claimed bound on the leakage per record, in nats.")
-@click.option(
-    "--solver", type=click.Choice(["auto", "branch-and-bound", "alternating"]), default="auto",
-    show_default=True, help="alternating is the paper's: it finds local optima and proves nothing.",
-)  # fmt: skip
-@click.option("--tolerance", type=float, default=1e-7, show_default=True, help="Largest gap, in nats.")
-@click.option("--time-limit", type=float, help="Seconds for each entropy.")
-@click.option("--plot", type=PATH, help="Draw the leakage over the entropy: .png, .pdf or .svg.")
-@json_option
-@exits
+@command(main, "record-leakage")
 def record_leakage_command(
-    mechanism_file: Path,
+    mechanism_file: Annotated[Path, Arg("MECHANISM")],
     asked: AskedQuery,
-    entropies: str,
-    epsilon: float | None,
-    solver: str,
-    tolerance: float,
-    time_limit: float | None,
-    plot: Path | None,
-    as_json: bool,
+    entropies: Annotated[str, Opt("b in nats, or several with commas between.", "--entropy")],
+    epsilon: Annotated[float | None, Opt("A claimed bound on the leakage per record, in nats.")] = None,
+    solver: Annotated[
+        Literal["auto", "branch-and-bound", "alternating"],
+        Opt("alternating is the paper's: it finds local optima and proves nothing."),
+    ] = "auto",
+    tolerance: Annotated[float, Opt("Largest gap, in nats.")] = 1e-7,
+    time_limit: Annotated[float | None, Opt("Seconds for each entropy.")] = None,
+    plot: Plot = None,
+    as_json: Json = False,
 ) -> None:
     """Bound what MECHANISM tells of one record.
 
@@ -105,21 +93,17 @@ def record_leakage_command(
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.programs.record_leakage.program import record_leakage
-    from pmlopt.programs.solving import solve
 
     _check_plot(plot, mechanism_file)
     wanted = read_numbers(entropies, "--entropy")
     query, mechanism = asked.query(), Mechanism.load(mechanism_file)
-    programs = [record_leakage(query, mechanism, b) for b in wanted]
-    results: dict[float, Result[RecordCertificate]] = {}
-    last = None  # a prior of more entropy is allowed at less: from the largest down, each from the one before
-    for program in progress(sorted(programs, key=lambda p: -p.entropy), len(programs), "bounding"):
-        if program.entropy not in results:
-            results[program.entropy] = solve(
-                program, solver, last, tolerance=tolerance, time_limit=time_limit
-            )
-            last = results[program.entropy].restart
-    found = [results[program.entropy] for program in programs]
+    # a prior of more entropy is allowed at less: from the largest down
+    order = sorted({float(b) for b in wanted}, reverse=True)
+    programs = [record_leakage(query, mechanism, b) for b in order]
+    bounded = progress(programs, len(programs), "bounding")
+    results = solved_in_turn(bounded, solver, tolerance=tolerance, time_limit=time_limit)
+    known = dict(zip(order, results, strict=True))
+    found: list[Result[RecordCertificate]] = [known[b] for b in wanted]
     if plot is not None:
         ordered = sorted(found, key=lambda result: result.certificate.entropy)
         _draw(
@@ -141,34 +125,26 @@ def record_leakage_command(
     sys.exit(CLAIM_FAILS if False in verdicts else NOT_SOLVED if None in verdicts else 0)
 
 
-@main.command("leakage-distortion")
-@gathered("asked", AskedQuery, _QUERY_OPTIONS)
-@click.option("--entropy", type=float, required=True, help="b in nats.")
-@click.option("--distortion", "distortions", help="D, or several with commas between: minimise the leakage.")
-@click.option("--leakage", "leakages", help="L in nats, or several: minimise the distortion.")
-@click.option(
-    "--solver", type=click.Choice(["auto", "cutting-planes", "penalty"]), default="auto",
-    show_default=True, help="penalty is the paper's, and proves nothing.",
-)  # fmt: skip
-@click.option("--tolerance", type=float, default=1e-6, show_default=True, help="Largest gap.")
-@click.option("--time-limit", type=float, help="Seconds for each point.")
-@click.option(
-    "-o", "--output", type=TARGET, help="Write the mechanism of a single point: .csv, .json or .npz."
-)
-@click.option("--plot", type=PATH, help="Draw leakage over distortion: .png, .pdf or .svg.")
-@json_option
-@exits
+@command(main, "leakage-distortion")
 def leakage_distortion_command(
     asked: AskedQuery,
-    entropy: float,
-    distortions: str | None,
-    leakages: str | None,
-    solver: str,
-    tolerance: float,
-    time_limit: float | None,
-    output: Path | None,
-    plot: Path | None,
-    as_json: bool,
+    entropy: Annotated[float, Opt("b in nats.")],
+    distortions: Annotated[
+        str | None, Opt("D, or several with commas between: minimise the leakage.", "--distortion")
+    ] = None,
+    leakages: Annotated[
+        str | None, Opt("L in nats, or several: minimise the distortion.", "--leakage")
+    ] = None,
+    solver: Annotated[
+        Literal["auto", "cutting-planes", "penalty"], Opt("penalty is the paper's, and proves nothing.")
+    ] = "auto",
+    tolerance: Annotated[float, Opt("Largest gap.")] = 1e-6,
+    time_limit: Annotated[float | None, Opt("Seconds for each point.")] = None,
+    output: Annotated[
+        Path | None, Opt("Write the mechanism of a single point: .csv, .json or .npz.", "-o/--output", TARGET)
+    ] = None,
+    plot: Plot = None,
+    as_json: Json = False,
 ) -> None:
     """Design a mechanism that answers a query.
 
@@ -187,15 +163,12 @@ def leakage_distortion_command(
     check_distinct([path for path in (output, plot) if path is not None])
     _check_plot(plot)
     query = asked.query()
-    found: list[Result[TradeoffCertificate]] = []
     with status("designing", as_json):
-        from pmlopt.programs.solving import solve
         from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
 
         builder = leakage_distortion if distortions else distortion_leakage
-        for program in [builder(query, limit, entropy) for limit in limits]:
-            start = found[-1].restart if found else None
-            found.append(solve(program, solver, start, tolerance=tolerance, time_limit=time_limit))
+        programs = [builder(query, limit, entropy) for limit in limits]
+        found = solved_in_turn(programs, solver, tolerance=tolerance, time_limit=time_limit)
     if output is not None:
         found[0].save(output)
     if plot is not None:

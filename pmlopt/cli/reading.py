@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from pmlopt.cli.options import Opt
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, Positions
 from pmlopt.core.labels import labels_from_text, same_set
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
     from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
+
+Minimise: TypeAlias = Annotated[bool, Opt("The CSV matrix holds losses.")]
+Outputs: TypeAlias = Annotated[
+    str | None, Opt("The outputs: their number, or their labels with commas between.")
+]
+LinearName: TypeAlias = Annotated[
+    str, Opt("hamming, absolute, squared, or a CSV matrix of gains.", "--utility")
+]
 
 MOST_OUTPUTS = 100_000
 """The largest number of outputs that a command takes; a mechanism with two letters then has 1.6 MB."""

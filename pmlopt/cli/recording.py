@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import click
 import numpy as np
 
 from pmlopt.cli.ledger import numbers_of_people, say_finished, say_recorded
-from pmlopt.cli.options import PATH, gathered
+from pmlopt.cli.options import Opt
 from pmlopt.core import files
 from pmlopt.errors import InputError
 
@@ -29,8 +28,12 @@ if TYPE_CHECKING:
 class Account:
     """The ledger of a release, if it has one."""
 
-    ledger_file: Path | None
-    who: str | None
+    ledger_file: Annotated[Path | None, Opt(
+        "Check the release against this ledger, publish it and record it, together or not at all.", "--ledger"
+    )] = None  # fmt: skip
+    who: Annotated[
+        str | None, Opt("With --ledger: the column of DATA with the numbers of the people, from 0.")
+    ] = None
 
     @contextmanager
     def keeps(
@@ -96,12 +99,3 @@ class _Draws:
     @property
     def people(self) -> list[int] | None:
         return None if self._who is None else numbers_of_people(self._numbers, self._who)
-
-
-keeps_account = gathered("account", Account, (
-    click.option(
-        "--ledger", "ledger_file", type=PATH,
-        help="Check the release against this ledger, publish it and record it, together or not at all.",
-    ),
-    click.option("--who", help="With --ledger: the column of DATA with the numbers of the people, from 0."),
-))  # fmt: skip

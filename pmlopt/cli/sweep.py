@@ -9,24 +9,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 import numpy as np
 
-from pmlopt.cli.asked import Asked, asks
+from pmlopt.cli.asked import Asked
 from pmlopt.cli.options import (
     NOT_SOLVED,
-    PATH,
+    Arg,
+    Json,
+    Opt,
+    Plot,
+    Tolerance,
     check_distinct,
     check_drawable,
-    exits,
-    gathered,
-    json_option,
+    command,
     main,
-)
+)  # fmt: skip
 from pmlopt.cli.printing import echo_json, number, print_table, say
-from pmlopt.cli.reading import read_numbers, read_utility
+from pmlopt.cli.reading import Minimise, read_numbers, read_utility
 from pmlopt.core import files
 from pmlopt.errors import InputError, SweepStoppedError
 
@@ -50,12 +52,7 @@ UNASKED = Asked()
 class DesignAt:
     """The design that options ask for, at one epsilon: called by the workers, so it pickles.
 
-    Attributes:
-        asked: which requirement.
-        prior: of the secret.
-        utility: its name, or a gain or loss from a file.
-        outputs: their labels, where the file has them.
-        given: what the requirement has beside its level.
+    The utility is its name, or one from a file; `given` is what the requirement has beside its level.
     """
 
     asked: Asked
@@ -78,12 +75,7 @@ class DesignAt:
 
 @dataclass(frozen=True)
 class ProblemAt:
-    """The design of a problem file, at another epsilon.
-
-    Attributes:
-        path: the file.
-        content: of the file, by which a sweep that was begun tells it from another.
-    """
+    """The design of a problem file, at another epsilon; a sweep tells files apart by their content."""
 
     path: Path
     content: bytes
@@ -105,15 +97,22 @@ class ProblemAt:
 class SweepRun:
     """How to solve the points, and where the table goes."""
 
-    output: Path | None
-    mechanisms: Path | None
-    solver: str
-    time_limit: float | None
-    tolerance: float | None
-    chain: int
-    workers: int
-    plot: Path | None
-    as_json: bool
+    output: Annotated[Path | None, Opt(
+        "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.", "-o/--output"
+    )]  # fmt: skip
+    mechanisms: Annotated[Path | None, Opt("A folder for the mechanisms, with their certificates.")] = None
+    solver: Annotated[str, Opt("As of pmlopt design.")] = "auto"
+    time_limit: Annotated[float | None, Opt("Seconds for each solver and point.")] = None
+    tolerance: Tolerance = None
+    chain: Annotated[int, Opt(
+        "Points of a chain, each of which starts where the one before it ended.", type=click.IntRange(min=1)
+    )] = 10  # fmt: skip
+    workers: Annotated[int, Opt(
+        "Processes that solve chains side by side, at most 256; the table does not depend on it.",
+        type=click.IntRange(1, MOST_WORKERS)
+    )] = 1  # fmt: skip
+    plot: Plot = None
+    as_json: Json = False
 
     def check(self) -> None:
         """Complain of what cannot be written before any solver runs."""
@@ -141,52 +140,23 @@ class SweepRun:
             )
 
 
-_SWEEP_OPTIONS = (
-    click.option(
-        "-o", "--output", type=PATH,
-        help="Write the table: .csv, .json or .parquet. After a kill, the same command goes on.",
-    ),
-    click.option("--mechanisms", type=PATH, help="A folder for the mechanisms, with their certificates."),
-    click.option("--solver", default="auto", show_default=True, help="As of pmlopt design."),
-    click.option("--time-limit", type=float, help="Seconds for each solver and point."),
-    click.option(
-        "--tolerance", type=float,
-        help="Largest certified gap, a share of the utility's range; 1e-7 where left out.",
-    ),
-    click.option(
-        "--chain", type=click.IntRange(min=1), default=10, show_default=True,
-        help="Points of a chain, each of which starts where the one before it ended.",
-    ),
-    click.option(
-        "--workers", type=click.IntRange(1, MOST_WORKERS), default=1, show_default=True,
-        help="Processes that solve chains side by side, at most 256; the table does not depend on it.",
-    ),
-    click.option("--plot", type=PATH, help="Draw the utility over epsilon: .png, .pdf or .svg."),
-    json_option,
-)  # fmt: skip
+_Epsilons: TypeAlias = Annotated[str, Opt(
+    "The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.", "--epsilon"
+)]  # fmt: skip
+_UtilityName: TypeAlias = Annotated[str | None, Opt(
+    "hamming, absolute, squared (losses); mutual-information and other informations; a CSV matrix.",
+    "--utility"
+)]  # fmt: skip
 
 
-@main.command("sweep")
-@click.argument("problem", required=False)
-@asks
-@click.option(
-    "--epsilon", "epsilons", required=True,
-    help="The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.",
-)  # fmt: skip
-@click.option(
-    "--utility", "utility_name",
-    help="hamming, absolute, squared (losses); mutual-information and other informations; or a CSV matrix.",
-)  # fmt: skip
-@click.option("--minimise", is_flag=True, help="The CSV matrix holds losses.")
-@gathered("run", SweepRun, _SWEEP_OPTIONS)
-@exits
+@command(main, "sweep")
 def sweep_command(
-    problem: str | None,
     asked: Asked,
-    epsilons: str,
-    utility_name: str | None,
-    minimise: bool,
+    epsilons: _Epsilons,
     run: SweepRun,
+    problem: Annotated[str | None, Arg("[PROBLEM]")] = None,
+    utility_name: _UtilityName = None,
+    minimise: Minimise = False,
 ) -> None:
     """Design mechanisms for many privacy bounds.
 

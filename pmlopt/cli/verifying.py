@@ -5,22 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
-
-from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, PATH, check_apart, exits, imports, json_option, main
+from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, check_apart, command, imports, main
 from pmlopt.cli.printing import echo_json, print_audit, print_table, say
 
 if TYPE_CHECKING:
     from pmlopt.programs.certificate import Verdict
 
 
-@main.command("report")
-@click.argument("saved_file", metavar="FILE", type=PATH)
-@click.option("-o", "--output", type=PATH, help="Where to write, .html or .md; beside FILE where left out.")
-@exits
-def report_command(saved_file: Path, output: Path | None) -> None:
+@command(main, "report")
+def report_command(
+    saved_file: Annotated[Path, Arg("FILE")],
+    output: Annotated[
+        Path | None, Opt("Where to write, .html or .md; beside FILE where left out.", "-o/--output")
+    ] = None,
+) -> None:
     """Write a page on what a saved result promises.
 
     It says about what, for whom, and what FILE (.json, .npz) does not promise. It has the leakage of each
@@ -45,12 +45,8 @@ WORDS: Mapping[bool | None, str] = {
 }
 
 
-@main.command("verify")
-@click.argument("saved_file", metavar="FILE", type=PATH)
-@json_option
-@imports
-@exits
-def verify_command(saved_file: Path, as_json: bool) -> None:
+@command(main, "verify", extra=(imports,))
+def verify_command(saved_file: Annotated[Path, Arg("FILE")], as_json: Json = False) -> None:
     """Check what a saved result claims.
 
     All is computed again from FILE (.json, .npz) alone. Exits with 1 when a part is false, and with 3 where a
@@ -72,11 +68,7 @@ def has_claims(path: Path) -> bool:
 
 
 def audit_saved(saved_file: Path, as_json: bool) -> int:
-    """Print the levels of a saved mechanism under its own prior, and the verdict on all that its file claims.
-
-    Returns:
-        The exit code.
-    """
+    """Print the levels of a saved mechanism under its own prior, and the verdict; return the exit code."""
     from pmlopt.measures import audit
     from pmlopt.verification import verify_file
     from pmlopt.verification.verifying import read_saved, saved_prior

@@ -290,16 +290,20 @@ NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE = (
     "null", "true or false", "a whole number", "a number", "text", "a list", "a table",
 )  # fmt: skip
 
-_SIMPLE: Mapping[Any, set[str]] = {
-    float: {WHOLE, NUMBER},
-    int: {WHOLE},
-    str: {TEXT},
-    bool: {FLAG},
-    NoneType: {NULL},
-    Fraction: {TEXT, WHOLE},
-    Hashable: {FLAG, WHOLE, NUMBER, TEXT, LIST},
-    Any: {NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE},
+SCALARS: Mapping[Any, tuple[set[str], dict[str, Any]]] = {
+    float: ({WHOLE, NUMBER}, {"type": "number"}),
+    int: ({WHOLE}, {"type": "integer"}),
+    str: ({TEXT}, {"type": "string"}),
+    bool: ({FLAG}, {"type": "boolean"}),
+    NoneType: ({NULL}, {"type": "null"}),
+    Fraction: ({TEXT, WHOLE}, {"type": ["string", "integer"], "pattern": "^-?[0-9]+(/[0-9]+)?$"}),
+    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}),
+    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}),
 }
+"""Types without parts: what their plain data may be, and the JSON schema of these."""
+
+ENTRIES: Mapping[Any, type] = {np.float64: float, np.int64: int, np.object_: int, np.bool_: bool}
+"""What the entries of arrays are."""
 
 
 def words_of(kind: Any, notes: Sequence[Any]) -> Mapping[Any, Any] | None:
@@ -335,8 +339,8 @@ def forms_of(kind: Any, notes: Sequence[Any] = ()) -> set[str]:
     words = words_of(kind, notes)
     if words is not None:
         return {form_of(one) for one in words}
-    if isinstance(kind, Hashable) and kind in _SIMPLE:
-        return _SIMPLE[kind] | ({TEXT} if kind is float and INFINITE in notes else set())
+    if isinstance(kind, Hashable) and kind in SCALARS:
+        return SCALARS[kind][0] | ({TEXT} if kind is float and INFINITE in notes else set())
     if origin in (tuple, list, Sequence, np.ndarray):
         # arrays without a shape may have no dimension
         any_shape = origin is np.ndarray and not any(isinstance(note, Shape) for note in notes)

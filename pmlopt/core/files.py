@@ -7,7 +7,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,7 +78,7 @@ class SavedMatrix:
             self.side(name)
 
 
-def read_saved(kind: type[T], content: bytes, path: str | os.PathLike[str]) -> T:
+def read_saved(kind: Callable[..., T], content: bytes, path: str | os.PathLike[str]) -> T:
     """The record of a saved file, of which the format and the version are looked at before all else.
 
     Raises:
@@ -92,7 +92,8 @@ def read_saved(kind: type[T], content: bytes, path: str | os.PathLike[str]) -> T
             raise FileFormatError(
                 f"{path}: has {one.name} {told!r:.60}: what is read here has {one.name} {known!r}"
             )
-    return read(kind, data, str(path), Context(room=max(ROOM, len(content))))
+    found: T = read(kind, data, str(path), Context(room=max(ROOM, len(content))))  # type: ignore[arg-type]
+    return found
 
 
 def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from fractions import Fraction
-from types import NoneType
 from typing import Any, get_args, get_origin
 
 import numpy as np
 
 from pmlopt.core.fields import (
+    ENTRIES,
     INFINITE,
+    SCALARS,
     Given,
     Range,
     Shape,
@@ -30,22 +30,6 @@ Schema = dict[str, Any]
 _LABELS: Schema = {
     "description": "the labels, or the number of letters that nobody named",
     "anyOf": [{"type": "array", "items": {"$ref": "#/$defs/label"}}, {"type": "integer", "minimum": 1}],
-}
-_SCALARS: Mapping[Any, Schema] = {
-    float: {"type": "number"},
-    int: {"type": "integer"},
-    str: {"type": "string"},
-    bool: {"type": "boolean"},
-    NoneType: {"type": "null"},
-    Fraction: {"type": ["string", "integer"], "pattern": "^-?[0-9]+(/[0-9]+)?$"},
-    np.float64: {"type": "number"},
-    np.int64: {"type": "integer"},
-    np.object_: {"type": "integer"},
-    np.bool_: {"type": "boolean"},
-}
-_FREE: Mapping[Any, Schema] = {
-    Any: {},
-    Hashable: {"$ref": "#/$defs/label"},
 }
 
 
@@ -120,10 +104,8 @@ def _of(kind: Any, notes: Sequence[Any], defs: dict[str, Schema]) -> Schema:
 
 def _single(kind: Any, notes: Sequence[Any], defs: dict[str, Schema]) -> Schema:
     origin, args = get_origin(kind), get_args(kind)
-    if isinstance(kind, Hashable) and kind in _FREE:
-        return _FREE[kind]
-    if isinstance(kind, Hashable) and kind in _SCALARS:
-        return _SCALARS[kind] | _range(notes)
+    if isinstance(kind, Hashable) and kind in SCALARS:
+        return SCALARS[kind][1] | _range(notes)
     words = words_of(kind, notes)
     if words is not None:
         return {"enum": list(words)}
@@ -142,13 +124,13 @@ def _single(kind: Any, notes: Sequence[Any], defs: dict[str, Schema]) -> Schema:
 
 
 def _array(scalar: Any, notes: Sequence[Any]) -> Schema:
-    found = _SCALARS[scalar] | _range(notes)
+    plain = SCALARS[ENTRIES[scalar]][1]
+    found = plain | _range(notes)
     if INFINITE in notes:
         found = {"anyOf": [found, {"enum": ["inf", "-inf"]}]}
     shape = next((note for note in notes if isinstance(note, Shape)), None)
     if shape is None:
-        entry = _SCALARS[scalar]["type"]
-        return {"description": "nested lists of one depth, or one entry", "type": ["array", entry]}
+        return {"description": "nested lists of one depth, or one entry", "type": ["array", plain["type"]]}
     for size in reversed(shape.sizes):
         fixed = {"minItems": size, "maxItems": size} if isinstance(size, int) else {"title": size}
         found = {"type": "array", **fixed, "items": found}

@@ -18,6 +18,7 @@ import numpy as np
 from pmlopt.core.arrays import Positions
 from pmlopt.core.fields import (
     COUNT,
+    ENTRIES,
     INFINITE,
     TABLE,
     Context,
@@ -244,7 +245,8 @@ class Reader:
         infinite = INFINITE in notes
         if infinite and str in set(map(type, leaves)):
             leaves = [INFINITIES.get(leaf, leaf) if type(leaf) is str else leaf for leaf in leaves]
-        allowed, word = _SCALARS[scalar]
+        entry = ENTRIES[scalar]
+        allowed, word = {int, float} if entry is float else {entry}, _words(entry, ())
         if not set(map(type, leaves)) <= allowed:
             self._check(path, shape, leaves, [type(leaf) not in allowed for leaf in leaves], word)
         try:
@@ -306,15 +308,6 @@ def _at(path: str, place: int, shape: Sequence[int]) -> str:
     """The path of an entry of nested lists."""
     index = np.unravel_index(place, tuple(shape)) if shape else ()
     return path + "".join(f"[{int(k)}]" for k in index)
-
-
-_SCALARS: Mapping[Any, tuple[set[type], str]] = {
-    np.float64: ({int, float}, "a number"),
-    np.int64: ({int}, "a whole number"),
-    np.object_: ({int}, "a whole number"),
-    np.bool_: ({bool}, "true or false"),
-}
-"""What the entries of arrays may be, and how that is called."""
 
 
 def _words(kind: Any, notes: Sequence[Any]) -> str:

@@ -295,11 +295,16 @@ class Mechanism:
         Raises:
             FileFormatError: the file is not there, cut short, or holds no mechanism.
         """
-        stored = files.read_matrix(path)
-        try:
-            return cls(stored.matrix, stored.inputs, stored.outputs)
-        except MechanismError as error:
-            raise FileFormatError(f"{path}: {error} (or the file is cut short)") from None
+        return saved_mechanism(path)[0]
+
+
+def saved_mechanism(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+    """The mechanism of a file with a matrix, and what stands beside it; see `Mechanism.load`."""
+    stored = files.read_matrix(path)
+    try:
+        return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
+    except MechanismError as error:
+        raise FileFormatError(f"{path}: {error} (or the file is cut short)") from None
 
 
 def letters_at(inputs: Sequence[Label], values: Iterable[object]) -> IntArray:

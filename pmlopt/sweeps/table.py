@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -20,20 +20,6 @@ from pmlopt.programs.plots import utility_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-COLUMNS: Mapping[str, type] = {
-    "status": str,
-    "value": float,
-    "bound": float,
-    "gap": float,
-    "level": float,
-    "solver": str,
-    "iterations": int,
-    "warm_started": bool,
-    "seconds": float,
-    "error": str,
-}
-"""The columns of a table after those of the grid, and what they hold; any but the status may be empty."""
 
 
 def plain(value: Any) -> Any:
@@ -131,6 +117,12 @@ class Row:
     def cells(self) -> list[Any]:
         """Plain values in the order of the table's columns."""
         return [*map(plain, self.point.values()), *(getattr(self, name) for name in COLUMNS)]
+
+
+COLUMNS: Mapping[str, type] = {
+    name: (get_args(kind) or (kind,))[0] for name, kind in get_type_hints(Row).items() if name != "point"
+}
+"""The columns of a table after those of the grid, and what they hold; any but the status may be empty."""
 
 
 @dataclass(frozen=True, eq=False)

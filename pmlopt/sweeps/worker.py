@@ -88,12 +88,10 @@ def _answer(task: Task, result: Result[Any] | None, error: BaseException | None,
     entries: dict[str, Any] = {} if error is None else failure(error)
     if result is None:
         return Answer({**entries, "seconds": seconds})
+    numbers = {name: float(getattr(result, name)) for name in ("value", "bound", "gap", "level")}
     found = {
         "status": result.status.value,
-        "value": float(result.value),
-        "bound": float(result.bound),
-        "gap": float(result.gap),
-        "level": float(result.level),
+        **numbers,
         "solver": result.solver,
         "iterations": None if result.iterations is None else int(result.iterations),
         "warm_started": bool(result.warm_started),

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core import files
 from pmlopt.core.files import entry
 from pmlopt.core.records import Context, read
-from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.mechanism import Mechanism, saved_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism, holds_orbits, saved_by_orbits
-from pmlopt.errors import FileFormatError, InputError, MechanismError
+from pmlopt.errors import FileFormatError, InputError
 from pmlopt.programs.certificate import (
     FLOATS,
     Certificate,
@@ -155,23 +154,14 @@ def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, An
     Raises:
         FileFormatError: the file holds no result: it is a CSV, or of an earlier version.
     """
-    mechanism, metadata = _plain(path)
+    mechanism, metadata = saved_mechanism(path)
     _check_result(path, metadata)
     return mechanism, metadata
 
 
-def _plain(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
-    """The mechanism of a file that may be no result, and what stands beside it."""
-    stored = files.read_matrix(path)
-    try:
-        return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
-    except MechanismError as error:
-        raise FileFormatError(f"{path}: {error}") from None
-
-
 def read_any(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
-    """The same where the mechanism may be by orbits, too, which only JSON holds."""
-    return saved_by_orbits(path) if holds_orbits(path) else _plain(path)
+    """The mechanism of a file, by orbits too, which only JSON holds, and what stands beside it."""
+    return saved_by_orbits(path) if holds_orbits(path) else saved_mechanism(path)
 
 
 def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
@@ -207,8 +197,9 @@ def _follows(told: Told) -> Claim:
     """That what the file says of the result is what follows from its certificate."""
     certificate = told.certificate
     made = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
+    boasts = told.status is Status.OPTIMAL and told.bound is None
     found = [
-        *(["the status is optimal, and no bound is claimed"] if _boasts(told) else []),
+        *(["the status is optimal, and no bound is claimed"] if boasts else []),
         *(
             f"the {name} of the result is {getattr(told, name)!s:.40}, and {number!s:.40} follows"
             for name, number in made.items()
@@ -218,11 +209,6 @@ def _follows(told: Told) -> Claim:
     other = next(iter(found), None) or _closed_form(certificate, told.closed_form)
     text = "everything else that the file says follows" if other is None else other
     return Claim("record", other is None, FLOATS, text)
-
-
-def _boasts(told: Told) -> bool:
-    """Whether a result is called optimal of which no bound is claimed."""
-    return told.status is Status.OPTIMAL and told.bound is None
 
 
 def _near(told: float | None, made: float | None, room: float) -> bool:

@@ -102,7 +102,7 @@ def test_every_source_is_in_the_bibliography() -> None:
 
 
 SOLVERS = (("auto", 1e-9), ("highs", 1e-9), ("highs-ipm", 1e-6), ("clarabel", 1e-6))
-TOLERANCES = {leakage_distortion: 1e-6, distortion_leakage: 1e-6}
+TOLERANCES: dict[Any, float] = {leakage_distortion: 1e-6, distortion_leakage: 1e-6}
 
 
 @pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)

@@ -162,6 +162,8 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
         >>> table(frame, "the counts", InputError).axes
         (('x', 'y'), (1, 2))
     """
+    if isinstance(data, Labelled):
+        return data
     if isinstance(data, os.PathLike):
         return _of_file(data, table, files.read_table, error)
     if isinstance(data, Mapping):

@@ -7,16 +7,16 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, few, float_array, nonnegative
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.data.prior import Prior
+from pmlopt.data.tables.labelled import Labelled, Numbers, table
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import Ratios, letter_ratios
 
-Distance = str | ArrayLike | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
+Distance = str | Numbers | Labelled | Callable[[Any, Any], float] | Mapping[tuple[Label, Label], float]
 
 
 def absolute_difference(x: Any, y: Any) -> float:
@@ -63,9 +63,9 @@ class MetricPrivacy(RatioRequirement):
 
     Args:
         epsilon: in nats for a distance of one.
-        distance: an (N, N) matrix, infinite where a pair needs no protection; a function of two labels, or
-            its name, "absolute" or "hamming"; or the lengths of the edges of a graph, a mapping from pairs of
-            labels.
+        distance: an (N, N) matrix, infinite where a pair needs no protection, or a frame or a file with the
+            names of its rows and columns; a function of two labels, or its name, "absolute" or "hamming"; or
+            the lengths of the edges of a graph, a mapping from pairs of labels.
 
     Raises:
         PrivacyError: epsilon is negative; a distance is negative, NaN or not symmetric, or zero for two
@@ -91,7 +91,8 @@ class MetricPrivacy(RatioRequirement):
         if isinstance(distance, str):
             self.distance = _named(distance)
         elif not callable(distance) and not isinstance(distance, Mapping):
-            self.distance = _checked(distance)
+            found = table(distance, "the distances", PrivacyError)
+            self.distance = found if any(found.axes) else _checked(found.values)
 
     @classmethod
     def from_fields(
@@ -115,6 +116,9 @@ class MetricPrivacy(RatioRequirement):
             if len(distance) != n:
                 raise PrivacyError(f"the distances are on {len(distance)} letters, and the prior on {n}")
             return self
+        if isinstance(distance, Labelled):
+            named = distance.along(0, prior.labels, PrivacyError).along(1, prior.labels, PrivacyError)
+            return MetricPrivacy(self.epsilon, named.values)
         if isinstance(distance, Mapping):
             return MetricPrivacy(self.epsilon, _of_graph(distance, prior.labels))
         assert callable(distance)

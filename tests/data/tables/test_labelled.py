@@ -25,6 +25,7 @@ from pmlopt import (
     ExpectedLoss,
     L1Ball,
     Mechanism,
+    MetricPrivacy,
     Prior,
     Secret,
     design,
@@ -218,6 +219,20 @@ def test_a_set_of_priors_is_around_a_law_with_labels() -> None:
     assert (box.labels, box.upper.tolist()) == (("a", "b"), [0.9, 0.3])
     with pytest.raises(PrivacyError, match="only one side"):
         Box({"a": 0.6, "b": 0.1}, [0.9, 0.3])
+
+
+def test_distances_are_of_letters_by_name(tmp_path: Path) -> None:
+    cells = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 0.0]])
+    prior, order = Prior([0.6, 0.3, 0.1], LETTERS), ["c", "a", "b"]
+    frame = pd.DataFrame(cells, LETTERS, LETTERS)
+    frame.to_csv(tmp_path / "distances.csv")
+    known = MetricPrivacy(0.5, cells)
+    for held in (frame, frame.loc[order, order], tmp_path / "distances.csv"):
+        assert MetricPrivacy(0.5, held).for_prior(prior) == known
+    level = MetricPrivacy(0.5, frame.loc[order, order]).level(prior, CHANNEL)
+    assert level == pytest.approx(known.level(prior, CHANNEL), abs=1e-12)
+    with pytest.raises(PrivacyError, match="'c' is none of"):
+        MetricPrivacy(0.5, frame).for_prior(Prior([0.6, 0.4], ["a", "b"]))
 
 
 def test_a_sample_of_numbers_is_no_table() -> None:
