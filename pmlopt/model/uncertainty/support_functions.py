@@ -211,26 +211,15 @@ def _largest_root(
 
     Columns whose function is not positive at the left end are left out.
     """
-    values = function(low, columns)
-    columns = columns[values > 0]
-    if not len(columns):
-        return low
-    at_low, at_high, side = float(values.max()), float(function(high, columns).max()), 0.0
-    for _ in range(_MAX_ITERATIONS):
-        if not (high - low > 4e-16 * (abs(low) + abs(high)) and at_high < 0):
-            break
-        middle = low + (high - low) * at_low / (at_low - at_high)
-        if not low < middle < high:
-            middle = (low + high) / 2
-        values = function(middle, columns)
-        value = float(values.max())
-        if value > 0:
-            columns, at_high = columns[values > 0], at_high / 2 if side > 0 else at_high
-            low, at_low, side = middle, value, 1.0
-        else:
-            at_low = at_low / 2 if side < 0 else at_low
-            high, at_high, side = middle, value, -1.0
-    return high
+
+    def largest(tau: FloatArray) -> FloatArray:
+        nonlocal columns
+        values = function(float(tau[0]), columns)
+        if (values > 0).any():  # no zero further left is looked for
+            columns = columns[values > 0]
+        return np.asarray(values.max(keepdims=True))
+
+    return float(_root(largest, np.array([low]), np.array([high]))[0])
 
 
 def _rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
