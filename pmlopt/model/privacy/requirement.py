@@ -295,10 +295,7 @@ class Conjunction(Requirement):
     def __init__(self, *parts: Requirement) -> None:
         flat = [part.parts if isinstance(part, Conjunction) else (part,) for part in parts]
         self.parts = tuple(part for several in flat for part in several)
-        self._searched: tuple[Any, Any] = (
-            None,
-            None,
-        )  # the gains that were looked at last, and their weights
+        self._searched: tuple[Any, Any] = (None, None)  # the gains looked at last, and their weights
         names = [name for part in self.parts for name in part.limits]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
@@ -385,9 +382,10 @@ class Conjunction(Requirement):
             return
         last, ratios, key = self.parts[beside], self._others(beside, prior), (prior, gains.tobytes())
         if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MOST_JOINT:
-            if self._searched[0] != key:
-                self._searched = key, ratios.weights(prior.pmf, gains, last.rows(prior))
-            weights = self._searched[1]
+            found = self._searched
+            if found[0] != key:
+                found = self._searched = key, ratios.weights(prior.pmf, gains, last.rows(prior))
+            weights = found[1]
             left = ratios.left(prior.pmf, gains, weights)
             yield last.relaxation(prior, left), {"part": np.array(float(beside)), "others": weights}
 
