@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,7 +121,10 @@ class RequirementCertificate(Certificate):
         hold, no level is above its limit.
         """
         measured, share = self.measured
-        up = {name: level + share * max(1.0, abs(level)) for name, level in measured.items()}
+        up = {
+            name: level + share * max(1.0, abs(level)) if math.isfinite(level) else level
+            for name, level in measured.items()
+        }
         if any(up[name] > limit for name, limit in self.privacy.limits.items()) and self._proved:
             return {name: min(level, self.privacy.limits[name]) for name, level in up.items()}
         return up

@@ -25,6 +25,7 @@ from pmlopt.data.secret import Secret
 from pmlopt.model.privacy import PML, GainLeakage, MetricPrivacy, Pufferfish, RatioBound, Requirement
 from pmlopt.model.uncertainty import ConvexHull, JointLaws
 from pmlopt.model.utility import ExpectedGain, MutualInformation
+from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
@@ -42,20 +43,30 @@ def ratios(rng: np.random.Generator) -> Result[Any]:
         pairs = pairs + _to_means(prior, [Fraction(epsilon)] * prior.size)
     if rng.random() < 0.25 and listed:
         result: Result[Any] = solve(design(prior, requirement, MutualInformation()))
-        _check_pairs(result, pairs)
+        _check_pairs(result, requirement, pairs)
         _check_information(rng, result, prior, pairs)
     else:
         gains = random_gains(rng, prior.size)
         result = solve(design(prior, requirement, ExpectedGain(gains), gains.shape[1]))
-        _check_pairs(result, pairs)
+        _check_pairs(result, requirement, pairs)
         check_gain(result, largest_gain_ratios(prior.pmf, pairs, gains), gains, prior)
     return result
 
 
-def _check_pairs(result: Result[Any], pairs: list[Pair]) -> None:
+ABOVE = 1e-13
+"""Nats above its limit that a design of 0 nats about a secret in floats may have, where it is unproved."""
+
+
+def _check_pairs(result: Result[Any], requirement: Requirement, pairs: list[Pair]) -> None:
     matrix = result.mechanism.matrix
     demand(rows_sum_to_one(matrix), "a row does not sum to exactly one")
     demand(result.certificate.verify(), "the exact check fails on what is returned")
+    for name, limit in requirement.limits.items():
+        level = result.certificate.levels[name]
+        if level > limit:
+            unproved = result.status is Status.UNPROVED and level <= ABOVE
+            demand(unproved, f"the level {name} is {level}, above {limit}")
+            pairs = [(above, below, max(epsilon, Fraction(level))) for above, below, epsilon in pairs]
     demand(meets_pairs(pairs, matrix), "a pair is exceeded in fractions")
 
 

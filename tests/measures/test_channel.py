@@ -40,14 +40,6 @@ def test_ldp_level_is_its_definition(matrix: FloatArray) -> None:
     assert ldp_level(matrix) == pytest.approx(defined_ldp_level(matrix), rel=1e-12, abs=1e-15)
 
 
-@given(CHANNELS, st.integers(0, 5))
-@MODEST
-def test_outputs_that_never_occur_do_not_matter(matrix: FloatArray, place: int) -> None:
-    wider = np.insert(matrix, min(place, matrix.shape[1]), 0.0, axis=1)
-    assert maximal_leakage(wider) == pytest.approx(maximal_leakage(matrix), rel=1e-14, abs=1e-16)
-    assert ldp_level(wider) == ldp_level(matrix)
-
-
 @given(mechanisms(1), st.integers(1, 5))
 @MODEST
 def test_a_constant_mechanism_leaks_exactly_nothing(row: FloatArray, size: int) -> None:

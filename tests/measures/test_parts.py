@@ -54,23 +54,6 @@ def test_lemma_3_the_second_part_is_zero_where_the_letters_left_look_alike(
         assert (second == 0) == (len(set(values)) <= 1)
 
 
-@given(pairs())
-@MODEST
-def test_the_second_part_is_the_leakage_under_the_prior_on_the_letters_left(
-    pair: tuple[FloatArray, FloatArray],
-) -> None:
-    prior, matrix = pair
-    p = Prior(prior).pmf
-    _, rest = leakage_parts(prior, matrix)
-    for y, column in enumerate(matrix.T):
-        left = column > 0
-        if not left.any():
-            continue
-        alone = p[left] / math.fsum(p[left])
-        beside = np.column_stack([column[left], 1 - column[left]])
-        assert rest[y] == pytest.approx(pointwise_leakage(alone, beside)[0], rel=1e-9, abs=1e-13)
-
-
 def test_an_excluded_letter_of_one_in_a_billion_is_seen() -> None:
     excluded, _ = leakage_parts([1e-9, 1 - 1e-9], [[1.0, 0.0], [0.5, 0.5]])
     assert excluded.tolist() == pytest.approx([0.0, 1e-9], rel=1e-9)

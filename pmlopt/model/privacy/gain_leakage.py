@@ -47,18 +47,11 @@ class GainLeakage(RatioRequirement):
         if not self.gain.any():
             raise PrivacyError("all gains are 0: there is nothing to learn")
 
-    @property
-    def limits(self) -> dict[str, float]:
-        return {"g_leakage": self.epsilon}
-
     def check(self, prior: Prior) -> None:
         if prior.size != self.gain.shape[1]:
             raise PrivacyError(
                 f"the gains are on {self.gain.shape[1]} letters, and the prior on {prior.size}"
             )
-
-    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        return {"g_leakage": float(log_ratios.max())}
 
     def ratios(self, weights: Any) -> Ratios:
         gain: Any = self.gain

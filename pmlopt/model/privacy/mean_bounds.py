@@ -82,7 +82,7 @@ class MeanBounds(Requirement):
     @property
     @abstractmethod
     def bounds(self) -> tuple[Bound, ...]:
-        """The bounds, at most one for each pair of means."""
+        """The bounds, at most one for each pair of means; several are between entries and the mean alone."""
 
     @property
     def limits(self) -> dict[str, float]:
@@ -126,9 +126,7 @@ class MeanBounds(Requirement):
         constraints: dict[str, cp.Constraint] = {}
         variables: dict[str, cp.Variable] = {}
         for one in self.under(prior):
-            if (
-                one.kind == PLAIN
-            ):  # 3 N M nonzeros with the law as a variable, against N^2 M with the sum inside
+            if one.kind == PLAIN:  # with the law as a variable 3 N M nonzeros, not N^2 M
                 constraints[one.name] = one.keep * mechanism <= ones @ law
             elif one.kind == FLOOR:
                 constraints[one.name] = one.keep * (ones @ law) <= mechanism

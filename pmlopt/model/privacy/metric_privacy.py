@@ -101,10 +101,6 @@ class MetricPrivacy(RatioRequirement):
         """As a file has it: by the distances of the letters."""
         return cls(epsilon, distance)
 
-    @property
-    def limits(self) -> dict[str, float]:
-        return {"metric": self.epsilon}
-
     def for_prior(self, prior: Prior) -> MetricPrivacy:
         """The same with the (N, N) distances of the prior's letters.
 

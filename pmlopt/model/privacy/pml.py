@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, few, nonnegative
+from pmlopt.core.arrays import few, nonnegative
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import Cells
@@ -44,8 +44,8 @@ class LetterBudgets(RatioRequirement):
         return f"PML({list(self.epsilon)})"
 
     @property
-    def limits(self) -> dict[str, float]:
-        return {"pml_above_budget": 0.0}
+    def limit(self) -> str:
+        return "pml_above_budget"
 
     def on_cells(self, cells: Cells) -> RatioRequirement:
         """With a budget for each orbit of letters, or for each letter where letters are listed."""
@@ -64,9 +64,6 @@ class LetterBudgets(RatioRequirement):
                 f"there are {len(self.epsilon)} budgets, and the prior has {prior.size} letters "
                 f"{few(prior.labels)}: give one budget for each"
             )
-
-    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        return {"pml_above_budget": float((log_ratios - np.array(self.epsilon)[:, None]).max())}
 
     def ratios(self, weights: Any) -> Ratios:
         return mean_ratios(weights, np.minimum(np.array(self.epsilon), _most(weights)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,14 @@ from pmlopt.model.privacy.requirement import Requirement
 
 
 class RatioRequirement(Requirement):
-    """A requirement that is a list of ratio bounds `<num_k, v> <= e^(eps_k) <den_k, v>` on each column v."""
+    """A requirement that is a list of ratio bounds `<num_k, v> <= e^(eps_k) <den_k, v>` on each column v.
+
+    Attributes:
+        epsilon: in nats, one number, or one for each pair.
+    """
+
+    if TYPE_CHECKING:
+        epsilon: Any
 
     @property
     def has_ratios(self) -> bool:
@@ -37,9 +44,20 @@ class RatioRequirement(Requirement):
     def required(self, weights: Any) -> Ratios:
         return self.ratios(weights)
 
-    @abstractmethod
+    @property
+    def limit(self) -> str:
+        """The name of its limit."""
+        return self.name.replace("-", "_")
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Its epsilon; where there is one for each pair, by how much a ratio may be above its own: 0."""
+        return {self.limit: self.epsilon if np.ndim(self.epsilon) == 0 else 0.0}
+
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
         """The levels from the (K, 1) largest logarithms of the ratios, under the same names as `limits`."""
+        above = log_ratios if np.ndim(self.epsilon) == 0 else log_ratios - np.array(self.epsilon)[:, None]
+        return {self.limit: float(above.max())}
 
     def for_prior(self, prior: Prior) -> RatioRequirement:
         return self
@@ -174,12 +192,12 @@ class RatioBound(RatioRequirement):
         if min(self.numerators.min(), self.denominators.min()) < 0:
             raise PrivacyError("the numerators and denominators must not be negative")
         count = len(self.numerators)
-        self.equal = np.ndim(epsilon) == 0
-        values = np.full(count, epsilon) if self.equal else float_array(epsilon, 1, "epsilon", PrivacyError)
+        equal = np.ndim(epsilon) == 0
+        values = np.full(count, epsilon) if equal else float_array(epsilon, 1, "epsilon", PrivacyError)
         if len(values) != count:
             raise PrivacyError(f"epsilon has {len(values)} entries for {count} pairs: give one for each")
         self.each = np.array([nonnegative(value, "epsilon", PrivacyError) for value in values.tolist()])
-        self.epsilon = float(self.each[0]) if self.equal else self.each
+        self.epsilon = float(self.each[0]) if equal else self.each
         self.ratios(np.ones(self.size))  # complains of pairs that cannot be met
 
     @property
@@ -188,13 +206,8 @@ class RatioBound(RatioRequirement):
         return int(self.numerators.shape[1])
 
     @property
-    def limits(self) -> dict[str, float]:
-        return {"log_ratio": float(self.each[0])} if self.equal else {"above_epsilon": 0.0}
-
-    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        if self.equal:
-            return {"log_ratio": float(log_ratios.max())}
-        return {"above_epsilon": float((log_ratios - self.each[:, None]).max())}
+    def limit(self) -> str:
+        return "log_ratio" if np.ndim(self.epsilon) == 0 else "above_epsilon"
 
     def check(self, prior: Prior) -> None:
         if prior.size != self.size:

@@ -84,10 +84,6 @@ class Ratios:
         k, n = len(self.exponents), self.size
         return sum(math.comb(n, t + 1) * math.comb(k, t) for t in range(min(k, n - 1) + 1))
 
-    def sides(self, matrix: Any) -> Any:
-        """(N + R, M) what pairs are made of: the entries of each column and its products, unscaled."""
-        return np.vstack([matrix, self.rows @ matrix])
-
     def log_ratios(self, matrix: FloatArray) -> FloatArray:
         """(K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
         single = self._single
@@ -143,7 +139,7 @@ class Ratios:
         """(K, M) the numerators less e^exponent times the denominators, each pair times a positive number."""
         # left to itself numpy puts whole numbers from 2^63 to 2^64 beside smaller ones into floats
         kind = object if matrix.dtype == object else float
-        sides = self.sides(matrix)
+        sides = np.vstack([matrix, self.rows @ matrix])
         scales = np.append(np.ones(self.size, dtype=kind), np.asarray(self.scales).astype(kind))
         factors = [power(exponent) for exponent in self.exponents.tolist()]
         upper = np.array([f.numerator if isinstance(f, Fraction) else f for f in factors], dtype=kind)

@@ -272,8 +272,8 @@ class Conjunction(Requirement):
     """Requirements that all hold: `one & other`.
 
     Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
-    sub-convex utilities. The bound is sharp beside PML over a set of priors too. Others are declared beside
-    one another; the bound is then the least of theirs, which may leave a gap.
+    sub-convex utilities. Beside PML over a set of priors the bound is sharp too, up to a hundred letters or
+    so. Others are declared beside one another; the bound is then the least of theirs, which may leave a gap.
 
     Args:
         parts: requirements, of which no two have a limit of the same name.
@@ -295,6 +295,7 @@ class Conjunction(Requirement):
     def __init__(self, *parts: Requirement) -> None:
         flat = [part.parts if isinstance(part, Conjunction) else (part,) for part in parts]
         self.parts = tuple(part for several in flat for part in several)
+        self._searched: tuple[Any, Any] = (None, None)  # the gains looked at last, and their weights
         names = [name for part in self.parts for name in part.limits]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
@@ -315,7 +316,7 @@ class Conjunction(Requirement):
 
     @property
     def sharp(self) -> bool:
-        return self.has_ratios or self._beside_pairs() is not None
+        return self.has_ratios
 
     @property
     def has_ratios(self) -> bool:
@@ -376,12 +377,17 @@ class Conjunction(Requirement):
         """
         for place, part in enumerate(self.parts):
             yield part.relaxation(prior, gains), {"part": np.array(float(place))}
-        place_beside = self._beside_pairs()
-        if place_beside is not None:
-            last, ratios = self.parts[place_beside], self._others(place_beside, prior)
-            weights = ratios.weights(prior.pmf, gains, last.rows(prior))
+        beside = self._beside_pairs()
+        if beside is None:
+            return
+        last, ratios, key = self.parts[beside], self._others(beside, prior), (prior, gains.tobytes())
+        if (len(ratios.exponents) + 3 * prior.size) * gains.shape[1] <= MOST_JOINT:
+            found = self._searched
+            if found[0] != key:
+                found = self._searched = key, ratios.weights(prior.pmf, gains, last.rows(prior))
+            weights = found[1]
             left = ratios.left(prior.pmf, gains, weights)
-            yield last.relaxation(prior, left), {"part": np.array(float(place_beside)), "others": weights}
+            yield last.relaxation(prior, left), {"part": np.array(float(beside)), "others": weights}
 
     def _others(self, place: int, prior: Prior) -> Ratios:
         """The pairs of all parts but one."""
@@ -434,6 +440,9 @@ class Conjunction(Requirement):
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
 
+
+MOST_JOINT = 100_000
+"""Rows of all linear programs that look for weights of pairs beside a set of priors: some seconds."""
 
 LARGEST_EXPONENT = 700.0
 """The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""

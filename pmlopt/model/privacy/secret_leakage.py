@@ -228,11 +228,8 @@ class SecretPML(SecretRequirement):
         return f"PML({self.epsilon}, about={self.secret!r})"
 
     @property
-    def limits(self) -> dict[str, float]:
-        return {f"pml_about_{_word(self.secret)}": self.epsilon}
-
-    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        return {f"pml_about_{_word(self.secret)}": float(log_ratios.max())}
+    def limit(self) -> str:
+        return "_".join(["pml_about", *self.secret.name.removeprefix("the ").split()])
 
     def ratios(self, weights: Any) -> Ratios:
         above, below = [], []
@@ -291,13 +288,6 @@ class Pufferfish(SecretRequirement):
         if not self.pairs:
             raise PrivacyError("there is no pair of values to protect: a secret needs two values or more")
 
-    @property
-    def limits(self) -> dict[str, float]:
-        return {"pufferfish": self.epsilon}
-
-    def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        return {"pufferfish": float(log_ratios.max())}
-
     def ratios(self, weights: Any) -> Ratios:
         both = [*self._places, *((t, s) for s, t in self._places)]
         laws = self.conditionals(weights.dtype == object)
@@ -307,10 +297,6 @@ class Pufferfish(SecretRequirement):
 
     def __repr__(self) -> str:
         return f"Pufferfish(epsilon={self.epsilon}, {self.secret!r})"
-
-
-def _word(secret: Secret) -> str:
-    return "_".join(secret.name.removeprefix("the ").split())
 
 
 class RobustSecretPML(Requirement):

@@ -74,30 +74,22 @@ def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep
     return _largest_root(excess, np.arange(gains.shape[1]), float(means.max()), float(tops.max()))
 
 
-def best_mixture(laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float) -> float:
-    """The same as `largest_gain` for the convex hull of the (K, N) laws.
-
-    Here theta has a coordinate for each law, and minimises `sum_x (p (g - tau) + theta laws)^+ - keep theta`;
-    the multipliers of that are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on
-    how well: only theta is used, and any would do.
-    """
-    if keep >= 1:
-        return float((p @ gains).max())
-    return float(mixture_thetas(laws, p, gains, keep)[1].max())
-
-
 def mixture_thetas(
     laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
 ) -> tuple[FloatArray, FloatArray]:
-    """(K, M) the theta of `best_mixture` for each column, and the (M,) tau that they prove."""
+    """(K, M) the theta of each column for the convex hull of (K, N) laws, and the (M,) tau that they prove.
+
+    Here theta has a coordinate for each law, and minimises `sum_x (p (g - tau) + theta laws)^+ - keep theta`;
+    the multipliers of that are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on
+    how well: only theta is used, and any would do. keep < 1.
+    """
     weights, low, high = p[:, None], p @ gains, gains.max(axis=0)
     columns = np.arange(gains.shape[1])
     best = np.zeros((len(laws), len(columns)))
     for _ in range(_MIXTURES):
         gain = gains[:, columns]
         theta, column = _mixtures(laws, weights * (gain - low[columns]), keep)
-        fixed = _Fixed(theta, laws, weights, gain, keep)
-        root = _root(fixed.excess, low[columns], high[columns])
+        root = _root(_excess(theta, laws, p, gain, keep), low[columns], high[columns])
         best[:, columns] = np.where(root < high[columns], theta, best[:, columns])
         high[columns] = np.minimum(high[columns], root)
         low[columns] = np.maximum(low[columns], (weights * gain * column).sum(axis=0) / (p @ column))
@@ -144,8 +136,8 @@ def gain_at_mixtures(
     """The tau that (K, M) multipliers of the (K, N) laws prove; the twin of `gain_at` for a convex hull."""
     if keep >= 1:
         return float((p @ gains).max())
-    fixed = _Fixed(np.maximum(theta, 0.0), laws, p[:, None], gains, keep)
-    return float(_root(fixed.excess, p @ gains, gains.max(axis=0)).max())
+    excess = _excess(np.maximum(theta, 0.0), laws, p, gains, keep)
+    return float(_root(excess, p @ gains, gains.max(axis=0)).max())
 
 
 _MIXTURES, _SHARP = 8, 1e-13
@@ -155,20 +147,17 @@ _CENTRALITY, _BOUNDARY_FRACTION, _LEAST_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
 """Of the path to theta: the share of the products aimed at, that of the way to the boundary, and its ends."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Fixed:
-    """The dual problems of columns of gains, at fixed multipliers theta of the laws."""
+def _excess(
+    theta: FloatArray, laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
+) -> Callable[[FloatArray], FloatArray]:
+    """The dual values of columns of gains at multipliers theta of the laws, as a function of tau."""
 
-    theta: FloatArray
-    laws: FloatArray
-    weights: FloatArray
-    gain: FloatArray
-    keep: float
-
-    def excess(self, tau: FloatArray) -> FloatArray:
-        costs, total = self.weights * (self.gain - tau), self.theta.sum(axis=0)
-        value = np.maximum(costs + self.laws.T @ self.theta, 0.0).sum(axis=0) - total * self.keep
+    def excess(tau: FloatArray) -> FloatArray:
+        costs, total = p[:, None] * (gains - tau), theta.sum(axis=0)
+        value = np.maximum(costs + laws.T @ theta, 0.0).sum(axis=0) - total * keep
         return np.asarray(value + _rounding(costs, total))
+
+    return excess
 
 
 def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
@@ -222,26 +211,15 @@ def _largest_root(
 
     Columns whose function is not positive at the left end are left out.
     """
-    values = function(low, columns)
-    columns = columns[values > 0]
-    if not len(columns):
-        return low
-    at_low, at_high, side = float(values.max()), float(function(high, columns).max()), 0.0
-    for _ in range(_MAX_ITERATIONS):
-        if not (high - low > 4e-16 * (abs(low) + abs(high)) and at_high < 0):
-            break
-        middle = low + (high - low) * at_low / (at_low - at_high)
-        if not low < middle < high:
-            middle = (low + high) / 2
-        values = function(middle, columns)
-        value = float(values.max())
-        if value > 0:
-            columns, at_high = columns[values > 0], at_high / 2 if side > 0 else at_high
-            low, at_low, side = middle, value, 1.0
-        else:
-            at_low = at_low / 2 if side < 0 else at_low
-            high, at_high, side = middle, value, -1.0
-    return high
+
+    def largest(tau: FloatArray) -> FloatArray:
+        nonlocal columns
+        values = function(float(tau[0]), columns)
+        if (values > 0).any():  # no zero further left is looked for
+            columns = columns[values > 0]
+        return np.asarray(values.max(keepdims=True))
+
+    return float(_root(largest, np.array([low]), np.array([high]))[0])
 
 
 def _rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:

@@ -16,7 +16,6 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
 from pmlopt.model.uncertainty.support_functions import (
     Piece,
-    best_mixture,
     best_thetas,
     gain_at_mixtures,
     largest_gain,
@@ -131,7 +130,7 @@ class ConvexHull(PriorSet):
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
         if len(self.laws) == 1:
             return largest_gain((Piece(self.laws[0], 1.0),), p, gains, keep)
-        return best_mixture(self.laws, p, gains, keep)
+        return float((p @ gains).max() if keep >= 1 else mixture_thetas(self.laws, p, gains, keep)[1].max())
 
     @property
     def theta_rows(self) -> int:  # type: ignore[override]

@@ -134,16 +134,6 @@ def test_near_delta_0_the_optimum_is_that_of_pml(seed: int) -> None:
     assert before == pytest.approx(exactly, abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("delta", [1e-9, 0.01, 0.4])
-def test_at_epsilon_0_only_the_slack_is_left(seed: int, delta: float) -> None:
-    p, gains, _, _ = random_problem(seed)
-    result = solve(design(p, ApproximatePML(0.0, delta), ExpectedGain(gains)))
-    assert_proved(result, 0.0, delta)
-    assert result.value == pytest.approx(dense(p, gains, 0.0, delta), abs=1e-7)
-    assert result.value >= float((p @ gains).max()) - 1e-9
-
-
 @pytest.mark.parametrize("rare", [1e-6, 1e-4])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 def test_rare_letters(rare: float, epsilon: float) -> None:

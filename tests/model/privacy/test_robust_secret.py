@@ -67,12 +67,6 @@ def test_a_small_set_costs_little_and_a_large_one_what_pml_of_the_data_does() ->
     )
 
 
-def test_the_claim_says_for_which_laws_it_is() -> None:
-    result = solve(design(SECRET.prior, PML(0.5, about=SECRET, over=SETS["sample"]), ExpectedGain(np.eye(3))))
-    assert "except with probability 0.1" in result.certificate.privacy.scope
-    assert PML(0.5, about=SECRET).level(SECRET.prior, result.mechanism) < 0.5
-
-
 @pytest.mark.parametrize(
     ("make", "said"),
     [

@@ -234,20 +234,3 @@ def test_what_the_search_proves_is_above_every_column(
             assert priced.upper >= best - 1e-8
             assert space.pricer().bound(rho, -math.inf) >= best - 1e-8
             assert space.bound(rho, -math.inf, None)[0] >= case.p @ rho + best - 1e-8
-
-
-@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"vertices"}))
-@pytest.mark.parametrize("seed", range(3))
-def test_the_search_finds_the_best_of_few_columns(
-    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 0)
-    monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
-    utility, worth = UTILITIES["mutual information"]
-    rng = np.random.default_rng([seed, KINDS.index(kind)])
-    case, epsilon = random_set(kind, rng, 4), float(rng.uniform(0.3, 1.5))
-    lifts = brute(case, epsilon)
-    pricer = column_space(Prior(case.p), PML(epsilon, over=case.priors), utility).pricer()
-    for rho in rng.normal(size=(3, 4)) * 0.3:
-        best = float((worth(case.p, lifts) - (case.p * rho) @ lifts).max())
-        assert pricer.price(rho, 10, -math.inf).best == pytest.approx(best, abs=1e-8)

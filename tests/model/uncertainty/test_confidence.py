@@ -228,13 +228,6 @@ def test_counts_past_the_floats_are_refused(counts: list[int]) -> None:
 # ---------------------------------------------------------------- letters that were not seen
 
 
-def test_raw_counts_give_the_box_of_the_prior_they_make() -> None:
-    counts: dict[Label, int] = {"a": 3, "b": 5, "c": 2}
-    assert confidence_box(counts, 0.1) == confidence_box(Prior.from_counts(counts), 0.1)
-    assert confidence_box([3, 5, 2], 0.1) == confidence_box(Prior.from_counts([3, 5, 2]), 0.1)
-    assert confidence_box(counts, 0.1).labels == ("a", "b", "c")
-
-
 def test_a_letter_that_was_not_seen_has_a_share_from_zero_on() -> None:
     found = confidence_box([30, 0, 70], 0.06)
     assert found.lower[1] == 0

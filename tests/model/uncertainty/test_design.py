@@ -146,26 +146,6 @@ def test_a_ball_is_between_pml_and_ldp(name: str, seed: int) -> None:
     assert all(after <= before + 1e-9 for before, after in pairwise(values))
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
-def test_sets_that_hold_the_same_priors_have_the_same_designs(epsilon: float) -> None:
-    p = [0.5, 0.3, 0.2]
-    wide = [
-        AllPriors(3),
-        L1Ball(p, 2.0),
-        MinimumMass(3, 0.0),
-        Box(np.zeros(3), np.ones(3)),
-        ConvexHull(np.eye(3)),
-    ]
-    alone = [L1Ball(p, 0.0), ConvexHull([p]), Box(p, p)]
-    gains = np.random.default_rng(7).normal(size=(3, 3))
-    for utility in (ExpectedGain(gains), MutualInformation()):
-        for sets, privacy in ((wide, LDP(epsilon)), (alone, PML(epsilon))):
-            expected = value(np.array(p), privacy, utility)
-            for one in sets:
-                found = value(np.array(p), PML(epsilon, over=one), utility)
-                assert found == pytest.approx(expected, abs=1e-9)
-
-
 # ---------------------------------------------------------------- the ends of the ranges
 
 

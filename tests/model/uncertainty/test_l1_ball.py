@@ -27,7 +27,6 @@ from pmlopt import (
     mutual_information,
     solve,
 )
-from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.programs.linear.certificate import utility_bound
 
@@ -91,17 +90,6 @@ def test_two_letters_have_the_form_of_theorem_5(radius: float, epsilon: float) -
     form = np.array(rows) / (1 + radius * t)
     program = design([p1, p2], PML(epsilon, over=L1Ball([p1, p2], radius)), MutualInformation())
     assert solve(program).value == pytest.approx(mutual_information([p1, p2], form), abs=1e-10)
-
-
-def test_letters_of_another_order_or_number_are_refused() -> None:
-    ball = L1Ball(Prior([0.6, 0.4], labels=["a", "b"]), 0.1)
-    for utility in (MutualInformation(), ExpectedGain(np.eye(2))):
-        with pytest.raises(PrivacyError, match="another order"):
-            design(Prior([0.4, 0.6], labels=["b", "a"]), PML(0.3, over=ball), utility)
-    with pytest.raises(PrivacyError, match="on 2 letters"):
-        design([0.5, 0.3, 0.2], PML(0.3, over=ball), MutualInformation())
-    with pytest.raises(PrivacyError, match="a set of priors"):
-        PML(0.3, over=0.1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])

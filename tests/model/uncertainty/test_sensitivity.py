@@ -290,17 +290,6 @@ def test_past_twice_the_least_probability_the_bound_still_holds(seed: int, share
     assert exact <= level_increase_within_distance(p, leakage_level(p, matrix), min(radius, 2.0)) + 1e-9
 
 
-def test_past_it_by_hand() -> None:
-    # e^0.1 * 0.6 < 1: the first region; the second is that of log 2
-    printed = -math.log(1 - 0.4 * (math.exp(0.1) - 1) / 0.4)
-    assert level_increase_within_distance([0.6, 0.4], 0.1, 0.8) == pytest.approx(printed, rel=1e-12)
-    assert level_increase_within_distance([0.6, 0.4], math.log(2), 0.9) == pytest.approx(
-        -math.log(0.1), rel=1e-12
-    )
-    assert level_increase_within_distance([0.6, 0.4], math.log(2), 1.0) == math.inf
-    assert level_increase_within_distance([0.6, 0.4], 0.0, 2.0) == 0.0
-
-
 @pytest.mark.parametrize("least", [1e-3, 1e-6, 1e-9, 1e-12])
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_whether_it_is_tight_is_told_of_rare_letters_too(least: float, part: float) -> None:
