@@ -13,14 +13,15 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms.catalogue import forms
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
-from pmlopt.model.uncertainty.columns import Box, Cone, Family
+from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import MutualInformation, SubConvex
 from pmlopt.programs.subconvex.ball_pricing import BallPricer
 from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Pricer, recognised, unit_columns
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.knapsack_branch_and_bound import closed_multipliers, relaxed
-from pmlopt.programs.subconvex.nested_pricing import Explicit, ExplicitPricer
+from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
+from pmlopt.programs.subconvex.nested_pricing import ChordBound, Explicit, ExplicitPricer
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer, splits
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
@@ -98,6 +99,10 @@ class FamilySpace(ColumnSpace):
             return self._all
         if kernel is None:
             raise ProgramError(self.too_many())
+        if isinstance(self.utility, MutualInformation) and len(families) == 1:
+            [one] = families
+            if isinstance(one, Staircase) and one.base == 0:
+                return LeastMassPricer(self.prior.pmf, 0.0, 1 / one.slope)
         return SearchPricer(kernel, families)
 
     @cached_property
@@ -167,8 +172,10 @@ class SetSpace(ColumnSpace):
             bound, rho = self._families.closed_bound
             plateaus = search.split.bound(rho, -np.inf, digits=ROUGH_DIGITS)
             return max(bound, float(p @ rho) + plateaus), rho
-        tried = (search.nested.chords.slopes, np.zeros(len(p)))
-        rho = min(tried, key=lambda rho: float(p @ rho) + search.nested.chords.upper(rho))
+        tried = (self._chords.slopes, np.zeros(len(p)))
+        rho = min(tried, key=lambda rho: float(p @ rho) + self._chords.upper(rho))
+        if isinstance(search, LeastMassPricer):
+            return float(p @ rho) + search.relaxed(rho, 0.0, 0.0).upper, rho
         return float(p @ rho) + search.bound(rho, -np.inf, digits=ROUGH_DIGITS), rho
 
     @cached_property
@@ -178,7 +185,7 @@ class SetSpace(ColumnSpace):
     @cached_property
     def caps(self) -> FloatArray:
         if self._search is not None:
-            return self._search.nested.chords.caps
+            return self._chords.caps
         assert self._all is not None
         return np.asarray(self._all.listed.entries.max(axis=1))
 
@@ -213,14 +220,22 @@ class SetSpace(ColumnSpace):
         )
 
     @cached_property
-    def _search(self) -> SplitPricer | BallPricer | None:
+    def _chords(self) -> ChordBound:
+        assert self.kernel is not None
+        assert isinstance(self.cone, Cone)
+        return ChordBound(self.kernel, self.cone)
+
+    @cached_property
+    def _search(self) -> SplitPricer | BallPricer | LeastMassPricer | None:
         if self._all is not None or self.kernel is None or not isinstance(self.cone, Cone):
             return None
+        information, mass = isinstance(self.utility, MutualInformation), least_mass(self.cone)
+        if information and mass is not None:
+            return LeastMassPricer(self.prior.pmf, mass, self.cone.keep)
         ball = self.cone.priors
         if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
             return SplitPricer(self.kernel, self.cone, splits(self.cone))
         plateaus = SplitPricer(self.kernel, self.cone, splits(self.cone)[:1])
-        information = isinstance(self.utility, MutualInformation)
         return BallPricer(self._families.pricer(), plateaus, ball.half, information)
 
     @property
