@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Iterable
 
-import highspy
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
@@ -17,7 +16,6 @@ from pmlopt.programs.subconvex.least_masses import LeastMassPricer
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
-from pmlopt.solvers import highs
 from pmlopt.solvers.clock import TIME
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.parametric_program import Master
@@ -31,8 +29,8 @@ MOST_LETTERS_SEARCHED = 30
 MOST_CANDIDATES = 100
 """Columns of the optimal face that are looked at."""
 
-MAX_SUBSET_NODES = 20
-"""Nodes of branch and bound that the search for fewer outputs may take."""
+MAX_CORNERS, REWEIGHTINGS = 8, 3
+"""Corners of the optimal face that are looked at, at random costs, and how often costs follow the weights."""
 
 
 def fewest_outputs(
@@ -40,9 +38,9 @@ def fewest_outputs(
 ) -> tuple[FloatArray, FloatArray]:
     """The columns and weights of an optimal mechanism with few outputs.
 
-    Every optimal mechanism over these columns uses only those of reduced cost zero. A mixed-integer
-    program with one 0/1 variable for each looks for the fewest, from the `weights` in hand; its size and its
-    nodes are limited, so that on large alphabets it is the fewest found.
+    Every optimal mechanism over these columns uses only those of reduced cost zero. Of the mechanisms that
+    are corners of that face some are looked at, at random costs that are raised for columns of small
+    weights, so that on large alphabets it is the fewest found.
 
     Args:
         lifts: (N, K) columns of mean one.
@@ -100,40 +98,17 @@ def _off(lifts: FloatArray, weights: FloatArray) -> float:
 
 def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     """The columns of a feasible mechanism with at most so many outputs, as few as found; None without."""
-    from scipy import sparse
-
-    n, k = lifts.shape
-    matrix = np.zeros((n + k + 1, 2 * k))
-    matrix[:n, :k] = lifts
-    matrix[n : n + k, :k] = np.eye(k)  # no entry of a mechanism is above 1, so no weight is
-    matrix[n : n + k, k:] = -np.eye(k)
-    matrix[-1, k:] = 1.0
-    by_column = sparse.csc_array(matrix)
-    model = highs.columnwise(
-        np.append(np.zeros(k), np.ones(k)),
-        (0.0, 1.0),
-        (
-            np.concatenate([np.ones(n), np.full(k, -np.inf), [1.0]]),
-            np.concatenate([np.ones(n), np.zeros(k), [float(at_most)]]),
-        ),
-        (by_column.indptr, by_column.indices, by_column.data),
-    )
-    model.integrality_ = [highspy.HighsVarType.kContinuous] * k + [highspy.HighsVarType.kInteger] * k
-    solver = highs.loaded(model, _OPTIONS)
-    solver.run()
-    solution = solver.getSolution()
-    if solver.getInfo().primal_solution_status != 2:  # feasible
-        return None
-    return np.flatnonzero(np.array(solution.col_value)[:k] > 1e-9)
-
-
-_OPTIONS: dict[str, float | str] = {
-    "presolve": "off",  # there is nothing to reduce, and it takes as long as the search
-    "mip_max_nodes": MAX_SUBSET_NODES,
-    "mip_feasibility_tolerance": 1e-9,
-    "primal_feasibility_tolerance": 1e-9,
-    "random_seed": 0,
-}
+    master, rng, best = Master(lifts, np.zeros(lifts.shape[1])), np.random.default_rng(0), None
+    for _ in range(MAX_CORNERS):
+        costs = rng.random(lifts.shape[1])
+        for _ in range(REWEIGHTINGS):
+            weights = master.solve(costs=-costs)[1]
+            used = np.flatnonzero(weights > 1e-9)
+            if len(used) <= at_most:
+                best, at_most = used, len(used) - 1
+            costs = costs / (weights + 1 / lifts.shape[1])
+            costs /= costs.max()
+    return best
 
 
 COLUMNS_PER_ROUND = 400

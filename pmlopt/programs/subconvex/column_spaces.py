@@ -30,6 +30,9 @@ from pmlopt.solvers.clock import FOREVER, Clock
 MOST_LISTED_UNCOUNTED = 100_000
 """Extreme columns up to which they are listed where the alphabet is too large to count them first."""
 
+SHORT_LIST = 20_000
+"""Extreme columns up to which the list is priced in place of a bound, or of a pricing that needs none."""
+
 
 @dataclass(frozen=True, eq=False)
 class FamilySpace(ColumnSpace):
@@ -66,11 +69,18 @@ class FamilySpace(ColumnSpace):
         kernel = self.kernel
         if kernel is None:
             return np.inf, np.zeros(self.prior.size)
-        tried = []
-        for rho in (closed_multipliers(kernel, family) for family in self.families):
-            upper = max(relaxed(kernel, family, rho) for family in self.families)
-            tried.append((float(self.prior.pmf @ rho) + upper, rho))
+        rhos = (closed_multipliers(kernel, family) for family in self.families)
+        tried = [(float(self.prior.pmf @ rho) + self._loose(rho), rho) for rho in rhos]
         return min(tried, key=lambda found: found[0])
+
+    def _loose(self, multipliers: FloatArray) -> float:
+        """A bound on what columns are worth beyond their cost: relaxed, or from a short list of stairs."""
+        kernel = self.kernel
+        assert kernel is not None
+        stairs = any(isinstance(family, Staircase) and not family.constant for family in self.families)
+        if stairs and self.count is not None and self.count <= SHORT_LIST and self._all and self._all.parts:
+            return max(self._all.bound(multipliers, -np.inf), kernel.at(1.0) - float(kernel.p @ multipliers))
+        return max(relaxed(kernel, family, multipliers) for family in self.families)
 
     @cached_property
     def largest(self) -> float:
@@ -122,7 +132,7 @@ class FamilySpace(ColumnSpace):
             return self.constant + rounding_of(len(p), 1.0 + abs(self.constant)), "constant"
         if kernel is not None:
             rounding = max(kernel.rounding(multipliers, family) for family in families)
-            loose = base + max(relaxed(kernel, family, multipliers) for family in families) + rounding
+            loose = base + self._loose(multipliers) + rounding
             if loose <= enough:
                 return loose, "relaxed"
         else:
@@ -214,7 +224,7 @@ class SetSpace(ColumnSpace):
     @cached_property
     def _all(self) -> ExplicitPricer | None:
         p, raised = self.prior.pmf, isinstance(self.cone, Cone)
-        lifts = self.cone.extreme(p, self.limit)
+        lifts = self.cone.extreme(p, self.limit if self._least_mass is None else min(self.limit, SHORT_LIST))
         return (
             None if lifts is None else ExplicitPricer(p, Explicit(lifts, raised), self.kernel or self.worths)
         )
@@ -229,14 +239,21 @@ class SetSpace(ColumnSpace):
     def _search(self) -> SplitPricer | BallPricer | LeastMassPricer | None:
         if self._all is not None or self.kernel is None or not isinstance(self.cone, Cone):
             return None
-        information, mass = isinstance(self.utility, MutualInformation), least_mass(self.cone)
-        if information and mass is not None:
-            return LeastMassPricer(self.prior.pmf, mass, self.cone.keep)
+        if self._least_mass is not None:
+            return LeastMassPricer(self.prior.pmf, self._least_mass, self.cone.keep)
         ball = self.cone.priors
         if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
             return SplitPricer(self.kernel, self.cone, splits(self.cone))
         plateaus = SplitPricer(self.kernel, self.cone, splits(self.cone)[:1])
+        information = isinstance(self.utility, MutualInformation)
         return BallPricer(self._families.pricer(), plateaus, ball.half, information)
+
+    @property
+    def _least_mass(self) -> float | None:
+        """The mass that every letter has at least, where tangents price mutual information."""
+        if not isinstance(self.utility, MutualInformation) or not isinstance(self.cone, Cone):
+            return None
+        return least_mass(self.cone)
 
     @property
     def _families(self) -> FamilySpace:
