@@ -204,14 +204,25 @@ class Master:
         self.lifts = np.hstack([self.lifts, lifts])
         self.worths = np.append(self.worths, worths)
 
-    def solve(self, clock: Clock = FOREVER) -> tuple[float, FloatArray, FloatArray]:
+    def solve(
+        self, clock: Clock = FOREVER, costs: FloatArray | None = None
+    ) -> tuple[float, FloatArray, FloatArray]:
         """The value, the (K,) weights and the (N,) multipliers of the rows.
 
         However late it is, there is some time for it: it makes a mechanism of the columns in hand.
 
+        Args:
+            clock: what is left of the time.
+            costs: (K,) worths in place of those of the columns, from now on.
+
         Raises:
             ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
         """
+        if costs is not None:
+            peaks, self.worths = self.lifts.max(axis=0), costs
+            self._highs.changeColsCost(
+                len(costs), np.arange(len(costs), dtype=np.int32), costs / peaks * self._scale
+            )
         left = clock.left(SHORTEST_SOLVE)
         if left is not None:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left)

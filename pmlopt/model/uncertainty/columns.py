@@ -146,10 +146,10 @@ class Cone:
         if isinstance(self.priors, ConvexHull):
             k = len(self.priors.laws)
             return sum(comb(n, t) * comb(k, t) * 2 ** (n - t) for t in range(min(n, k) + 1))
-        return int(2**n + n * 2 ** (n - 1)) if self._additive else int(3**n)
+        return int(2**n + n * 2 ** (n - 1)) if self.additive else int(3**n)
 
     @property
-    def _additive(self) -> bool:
+    def additive(self) -> bool:
         priors = self.priors
         return isinstance(priors, ChoquetSet) and priors.floats.upper is None and priors.floats.shift == 0
 
@@ -159,7 +159,7 @@ class Cone:
             return None
         if isinstance(self.priors, ConvexHull):
             found = _corners(self.priors.laws, self.keep)
-        elif self._additive:
+        elif self.additive:
             found = self._one_between()
         else:
             digits = np.arange(self.count)[:, None] // 3 ** np.arange(self.priors.size) % 3

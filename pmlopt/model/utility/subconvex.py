@@ -91,31 +91,28 @@ class SubConvex(Utility):
         """
         p = as_prior(prior).pmf
         rng = np.random.default_rng(0)
+        probes = []
         for _ in range(_PROBE_COUNT):
             one, other = (rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7) for _ in range(2))
             one[rng.integers(len(p))] = other[rng.integers(len(p))] = 1.0
             factor = float(rng.uniform(0.25, 4.0))
-            self._check_homogeneous(p, one / (p @ one), factor)
-            self._check_convex(p, one / (p @ one), other / (p @ other))
-
-    def _check_homogeneous(self, p: FloatArray, column: FloatArray, factor: float) -> None:
-        once, scaled = self.worths(p, np.stack([column, factor * column], axis=1))
-        if abs(scaled - factor * once) > _PROBE_TOLERANCE * max(1.0, abs(once)):
-            raise UtilityError(
-                f"the utility {self.name} is not homogeneous: {once:.9g} on {_shown(column, p)}, but "
-                f"{scaled:.9g} and not {factor * once:.9g} on {factor:.6g} times that column. Divide the "
-                "column by its mean p @ column where you need a shape, and multiply the result by it"
-            )
-
-    def _check_convex(self, p: FloatArray, one: FloatArray, other: FloatArray) -> None:
-        middle = (one + other) / 2
-        left, right, between = self.worths(p, np.stack([one, other, middle], axis=1))
-        if between > (left + right) / 2 + _PROBE_TOLERANCE * max(1.0, abs(left), abs(right)):
-            raise UtilityError(
-                f"the utility {self.name} is not convex: {between:.9g} half way between {_shown(one, p)}, "
-                f"where it is {left:.9g}, and {_shown(other, p)}, where it is {right:.9g}; extreme columns "
-                "reach the maximum of convex functions only"
-            )
+            one, other = one / (p @ one), other / (p @ other)
+            probes.append((factor, np.stack([one, other, (one + other) / 2, factor * one], axis=1)))
+        worths = self.worths(p, np.hstack([columns for _, columns in probes])).reshape(-1, 4)
+        for (factor, columns), (left, right, between, scaled) in zip(probes, worths, strict=True):
+            one, other = columns[:, 0], columns[:, 1]
+            if abs(scaled - factor * left) > _PROBE_TOLERANCE * max(1.0, abs(left)):
+                raise UtilityError(
+                    f"the utility {self.name} is not homogeneous: {left:.9g} on {_shown(one, p)}, but "
+                    f"{scaled:.9g} and not {factor * left:.9g} on {factor:.6g} times that column. Divide the "
+                    "column by its mean p @ column where you need a shape, and multiply the result by it"
+                )
+            if between > (left + right) / 2 + _PROBE_TOLERANCE * max(1.0, abs(left), abs(right)):
+                raise UtilityError(
+                    f"the utility {self.name} is not convex: {between:.9g} half way between "
+                    f"{_shown(one, p)}, where it is {left:.9g}, and {_shown(other, p)}, where it is "
+                    f"{right:.9g}; extreme columns reach the maximum of convex functions only"
+                )
 
 
 _PROBE_COUNT = 50

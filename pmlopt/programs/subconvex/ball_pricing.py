@@ -26,7 +26,7 @@ _SLACK = 1e-12
 def most_information(keep: float, half: float) -> float:
     """What no column of PML over an l1 ball of radius 2 half tells, `-log(keep + half)`; inf where unproved.
 
-    It is proved for `half <= keep` and `3 half + 2 keep <= 2`, keep being e^-epsilon; see Theorem 17 of the
+    It is proved for `half <= keep` and `3 half + 2 keep <= 2`, keep being e^-epsilon; see Theorem 16 of the
     page of results.
 
     Examples:
@@ -51,8 +51,8 @@ def plateau_bound(
         mu(lam) <= (1 - c) mu(B) + c (c + log top),   top = (1 - c + tall half) / (keep + half),
         mu(B) <= log(1 - keep tall / (1 - c)) - log(keep + half):
 
-    a plateau that is next to B costs B, and one that is far from it has a B that is worth less. The largest
-    value over c is bounded cell by cell. (Proof: Theorem 17 of the page of results.)
+    so that a plateau is worth little more than its B, or is tall, and then its B is worth less than other
+    columns. The largest value over c is bounded cell by cell. (Proof: Theorem 16 of the page of results.)
 
     Args:
         p: (N,) the prior.
@@ -68,7 +68,9 @@ def plateau_bound(
     mass = min(half, float(p[light].sum()) * (1 + _SLACK))
     most = -math.log(total) - float(multipliers.min())  # what B is worth at most
     rate = float(multipliers[light].min())
-    same = max(0.0, -math.expm1(min(others - most, 0.0))) / keep  # as tall as a B worth `others`
+    same = (
+        max(0.0, -math.expm1(min(others - most, 0.0))) / keep
+    )  # a taller plateau has a B that is worth less
 
     def bounds(low: FloatArray, high: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):

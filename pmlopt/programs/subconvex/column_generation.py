@@ -6,17 +6,16 @@ import math
 import time
 from collections.abc import Iterable
 
-import highspy
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.programs.subconvex.columns import Batch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
+from pmlopt.programs.subconvex.least_masses import LeastMassPricer
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
-from pmlopt.solvers import highs
 from pmlopt.solvers.clock import TIME
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.parametric_program import Master
@@ -30,8 +29,8 @@ MOST_LETTERS_SEARCHED = 30
 MOST_CANDIDATES = 100
 """Columns of the optimal face that are looked at."""
 
-MAX_SUBSET_NODES = 20
-"""Nodes of branch and bound that the search for fewer outputs may take."""
+MAX_CORNERS, REWEIGHTINGS = 8, 3
+"""Corners of the optimal face that are looked at, at random costs, and how often costs follow the weights."""
 
 
 def fewest_outputs(
@@ -39,9 +38,9 @@ def fewest_outputs(
 ) -> tuple[FloatArray, FloatArray]:
     """The columns and weights of an optimal mechanism with few outputs.
 
-    Every optimal mechanism over these columns uses only those of reduced cost zero. A mixed-integer
-    program with one 0/1 variable for each looks for the fewest, from the `weights` in hand; its size and its
-    nodes are limited, so that on large alphabets it is the fewest found.
+    Every optimal mechanism over these columns uses only those of reduced cost zero. Of the mechanisms that
+    are corners of that face some are looked at, at random costs that are raised for columns of small
+    weights, so that on large alphabets it is the fewest found.
 
     Args:
         lifts: (N, K) columns of mean one.
@@ -99,40 +98,17 @@ def _off(lifts: FloatArray, weights: FloatArray) -> float:
 
 def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     """The columns of a feasible mechanism with at most so many outputs, as few as found; None without."""
-    from scipy import sparse
-
-    n, k = lifts.shape
-    matrix = np.zeros((n + k + 1, 2 * k))
-    matrix[:n, :k] = lifts
-    matrix[n : n + k, :k] = np.eye(k)  # no entry of a mechanism is above 1, so no weight is
-    matrix[n : n + k, k:] = -np.eye(k)
-    matrix[-1, k:] = 1.0
-    by_column = sparse.csc_array(matrix)
-    model = highs.columnwise(
-        np.append(np.zeros(k), np.ones(k)),
-        (0.0, 1.0),
-        (
-            np.concatenate([np.ones(n), np.full(k, -np.inf), [1.0]]),
-            np.concatenate([np.ones(n), np.zeros(k), [float(at_most)]]),
-        ),
-        (by_column.indptr, by_column.indices, by_column.data),
-    )
-    model.integrality_ = [highspy.HighsVarType.kContinuous] * k + [highspy.HighsVarType.kInteger] * k
-    solver = highs.loaded(model, _OPTIONS)
-    solver.run()
-    solution = solver.getSolution()
-    if solver.getInfo().primal_solution_status != 2:  # feasible
-        return None
-    return np.flatnonzero(np.array(solution.col_value)[:k] > 1e-9)
-
-
-_OPTIONS: dict[str, float | str] = {
-    "presolve": "off",  # there is nothing to reduce, and it takes as long as the search
-    "mip_max_nodes": MAX_SUBSET_NODES,
-    "mip_feasibility_tolerance": 1e-9,
-    "primal_feasibility_tolerance": 1e-9,
-    "random_seed": 0,
-}
+    master, rng, best = Master(lifts, np.zeros(lifts.shape[1])), np.random.default_rng(0), None
+    for _ in range(MAX_CORNERS):
+        costs = rng.random(lifts.shape[1])
+        for _ in range(REWEIGHTINGS):
+            weights = master.solve(costs=-costs)[1]
+            used = np.flatnonzero(weights > 1e-9)
+            if len(used) <= at_most:
+                best, at_most = used, len(used) - 1
+            costs = costs / (weights + 1 / lifts.shape[1])
+            costs /= costs.max()
+    return best
 
 
 COLUMNS_PER_ROUND = 400
@@ -142,7 +118,7 @@ MAX_PRICING_ROUNDS = 500
 """Rounds after which the mechanism in hand is returned with the gap that is left."""
 
 MAX_RELAXED_ROUNDS = 40
-"""Rounds with relaxed columns."""
+"""Rounds with relaxed columns that are found by a search."""
 
 RELAXED_SHARE = 0.05
 """Share of the gap that the relaxed columns may leave of the bound."""
@@ -150,8 +126,26 @@ RELAXED_SHARE = 0.05
 DIGITS = 0.1
 """Share of the gap that the search of relaxed columns may leave."""
 
-SMOOTHING = 0.5
-"""Weight of the best multipliers beside the master's, of relaxed columns [wentges1997weighted]."""
+SMOOTHING = 0.7
+"""Weight of the best multipliers beside the master's [wentges1997weighted]."""
+
+LEAST_SMOOTHING = 0.2
+"""Weight below which the master's multipliers are taken as they are."""
+
+KNOTS = (2, 6, 14, 32)
+"""Knots of the multipliers over the prior in the first stages, where relaxed columns come first."""
+
+STAGE_ROUNDS = 200
+"""Rounds of one stage."""
+
+RELAXED_COLUMNS = 30
+"""Relaxed columns that a round may add."""
+
+POOL_SHARE = 1e-4
+"""How far below the bound, as a share of the range, columns are taken that follow the relaxed ones."""
+
+POOL_COLUMNS = 5_000
+"""Columns that follow the relaxed ones."""
 
 RANDOM_STARTS_PER_LETTER = 4
 """Random columns to start from, for each letter, where pricing is a search."""
@@ -203,13 +197,18 @@ class _Generation:
         self.bound, self.multipliers = program.space.closed_bound
         self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
         self.worths = np.full(1, program.space.constant)
+        self.value = program.space.constant
         self.duals: FloatArray | None = None
-        self.relaxed: Master | None = None
+        self.relaxed: tuple[FloatArray, FloatArray] | None = None
 
     def run(self) -> str:
         """Round after round; how it ended."""
         if isinstance(self.pricer, CountPricer) and self._mix(self.pricer):
             return "gap reached"
+        smoothing = 0.0
+        if isinstance(self.pricer, LeastMassPricer):
+            self._stages(self.pricer)
+            smoothing = SMOOTHING
         while True:
             self.rounds += 1
             self.value, self.weights, self.duals = self.master.solve(self.clock)
@@ -220,7 +219,11 @@ class _Generation:
                 return TIME
             if self.rounds > MAX_PRICING_ROUNDS:
                 return "no proof within the rounds"
-            if not self._price() and not (isinstance(self.pricer, SplitPricer) and self._relax(self.pricer)):
+            if self._price(smoothing) or self.bound - self.value <= self.allowed:
+                continue
+            if smoothing:
+                smoothing = 0.7 * smoothing if smoothing > LEAST_SMOOTHING else 0.0
+            elif not (isinstance(self.pricer, SplitPricer) and self._relax_once(self.pricer)):
                 return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
 
     def _mix(self, pricer: CountPricer) -> bool:
@@ -251,11 +254,11 @@ class _Generation:
         self.lifts, self.worths, self.weights, self.duals = lifts[:, used], worths[used], weights[used], costs
         return self.bound - self.value <= self.allowed
 
-    def _price(self) -> bool:
-        """Price at the master's multipliers; whether that brought columns, and is not the end."""
+    def _price(self, smoothing: float) -> bool:
+        """Price at the master's multipliers, or between them and the best; whether columns came in."""
         p = self.program.prior.pmf
         assert self.duals is not None
-        rho = self.duals / p
+        rho = smoothing * self.multipliers + (1 - smoothing) * self.duals / p
         base = float(p @ rho)
         least = self.value - base + 0.5 * self.allowed
         priced = self.pricer.price(rho, COLUMNS_PER_ROUND, least, self.clock)
@@ -263,35 +266,93 @@ class _Generation:
             self.bound, self.multipliers = base + priced.upper, rho
         if self.bound - self.value <= self.allowed or priced.best <= least:
             return False
-        return self._add(priced.columns)
+        return self._add(priced.columns, self.duals if smoothing else None)
 
-    def _relax(self, pricer: SplitPricer) -> bool:
+    def _stages(self, pricer: LeastMassPricer) -> None:
+        """Relaxed columns, at multipliers piecewise linear in the prior, and columns near to them."""
+        p, scale = self.program.prior.pmf, self.program.scale
+        for knots in KNOTS:
+            self._relax(pricer, _hats(p, knots), STAGE_ROUNDS, 10.0 ** -(3 + knots // 12) * scale, 0.0)
+        base = float(p @ self.multipliers)
+        near = self.bound - base - POOL_SHARE * scale
+        self._add(pricer.price(self.multipliers, POOL_COLUMNS, near, self.clock).columns)
+
+    def _relax_once(self, pricer: SplitPricer) -> bool:
         """Lower the bound by relaxed columns, once; whether columns near to them are new to the master."""
-        if self.relaxed is not None or not pricer.splits or self.bound - self.value <= self.allowed:
+        if self.relaxed is not None or not pricer.splits:
             return False
-        p = self.program.prior.pmf
-        self.relaxed = Master(self.master.lifts, self.master.worths, self.program.scale)
-        grown = False
-        for _ in range(MAX_RELAXED_ROUNDS):
-            value, _, duals = self.relaxed.solve(self.clock)
-            slack = max(self.allowed, RELAXED_SHARE * (self.bound - self.value))
-            if self.bound - max(value, self.value) <= slack or self.clock.late:
+        every = np.eye(self.program.prior.size)
+        return self._relax(pricer, every, MAX_RELAXED_ROUNDS, self.allowed, RELAXED_SHARE)
+
+    def _relax(
+        self,
+        pricer: SplitPricer | LeastMassPricer,
+        basis: FloatArray,
+        rounds: int,
+        digits: float,
+        share: float,
+    ) -> bool:
+        """Lower the bound by relaxed columns, the costs of letters being combinations of a basis.
+
+        Args:
+            pricer: finds them.
+            basis: (N, D) non-negative, with rows that sum to one: sums of rows with these weights are kept.
+            rounds: at most so many.
+            digits: what may be left of the bound.
+            share: of the gap that may be left, too.
+
+        Returns:
+            Whether columns near to them are new to the master.
+        """
+        p, sizes = self.program.prior.pmf, basis.sum(axis=0)
+        lifts, worths = self.relaxed or (self.master.lifts, self.master.worths)
+        master = Master((basis.T @ lifts) / sizes[:, None], worths, self.program.scale)
+        grown, smoothing, here = False, SMOOTHING, self.multipliers
+        for _ in range(rounds):
+            value, _, duals = master.solve(self.clock)
+            here = basis @ (duals / sizes) / p
+            if (
+                self.bound - max(value, self.value) <= max(digits, share * (self.bound - self.value))
+                or self.clock.late
+            ):
                 break
-            rho = SMOOTHING * self.multipliers + (1 - SMOOTHING) * duals / p
+            rho = smoothing * self.multipliers + (1 - smoothing) * here
             base = float(p @ rho)
             found = pricer.relaxed(rho, value - base, DIGITS * (self.bound - value), self.clock)
             if base + found.upper < self.bound:
                 self.bound, self.multipliers = base + found.upper, rho
             grown |= self._add(found.guesses)
-            self.relaxed.add(found.lifts, found.worths)
+            gained = found.worths - (p * here) @ found.lifts
+            best = np.argsort(-gained, kind="stable")[:RELAXED_COLUMNS]
+            best = best[gained[best] > 0]
+            smoothing = SMOOTHING if len(best) else 0.0
+            master.add((basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best])
+            lifts, worths = np.hstack([lifts, found.lifts[:, best]]), np.append(worths, found.worths[best])
+        kept = np.union1d(0, np.argsort((p * here) @ lifts - worths, kind="stable")[: 4 * len(p)])
+        self.relaxed = lifts[:, kept], worths[kept]
         return grown
 
-    def _add(self, batches: Iterable[Batch]) -> bool:
-        """Add the columns that the master does not have; whether there were any."""
+    def _add(self, batches: Iterable[Batch], duals: FloatArray | None = None) -> bool:
+        """Add the columns that the master does not have, those that improve it where multipliers are given.
+
+        Returns:
+            Whether there were any.
+        """
         p, grown = self.program.prior.pmf, False
         for batch in batches:
             fresh = self.master.unknown(batch.distinct(p).lifts(p, MARGIN))
+            worths = self.program.utility.worths(p, fresh)
+            if duals is not None:
+                good = worths - duals @ fresh > 0
+                fresh, worths = fresh[:, good], worths[good]
             if fresh.shape[1]:
-                self.master.add(fresh, self.program.utility.worths(p, fresh))
+                self.master.add(fresh, worths)
                 grown = True
         return grown
+
+
+def _hats(p: FloatArray, knots: int) -> FloatArray:
+    """(N, D) the functions that are 1 at one knot, 0 at the others, and linear in p between."""
+    ranked = np.sort(p)
+    at = np.unique(ranked[np.round(np.linspace(0, len(p) - 1, min(knots, len(p)))).astype(int)])
+    return np.array([np.interp(p, at, one) for one in np.eye(len(at))]).T

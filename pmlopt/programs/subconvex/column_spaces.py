@@ -13,14 +13,15 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms.catalogue import forms
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
-from pmlopt.model.uncertainty.columns import Box, Cone, Family
+from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import MutualInformation, SubConvex
 from pmlopt.programs.subconvex.ball_pricing import BallPricer
 from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Pricer, recognised, unit_columns
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.knapsack_branch_and_bound import closed_multipliers, relaxed
-from pmlopt.programs.subconvex.nested_pricing import Explicit, ExplicitPricer
+from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
+from pmlopt.programs.subconvex.nested_pricing import ChordBound, Explicit, ExplicitPricer
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer, splits
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
@@ -28,6 +29,9 @@ from pmlopt.solvers.clock import FOREVER, Clock
 
 MOST_LISTED_UNCOUNTED = 100_000
 """Extreme columns up to which they are listed where the alphabet is too large to count them first."""
+
+SHORT_LIST = 20_000
+"""Extreme columns up to which the list is priced in place of a bound, or of a pricing that needs none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +69,18 @@ class FamilySpace(ColumnSpace):
         kernel = self.kernel
         if kernel is None:
             return np.inf, np.zeros(self.prior.size)
-        tried = []
-        for rho in (closed_multipliers(kernel, family) for family in self.families):
-            upper = max(relaxed(kernel, family, rho) for family in self.families)
-            tried.append((float(self.prior.pmf @ rho) + upper, rho))
+        rhos = (closed_multipliers(kernel, family) for family in self.families)
+        tried = [(float(self.prior.pmf @ rho) + self._loose(rho), rho) for rho in rhos]
         return min(tried, key=lambda found: found[0])
+
+    def _loose(self, multipliers: FloatArray) -> float:
+        """A bound on what columns are worth beyond their cost: relaxed, or from a short list of stairs."""
+        kernel = self.kernel
+        assert kernel is not None
+        stairs = any(isinstance(family, Staircase) and not family.constant for family in self.families)
+        if stairs and self.count is not None and self.count <= SHORT_LIST and self._all and self._all.parts:
+            return max(self._all.bound(multipliers, -np.inf), kernel.at(1.0) - float(kernel.p @ multipliers))
+        return max(relaxed(kernel, family, multipliers) for family in self.families)
 
     @cached_property
     def largest(self) -> float:
@@ -98,6 +109,10 @@ class FamilySpace(ColumnSpace):
             return self._all
         if kernel is None:
             raise ProgramError(self.too_many())
+        if isinstance(self.utility, MutualInformation) and len(families) == 1:
+            [one] = families
+            if isinstance(one, Staircase) and one.base == 0:
+                return LeastMassPricer(self.prior.pmf, 0.0, 1 / one.slope)
         return SearchPricer(kernel, families)
 
     @cached_property
@@ -117,7 +132,7 @@ class FamilySpace(ColumnSpace):
             return self.constant + rounding_of(len(p), 1.0 + abs(self.constant)), "constant"
         if kernel is not None:
             rounding = max(kernel.rounding(multipliers, family) for family in families)
-            loose = base + max(relaxed(kernel, family, multipliers) for family in families) + rounding
+            loose = base + self._loose(multipliers) + rounding
             if loose <= enough:
                 return loose, "relaxed"
         else:
@@ -167,8 +182,10 @@ class SetSpace(ColumnSpace):
             bound, rho = self._families.closed_bound
             plateaus = search.split.bound(rho, -np.inf, digits=ROUGH_DIGITS)
             return max(bound, float(p @ rho) + plateaus), rho
-        tried = (search.nested.chords.slopes, np.zeros(len(p)))
-        rho = min(tried, key=lambda rho: float(p @ rho) + search.nested.chords.upper(rho))
+        tried = (self._chords.slopes, np.zeros(len(p)))
+        rho = min(tried, key=lambda rho: float(p @ rho) + self._chords.upper(rho))
+        if isinstance(search, LeastMassPricer):
+            return float(p @ rho) + search.relaxed(rho, 0.0, 0.0).upper, rho
         return float(p @ rho) + search.bound(rho, -np.inf, digits=ROUGH_DIGITS), rho
 
     @cached_property
@@ -178,7 +195,7 @@ class SetSpace(ColumnSpace):
     @cached_property
     def caps(self) -> FloatArray:
         if self._search is not None:
-            return self._search.nested.chords.caps
+            return self._chords.caps
         assert self._all is not None
         return np.asarray(self._all.listed.entries.max(axis=1))
 
@@ -207,21 +224,36 @@ class SetSpace(ColumnSpace):
     @cached_property
     def _all(self) -> ExplicitPricer | None:
         p, raised = self.prior.pmf, isinstance(self.cone, Cone)
-        lifts = self.cone.extreme(p, self.limit)
+        lifts = self.cone.extreme(p, self.limit if self._least_mass is None else min(self.limit, SHORT_LIST))
         return (
             None if lifts is None else ExplicitPricer(p, Explicit(lifts, raised), self.kernel or self.worths)
         )
 
     @cached_property
-    def _search(self) -> SplitPricer | BallPricer | None:
+    def _chords(self) -> ChordBound:
+        assert self.kernel is not None
+        assert isinstance(self.cone, Cone)
+        return ChordBound(self.kernel, self.cone)
+
+    @cached_property
+    def _search(self) -> SplitPricer | BallPricer | LeastMassPricer | None:
         if self._all is not None or self.kernel is None or not isinstance(self.cone, Cone):
             return None
+        if self._least_mass is not None:
+            return LeastMassPricer(self.prior.pmf, self._least_mass, self.cone.keep)
         ball = self.cone.priors
         if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
             return SplitPricer(self.kernel, self.cone, splits(self.cone))
         plateaus = SplitPricer(self.kernel, self.cone, splits(self.cone)[:1])
         information = isinstance(self.utility, MutualInformation)
         return BallPricer(self._families.pricer(), plateaus, ball.half, information)
+
+    @property
+    def _least_mass(self) -> float | None:
+        """The mass that every letter has at least, where tangents price mutual information."""
+        if not isinstance(self.utility, MutualInformation) or not isinstance(self.cone, Cone):
+            return None
+        return least_mass(self.cone)
 
     @property
     def _families(self) -> FamilySpace:

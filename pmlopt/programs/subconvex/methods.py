@@ -22,6 +22,7 @@ from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.solvers import highs, through_cvxpy
 from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.outcome import Options, Outcome, Point
+from pmlopt.solvers.parametric_program import Master
 
 
 def certify_columns(
@@ -161,11 +162,35 @@ def _certified(
 
 def _declared(name: str, program: ColumnDesign, options: Options, _: bool) -> Outcome:
     """A solver for the linear program over the columns that are declared."""
+    if name == "highs":
+        return _by_simplex(program, options)
     if name in highs.METHODS:
         outcome = highs.run(program.problem, name, options, False)
     else:
         outcome = through_cvxpy.run(program.problem, name.upper(), options, {})
     return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
+
+
+def _by_simplex(program: ColumnDesign, options: Options) -> Outcome:
+    """HiGHS on the columns as they are, which need not be compiled."""
+    begin = time.perf_counter()
+    master = Master(program.lifts, program.worths, program.scale)
+    compiled = time.perf_counter()
+    try:
+        _, weights, duals = master.solve(options.clock)
+        lifts, kept = fewest_outputs(program.lifts, program.worths, duals, weights)
+    except ArithmeticError as cause:
+        raise MethodError(str(cause)) from cause
+    return Outcome(
+        state="point",
+        finished=True,
+        message="Optimal",
+        iterations=master.iterations,
+        warm_started=False,
+        compile_seconds=compiled - begin,
+        solve_seconds=time.perf_counter() - compiled,
+        found=Point(lifts * kept, duals / program.prior.pmf),
+    )
 
 
 def _point(program: ColumnDesign) -> Point:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from pmlopt.model.uncertainty.columns import Cone
 from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced
 from pmlopt.solvers.clock import FOREVER, Clock
 
-_RAISED_MARGINS = 64.0
+RAISED_MARGINS = 64.0
 """By how many margins the entries between 0 and the largest are raised."""
 
 
@@ -24,10 +24,12 @@ class Explicit:
     Attributes:
         entries: (N, K).
         raisable: whether raising entries between 0 and the largest gives a requirement room.
+        margins: by how many margins they are raised.
     """
 
     entries: FloatArray
     raisable: bool = True
+    margins: float = RAISED_MARGINS
 
     def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
         """(N, K) the columns, of mean one under p; entries between are raised a little where `share` > 0.
@@ -37,7 +39,7 @@ class Explicit:
         if share == 0 or not self.raisable:
             return self.entries
         room = np.where(self.entries > 0, self.entries.max(axis=0) - self.entries, 0.0)
-        raised = self.entries + _RAISED_MARGINS * share * room
+        raised = self.entries + self.margins * share * room
         return np.asarray(raised / (p @ raised))
 
     def distinct(self, p: FloatArray) -> Explicit:
@@ -49,7 +51,7 @@ class Explicit:
         return int(self.entries.shape[1])
 
     def __getitem__(self, chosen: slice | BoolArray | IntArray) -> Explicit:
-        return Explicit(self.entries[:, chosen], self.raisable)
+        return replace(self, entries=self.entries[:, chosen])
 
 
 class ExplicitPricer:
