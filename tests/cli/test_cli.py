@@ -171,17 +171,9 @@ def test_a_design_cut_short_by_its_time_limit_says_so(tmp_path: Path) -> None:
     assert data["status"] == "stopped"
     assert data["value"] <= data["bound"]
     run(
-        "design",
-        "--prior",
-        prior,
-        "--epsilon",
-        "1",
-        "--utility",
-        "hamming",
-        "--solver",
-        "column-generation",
-        code=2,
-    )
+        "design", "--prior", prior, "--epsilon", "1", "--utility", "hamming", "--solver",
+        "column-generation", code=2
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("outputs", "letters"), [("2", [0, 1]), ("1,4", [1, 4])])
@@ -334,15 +326,8 @@ def test_no_solver_in_time_exits_with_3_and_leaves_no_file(tmp_path: Path) -> No
     prior, out = tmp_path / "prior.csv", tmp_path / "out.csv"
     prior.write_text("letter,count\n" + "".join(f"{x},{x + 1}\n" for x in range(45)))
     arguments: list[str | Path] = [
-        "--epsilon",
-        "1",
-        "--utility",
-        "hamming",
-        "--solver",
-        "scs",
-        "--time-limit",
-        "1e-9",
-    ]
+        "--epsilon", "1", "--utility", "hamming", "--solver", "scs", "--time-limit", "1e-9",
+    ]  # fmt: skip
     assert "pmlopt: no solver" in run("design", "--prior", prior, *arguments, "-o", out, code=3).output
     assert not out.exists()
 
@@ -388,15 +373,8 @@ class TestSecondThoughts:
     ) -> None:
         out = tmp_path / "m.json"
         arguments: list[str | Path] = [
-            "--epsilon",
-            "1",
-            "--utility",
-            "hamming",
-            "--privacy",
-            privacy,
-            "-o",
-            out,
-        ]
+            "--epsilon", "1", "--utility", "hamming", "--privacy", privacy, "-o", out,
+        ]  # fmt: skip
         run("design", "--prior", counts, *arguments)
         audit: list[str | Path] = ["audit", out, "--prior", counts, "--privacy", privacy]
         assert run_json(*audit, "--epsilon", "1")["holds"] is holds
@@ -447,16 +425,8 @@ class TestSamples:
 
     def test_a_plan_uses_what_is_known_beforehand(self) -> None:
         asked = (
-            "plan",
-            "--letters",
-            "20",
-            "--epsilon",
-            math.log(5),
-            "--target",
-            math.log(6),
-            "--delta",
-            "1e-5",
-        )
+            "plan", "--letters", "20", "--epsilon", math.log(5), "--target", math.log(6), "--delta", "1e-5",
+        )  # fmt: skip
         phi = math.log(9) / 0.8  # log((1 - kappa) / kappa) / (1 - 2 kappa)
         events = math.log(2**20 - 2) - math.log(1e-5)
         assert run_json(*asked, "--kappa", "0.1")["samples"] == math.ceil(events * 900 / phi)
@@ -472,17 +442,8 @@ class TestSamples:
         asked = ("--prior", prior, "--counts", counts, "--delta", "0.05")
         for region in ("l1-ball", "clopper-pearson"):
             design = (
-                "design",
-                *asked,
-                "--region",
-                region,
-                "--epsilon",
-                "1",
-                "--utility",
-                "hamming",
-                "-o",
-                out,
-            )
+                "design", *asked, "--region", region, "--epsilon", "1", "--utility", "hamming", "-o", out,
+            )  # fmt: skip
             assert run_json(*design)["status"] == "optimal"
             audited = run_json("audit", out, *asked, "--region", region, "--epsilon", "1")
             assert audited["holds"]
@@ -678,16 +639,8 @@ class TestHistogram:
         noise = LaplaceHistogram.calibrate(epsilon=0.05)
         for seed in range(4):
             asked = (
-                "histogram",
-                data,
-                "--column",
-                "class",
-                "--epsilon",
-                0.05,
-                "--seed",
-                seed,
-                "--classes=a,b,c",
-            )
+                "histogram", data, "--column", "class", "--epsilon", 0.05, "--seed", seed, "--classes=a,b,c",
+            )  # fmt: skip
             bare = noise.release([30, 12, 1], seed, clip=False, round_to_whole=False)
             for options, expected in (
                 ([], np.maximum(np.rint(bare), 0)),
@@ -822,16 +775,8 @@ class TestNoTime:
         prior = tmp_path / "counts.csv"
         prior.write_text("letter,count\n1,40\n2,30\n3,20\n4,10\n")
         asked = (
-            "worst-case",
-            "--prior",
-            prior,
-            "--utility",
-            "absolute",
-            "--epsilon",
-            1,
-            "--time-limit",
-            1e-9,
-        )
+            "worst-case", "--prior", prior, "--utility", "absolute", "--epsilon", 1, "--time-limit", 1e-9,
+        )  # fmt: skip
         found = run_json(*asked, code=3)
         assert found["bound"] > found["value"]
         assert found["proved"] is False

@@ -18,16 +18,9 @@ from pmlopt.programs.reports.baselines import baselines
 from pmlopt.verification import write_report
 
 SHOWN = (
-    "counts",
-    "gain",
-    "ball",
-    "secret",
-    "information",
-    "estimation",
-    "worst-case",
-    "envelope",
+    "counts", "gain", "ball", "secret", "information", "estimation", "worst-case", "envelope",
     "record-capacity",
-)
+)  # fmt: skip
 VOID = {"meta", "rect", "line", "br"}
 
 

@@ -150,11 +150,9 @@ def test_frames_of_every_library_are_tables() -> None:
     pandas, polars, pyarrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     columns = {"a": ["x", "y", None], "b": [1, 2, 3]}
     frames = [
-        columns,
-        pandas.DataFrame(columns, index=[9, 8, 7]),
-        polars.DataFrame(columns),
+        columns, pandas.DataFrame(columns, index=[9, 8, 7]), polars.DataFrame(columns),
         pyarrow.table(columns),
-    ]
+    ]  # fmt: skip
     for frame in frames:
         assert cells_of(open_table(frame)) == [["x", 1], ["y", 2], [None, 3]]
     with pytest.raises(InputError, match="no table"):
