@@ -13,6 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
+from pmlopt.model.closed_forms import constant
 from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
@@ -34,6 +35,7 @@ from pmlopt.programs.question import (
     uncertified,
 )
 from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.clock import TIME
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.structured import simplex
 from pmlopt.solvers.structured.block_program import Task
@@ -199,6 +201,10 @@ def _solved(
             return structured.run(program, task, options, arrays)
         if start.facts.banded:
             return simplex.run(task, options, start.useful, arrays)
+    if letter_pairs.too_late(program, options.clock):
+        still = start.matrix if start.matrix is not None else constant(program.prior, program.centred).matrix
+        words = f"{TIME}: compiling takes longer than there is"
+        return Outcome("point", False, words, 0, False, 0.0, 0.0, Point(still, program.centred.max(axis=1)))
     if name in highs.METHODS:
         warm = start.useful
         if warm is not None:
