@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.model.closed_forms import constant
 from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import Witness, below
 from pmlopt.programs.linear.program import LinearDesign
@@ -64,13 +65,17 @@ def pairs_of(program: LinearDesign) -> Ratios | None:
     return ratios if many and ratios.exponents.min() > 0 else None
 
 
-def too_late(program: LinearDesign, clock: Clock) -> bool:
-    """Whether the time would be over before a solver has such a program, of many bounds on pairs."""
+def in_no_time(program: LinearDesign, clock: Clock) -> Point | None:
+    """A constant, where the time would be over before a solver had a program of many bounds on pairs."""
     if not clock.limited or program.block is not None:
-        return False
+        return None
     ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
     bounds = 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
-    return bounds >= FEWEST_BOUNDS and clock.late_by(-SECONDS_A_BOUND * bounds)
+    if ratios is None or bounds < FEWEST_BOUNDS or not clock.late_by(-SECONDS_A_BOUND * bounds):
+        return None
+    weights = np.zeros((len(ratios.exponents), program.table.shape[1]))  # as if nothing were private
+    best = constant(program.prior, program.centred).matrix
+    return Point(best, program.centred.max(axis=1), witness={"weights": weights})
 
 
 def witness_of(program: LinearDesign, ratios: Ratios) -> Witness | None:
