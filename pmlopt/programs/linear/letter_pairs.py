@@ -163,7 +163,7 @@ class _Pairs:
         """What a step takes, roughly: some times as much as its inverses, of which a few are tried."""
         begin = self.clock.read()
         np.linalg.inv(self.keep + self.n * np.eye(self.n)[None].repeat(PROBES, axis=0))
-        return STEP_OVER_INVERSES * self.m / PROBES * (self.clock.read() - begin)
+        return float(STEP_OVER_INVERSES * self.m / PROBES * (self.clock.read() - begin))
 
     def after(self, now: _State) -> _State | None:
         """The state after one step; None where a step leads nowhere, or its time is over on the way."""

@@ -183,9 +183,9 @@ def _solved(
             return structured.run(program, task, options, arrays)
         if start.banded:
             return simplex.run(task, options, start.useful, arrays)
-    if (point := letter_pairs.in_no_time(program, options.clock)) is not None:
+    if (still := letter_pairs.in_no_time(program, options.clock)) is not None:
         words = f"{TIME}: compiling takes longer than there is"
-        return Outcome("point", False, words, 0, False, 0.0, 0.0, point)
+        return Outcome("point", False, words, 0, False, 0.0, 0.0, still)
     warm = start.useful if name in highs.METHODS else None
     if warm is not None:
         program.assign(warm)
@@ -229,7 +229,7 @@ def _asked(
     return Method(name, "asked for by name", partial(_certified, name, {}), applies, False, takes)
 
 
-SHARP = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
+SHARP: Mapping[str, Any] = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
 """Clarabel's tolerances, for multipliers to the last digits."""
 
 SIMPLEX_ENTRIES = 900

@@ -92,11 +92,6 @@ def test_outputs_that_cannot_be_meant_are_refused(outputs: Any) -> None:
         design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming), outputs)
 
 
-def test_outputs_that_are_one_string_are_refused() -> None:
-    with pytest.raises(ProgramError):
-        design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming), outputs="ab")
-
-
 @pytest.mark.parametrize(("shape", "outputs"), [((3, 2), None), ((2, 3), 2), ((2, 2), ["a", "b", "c"])])
 def test_a_matrix_that_does_not_fit_is_refused(shape: tuple[int, int], outputs: Any) -> None:
     with pytest.raises(UtilityError, match="shape"):
@@ -138,12 +133,6 @@ def test_integer_variables_are_refused(kind: str) -> None:
     whole = cp.Variable(name="whole", **{kind: True})
     with pytest.raises(ProgramError, match="whole"):
         program.with_constraints(mine=program.mechanism[0, 0] <= whole)
-
-
-def test_a_constraint_on_another_program_is_refused() -> None:
-    first, second = (design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2))) for _ in range(2))
-    with pytest.raises(ProgramError, match="on no variable of this program"):
-        second.with_constraints(cap=first.mechanism <= 0.4)
 
 
 def test_new_variables_may_lead_to_the_program() -> None:

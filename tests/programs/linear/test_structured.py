@@ -13,7 +13,6 @@ from oracles.blocks import WIDE, wide
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
 from pmlopt.errors import SolverError
-from pmlopt.programs.certificate import Restart
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.structured.newton import Newton
 
@@ -213,31 +212,6 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.Monke
     assert line.startswith("structured: numerical trouble: of no use, certified gap")
 
 
-@pytest.mark.parametrize("after", [0, 4])
-def test_by_name_alone_numerical_trouble_leaves_the_best_point(
-    monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
-    program = large(8)
-    expected = solve(program, "structured").value
-    made = []
-
-    class Failing(Newton):
-        def __init__(self, *arguments: Any) -> None:
-            made.append(1)
-            if len(made) > after:
-                raise FloatingPointError("of no use")
-            super().__init__(*arguments)
-
-    monkeypatch.setattr("pmlopt.solvers.structured.interior_point.Newton", Failing)
-    with pytest.raises(SolverError, match="of no use") as caught:
-        solve(program, "structured")
-    result = caught.value.result
-    assert isinstance(result, Result)
-    assert result.iterations == after
-    assert result.certificate.verify()
-    assert result.value <= expected + 1e-6 <= result.bound + 2e-6
-
-
 @pytest.mark.parametrize("n", [8, 100])
 def test_a_time_limit_leaves_an_honest_result(n: int) -> None:
     program = large(n)
@@ -274,27 +248,3 @@ def test_a_neighbours_end_leads_to_the_optimum(kind: str, shift: float) -> None:
     assert warm.status is Status.OPTIMAL
     assert warm.certificate.verify()
     assert warm.value == pytest.approx(cold.value, abs=2e-7 * program.scale)
-
-
-def test_an_end_of_another_kind_of_requirement_is_only_a_start() -> None:
-    start = solve(near("lip", 0.0), "structured").restart
-    for kind in ("pml", "ldp", "ball", "mass"):
-        program = near(kind, 0.0)
-        warm = solve(program, "structured", warm_start=start)
-        assert warm.status is Status.OPTIMAL
-        assert warm.value == pytest.approx(solve(program, "structured").value, abs=2e-7 * program.scale)
-
-
-@pytest.mark.parametrize("name", ["halfway", "rows", "means"])
-def test_a_start_that_does_not_fit_is_left_aside(name: str) -> None:
-    program = near("pml", 0.0)
-    arrays = solve(program, "structured").restart.arrays
-    array = np.asarray(arrays[name])
-    missing = {key: value for key, value in arrays.items() if key != name}
-    wrong = [array[:-1], array[:0], array[None], array[0], array * np.nan, array + np.inf]
-    cold = solve(program, "structured")
-    for given in [missing, *({**arrays, name: other} for other in wrong)]:
-        result = solve(program, "structured", warm_start=Restart("structured", given))
-        assert result.status is Status.OPTIMAL
-        assert not result.warm_started
-        assert np.array_equal(result.mechanism.matrix, cold.mechanism.matrix)
