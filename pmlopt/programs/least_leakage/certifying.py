@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from pmlopt.programs.least_leakage.certificate import (
     least_level_of,
 )
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
-from pmlopt.programs.linear.columns import ReducedColumns
 from pmlopt.programs.linear.orbit_repair import in_whole_numbers
 
 NOISE_THRESHOLDS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
@@ -72,13 +72,15 @@ def certify_symmetric_level(
 ) -> SymmetricLevelCertificate:
     """The same of (C,) lifts on orbits of pairs, in whole numbers."""
     exact, bound, best = _best(program, lifts, proofs)
-    mechanism = in_whole_numbers(program.space, exact, program.columns.means(exact))
+    columns = program.columns
+    mechanism = in_whole_numbers(program.space, exact, columns.means(exact))
 
     def holds(level: float) -> bool:
-        columns = ReducedColumns.of(program.space, PML(level))
-        return columns.levels(mechanism.lifts)["pml"] <= level and columns.hold_exactly(mechanism.masses)
+        within = replace(columns, privacy=(PML(level),) * len(columns.cells))
+        return measured <= level and within.hold_exactly(mechanism.masses)
 
-    value = raised(holds, program.columns.levels(mechanism.lifts)["pml"])
+    measured = columns.levels(mechanism.lifts)["pml"]
+    value = raised(holds, measured)
     asked = program.floor.expected
     return SymmetricLevelCertificate(
         mechanism=mechanism,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import highspy
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.least_leakage.certificate import Multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.solvers import highs
@@ -67,33 +67,28 @@ class LevelProgram:
 
     def _model(self, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
         """Columns: entries, largest entries, shortfalls. Rows: sums, largest entries, the level."""
+        from scipy import sparse
+
         n, m, k = self._size
         short = 1 / n if self.program.floor is None else 2 * max(1.0, self._loss.max() / self._most)
-        entry = np.arange(k)
-        rows = np.concatenate(
-            [
-                np.stack([self._letter, n + entry, n + k + self._output], axis=1).ravel(),
-                np.concatenate([n + entry, n + k + np.arange(m)])[self._by_output()],
-                np.arange(n),
-            ]
-        )
-        largest = np.concatenate([-peak[self._output] / self._unit, np.ones(m)])[self._by_output()]
-        values = np.concatenate(
-            [np.stack([self._in_row * self._unit, np.ones(k), -share], axis=1).ravel(), largest, np.ones(n)]
-        )
-        lengths = np.concatenate([np.full(k, 3), np.bincount(self._output, minlength=m) + 1, np.ones(n)])
-        start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        entry, peaks = np.arange(k), k + self._output
+        parts = [  # rows, columns and coefficients
+            (self._letter, entry, self._in_row * self._unit),
+            (n + entry, entry, np.ones(k)),
+            (n + k + self._output, entry, -share),
+            (n + entry, peaks, -peak[self._output] / self._unit),
+            (n + k + np.arange(m), k + np.arange(m), np.ones(m)),
+            (np.arange(n), k + m + np.arange(n), np.ones(n)),
+        ]
+        rows, columns, values = (np.concatenate(several) for several in zip(*parts, strict=True))
+        system = sparse.csc_array((values, (rows, columns)), shape=(n + k + m, k + m + n))
         ends = np.concatenate([np.ones(n), np.zeros(k + m)])
         return highs.columnwise(
             np.concatenate([self._loss * self._unit / self._most, np.zeros(m), np.full(n, short)]),
             (0.0, np.inf),
             (np.where(np.arange(n + k + m) < n, ends, -np.inf), ends),
-            (start, rows.astype(np.int32), values),
+            (system.indptr.astype(np.int32), system.indices.astype(np.int32), system.data),
         )
-
-    def _by_output(self) -> IntArray:
-        """The order that puts each output's entries together, and its own last place behind them."""
-        return np.argsort(np.concatenate([self._output, np.arange(self._size[1])]), kind="stable")
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """The optimum at a share e^-epsilon.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,7 +82,7 @@ class LeastLeakage(Program[LevelCertificate]):
         """The level is minimised."""
         return False
 
-    @cached_property
+    @property
     def columns(self) -> Columns:
         """The letters and outputs, with their multiplicities."""
         return Listed(self.prior, PML(0.0, self.over))
@@ -182,10 +182,10 @@ class SymmetricLeastLeakage(LeastLeakage):
         """Nothing: a mechanism by orbits is no matrix."""
         return None, None
 
-    @cached_property
+    @property
     def columns(self) -> ReducedColumns:
         """One column for each orbit of outputs."""
-        return ReducedColumns.of(self.space, PML(0.0))
+        return cast("ReducedColumns", self.floor.columns)
 
     @property
     def spread(self) -> FloatArray:

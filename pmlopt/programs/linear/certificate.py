@@ -106,6 +106,9 @@ class _Expectation(RequirementCertificate):
         multipliers: FloatArray | None
         table: FloatArray
         maximised: bool
+        residuals: Mapping[str, float]
+        witness: Witness
+        added: tuple[AffineConstraint, ...] | None
 
         @property
         def columns(self) -> Columns:
@@ -121,25 +124,43 @@ class _Expectation(RequirementCertificate):
         return rounding_of(sum(self.table.shape), float(np.abs(self.table).max()))
 
     def checks(self) -> tuple[Claim, ...]:
-        """Level, value and bound of an expected gain or loss."""
-        found = (*self.level_checks, self._value_claim, gap_claim(self, self._rounding, self.maximised))
+        """Level, value, added constraints and bound of an expected gain or loss."""
+        value = value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
+        room = self._rounding + sum(self._room(one) for one in self.added or ())
+        added = (self._added_claim(one) for one in self.added or ())
+        found = (*self.level_checks, value, *added, gap_claim(self, room, self.maximised))
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return (*found, no_bound(self, self.maximised))
-        proved = self._proved_bound(self.columns.centred(self.table, self.maximised), 0.0, {})
-        return (*found, bound_claim(self.bound, proved, self.maximised))
+        if self.added is None and math.isfinite(self.bound):
+            text = "it rests on constraints that are not in the file"
+            return (*found, Claim("bound", None, FLOATS, text, self.bound))
+        return (*found, bound_claim(self.bound, self._proved_bound(self.multipliers), self.maximised))
 
-    @property
-    def _value_claim(self) -> Claim:
-        return value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
-
-    def _proved_bound(self, gains: FloatArray, extra: float, witness: Witness) -> float:
-        """What the multipliers and a witness prove, in the units of the table."""
-        columns, rho = self.columns, self.multipliers
-        assert rho is not None
+    def _proved_bound(self, rho: FloatArray) -> float:
+        """What the multipliers and the witness prove, in the units of the table."""
+        columns = self.columns
+        gains, extra = priced(self.added or (), columns.centred(self.table, self.maximised), columns.masses)
         constant = float(columns.masses @ columns.least(self.table))
-        most = columns.proved(gains, rho, witness) if witness else columns.raw_bound(gains, rho)
+        most = columns.proved(gains, rho, self.witness) if self.witness else columns.raw_bound(gains, rho)
         most = extra + (most + SHARE * columns.rounding_in(gains, rho))
         return constant + most if self.maximised else constant - most
+
+    def _added_claim(self, one: AffineConstraint) -> Claim:
+        """That the mechanism keeps a constraint that was added, as far as the file says."""
+        allowed = self._allowed(one)
+        size = float(np.abs(one.coefficients).sum(axis=(1, 2)).max() + np.abs(one.offset).max())
+        broken = one.violation(self.lifts)
+        holds = broken <= allowed + rounding_of(one.coefficients[0].size, size)
+        text = f"is kept, up to {allowed:.1g}" if holds else f"is broken by {broken:.1g}"
+        return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", allowed, broken)
+
+    def _allowed(self, one: AffineConstraint) -> float:
+        """By how much an added constraint may be broken: the residual told, and no more than is usual."""
+        return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL) * one.unit
+
+    def _room(self, one: AffineConstraint) -> float:
+        """What breaking an added constraint by so much may gain beyond the bound."""
+        return self._allowed(one) * float(np.abs(one.multipliers).sum())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -172,41 +193,6 @@ class LinearCertificate(_Expectation, DesignCertificate):
     @property
     def flat(self) -> bool:
         return bool((np.ptp(self.table, axis=1) == 0).all())
-
-    def checks(self) -> tuple[Claim, ...]:
-        """Level, value, added constraints and bound of an expected gain or loss."""
-        room = self._rounding + sum(self._room(one) for one in self.added or ())
-        gap = gap_claim(self, room, self.maximised)
-        found = (*self.level_checks, self._value_claim, *self._added_checks(), gap)
-        if self.multipliers is None:
-            return (*found, no_bound(self, self.maximised))
-        if self.added is None and math.isfinite(self.bound):
-            text = "it rests on constraints that are not in the file"
-            return (*found, Claim("bound", None, FLOATS, text, self.bound))
-        centred = self.columns.centred(self.table, self.maximised)
-        gains, extra = priced(self.added or (), centred, self.prior.pmf)
-        proved = self._proved_bound(gains, extra, self.witness)
-        return (*found, bound_claim(self.bound, proved, self.maximised))
-
-    def _added_checks(self) -> list[Claim]:
-        """That the mechanism keeps the constraints that were added, as far as the file says."""
-        found = []
-        for one in self.added or ():
-            allowed = self._allowed(one)
-            size = float(np.abs(one.coefficients).sum(axis=(1, 2)).max() + np.abs(one.offset).max())
-            broken = one.violation(self.mechanism.matrix)
-            holds = broken <= allowed + rounding_of(one.coefficients[0].size, size)
-            text = f"is kept, up to {allowed:.1g}" if holds else f"is broken by {broken:.1g}"
-            found.append(Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", allowed, broken))
-        return found
-
-    def _allowed(self, one: AffineConstraint) -> float:
-        """By how much an added constraint may be broken: the residual told, and no more than is usual."""
-        return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL) * one.unit
-
-    def _room(self, one: AffineConstraint) -> float:
-        """What breaking an added constraint by so much may gain beyond the bound."""
-        return self._allowed(one) * float(np.abs(one.multipliers).sum())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -282,3 +268,5 @@ class SymmetricCertificate(OrbitCertificate, _Expectation):
 
     multipliers: Annotated[FloatArray, Shape("L")] | None
     maximised: bool
+    witness: ClassVar[Witness] = {}  # type: ignore[misc]
+    added: ClassVar[tuple[AffineConstraint, ...]] = ()  # type: ignore[misc]

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.model.closed_forms import constant
 from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import Witness, below
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.outcome import Options, Outcome, Point
 
 NAME = "letter-pairs"
@@ -34,6 +36,12 @@ SHORTEST = 1e-8
 
 TO_THE_BOUNDARY = 0.995
 """Share of the way to the boundary that a step goes at most."""
+
+PROBES, STEP_OVER_INVERSES = 4, 4.0
+"""Inverses that are tried, and what a step takes over all of its inverses: three times as much, measured."""
+
+SECONDS_A_BOUND = 4e-6
+"""What compiling and loading take for each bound on a pair in a column, at least: 13 seconds for 150."""
 
 REFINED = 2
 """Times that the step in the multipliers of rows is corrected."""
@@ -57,6 +65,19 @@ def pairs_of(program: LinearDesign) -> Ratios | None:
     return ratios if many and ratios.exponents.min() > 0 else None
 
 
+def in_no_time(program: LinearDesign, clock: Clock) -> Point | None:
+    """A constant, where the time would be over before a solver had a program of many bounds on pairs."""
+    if not clock.limited or program.block is not None:
+        return None
+    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
+    bounds = 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
+    if ratios is None or bounds < FEWEST_BOUNDS or not clock.late_by(-SECONDS_A_BOUND * bounds):
+        return None
+    weights = np.zeros((len(ratios.exponents), program.table.shape[1]))  # as if nothing were private
+    best = constant(program.prior, program.centred).matrix
+    return Point(best, program.centred.max(axis=1), witness={"weights": weights})
+
+
 def witness_of(program: LinearDesign, ratios: Ratios) -> Witness | None:
     """The weights of the pairs from the multipliers that a solver left in the constraints of the program."""
     duals = program.constraints["pairs"].dual_value
@@ -74,9 +95,9 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
     n = program.prior.size
     gains = program.prior.pmf[:, None] * program.centred
     scale = float(np.abs(gains).max()) or 1.0
-    pairs = _Pairs(ratios, (gains / scale).T)
+    pairs = _Pairs(ratios, (gains / scale).T, options.clock)
     best = now = pairs.start()
-    steps, seconds = 0, 0.0
+    steps, seconds = 0, pairs.seconds() if options.clock.limited else 0.0
     while steps < STEPS and not options.clock.late_by(-seconds):  # a step is not begun that cannot be ended
         # rounding has the last word: what is left grows again where digits are spent
         if now.left <= CLOSED * n or now.left > SPENT * best.left:
@@ -124,7 +145,8 @@ class _State:
 class _Pairs:
     """The bounds as dense arrays, [x, x'] for the letters of a pair, and the steps of the interior point."""
 
-    def __init__(self, ratios: Ratios, gains: FloatArray) -> None:
+    def __init__(self, ratios: Ratios, gains: FloatArray, clock: Clock) -> None:
+        self.clock = clock
         self.gains, (self.m, self.n) = gains, gains.shape
         self.keep = np.zeros((self.n, self.n))
         self.keep[ratios.above, ratios.below] = [below(math.exp(-e)) for e in ratios.exponents.tolist()]
@@ -137,8 +159,14 @@ class _Pairs:
         s = self._slack(v)
         return self._state(v, s, 0.1 / np.maximum(s * self.m * self.n, 1e-3), np.zeros(self.n))
 
+    def seconds(self) -> float:
+        """What a step takes, roughly: some times as much as its inverses, of which a few are tried."""
+        begin = self.clock.read()
+        np.linalg.inv(self.keep + self.n * np.eye(self.n)[None].repeat(PROBES, axis=0))
+        return float(STEP_OVER_INVERSES * self.m / PROBES * (self.clock.read() - begin))
+
     def after(self, now: _State) -> _State | None:
-        """The state after one step; None where a step leads nowhere."""
+        """The state after one step; None where a step leads nowhere, or its time is over on the way."""
         weights = np.where(self.used, now.dual / now.s, 0.0)
         hessians = -(self.keep * weights)
         hessians = hessians + hessians.transpose(0, 2, 1)
@@ -147,7 +175,11 @@ class _Pairs:
         unit = np.sqrt(hessians[:, letters, letters])  # entries differ by orders of magnitude
         units = unit[:, :, None] * unit[:, None, :]
         systems = hessians, np.linalg.inv(hessians / units) / units
+        if self.clock.late:
+            return None
         _, ds, dd, _ = self._direction(now, weights, systems, np.zeros_like(now.s))
+        if self.clock.late:
+            return None
         ahead = (now.s + _length(now.s, ds) * ds) * (now.dual + _length(now.dual, dd) * dd)
         target = (float(ahead[:, self.used].sum()) / self.count / now.gap) ** 3 * now.gap
         dv, ds, dd, shift = self._direction(now, weights, systems, target - ds * dd)

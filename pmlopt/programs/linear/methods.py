@@ -22,6 +22,7 @@ from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
 from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.linear.structured import task_of
+from pmlopt.programs.program import Program
 from pmlopt.programs.question import (
     Found,
     Method,
@@ -34,41 +35,12 @@ from pmlopt.programs.question import (
     uncertified,
 )
 from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.clock import TIME
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.structured import simplex
 from pmlopt.solvers.structured.block_program import Task
 
 CLOSED_FORM = "closed-form"
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the decision list sees of a program.
-
-    Attributes:
-        linear: whether it is a linear program.
-        banded: whether it is one whose columns are in bands, without constraints of a person's own.
-        blocked: whether it is one in column blocks, of which bands are the simplest, with at most N linear
-            constraints beside.
-        paired: whether it is one under a list of ratio bounds that makes no blocks, and nothing else.
-        entries: N M.
-        letter_pairs: whether these are many bounds on pairs of letters.
-        known: whether a closed form is known to be optimal.
-        vertex: whether it is a vertex from which the simplex gains.
-        given: whether a person gave a mechanism to start from.
-        classes: whether letters and outputs fall into few classes that look alike.
-    """
-
-    linear: bool
-    banded: bool
-    blocked: bool
-    paired: bool
-    entries: int
-    letter_pairs: bool
-    known: bool
-    vertex: bool
-    given: bool
-    classes: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,18 +60,28 @@ class Start:
     known: KnownOptimum | None = None
 
     @property
-    def from_formula(self) -> bool:
+    def formula(self) -> bool:
         """Whether the matrix is that of the closed form."""
         return self.known is not None and self.matrix is self.known.matrix
 
     @property
     def useful(self) -> FloatArray | None:
         """The matrix, where the simplex gains by starting from it; a constant is too degenerate a vertex."""
-        return None if self.from_formula and self.known and not self.known.is_start else self.matrix
+        return None if self.formula and self.known and not self.known.is_start else self.matrix
+
+    @property
+    def vertex(self) -> bool:
+        """Whether the closed form is a vertex from which the simplex gains."""
+        return self.formula and self.useful is not None
+
+    @property
+    def given(self) -> bool:
+        """Whether a person gave a mechanism to start from."""
+        return self.matrix is not None and not self.formula
 
     @cached_property
     def task(self) -> Task | None:
-        """The program as numbers, where it is in column blocks."""
+        """The program as numbers, where it is in column blocks with at most N linear constraints beside."""
         return task_of(self.program)
 
     @cached_property
@@ -107,23 +89,25 @@ class Start:
         """Its bounds, where they are many and each on a pair of letters."""
         return letter_pairs.pairs_of(self.program)
 
+    @property
+    def banded(self) -> bool:
+        """Whether its columns are in bands, the simplest blocks, without constraints of a person's own."""
+        return not self.program.added and self.program.block is not None and self.program.block.banded
+
     @cached_property
-    def facts(self) -> Facts:
-        """What decides which solver is tried."""
+    def linear(self) -> bool:
+        """Whether it is a linear program."""
+        return self.banded or bool(self.program.problem.is_lp())
+
+    def within(self, most: int) -> bool:
+        """Whether it is a linear program in a matrix of at most so many entries."""
+        return self.program.table.size <= most and self.linear
+
+    @property
+    def ratios_alone(self) -> bool:
+        """Whether it is under a list of ratio bounds that makes no blocks, and nothing else."""
         program = self.program
-        banded = not program.added and program.block is not None and program.block.banded
-        return Facts(
-            linear=banded or program.problem.is_lp(),
-            banded=banded,
-            blocked=self.task is not None,
-            paired=program.privacy.has_ratios and program.block is None and not program.added,
-            entries=program.table.size,
-            letter_pairs=self.pairs is not None,
-            known=self.from_formula,
-            vertex=self.from_formula and self.useful is not None,
-            given=self.matrix is not None and not self.from_formula,
-            classes=program.classes is not None,
-        )
+        return program.privacy.has_ratios and program.block is None and not program.added
 
 
 def _start(program: LinearDesign, warm_start: WarmStart) -> Start:
@@ -215,16 +199,25 @@ def _solved(
         arrays = near.arrays if near is not None and near.solver == name else None
         if name == structured.NAME:
             return structured.run(program, task, options, arrays)
-        if start.facts.banded:
+        if start.banded:
             return simplex.run(task, options, start.useful, arrays)
-    if name in highs.METHODS:
-        warm = start.useful
-        if warm is not None:
-            program.assign(warm)
-        outcome = highs.run(program.problem, name, options, warm is not None)
-    else:
-        outcome = through_cvxpy.run(program.problem, name.upper(), options, dict(settings))
+    if (still := letter_pairs.in_no_time(program, options.clock)) is not None:
+        words = f"{TIME}: compiling takes longer than there is"
+        return Outcome("point", False, words, 0, False, 0.0, 0.0, still)
+    warm = start.useful if name in highs.METHODS else None
+    if warm is not None:
+        program.assign(warm)
+    outcome = _generic(name, settings, program, options, warm is not None)
     return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
+
+
+def _generic(
+    name: str, settings: Mapping[str, Any], program: Program[Any], options: Options, warm: bool = False
+) -> Outcome:
+    """The declared problem by HiGHS, or by a solver of cvxpy; `warm` starts from the variables' values."""
+    if name in highs.METHODS:
+        return highs.run(program.problem, name, options, warm)
+    return through_cvxpy.run(program.problem, name.upper(), options, dict(settings))
 
 
 def _point(program: LinearDesign) -> Point:
@@ -241,10 +234,10 @@ def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> Close
 
 
 def _row(
-    name: str, reason: str, decides: Callable[[Facts], bool] = always, **settings: Any
+    name: str, reason: str, decides: Callable[[Start], bool] = always, **settings: Any
 ) -> Method[LinearDesign, Start, LinearCertificate]:
     """One line of the decision list: a solver, the reason for it, when it is tried, and its settings."""
-    return Method(name, reason, partial(_certified, name, settings), lambda _, start: decides(start.facts))
+    return Method(name, reason, partial(_certified, name, settings), lambda _, start: decides(start))
 
 
 def _asked(
@@ -253,6 +246,9 @@ def _asked(
     """A solver as it is run where it is asked for by name."""
     return Method(name, "asked for by name", partial(_certified, name, {}), applies, False, takes)
 
+
+SHARP: Mapping[str, Any] = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
+"""Clarabel's tolerances, for multipliers to the last digits."""
 
 SIMPLEX_ENTRIES = 900
 """Matrices of up to this many entries go to the simplex first: fast enough there, and exact."""
@@ -264,63 +260,58 @@ DECISIONS = (
     _row(
         letter_pairs.NAME,
         "many bounds on pairs of letters: an interior point by columns",
-        lambda facts: facts.letter_pairs and not (facts.known or facts.given),
+        lambda start: start.pairs is not None and start.matrix is None,
     ),
     _row(
         CLOSED_FORM,
         "large or of many pairs, and a closed form is optimal: nothing to solve",
-        lambda facts: facts.known and (facts.entries > SLOW_ENTRIES or facts.paired),
+        lambda start: start.formula and (start.ratios_alone or start.program.table.size > SLOW_ENTRIES),
     ),
     _row(
         "highs",
         "LP with a closed form that is optimal: HiGHS simplex, warm",
-        lambda facts: facts.linear and facts.vertex and facts.entries <= SLOW_ENTRIES,
+        lambda start: start.vertex and start.within(SLOW_ENTRIES),
     ),
     _row(
         "highs",
         "LP with a mechanism to start from: HiGHS simplex, warm",
-        lambda facts: (
-            facts.linear
-            and facts.given
-            and facts.entries <= (SIMPLEX_ENTRIES if facts.blocked else SLOW_ENTRIES)
-        ),
+        lambda start: start.given and start.within(SLOW_ENTRIES if start.task is None else SIMPLEX_ENTRIES),
     ),
     _row(
         "highs",
         "small LP: HiGHS dual simplex ends at a vertex",
-        lambda facts: facts.linear and not (facts.vertex or facts.given) and facts.entries <= SIMPLEX_ENTRIES,
+        lambda start: not (start.vertex or start.given) and start.within(SIMPLEX_ENTRIES),
     ),
     _row(
         by_classes.NAME,
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
-        lambda facts: facts.classes and not (facts.vertex or facts.given),
+        lambda start: not (start.vertex or start.given) and start.program.classes is not None,
     ),
     _row(
-        "structured", "few numbers couple the columns: structured interior point", lambda facts: facts.blocked
+        structured.NAME,
+        "few numbers couple the columns: structured interior point",
+        lambda start: start.task is not None,
     ),
     _row(
         "clarabel",
         "LP, without blocks or not solved by them: Clarabel's interior point, without "
         "refinement, which the certificate makes up for",
-        lambda facts: facts.linear,
+        lambda start: start.linear,
         iterative_refinement_enable=False,
     ),
-    _row("clarabel", "cones: Clarabel's interior point", lambda facts: not facts.linear),
+    _row("clarabel", "cones: Clarabel's interior point", lambda start: not start.linear),
     _row(
         "clarabel",
         "Clarabel's interior point, to 1e-12: where bounds are curved, multipliers must be sharp",
-        always,
-        tol_gap_abs=1e-12,
-        tol_gap_rel=1e-12,
-        tol_feas=1e-12,
+        **SHARP,
     ),
     _row(
         "highs",
         "LP: HiGHS dual simplex ends at a vertex, however long it takes",
-        lambda facts: facts.linear and facts.entries <= SLOW_ENTRIES,
+        lambda start: start.within(SLOW_ENTRIES),
     ),
-    _row("highs-ipm", "large LP: HiGHS interior point without crossover", lambda facts: facts.linear),
-    _row("scs", "last resort: SCS, a first-order method", always),
+    _row("highs-ipm", "large LP: HiGHS interior point without crossover", lambda start: start.linear),
+    _row("scs", "last resort: SCS, a first-order method"),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
 benchmarks/solvers.py and benchmarks/large.py."""
@@ -338,16 +329,16 @@ BY_NAME = (
     ),
     _asked(
         letter_pairs.NAME,
-        lambda _, start: start.facts.letter_pairs,
+        lambda _, start: start.pairs is not None,
         "designs under many bounds on pairs of letters and nothing else",
     ),
     _asked(
         structured.NAME,
-        lambda _, start: start.facts.blocked,
+        lambda _, start: start.task is not None,
         "designs with an expected gain or loss, under a bound above 0 nats and with at most as many linear "
         "constraints of your own as there are letters",
     ),
-    *(_asked(name, lambda _, start: start.facts.linear, "linear programs") for name in highs.METHODS),
+    *(_asked(name, lambda _, start: start.linear, "linear programs") for name in highs.METHODS),
 )
 
 
@@ -409,10 +400,7 @@ def _by_orbits(
     name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: Options, _: None
 ) -> Found[SymmetricCertificate]:
     """Solve in orbits of pairs, repair, certify."""
-    if name in highs.METHODS:
-        outcome = highs.run(program.problem, name, options, warm=False)
-    else:
-        outcome = through_cvxpy.run(program.problem, name.upper(), options, dict(settings))
+    outcome = _generic(name, settings, program, options)
     if outcome.state != "point":
         raise MethodError(outcome.message)
     clock = time.perf_counter()
@@ -445,9 +433,7 @@ IN_ORBITS = Question(
         _orbits_row(
             "clarabel",
             "LP in orbits of pairs, not solved by HiGHS: Clarabel's interior point, to 1e-12",
-            tol_gap_abs=1e-12,
-            tol_gap_rel=1e-12,
-            tol_feas=1e-12,
+            **SHARP,
         ),
         _orbits_row(*_INTERIOR, few=True),
         _orbits_row(*_SIMPLEX, few=False),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -41,11 +40,11 @@ def repair_orbits(
     Raises:
         MechanismError: a row's sum is off one by 0.5 or more, or a number is not finite.
     """
-    clean = _normalised(columns, lifts)
-    mended = _mended(columns, clean)
+    mended = _mended(columns, _normalised(columns, lifts))
+    own = columns.means(mended)
+    laws = own, (own > 0) / (own > 0).sum()
     theta, mechanism = min(
-        (_mixed(space, columns, privacy, mended, law) for law in _laws(columns, mended)),
-        key=lambda found: found[0],
+        (_mixed(space, columns, privacy, mended, law) for law in laws), key=lambda found: found[0]
     )
     return mechanism, Change(theta, float(np.abs(mechanism.lifts - lifts).max()))
 
@@ -98,13 +97,13 @@ def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
     if not np.isfinite(lifts).all():
         raise MechanismError("the orbits to repair have an entry that is not finite")
     clean = np.maximum(lifts, 0.0)
-    sums = columns.rows @ clean
+    sums = columns.sums(clean)
     if not (np.abs(sums - 1) < 0.5).all():
         raise MechanismError(
             f"the orbits to repair have a row that sums to {sums[np.abs(sums - 1).argmax()]:.3g}: they are "
             "no mechanism, not even roughly"
         )
-    return np.asarray(clean / sums[columns.orbits.letter])
+    return columns.normalised(clean)
 
 
 def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
@@ -115,13 +114,6 @@ def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
     spread = np.maximum.reduceat(lifts, starts) - np.minimum.reduceat(lifts, starts)
     share = np.where(share * spread <= LARGEST_SINGLE_MIXING, share, 0.0)
     return _normalised(columns, (1 - share[output]) * lifts + (share * means)[output])
-
-
-def _laws(columns: ReducedColumns, lifts: FloatArray) -> Sequence[FloatArray]:
-    """The probabilities of the orbits of outputs, and the uniform ones on those that occur."""
-    own = columns.means(lifts)
-    used = own > 0
-    return own, used / used.sum()
 
 
 def _mixed(

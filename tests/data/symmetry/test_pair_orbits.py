@@ -14,7 +14,6 @@ from oracles.symmetry import Pair, closure, group_orbits, record_orbits
 from pmlopt import CirclePrior, IIDPrior, InvariantPrior, Prior
 from pmlopt.data.symmetry import PairSpace, ProductPrior, reflection, rotation
 from pmlopt.data.symmetry.prior import taken
-from pmlopt.data.symmetry.types import compositions
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 
@@ -118,13 +117,6 @@ def test_probabilities_are_exact_in_whole_numbers() -> None:
     assert orbits.total == 10**40
     assert orbits.weights[3] == 7**3 * 3**37
     assert sum(n * w for n, w in zip(orbits.letters, orbits.weights, strict=True)) == 10**40
-
-
-def test_compositions_are_all_and_in_order() -> None:
-    rows = compositions(5, 3).tolist()
-    assert rows == sorted(rows)
-    assert len({tuple(row) for row in rows}) == 21
-    assert all(sum(row) == 5 and min(row) >= 0 for row in rows)
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

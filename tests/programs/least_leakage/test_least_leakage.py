@@ -42,7 +42,6 @@ from pmlopt.errors import (
     UtilityError,
 )
 from pmlopt.model.closed_forms import support_bound, utility_safe_level, utility_safe_mechanism
-from pmlopt.model.utility import absolute
 from pmlopt.model.utility.orders import highest_threshold, utility_order
 from pmlopt.programs.least_leakage.program import LeastLeakage
 
@@ -217,32 +216,6 @@ def test_random_orders_are_optimal(seed: int) -> None:
     assert cold.value == pytest.approx(result.value, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_random_patterns_are_optimal(seed: int) -> None:
-    rng = np.random.default_rng([903, seed])
-    n, m = (int(size) for size in rng.integers(2, 10, 2))
-    prior = Prior(random_prior(rng, n, 0.3 if seed % 2 else 2.0))
-    allowed = rng.random((n, m)) < (0.2, 0.5)[seed % 2]
-    allowed[np.arange(n), rng.integers(0, m, n)] = True
-    program = worst_case_utility(prior, np.where(allowed, m, 1), m, m)
-    assert np.array_equal(program.allowed, allowed)
-    result = solve(program)
-    assert_proved(program, result)
-    assert result.value == close_to(bisected(prior.pmf, allowed))
-
-
-@pytest.mark.parametrize("spread", [0.3, 1.0, 10.0])
-@pytest.mark.parametrize("h", [10, 16, 19])
-def test_twenty_letters_take_few_linear_programs(spread: float, h: int) -> None:
-    rng = np.random.default_rng([904, h])
-    prior = Prior(random_prior(rng, 20, spread))
-    program = worst_case_utility(prior, utility_order(rng.random((20, 20))), h)
-    for start in (None, False):
-        result = solve(program, warm_start=start)
-        assert_proved(program, result)
-        assert programs_in(result) <= 15
-
-
 def twenty_letters(seed: int) -> tuple[Prior, FloatArray]:
     """A prior and gains."""
     rng = np.random.default_rng([920, seed])
@@ -413,37 +386,7 @@ def test_demands_that_cannot_be_meant_are_refused(
         least_leakage([0.5, 0.5], utility, **floors)
 
 
-def test_a_utility_that_nothing_changes_takes_no_leakage() -> None:
-    program = least_leakage([0.3, 0.7], ExpectedGain([[2.0, 2.0], [1.0, 1.0]]), expected=1.3)
-    result = solve(program)
-    assert_proved(program, result)
-    assert result.value == 0
-
-
-def test_a_function_of_the_labels_is_a_utility() -> None:
-    prior = Prior.uniform(4, [1, 2, 4, 8])
-    program = least_leakage(prior, ExpectedLoss(absolute), worst=2, expected=1.0, outputs=[1, 4, 6])
-    result = solve(program)
-    assert_proved(program, result)
-    assert result.mechanism.inputs == (1, 2, 4, 8)
-    assert result.mechanism.outputs == (1, 4, 6)
-    assert program.allowed.tolist() == [[True, False, False], [True, True, False], [False, True, True],
-                                        [False, False, True]]  # fmt: skip
-
-
 # ---------------------------------------------------------------- hard scales
-
-
-@pytest.mark.parametrize("rare", [1e-6, 1e-9])
-@pytest.mark.parametrize("h", [1, 2, 3, 4])
-def test_rare_letters_in_the_worst_case(rare: float, h: int) -> None:
-    rng = np.random.default_rng([909, h])
-    rest = rng.dirichlet(np.ones(3))
-    prior = Prior([rare, *(rest * (1 - rare))])
-    program = worst_case_utility(prior, utility_order(rng.random((4, 4))), h)
-    for start in (None, False):
-        result = solve(program, warm_start=start)
-        assert_proved(program, result)
 
 
 @settings(max_examples=30, deadline=None)
@@ -503,25 +446,6 @@ def test_a_letter_that_alone_can_gain_bounds_the_level(rare: float) -> None:
     assert result.bound - digits <= -math.log(1.5 * rare) <= result.value + digits
 
 
-@pytest.mark.parametrize(
-    ("offset", "scale", "prior"),
-    [
-        (0.0, 1.0, [0.3, 0.7]),
-        (100.0, 1.0, [0.1, 0.2, 0.3, 0.4]),
-        (100.0, 0.01, [0.3, 0.7]),
-        (1000.0, 0.1, [0.1, 0.2, 0.3, 0.4]),
-        (10_000.0, 0.001, [0.3, 0.7]),
-    ],
-)
-def test_what_a_constant_reaches_takes_no_leakage_with_an_offset_too(
-    offset: float, scale: float, prior: list[float]
-) -> None:
-    gains, constants = offset_case(offset, scale, prior)
-    result = solve(least_leakage(prior, gains, expected=max(constants)))
-    assert result.value == pytest.approx(0, abs=1e-9)
-    assert result.status is Status.OPTIMAL
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 def test_no_bound_is_above_a_constant_that_reaches_the_floor_in_exact_arithmetic(
@@ -555,12 +479,6 @@ def test_what_is_reached_is_not_refused_with_an_offset_too(
     assert result.value == pytest.approx(-math.log(min(prior)), abs=1e-9)
 
 
-def test_what_is_refused_is_told_with_its_digits() -> None:
-    with pytest.raises(ProgramError) as refused:
-        least_leakage([0.5, 0.5], ExpectedGain(1000 + 0.001 * np.eye(2)), expected=1000.002)
-    assert "gain of 1000.002: the largest is 1000.001" in str(refused.value)
-
-
 # ---------------------------------------------------------------- edges
 
 
@@ -574,16 +492,6 @@ def test_one_letter_has_nothing_to_leak(outputs: int) -> None:
         assert (result.value, result.bound) == (0, 0)
     program = least_leakage([1.0], ExpectedGain(order.astype(float)), expected=outputs, outputs=outputs)
     assert solve(program).value == 0
-
-
-@pytest.mark.parametrize("letters", [1, 2, 5])
-def test_one_output_leaks_nothing(letters: int) -> None:
-    program = worst_case_utility(Prior.uniform(letters), np.ones((letters, 1)), 1, ["only"])
-    for start in (None, False):
-        result = solve(program, warm_start=start)
-        assert_proved(program, result)
-        assert result.value == 0
-        assert result.mechanism.matrix.tolist() == [[1.0]] * letters
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -615,20 +523,6 @@ def test_orders_that_do_not_fit_are_refused() -> None:
         worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2, ["a", "b"])
 
 
-def test_repeated_rows_and_columns_are_no_obstacle() -> None:
-    order = np.array([[3, 2, 1], [3, 2, 1], [1, 2, 3], [1, 2, 3]])
-    program = worst_case_utility([0.1, 0.2, 0.3, 0.4], order, 3, 3)
-    result = solve(program, warm_start=False)
-    assert_proved(program, result)
-    assert result.value == pytest.approx(-math.log(0.3), abs=1e-9)
-    assert solve(worst_case_utility([0.1, 0.2, 0.3, 0.4], order, 2, 3)).value == 0
-    grouped = [[4, 4, 1, 2], [1, 2, 4, 4]]
-    program = worst_case_utility([0.3, 0.7], grouped, 4, 4)
-    result = solve(program, warm_start=False)
-    assert_proved(program, result)
-    assert result.value == pytest.approx(-math.log(0.3), abs=1e-9)
-
-
 def test_labels_are_kept() -> None:
     prior = Prior([0.6, 0.2, 0.2], ["a", "b", "c"])
     result = solve(worst_case_utility(prior, EXAMPLE, 2))
@@ -639,15 +533,6 @@ def test_labels_are_kept() -> None:
     assert result.to_dict()["mechanism"]["outputs"] == ["x", "y", "z"]
     assert solve(worst_case_utility(prior, EXAMPLE, 2), warm_start=result.mechanism.matrix).warm_started
     assert result.certificate.repair.dropped in ((), (2,))
-
-
-def test_solving_twice_gives_the_same_numbers() -> None:
-    prior, order, h = random_ranks(84)
-    first, again = (solve(worst_case_utility(prior, order, h, order.shape[1])) for _ in range(2))
-    program = worst_case_utility(prior, order, h, order.shape[1])
-    for result in (again, solve(program), solve(program)):
-        assert np.array_equal(first.mechanism.matrix, result.mechanism.matrix)
-        assert (first.value, first.bound, first.iterations) == (result.value, result.bound, result.iterations)
 
 
 # ---------------------------------------------------------------- how it is asked for
@@ -722,21 +607,6 @@ def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> 
             solve(program, time_limit=seconds, warm_start=False)
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
-def test_the_gap_is_within_the_tolerance(tolerance: float) -> None:
-    prior, order, h = random_ranks(84)
-    result = solve(worst_case_utility(prior, order, h, order.shape[1]), tolerance=tolerance)
-    assert result.status is Status.OPTIMAL
-    assert result.gap <= tolerance
-
-
-def test_a_tolerance_finer_than_floats_is_an_honest_gap() -> None:
-    prior, order, h = random_ranks(84)
-    result = solve(worst_case_utility(prior, order, h, order.shape[1]), tolerance=1e-16)
-    assert result.status in (Status.OPTIMAL, Status.UNPROVED)
-    assert result.gap <= 1e-9
-
-
 # ---------------------------------------------------------------- the program
 
 
@@ -749,20 +619,6 @@ def declared() -> list[LeastLeakage]:
         least_leakage(p, ExpectedLoss(table), expected=0.35, outputs=3),
         least_leakage(p, ExpectedGain(table), expected=0.75, worst=0.35, outputs=3),
     ]
-
-
-@pytest.mark.parametrize("program", declared(), ids=["example", "counting", "gain", "loss", "both"])
-def test_the_program_is_a_parametrised_linear_program(program: LeastLeakage) -> None:
-    n, m = program.allowed.shape
-    assert program.problem.is_dcp(dpp=True)
-    assert program.problem.is_lp()
-    assert program.mechanism.shape == (n, m)
-    assert program.variables["entries"].shape == (program.allowed.sum(),)
-    assert program.share.value == 1
-    text = str(program)
-    assert "column_maximum" in text
-    assert "pml" in text
-    assert ("expected" in program.constraints) == (program.floor is not None)
 
 
 @pytest.mark.parametrize("program", declared(), ids=["example", "counting", "gain", "loss", "both"])
@@ -787,12 +643,6 @@ def test_its_optimum_is_zero_where_the_level_can_be_reached(program: LeastLeakag
             assert leakage_level(program.prior, np.maximum(matrix, 0)) <= level + 1e-6
     again = solve(program)  # the share that was left in the parameter changes nothing
     assert again.value == result.value
-
-
-def test_the_program_is_written_in_the_mps_format(tmp_path: Any) -> None:
-    program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
-    program.write_mps(tmp_path / "least.mps")
-    assert "entries(5)" in (tmp_path / "least.mps").read_text()
 
 
 # ---------------------------------------------------------------- both floors beside a rare letter

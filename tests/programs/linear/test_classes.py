@@ -13,18 +13,14 @@ from pmlopt import (
     LDP,
     LIP,
     PML,
-    AllPriors,
-    ExpectedGain,
     ExpectedLoss,
     IIDPrior,
     InvariantPrior,
-    MaximalLeakage,
     Prior,
     design,
     solve,
     solvers_for,
 )
-from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.linear import by_classes
 from pmlopt.programs.linear.certifying import certify_linear
@@ -74,14 +70,6 @@ def test_classes_are_equitable_and_no_finer_than_orbits(size: int, seed: int) ->
         assert len(set(classes.table[space.table == orbit].tolist())) == 1
 
 
-def test_bits_have_the_classes_of_their_weights_and_distances() -> None:
-    prior, distance = bits(6)
-    classes = pair_classes(prior, distance, 4096)
-    assert classes is not None
-    assert classes.orbits.letters == (1, 6, 15, 20, 15, 6, 1)[::-1]
-    assert classes.orbits.count == IIDPrior([0.7, 0.3], 6).pairs().orbits.count == 84
-
-
 @pytest.mark.parametrize("privacy", [PML(1.0), LDP(1.0), LIP(0.5, 1.0)])
 def test_a_large_design_is_solved_in_classes_and_says_so(privacy: Requirement) -> None:
     prior, distance = bits(8)
@@ -112,21 +100,6 @@ def test_a_letter_that_differs_in_its_last_digit_is_a_class_by_itself() -> None:
     assert changed is not None
     assert (changed.letter == changed.letter[3]).sum() == 1
     assert (changed.output == changed.output[9]).sum() == 1
-
-
-def test_where_there_is_nothing_to_gain_nobody_looks() -> None:
-    prior, distance = bits(7)
-    assert design(prior, PML(1.0), ExpectedLoss(distance)).classes is None  # 16,384 pairs
-    prior, distance = bits(8)
-    assert design(prior, MaximalLeakage(1.0), ExpectedLoss(distance)).classes is None
-    assert design(prior, PML(1.0, over=AllPriors(256)), ExpectedLoss(distance)).classes is None
-    program = design(prior, PML(1.0), ExpectedLoss(distance))
-    assert program.with_constraints(fair=program.mechanism[0, 0] <= 0.5).classes is None
-    rng = np.random.default_rng(0)
-    skewed = design(rng.dirichlet(np.ones(200)), PML(1.0), ExpectedGain(rng.random((200, 200))))
-    assert skewed.classes is None
-    with pytest.raises(SolverUnavailableError, match="look alike"):
-        solve(skewed, "classes")
 
 
 def test_wrong_classes_cost_the_optimum_and_the_gap_says_so() -> None:

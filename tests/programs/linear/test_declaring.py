@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -13,8 +11,7 @@ import pytest
 from oracles import designs as oracles
 from oracles.bands import KINDS, bounded
 
-from pmlopt import PML, ExpectedGain, L1Ball, MaximalLeakage, Prior, Status, design, solve
-from pmlopt.errors import ProgramError
+from pmlopt import ExpectedGain, Prior, Status, design, solve
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Declaration
 
@@ -64,24 +61,6 @@ def test_designing_and_solving_declare_nothing(kind: str) -> None:
     assert made == []
 
 
-@looks
-def test_each_look_declares_once(look: Callable[[LinearDesign], object]) -> None:
-    program, made = watched(some())
-    look(program)
-    assert made == [1]
-    for again in LOOKS.values():
-        again(program)
-    solve(program)
-    assert made == [1]
-
-
-@pytest.mark.parametrize("privacy", [MaximalLeakage(0.5), PML(0.5, L1Ball([0.5, 0.3, 0.2], 0.6)), PML(0.0)])
-def test_what_is_no_band_is_declared_at_once(privacy: Any) -> None:
-    program = design([0.5, 0.3, 0.2], privacy, ExpectedGain(np.eye(3)))
-    assert program.declare() is program.declare()
-    assert some().declare() is not some().declare()
-
-
 @pytest.mark.parametrize("kind", ["pml", "ldp", "ball", "box"])
 @looks
 def test_a_mechanism_assigned_before_the_first_look_is_there(
@@ -106,13 +85,6 @@ def test_a_mechanism_assigned_before_the_first_look_is_there(
     )
 
 
-def test_nothing_is_assigned_of_another_shape() -> None:
-    program = some()
-    with pytest.raises(ProgramError, match="shape"):
-        program.assign(np.full((4, 4), 1 / 4))
-    assert program.mechanism.value is None
-
-
 @kinds
 def test_the_declared_problem_is_the_one_that_is_solved(kind: str) -> None:
     program = some(kind)
@@ -120,14 +92,6 @@ def test_the_declared_problem_is_the_one_that_is_solved(kind: str) -> None:
     program.problem.solve(solver=cp.CLARABEL)
     assert program.problem.value == pytest.approx(result.value, abs=1e-6)
     assert result.value == pytest.approx(solve(program, "clarabel").value, abs=1e-7)
-
-
-def test_generic_solvers_leave_their_values_in_the_variables() -> None:
-    program = some()
-    result = solve(program, "clarabel")
-    assert program.mechanism.value == pytest.approx(result.mechanism.matrix, abs=1e-5)
-    law = program.prior.pmf @ result.mechanism.matrix
-    assert np.ravel(program.variables["output_law"].value) == pytest.approx(law, abs=1e-5)
 
 
 def test_a_result_assigned_is_feasible_and_has_its_value() -> None:
@@ -169,58 +133,4 @@ def test_constraints_can_be_added_at_any_time(before: str) -> None:
     assert solve(program).value == free.value  # the program itself is as it was
 
 
-def test_the_program_and_the_constrained_one_share_their_variables() -> None:
-    program = some()
-    capped = program.with_constraints(cap=program.mechanism[0, 0] <= 0.1)
-    assert capped.mechanism is program.mechanism
-    assert capped.constraints == program.constraints
-    assert capped.problem is not program.problem
-    assert len(capped.problem.constraints) == len(program.problem.constraints) + 1
-    assert "constraint cap: 1 rows" in str(capped)
-    assert "cap" not in str(program)
-    both = capped.with_constraints(floor=capped.mechanism[1, 1] >= 0.2)
-    assert set(both.added) == {"cap", "floor"}
-    matrix = solve(both).mechanism.matrix
-    assert matrix[0, 0] <= 0.1 + 1e-6
-    assert matrix[1, 1] >= 0.2 - 1e-6
-
-
-def test_constraints_on_another_programs_variables_are_refused() -> None:
-    program, other = some(), some()
-    with pytest.raises(ProgramError, match="no variable of this program"):
-        program.with_constraints(cap=other.mechanism[0, 0] <= 0.1)
-
-
-def test_assigning_reaches_a_constrained_program() -> None:
-    program = some()
-    capped = program.with_constraints(cap=program.mechanism[0, 0] <= 0.1)
-    matrix = np.full((4, 3), 1 / 3)
-    capped.assign(matrix)
-    # the constraint holds the variables by itself: it is looked at first
-    assert float(np.max(capped.added["cap"].violation())) == pytest.approx(1 / 3 - 0.1)
-    assert np.array_equal(capped.mechanism.value, matrix)
-
-
 # ---------------------------------------------------------------- files
-
-
-@kinds
-def test_a_program_nobody_looked_at_is_written_whole(tmp_path: Path, kind: str) -> None:
-    fresh, seen = some(kind), some(kind)
-    solve(fresh)
-    look_at_problem(seen)
-    fresh.write_mps(tmp_path / "fresh.mps")
-    seen.write_mps(tmp_path / "seen.mps")
-    text = (tmp_path / "fresh.mps").read_text()
-    assert text == (tmp_path / "seen.mps").read_text()
-    assert "mechanism(3,2)" in text
-
-
-def test_the_text_is_the_same_before_and_after_a_solve() -> None:
-    fresh, solved = some(), some()
-    solve(solved)
-    for program in (fresh, solved):
-        text = str(program)
-        assert "variable mechanism: (4, 3)" in text
-        assert "constraint pml: 12 rows" in text
-        assert "constraint rows: 4 rows" in text

@@ -43,23 +43,6 @@ def test_parts_have_names(privacy: Requirement, variables: set[str], constraints
     assert program.problem.is_lp()
 
 
-def nonzeros(program: LinearDesign) -> int:
-    """The coefficients that are not zero in the constraint matrix that HiGHS gets."""
-    matrix = program.problem.get_problem_data(cp.HIGHS)[0]["A"].tocsc()
-    return int(np.count_nonzero(matrix.data))
-
-
-@pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 7), (10, 10), (20, 5), (1, 4)])
-def test_the_form_is_sparse(n: int, m: int) -> None:
-    prior, gain = Prior.uniform(n), ExpectedGain(np.ones((n, m)))
-    rows, law = n * m, n * m + m  # sum_y P = 1; p P = q
-    pairs = 2 * n * m  # a number per entry and one per output, in each row
-    assert nonzeros(design(prior, PML(0.4), gain)) == rows + law + pairs
-    assert nonzeros(design(prior, LIP(0.4, 0.3), gain)) == rows + law + 2 * pairs
-    assert nonzeros(design(prior, LDP(0.4), gain)) == rows + law + 2 * pairs
-    assert nonzeros(design(prior, MaximalLeakage(0.4), gain)) == rows + law + pairs + m
-
-
 def test_the_sign_of_the_utility_is_the_direction_of_the_objective() -> None:
     table = np.array([[1.0, 2.0], [3.0, 5.0]])
     gain = design([0.5, 0.5], PML(0.4), ExpectedGain(table))
@@ -103,25 +86,10 @@ def test_outputs_follow_the_prior_the_matrix_or_the_argument() -> None:
     assert design(prior, PML(0.4), gain, outputs=["only"]).mechanism.shape == (2, 1)
 
 
-def test_a_function_is_tabulated_on_prior_labels_and_outputs() -> None:
-    program = design(Prior([0.5, 0.5], labels=[1, 2]), PML(0.4), ExpectedGain(lambda x, y: x * y), [3, 4, 5])
-    assert np.array_equal(program.table, [[3, 4, 5], [6, 8, 10]])
-
-
 @pytest.mark.parametrize("outputs", [0, -1, [], ["a", "a"], [1, 1.0]])
 def test_outputs_that_cannot_be_meant_are_refused(outputs: Any) -> None:
     with pytest.raises(ProgramError):
         design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming), outputs)
-
-
-def test_outputs_that_are_one_string_are_refused() -> None:
-    with pytest.raises(ProgramError):
-        design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming), outputs="ab")
-
-
-def test_outputs_that_are_a_fraction_are_refused() -> None:
-    with pytest.raises(ProgramError):
-        design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming), outputs=2.5)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(("shape", "outputs"), [((3, 2), None), ((2, 3), 2), ((2, 2), ["a", "b", "c"])])
@@ -135,19 +103,6 @@ def test_other_things_than_requirements_and_utilities_are_refused() -> None:
         design([0.5, 0.5], 0.4, ExpectedLoss(hamming))  # type: ignore[call-overload]
     with pytest.raises(UtilityError):
         design([0.5, 0.5], PML(0.4), 3)  # type: ignore[call-overload]
-
-
-def test_added_constraints_join_the_problem_under_their_names() -> None:
-    program = small()
-    more = program.with_constraints(first=program.mechanism[0, 0] <= 0.6)
-    most = more.with_constraints(second=cp.sum(program.mechanism[:, 0]) == 1)
-    assert not program.added
-    assert set(more.added) == {"first"}
-    assert set(most.added) == {"first", "second"}
-    assert len(most.problem.constraints) == len(program.problem.constraints) + 2
-    assert most.mechanism is program.mechanism
-    assert "second" in str(most)
-    assert "second" not in str(more)
 
 
 @pytest.mark.parametrize("name", ["rows", "pml", "output_law", "mine"])
@@ -178,12 +133,6 @@ def test_integer_variables_are_refused(kind: str) -> None:
     whole = cp.Variable(name="whole", **{kind: True})
     with pytest.raises(ProgramError, match="whole"):
         program.with_constraints(mine=program.mechanism[0, 0] <= whole)
-
-
-def test_a_constraint_on_another_program_is_refused() -> None:
-    first, second = (design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2))) for _ in range(2))
-    with pytest.raises(ProgramError, match="on no variable of this program"):
-        second.with_constraints(cap=first.mechanism <= 0.4)
 
 
 def test_new_variables_may_lead_to_the_program() -> None:

@@ -73,16 +73,6 @@ def test_a_start_that_has_not_paid_is_not_taken_again(taken: tuple[int, int], wa
     assert result.restart.arrays["taken"].tolist() == counts
 
 
-def test_a_chain_takes_fewer_iterations_than_its_points_alone() -> None:
-    programs = [design(PRIOR, PML(epsilon), ExpectedGain(GAINS)) for epsilon in np.linspace(0.5, 2.0, 16)]
-    cold = sum(solve(program, "structured").iterations or 0 for program in programs)
-    warm, before = 0, None
-    for program in programs:
-        result = solve(program, "structured", warm_start=None if before is None else before.restart)
-        warm, before = warm + (result.iterations or 0), result
-    assert warm < cold
-
-
 def test_what_does_not_fit_is_no_start() -> None:
     task = task_of(design(PRIOR, PML(1.0), ExpectedGain(GAINS)))
     assert task is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +11,9 @@ from oracles import designs as oracles
 from oracles.bands import FLOORED, KINDS, Bounded, bounded, least_cost
 from oracles.blocks import WIDE, wide
 
-from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
 from pmlopt.errors import SolverError
-from pmlopt.programs.certificate import Restart
-from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.linear.structured import task_of
-from pmlopt.solvers.clock import FOREVER
-from pmlopt.solvers.outcome import Options
 from pmlopt.solvers.structured.newton import Newton
 
 Generator = np.random.Generator
@@ -145,17 +139,6 @@ def test_blocks_that_are_no_bands_reach_what_the_declared_program_does(kind: str
     assert found.certificate.verify()
 
 
-def test_the_random_instances_are_of_all_kinds() -> None:
-    cases = [instance(kind, seed) for kind in KINDS for seed in range(20)]
-    sizes = {case.table.shape for case in cases}
-    assert {n for n, _ in sizes} == set(range(1, 13))
-    assert {m for _, m in sizes} >= set(range(1, 13))
-    assert sum(n > m for n, m in sizes) > 20 < sum(n < m for n, m in sizes)
-    assert sum(case.unit == 0 for case in cases) >= 5
-    assert sum(float(case.bound.prior.pmf.min()) < 1e-8 for case in cases) >= 20
-    assert {round(math.log10(float(np.abs(case.table).max()))) for case in cases} >= {-9, 0, 6, 9}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_middling_instances_reach_what_clarabel_reaches(kind: str) -> None:
     rng = np.random.default_rng(71)
@@ -198,33 +181,6 @@ def test_sets_that_are_all_but_one_law_or_all_laws(kind: str, share: float) -> N
         assert_proved(case, solve(case.program, "structured"))
 
 
-def test_scaling_the_gains_scales_the_value() -> None:
-    rng = np.random.default_rng(72)
-    prior, table = Prior(oracles.random_prior(rng, 7)), rng.random((7, 5))
-    one = solve(design(prior, LDP(0.8), ExpectedGain(table)), "structured")
-    for unit in (2.0**40, 2.0**-40):
-        other = solve(design(prior, LDP(0.8), ExpectedGain(unit * table)), "structured")
-        assert other.value == one.value * unit
-        assert other.iterations == one.iterations
-
-
-def test_a_loss_is_a_gain_of_the_other_sign() -> None:
-    rng = np.random.default_rng(73)
-    prior, table = Prior(oracles.random_prior(rng, 6)), rng.random((6, 6))
-    gain = solve(design(prior, PML(0.8), ExpectedGain(table)), "structured")
-    loss = solve(design(prior, PML(0.8), ExpectedLoss(-table)), "structured")
-    assert loss.value == pytest.approx(-gain.value, abs=1e-9)
-    assert loss.bound <= loss.value
-    assert gain.value <= gain.bound
-
-
-def test_solving_twice_gives_the_same_numbers() -> None:
-    case = instance("ball", 2)
-    first, second = (solve(case.program, "structured") for _ in range(2))
-    assert np.array_equal(first.mechanism.matrix, second.mechanism.matrix)
-    assert first.gap == second.gap
-
-
 # ---------------------------------------------------------------- where it fails
 
 
@@ -256,31 +212,6 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.Monke
     assert line.startswith("structured: numerical trouble: of no use, certified gap")
 
 
-@pytest.mark.parametrize("after", [0, 4])
-def test_by_name_alone_numerical_trouble_leaves_the_best_point(
-    monkeypatch: pytest.MonkeyPatch, after: int
-) -> None:
-    program = large(8)
-    expected = solve(program, "structured").value
-    made = []
-
-    class Failing(Newton):
-        def __init__(self, *arguments: Any) -> None:
-            made.append(1)
-            if len(made) > after:
-                raise FloatingPointError("of no use")
-            super().__init__(*arguments)
-
-    monkeypatch.setattr("pmlopt.solvers.structured.interior_point.Newton", Failing)
-    with pytest.raises(SolverError, match="of no use") as caught:
-        solve(program, "structured")
-    result = caught.value.result
-    assert isinstance(result, Result)
-    assert result.iterations == after
-    assert result.certificate.verify()
-    assert result.value <= expected + 1e-6 <= result.bound + 2e-6
-
-
 @pytest.mark.parametrize("n", [8, 100])
 def test_a_time_limit_leaves_an_honest_result(n: int) -> None:
     program = large(n)
@@ -293,27 +224,6 @@ def test_a_time_limit_leaves_an_honest_result(n: int) -> None:
     assert result.iterations == 0
     assert result.certificate.verify()
     assert result.value <= expected + 1e-6 <= result.bound + 2e-6
-
-
-def test_an_ample_time_limit_changes_nothing() -> None:
-    program = large(20)
-    free, limited = solve(program, "structured"), solve(program, "structured", time_limit=1e6)
-    assert np.array_equal(free.mechanism.matrix, limited.mechanism.matrix)
-
-
-def test_the_outcome_tells_what_was_done() -> None:
-    program = large(10)
-    task = task_of(program)
-    assert task is not None
-    outcome = structured.run(program, task, Options(FOREVER, 1e-7))
-    assert outcome.finished
-    assert outcome.state == "point"
-    assert outcome.iterations is not None
-    assert 1 < outcome.iterations < 40
-    assert not outcome.warm_started
-    assert outcome.found is not None
-    assert outcome.found.matrix.sum(axis=1) == pytest.approx(1.0, abs=1e-9)
-    assert "tolerance" in outcome.message
 
 
 # ---------------------------------------------------------------- starts
@@ -338,27 +248,3 @@ def test_a_neighbours_end_leads_to_the_optimum(kind: str, shift: float) -> None:
     assert warm.status is Status.OPTIMAL
     assert warm.certificate.verify()
     assert warm.value == pytest.approx(cold.value, abs=2e-7 * program.scale)
-
-
-def test_an_end_of_another_kind_of_requirement_is_only_a_start() -> None:
-    start = solve(near("lip", 0.0), "structured").restart
-    for kind in ("pml", "ldp", "ball", "mass"):
-        program = near(kind, 0.0)
-        warm = solve(program, "structured", warm_start=start)
-        assert warm.status is Status.OPTIMAL
-        assert warm.value == pytest.approx(solve(program, "structured").value, abs=2e-7 * program.scale)
-
-
-@pytest.mark.parametrize("name", ["halfway", "rows", "means"])
-def test_a_start_that_does_not_fit_is_left_aside(name: str) -> None:
-    program = near("pml", 0.0)
-    arrays = solve(program, "structured").restart.arrays
-    array = np.asarray(arrays[name])
-    missing = {key: value for key, value in arrays.items() if key != name}
-    wrong = [array[:-1], array[:0], array[None], array[0], array * np.nan, array + np.inf]
-    cold = solve(program, "structured")
-    for given in [missing, *({**arrays, name: other} for other in wrong)]:
-        result = solve(program, "structured", warm_start=Restart("structured", given))
-        assert result.status is Status.OPTIMAL
-        assert not result.warm_started
-        assert np.array_equal(result.mechanism.matrix, cold.mechanism.matrix)

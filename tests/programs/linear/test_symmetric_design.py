@@ -316,13 +316,3 @@ def test_a_constant_is_optimal_where_nothing_may_be_told() -> None:
     result = solve(design(IIDPrior([0.7, 0.3], 10), PML(0.0), HAMMING))
     assert result.value == pytest.approx(3.0, abs=1e-9)
     assert math.isclose(result.level, 0.0, abs_tol=1e-12)
-
-
-def test_results_are_written_by_orbits(tmp_path: Any) -> None:
-    import json
-
-    result = solve(design(IIDPrior([0.7, 0.3], 6), PML(1.0), HAMMING))
-    result.save(tmp_path / "result.json")
-    data = json.loads((tmp_path / "result.json").read_text())
-    assert data["metadata"]["certificate"]["mechanism"] == "mechanism"
-    assert OrbitMechanism.load(tmp_path / "result.json").masses == result.certificate.mechanism.masses
