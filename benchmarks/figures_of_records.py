@@ -218,19 +218,19 @@ def distortion_more() -> Figure:
 
 
 def dimensions() -> Figure:
-    """The proved gap of a record's leakage over the number of outputs, by boxes and by cells."""
+    """The proved gap of a record's leakage over the number of outputs, by posteriors and by class laws."""
     rows = rows_of("record-dimensions")
     queries = list(dict.fromkeys(row["query"] for row in rows))
     figure, axes = panels(1, len(queries), height=3.0, sharey=True)
     for panel, query in zip(axes, queries, strict=True):
         those = [row for row in rows if row["query"] == query]
         outputs = [int(row["outputs"]) for row in those]
-        for kind, colour, line in (("boxes", BLUE, "o-"), ("cells", RED, "x--")):
+        for kind, colour, line in (("posteriors", BLUE, "o-"), ("class laws", RED, "x--")):
             panel.semilogy(
                 outputs, [float(row[f"gap by {kind}"]) for row in those], line, color=colour, label=kind
             )
         panel.set(xlabel="outputs", title=query)
-        label_ends(panel, order=("cells", "boxes"))
+        label_ends(panel, order=("class laws", "posteriors"))
     axes[0].set_ylabel("gap [nats] after at most 15 s")
     return figure
 

@@ -1,12 +1,12 @@
-"""How far the leakage of a binary record is proved, over the number of outputs, by boxes and by cells.
+"""How far the leakage of a binary record is proved, over the number of outputs, by two kinds of simplices.
 
     python benchmarks/record_dimensions.py [--output FILE.png] [--csv FOLDER]
         [--seconds 20] [--largest 18] [--adversaries 500] [--quick]
 
-The gap at b = (n - 1/2) log 2 after so many seconds, by boxes of posteriors and by cells of output laws: the
+The gap at b = (n - 1/2) log 2 after so many seconds, by simplices of posteriors and of class laws: the
 weight of n records with Laplace noise at epsilon = 1, the quadratic query through a symmetric channel with
 p = 0.2, and sums modulo m of six records with p = 0.3. Then parities and other queries of few values through
-random mechanisms of many outputs, where the cells have fewer dimensions; and adversaries over all datasets
+random mechanisms of many outputs, where class laws have fewer dimensions; and adversaries over all datasets
 against bounds of both kinds. Needs the extra `plots`.
 """
 
@@ -30,12 +30,12 @@ from pmlopt.data.mechanism import MechanismLike
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
 from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
 from pmlopt.programs.plots import save_figure
-from pmlopt.programs.record_leakage import exact_leakage
+from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 Leakage = Result[RecordCertificate]
-METHODS = {"boxes": math.inf, "cells": 0.0}
-"""Up to how many outputs for each dimension of the cells boxes are taken."""
+METHODS = {"posteriors": math.inf, "class laws": 0.0}
+"""Up to how many outputs for each dimension of the laws of Y posteriors are taken."""
 BIT = math.log(2)
 LEAST_GAP = 1e-8
 """Below it a gap is drawn as this."""
@@ -78,7 +78,7 @@ def families(largest: int) -> dict[str, list[tuple[Query, MechanismLike]]]:
 def proved(query: Query, mechanism: MechanismLike, method: str, seconds: float) -> Leakage:
     """What one method proves at b = (n - 1/2) log 2."""
     program = record_leakage(query, mechanism, (query.records - 0.5) * BIT)
-    with patch.object(exact_leakage, "OUTPUTS_BY_DIMENSION", METHODS[method]):
+    with patch.object(branch_and_bound, "OUTPUTS_BY_DIMENSION", METHODS[method]):
         return solve(program, time_limit=seconds)
 
 
@@ -149,7 +149,7 @@ def adversaries(cases: int) -> None:
         entropy = float(random.uniform(0, 0.98)) * math.log(size)
         program = record_leakage(Explicit(np.arange(size).reshape(alphabets)), rows, entropy)
         nodes = (None, 1, 10)[seed // len(shapes) % 3]
-        with patch.object(exact_leakage, "OUTPUTS_BY_DIMENSION", 3 * (seed // 2 % 2)):
+        with patch.object(branch_and_bound, "OUTPUTS_BY_DIMENSION", 3 * (seed // 2 % 2)):
             found = solve(program, solver=BranchAndBound(nodes), tolerance=1e-3, time_limit=2)
         verified += found.certificate.verify()
         reached = max(attack(random, rows, alphabets, record, entropy) for record in range(len(alphabets)))

@@ -289,7 +289,7 @@ def growth(
             query, method, f"{n:,}", f"{found.value:.7f}", bound, found.iterations, f"{seconds:.2f}",
             f"{seconds / first:.2f}",
         ])  # fmt: skip
-    head = ("query", "method", "n", "leaks [nats]", "at most", "boxes or starts", "median [s]", "ratio")
+    head = ("query", "method", "n", "leaks [nats]", "at most", "cells or starts", "median [s]", "ratio")
     report(folder, "growth", head, rows)
 
 
@@ -322,7 +322,7 @@ def harder(limit: float, folder: Path | None) -> None:
             f"{found.gap:.0e}", found.iterations, f"{found.timings.total:.1f}", found.status.value,
         ])  # fmt: skip
     head = (
-        "query", "n", "values", "b [bits]", "leaks [nats]", "at most", "gap", "boxes", "seconds", "status",
+        "query", "n", "values", "b [bits]", "leaks [nats]", "at most", "gap", "cells", "seconds", "status",
     )  # fmt: skip
     report(folder, "harder", head, rows)
 

@@ -163,7 +163,7 @@ def record_information(joint: FloatArray, rows: FloatArray) -> float:
         2.0
     """
     letters = joint.sum(axis=1)
-    used = letters > 0
+    used = letters > 1e-300
     laws = joint[used] @ rows / letters[used, None]
     return mutual_information(letters[used] / letters.sum(), laws / laws.sum(axis=1, keepdims=True))
 

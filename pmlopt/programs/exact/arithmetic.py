@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -152,8 +153,8 @@ def mixed(weights: Sequence[Decimal], rows: Rows) -> list[Decimal]:
 
 
 def dot(left: Sequence[Decimal], right: Sequence[Decimal]) -> Decimal:
-    """Inner product of two rows of decimals."""
-    return total(x * y for x, y in zip(left, right, strict=True))
+    """Inner product of two rows of decimals, of one length."""
+    return total(map(mul, left, right))
 
 
 def phi(law: Sequence[Decimal]) -> Decimal:

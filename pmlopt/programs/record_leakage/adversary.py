@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, real, rounding_of
+from pmlopt.core.arrays import FloatArray, real, rounding_of
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.queries import Query
@@ -21,11 +19,9 @@ from pmlopt.model.queries.record_leakage_measures import (
     uniform_alone,
 )
 from pmlopt.programs.program import Declaration, problem_of
-from pmlopt.programs.record_leakage.output_cells import first_cell, row_space
 
-if TYPE_CHECKING:
-    import cvxpy as cp
-
+RANK_TOLERANCE = 1e-12
+"""Singular values of the rows below this share of the largest one count as zero: directions of rounding."""
 LARGEST_DECOMPOSED = 40_000
 """Entries of a matrix whose rank is computed: a singular value decomposition of 200 rows takes 10 ms."""
 
@@ -77,7 +73,9 @@ class Adversary:
         used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
         if self.rows.size > LARGEST_DECOMPOSED:
             return sum(min(classes, outputs) - 1 for classes in used.sum(axis=1).tolist())
-        return sum(row_space(self.rows[classes]).shape[1] - 1 for classes in used)
+        return sum(
+            int(np.linalg.matrix_rank(self.rows[classes], rtol=RANK_TOLERANCE)) - 1 for classes in used
+        )
 
     def allowed(self, joint: FloatArray) -> FloatArray:
         """The law nearest to J, towards the uniform dataset, whose entropy is b, and rounding, or more."""
@@ -126,167 +124,45 @@ def checked_entropy(query: Query, entropy: float) -> float:
     return min(least, query.log_size)
 
 
-SHORTFALL_PENALTY = 100.0
-"""What a nat of entropy that is short costs at least: far above its price, except near log |X|."""
+def class_relaxation(adversary: Adversary) -> Declaration:
+    """Declare a convex relaxation of the most that a record leaks, in its law J with the class T.
 
+        maximise    leaked
+        subject to  leaked <= H(y) - sum_t J_t H(W[t]),  leaked <= H(X_i),  y = sum_a J_a W,
+                    sum J = 1,  J >= 0,  H(J) + <J, log c> >= entropy:
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CellRelaxation(Declaration):
-    """The most that a record can leak while the laws of Y given its letters stay in a cell, relaxed.
-
-    `I(X_i; Y) = H(Y) + sum_a phi(J_a W)`, J the law of (X_i, T) and `phi(v) = sum_y v_y log(v_y / sum v)`,
-    which is convex: on a polytope with vertices v_k it is at most `sum_k lam_k phi(v_k)` where
-    `J_a W = sum_k lam_k v_k`. So, with the largest value that is possible:
-
-        maximise    t - short
-        subject to  t <= H(y) + sum_{a,k} lam_{a,k} phi(v_{a,k}),  t <= H(X_i),
-                    y = sum_a J_a W,  J_a W = sum_k lam_{a,k} v_{a,k},  sum J = 1,  J, lam, short >= 0,
-                    H(J) + <J, log c> + short / penalty >= entropy.
-
-    `short` keeps the program feasible where the cell holds no prior of that entropy.
-
-    The problem has cones of the exponential kind only; its variables and constraints have names.
-
-    Attributes:
-        rows: (T, M) W.
-        log_counts: (A, T) log c; -inf for an empty cell.
-        entropy: b, what the entropy of the dataset is at least, in nats.
-        penalty: what a nat of entropy that is short costs.
-        pairs: (P, 2) letter and class of each entry of `joint`.
-        coordinates: (M, R) an orthonormal basis of the span of the rows.
-        sizes: (A,) how many vertices each letter's polytope has.
-        vertices: (A R, sum of sizes) a parameter: the coordinates of the vertices, a block for each letter.
-        heights: (sum of sizes,) a parameter: phi at the vertices.
+    the record leaks no more than the class, I(T; Y), and no more than there is to know of it. The cones are
+    exponential; variables and constraints have names.
 
     Source: [wu2026entropy, Problem 1, Definition 2.1]; the reduction to J and the relaxation are pmlopt's.
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])
-        >>> program = cell_relaxation(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, [2, 2])
-        >>> program.set_cell([rows, rows])
+        >>> program = class_relaxation(Adversary(rows, np.log([[4.0, 4.0], [4.0, 4.0]]), 0.0, np.log(16)))
         >>> value = program.problem.solve(solver="CLARABEL")  # log 2 - h(0.1), the capacity of the channel
         >>> round(float(value), 6)
         0.368064
     """
-
-    rows: FloatArray
-    log_counts: FloatArray
-    entropy: float
-    penalty: float
-    pairs: IntArray
-    coordinates: FloatArray
-    sizes: tuple[int, ...]
-    vertices: cp.Parameter
-    heights: cp.Parameter
-
-    def set_cell(self, cell: Sequence[FloatArray]) -> None:
-        """Put the relaxation on a cell of its sizes: for each letter the vertices (K_a, M) of a polytope."""
-        rank = self.coordinates.shape[1]
-        blocks = np.zeros((len(cell) * rank, sum(self.sizes)))
-        column = 0
-        for letter, vertices in enumerate(cell):
-            part = slice(letter * rank, (letter + 1) * rank), slice(column, column + len(vertices))
-            blocks[part] = (vertices @ self.coordinates).T
-            column += len(vertices)
-        self.vertices.value = blocks
-        self.heights.value = negative_entropies(np.vstack(list(cell)))
-
-    @property
-    def joint(self) -> FloatArray | None:
-        """(A, T) the law J of the last solution, normalised, or None."""
-        found = self.variables["joint"].value
-        if found is None:
-            return None
-        joint = np.zeros(self.log_counts.shape)
-        joint[tuple(self.pairs.T)] = np.maximum(found, 0.0)
-        total = joint.sum()
-        return joint / total if total > 0 else None
-
-
-def cell_relaxation(
-    rows: FloatArray,
-    log_counts: FloatArray,
-    entropy: float,
-    sizes: Sequence[int],
-    penalty: float = SHORTFALL_PENALTY,
-) -> CellRelaxation:
-    """Declare the relaxation for cells of given sizes; `set_cell` puts it on one.
-
-    Args:
-        rows: (T, M) the rows of the mechanism, one for each class of datasets.
-        log_counts: (A, T) the logarithm of how many datasets lie behind each letter and class.
-        entropy: b, in nats, below `log |X|`.
-        sizes: (A,) how many vertices each letter's polytope has.
-        penalty: what a nat of entropy that is short costs.
-    """
     import cvxpy as cp
     from scipy import sparse
 
-    used = np.isfinite(log_counts)
-    pairs = np.argwhere(used)
-    letters, classes = pairs.T
-    coordinates = row_space(rows)
-    rank, count = coordinates.shape[1], len(log_counts)
-    shift = float(log_counts[used].max())
-    places = np.arange(len(pairs))
-    inner = (rows @ coordinates)[classes]
-    at = (letters[:, None] * rank + np.arange(rank)).ravel()
-    spread = sparse.csr_array(
-        (inner.ravel(), (at, np.repeat(places, rank))), shape=(count * rank, len(pairs))
-    )
-    of_letters = sparse.csr_array((np.ones(len(pairs)), (letters, places)), shape=(count, len(pairs)))
-    joint = cp.Variable(len(pairs), nonneg=True, name="joint")
-    weights = cp.Variable(sum(sizes), nonneg=True, name="weights")
-    law = cp.Variable(rows.shape[1], name="law")
-    marginal = cp.Variable(count, name="marginal")
+    used = np.isfinite(adversary.log_counts)
+    letters, classes = np.nonzero(used)
+    places, counts = np.arange(len(letters)), adversary.log_counts[used]
+    of_letters = sparse.csr_array((np.ones(len(places)), (letters, places)), shape=(len(used), len(places)))
+    joint = cp.Variable(len(places), nonneg=True, name="joint")
+    law = cp.Variable(adversary.rows.shape[1], name="law")
+    marginal = cp.Variable(len(used), name="marginal")
     leaked = cp.Variable(name="leaked")
-    short = cp.Variable(nonneg=True, name="short")
-    vertices = cp.Parameter((count * rank, sum(sizes)), name="vertices")
-    heights = cp.Parameter(sum(sizes), name="heights")
-    uncertain = cp.sum(cp.entr(joint)) + (log_counts[used] - shift) @ joint
+    shift = float(counts.max())
+    heights = negative_entropies(adversary.rows)[classes]
     constraints = {
-        "entropy": uncertain + short / penalty >= entropy - shift,
-        "inside": vertices @ weights == spread @ joint,
-        "law": law == rows[classes].T @ joint,
+        "entropy": cp.sum(cp.entr(joint)) + (counts - shift) @ joint >= adversary.entropy - shift,
+        "law": law == adversary.rows[classes].T @ joint,
         "total": cp.sum(joint) == 1,
         "marginal": marginal == of_letters @ joint,
-        "outputs": leaked <= cp.sum(cp.entr(law)) + heights @ weights,
+        "outputs": leaked <= cp.sum(cp.entr(law)) + heights @ joint,
         "letters": leaked <= cp.sum(cp.entr(marginal)),
     }
-    return CellRelaxation(
-        problem=problem_of(cp.Maximize(leaked - short), constraints),
-        rows=rows,
-        log_counts=log_counts,
-        entropy=entropy,
-        penalty=penalty,
-        pairs=pairs,
-        coordinates=coordinates,
-        sizes=tuple(sizes),
-        variables={
-            "joint": joint,
-            "weights": weights,
-            "law": law,
-            "marginal": marginal,
-            "leaked": leaked,
-            "short": short,
-        },
-        constraints=constraints,
-        vertices=vertices,
-        heights=heights,
-    )
-
-
-def entropy_penalty(adversary: Adversary) -> float:
-    """What a nat of entropy that is short costs: more near the top, where the leakage falls steeply."""
-    return max(SHORTFALL_PENALTY, 10.0 / math.sqrt(max(adversary.room, 1e-12)))
-
-
-def first_relaxation(adversary: Adversary) -> CellRelaxation:
-    """The relaxation on the first cell, which holds every law: its optimum bounds what the record leaks."""
-    cell = first_cell(adversary.rows, adversary.log_counts)
-    sizes = [len(vertices) for vertices in cell]
-    found = cell_relaxation(
-        adversary.rows, adversary.log_counts, adversary.entropy, sizes, entropy_penalty(adversary)
-    )
-    found.set_cell(cell)
-    return found
+    variables = {"joint": joint, "law": law, "marginal": marginal, "leaked": leaked}
+    return Declaration(problem_of(cp.Maximize(leaked), constraints), variables, constraints)

@@ -1,197 +1,219 @@
-"""Best-first branch and bound on cells of output laws: the largest leakage of one record, with its proof."""
+"""Best-first branch and bound on simplices of parts of a law: the largest leakage of a record, with proof."""
 
 from __future__ import annotations
 
 import heapq
 import math
+import time
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.record_leakage import output_cells as cells
-from pmlopt.programs.record_leakage.adversary import (
-    Adversary,
-    CellRelaxation,
-    cell_relaxation,
-    entropy_penalty,
-)
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, Relaxation
 from pmlopt.programs.record_leakage.local_ascent import Search
-from pmlopt.programs.record_leakage.output_cells import Cell
-from pmlopt.programs.record_leakage.proof import KindProof, LeakageProof, Region, leakage_bound, sharpened
-from pmlopt.solvers import through_cvxpy
-from pmlopt.solvers.clock import FOREVER, Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.record_leakage.proof import WHOLE, CellTree, KindProof, Part
+from pmlopt.solvers.clock import Clock
 
-SOLVER = "CLARABEL"
-ACCURACY = Options(FOREVER, 1e-10)
-"""What is asked of the solver in each cell: far below the gaps that are asked for."""
-SHORTEST_SOLVE = 0.5
-"""Seconds that a relaxation is given when the time is nearly over; so long after the end none is begun."""
-COMPILED_PER_SECOND = 10_000
-"""Entries of the table of vertices that cvxpy compiles in a second, or fewer."""
-SPLIT_DIMENSIONS = 12
-"""Past so many dimensions, over all letters, a proof by splitting is out of reach and not tried."""
-SMALLEST_SHARE = 1e-6
-"""Below this share one of the two bounds on a cell, by H(Y) and by H(X_i), is left out."""
+OUTPUTS_BY_DIMENSION = 1.5
+"""For binary records simplices of posteriors, one dimension for each output, close gaps sooner than those of
+class laws while there are no more outputs than this times the dimensions that the laws of Y have together:
+benchmarks/record_dimensions.py."""
+SPLIT_DIMENSIONS = 24
+"""Past so many dimensions of output or class laws a proof by splitting is out of reach and not tried."""
+MAX_NODES, MAX_ENTRIES = 200_000, 20_000_000
+"""Cells that a search bounds at most for each kind of records, and entries of their corners: 160 MB."""
+BATCH, BATCH_ENTRIES = 64, 4_000_000
+"""Cells that are bounded at once, at most, and entries of the table of their derivatives."""
+LEAST_PRICE, LEAST_MULTIPLIER = {True: 0.1, False: 1e-2}, 1e-3
+"""A part of a cell starts from the multipliers of the whole, but from no smaller ones, far from the border;
+the price with the law of Y among the variables, and without."""
+EDGE_MARGIN, EDGE_SHARES = 0.1, 1024
+"""A split of an edge keeps this share of it on either side; shares are multiples of 1/1024, so that the
+corners that a proof follows stay short rationals."""
+NARROWEST = 1e-12
+"""A simplex no wider than this is not split further."""
 POLISHING_ITERATIONS = 60
-"""Of the local method, from the law that a cell's relaxation ends at, when it leaks more."""
-SMALLEST_MASS = 1e-300
-"""In place of zero where a logarithm or a quotient is taken; any multipliers are valid."""
+"""Of the local method, from the law at which a bound is taken, when it leaks more."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Cell:
+    """A cell that is not split: its corners, what proves its bound, and where its parts start."""
+
+    corners: FloatArray
+    price: float
+    majorant: FloatArray
+    log_law: FloatArray
+    multipliers: FloatArray
+    joint: FloatArray
 
 
 @dataclass
 class CellSearch(Search):
-    """The search over cells of output laws, for records of any number of letters.
+    """The search over cells: a simplex for each part of the law J of (X_i, T); see `Relaxation`."""
 
-    Attributes:
-        regions: the cells so far, each after the one that it was split from.
-    """
-
-    regions: list[Region] = field(default_factory=list)
-    _programs: dict[tuple[int, ...], CellRelaxation] = field(default_factory=dict)
-    _weights: dict[int, FloatArray] = field(default_factory=dict)
+    _open: dict[int, _Cell] = field(default_factory=dict)
+    _splits: dict[int, tuple[int, int, int, float, int]] = field(default_factory=dict)
     _heap: list[tuple[float, int]] = field(default_factory=list)
+    _stuck: float = -math.inf
+    _itself: tuple[float, float] = math.inf, 1.0
+    """The bound by H(X_i), for a record tells no more than itself, and the price of the entropy in it."""
+
+    @cached_property
+    def relaxation(self) -> Relaxation:
+        """The bound on a cell, for the parts of J whose simplices have fewest dimensions that matter."""
+        letters, (classes, outputs) = len(self.adversary.log_counts), self.adversary.rows.shape
+        part: Part = "laws" if outputs == 2 < classes else "classes"
+        if letters == 2 and outputs <= OUTPUTS_BY_DIMENSION * self.adversary.dimensions:
+            part = "posteriors"
+        return Relaxation(self.adversary, part)
 
     @property
     def bound(self) -> float:
         """What no law leaks more than."""
-        if not self.regions:
+        if not self._count:
             return math.inf
-        return max([self.value, *(-bound for bound, _ in self._heap)])
+        of_cells = max(self.value, self._stuck, *(-bound for bound, _ in self._heap[:1]))
+        return max(self.value, min(of_cells, self._itself[0]))
 
-    def run(self, target: float, tolerance: float, nodes: int, clock: Clock) -> str:
-        """Split the region of the largest bound until that is near the value."""
-        size = self.adversary.dimensions
-        if size > SPLIT_DIMENSIONS:
-            nodes = 1
-        if not self.regions:
-            self._open(cells.first_cell(self.adversary.rows, self.adversary.log_counts), -1, clock)
-        while self.nodes < nodes and not clock.late:
-            bound, place = self._heap[0]
-            if -bound <= max(self.value, target) + tolerance:
+    @property
+    def _count(self) -> int:
+        """How many cells the tree has."""
+        return len(self._open) + len(self._splits)
+
+    def run(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
+        """Split the cells of the largest bounds, many at once, until those are near the value."""
+        relaxation, (count, size) = self.relaxation, self.relaxation.shape
+        begin = time.perf_counter()
+        if not self._count:
+            enough = max(self.value, target) + tolerance
+            corners, start = relaxation.first()
+            self._keep(corners, self._bounded(corners, start, enough, clock), 0)
+            if relaxation.free:
+                itself = Relaxation(self.adversary, "posteriors")
+                found = itself.minimised(*itself.first(), enough, clock)
+                self._itself = float(found.bound[0]), float(found.multipliers[0, 0])
+        splits = not relaxation.free or count * (size - 1) <= SPLIT_DIMENSIONS
+        most = min(MAX_NODES, MAX_ENTRIES // (count * size**2)) if splits else 1
+        nodes = most if nodes is None else min(nodes, most)
+        entries = 2 * count * size * self.adversary.log_counts.size
+        batch = int(np.clip(BATCH_ENTRIES // entries, 2, BATCH))
+        while self.nodes < nodes and not clock.late and self._itself[0] > max(self.value, target) + tolerance:
+            enough = max(self.value, target) + tolerance
+            room = max(1, min(batch, nodes - self.nodes) // 2)
+            chosen: list[tuple[float, int]] = []
+            while self._heap and len(chosen) < room and -self._heap[0][0] > enough:
+                chosen.append(heapq.heappop(self._heap))
+            if not chosen:
                 break
-            parts = self._parts(place)
-            if not parts:
-                break
-            heapq.heappop(self._heap)
-            for part in parts:
-                self._open(part, place, clock)
-        if size > SPLIT_DIMENSIONS:
-            return f"{size} dimensions are too many to split: the first relaxation by {SOLVER.capitalize()}"
-        return f"chords on cells of output laws, each bounded by {SOLVER.capitalize()}"
+            self._split(chosen, enough, clock)
+        self.solve_seconds += time.perf_counter() - begin
+        if not splits:
+            return f"{count * (size - 1)} dimensions are too many to split: the first relaxation"
+        return f"chords on simplices of {relaxation.part}, bounded by an interior-point method"
 
     def proof(self, record: int) -> KindProof:
-        """The proof so far, for the records of the kind of this one."""
-        return KindProof(record, tuple(self.regions), self.bound)
+        """The tree of cells so far."""
+        if self._itself[0] <= self.bound:
+            one = np.zeros(1, dtype=np.int64)
+            nothing = np.zeros((1, *Relaxation(self.adversary, "posteriors").shape))
+            price = np.array([self._itself[1]])
+            tree = CellTree(
+                "posteriors", one + WHOLE, one, one, 0.0 * price, one, price, nothing, np.zeros((1, 0))
+            )
+            return KindProof(record, self.bound, tree)
+        count, relaxation = self._count, self.relaxation
+        splits = np.full((count, 5), [WHOLE, 0, 0, 0.0, 0])
+        price, majorant = np.zeros(count), np.zeros((count, *relaxation.shape))
+        log_law = np.zeros((count, relaxation.free))
+        for place, split in self._splits.items():
+            splits[place] = split
+        for place, cell in self._open.items():
+            price[place], majorant[place], log_law[place] = cell.price, cell.majorant, cell.log_law
+        simplex, first, second, part = splits[:, [0, 1, 2, 4]].T.astype(np.int64)
+        tree = CellTree(relaxation.part, simplex, first, second, splits[:, 3], part, price, majorant, log_law)
+        return KindProof(record, self.bound, tree)
 
-    def _open(self, cell: Cell, parent: int, clock: Clock) -> None:
-        """Bound a cell, and keep it."""
-        proof, bound, joint, weights = self._solve(cell, clock)
-        if parent >= 0:
-            above = self.regions[parent]
-            if above.bound <= bound:  # the solver says no more of a cell this small
-                proof, bound = self._tangent(cell, weights, above.proof.price)
-            if above.bound <= bound:
-                proof, bound = above.proof, above.bound
-        place = len(self.regions)
-        self.regions.append(Region(cell, proof, bound, parent))
-        heapq.heappush(self._heap, (-bound, place))
-        self._weights[place] = weights
-        if joint is not None:
+    def _split(self, chosen: list[tuple[float, int]], enough: float, clock: Clock) -> None:
+        """Split cells and bound their parts; a cell whose parts say no more when time is over stays whole."""
+        whole = [self._open[place] for _, place in chosen]
+        corners = np.repeat(np.array([cell.corners for cell in whole]), 2, axis=0)
+        simplex, ends, share = self._split_points(corners[::2], np.array([cell.joint for cell in whole]))
+        first = 2 * np.arange(len(whole))
+        edges = corners[first[:, None], simplex[:, None], ends]
+        points = share[:, None] * edges[:, 0] + (1 - share)[:, None] * edges[:, 1]
+        for end in (0, 1):
+            corners[first + end, simplex, ends[:, end]] = points
+        start = np.repeat(np.array([cell.multipliers for cell in whole]), 2, axis=0)
+        facets = slice(1, 1 + math.prod(self.relaxation.shape))
+        start[:, 0] = np.maximum(start[:, 0], LEAST_PRICE[self.relaxation.free > 0])
+        start[:, facets] = np.maximum(start[:, facets], LEAST_MULTIPLIER)
+        bounds = self._bounded(corners, start, enough, clock)
+        late, splits = clock.late, [*zip(simplex.tolist(), *ends.T.tolist(), share.tolist(), strict=True)]
+        for at, (bound, place) in enumerate(chosen):
+            parts = slice(2 * at, 2 * at + 2)
+            if (late and bounds.bound[parts].max() > -bound) or np.ptp(edges[at], axis=0).max() <= NARROWEST:
+                self._stuck = max(self._stuck, -bound)
+                continue
+            self._splits[place] = (*splits[at], self._count)
+            del self._open[place]
+            for part in (2 * at, 2 * at + 1):
+                self._keep(corners, bounds, part, whole[at], -bound)
+
+    def _bounded(self, corners: FloatArray, start: FloatArray, enough: float, clock: Clock) -> CellBounds:
+        """Bounds on cells; what the law of the worst leaks is a value, too."""
+        found = self.relaxation.minimised(corners, start, enough, clock)
+        self.nodes += len(corners)
+        joint = found.joint[int(found.bound.argmax())]
+        if joint.sum() > 0:
             near = self.adversary.allowed(joint)
             if self.adversary.leaked(near) > self.value:
                 self.improve(near[None], POLISHING_ITERATIONS, clock)
+        return found
 
-    def _solve(self, cell: Cell, clock: Clock) -> tuple[LeakageProof, float, FloatArray | None, FloatArray]:
-        """The proof and its bound, the program's law, and the weights of the vertices, of one cell."""
-        self.nodes += 1
-        adversary = self.adversary
-        data = (adversary.rows, adversary.log_counts, adversary.entropy, cell)
-        plain = _plain(adversary)
-        left = clock.left(SHORTEST_SOLVE)
-        entries = len(cell) * adversary.rows.shape[1] * sum(map(len, cell))
-        if clock.late_by(SHORTEST_SOLVE) or (left is not None and entries > COMPILED_PER_SECOND * left):
-            return plain, leakage_bound(*data, plain), None, np.ones(sum(map(len, cell)))
-        sizes = tuple(map(len, cell))
-        if sizes not in self._programs:
-            self._programs[sizes] = cell_relaxation(
-                adversary.rows, adversary.log_counts, adversary.entropy, sizes, entropy_penalty(adversary)
-            )
-        program = self._programs[sizes]
-        program.set_cell(cell)
-        outcome = through_cvxpy.run(
-            program.problem, SOLVER, Options(clock.at_least(SHORTEST_SOLVE), ACCURACY.tolerance), {}
-        )
-        self.compile_seconds += outcome.compile_seconds
-        self.solve_seconds += outcome.solve_seconds
-        if outcome.state != "point":
-            return plain, leakage_bound(*data, plain), None, np.ones(sum(sizes))
-        proof, bound = sharpened(*data, proof_of(program))
-        weights = np.maximum(np.asarray(program.variables["weights"].value), 0.0)
-        return proof, bound, program.joint, weights
+    def _keep(
+        self,
+        corners: FloatArray,
+        found: CellBounds,
+        at: int,
+        whole: _Cell | None = None,
+        most: float = math.inf,
+    ) -> None:
+        """Keep a cell with the proof that was found, or with that of the whole cell, where it says more."""
+        multipliers, bound = found.multipliers[at], float(found.bound[at])
+        proof = multipliers[0], found.majorant[at], multipliers[1 + found.majorant[at].size :]
+        if whole is not None and not bound < most:
+            proof, bound = (whole.price, whole.majorant, whole.log_law), most
+        place = self._count
+        self._open[place] = _Cell(corners[at], *proof, multipliers, found.joint[at])
+        heapq.heappush(self._heap, (-bound, place))
 
-    def _tangent(self, cell: Cell, weights: FloatArray, price: float) -> tuple[LeakageProof, float]:
-        """The proof that needs no multipliers of the solver, and its bound: phi by tangents in the cell."""
-        adversary = self.adversary
-        ends = np.cumsum([0, *map(len, cell)])
-        middles = [
-            (weights[a:b] + SMALLEST_MASS) @ vertices / (weights[a:b] + SMALLEST_MASS).sum()
-            for vertices, (a, b) in zip(cell, pairwise(ends), strict=True)
-        ]
-        law = self.best.sum(axis=0) @ adversary.rows
-        slopes = np.log(np.maximum(middles, SMALLEST_MASS))
-        proof = LeakageProof(price, np.log(np.maximum(law, SMALLEST_MASS)), slopes)
-        return sharpened(adversary.rows, adversary.log_counts, adversary.entropy, cell, proof)
+    def _split_points(self, corners: FloatArray, joint: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """(K,) the simplices to split, (K, 2) the ends of an edge of each, and (K,) shares of the first ends.
 
-    def _parts(self, place: int) -> list[Cell]:
-        """The cells that a region is split into: at the letter whose chord lies farthest above phi."""
-        cell = self.regions[place].cell
-        ends = np.cumsum([0, *map(len, cell)])
-        shares = [self._weights[place][a:b] for a, b in pairwise(ends)]
-        gaps = [cells.bend(vertices, share) for vertices, share in zip(cell, shares, strict=True)]
-        wide = [
-            letter
-            for letter, vertices in enumerate(cell)
-            if np.ptp(vertices, axis=0).max() > cells.SHORTEST_EDGE
-        ]
-        if not wide:
-            return []
-        letter = max(wide, key=lambda letter: (gaps[letter], np.ptp(cell[letter], axis=0).max()))
-        vertices = cell[letter]
-        # by the first cell: a simplex that has become thin remains one
-        if len(vertices) <= cells.dimension(self.regions[0].cell[letter]) + 1:
-            pieces: list[FloatArray] | None = cells.halves(vertices, shares[letter])
-        else:
-            pieces = cells.simplices(vertices)
-        return [(*cell[:letter], piece, *cell[letter + 1 :]) for piece in pieces or []]
-
-
-def proof_of(program: CellRelaxation) -> LeakageProof:
-    """The multipliers of a solved program, in the terms of a proof."""
-    price = max(0.0, float(program.constraints["entropy"].dual_value))
-    of_outputs, of_letters = (
-        max(0.0, float(program.constraints[name].dual_value)) for name in ("outputs", "letters")
-    )
-    share = of_outputs / (of_outputs + of_letters)
-    share = 0.0 if share < SMALLEST_SHARE else 1.0 if share > 1 - SMALLEST_SHARE else share
-    law = np.asarray(program.constraints["law"].dual_value) / max(share, SMALLEST_SHARE)
-    inside = np.asarray(program.constraints["inside"].dual_value) / max(share, SMALLEST_SHARE)
-    slopes = inside.reshape(-1, program.coordinates.shape[1]) @ program.coordinates.T
-    letters = np.asarray(program.constraints["marginal"].dual_value) / max(1 - share, SMALLEST_SHARE)
-    if share == 0:
-        law, slopes = np.zeros(law.shape), np.zeros(slopes.shape)
-    return LeakageProof(price, -1.0 - law, slopes, share, -1.0 - letters if share < 1 else None)
-
-
-def _plain(adversary: Adversary) -> LeakageProof:
-    """Multipliers that need no solver: a flat law of Y, or of X_i where it has fewer letters than Y."""
-    letters, outputs = len(adversary.log_counts), adversary.rows.shape[1]
-    return LeakageProof(
-        0.0,
-        np.full(outputs, -math.log(outputs)),
-        np.zeros((letters, outputs)),
-        1.0 if outputs <= letters else 0.0,
-        np.full(letters, -math.log(letters)),
-    )
+        The simplex is the one whose chord lies farthest above phi at the law; the edge the one along which
+        phi bends most, the point half way from its middle to where the law is.
+        """
+        relaxation, cells = self.relaxation, np.arange(len(corners))
+        heights = relaxation.heights(corners)
+        inside = relaxation.parts(joint)[:, :, None, :] @ np.linalg.inv(corners)
+        weights = np.maximum(inside[:, :, 0], 0.0)
+        whole = weights.sum(axis=2)
+        middle = (weights[:, :, None, :] @ corners)[:, :, 0] / np.where(whole > 0, whole, 1.0)[:, :, None]
+        away = (weights * heights).sum(axis=2) - whole * relaxation.heights(middle)
+        wide = np.ptp(corners, axis=2).max(axis=2) > NARROWEST
+        simplex = np.where(wide, away, -math.inf).argmax(axis=1)
+        corners, weights, heights = corners[cells, simplex], weights[cells, simplex], heights[cells, simplex]
+        pairs = np.array(list(combinations(range(corners.shape[1]), 2)))
+        either, ends = weights[:, pairs], corners[:, pairs]
+        both = either.sum(axis=2)
+        share = np.where(both > 0, either[..., 0] / np.where(both > 0, both, 1.0), 0.5)
+        points = share[..., None] * ends[:, :, 0] + (1 - share)[..., None] * ends[:, :, 1]
+        bends = (either * heights[:, pairs]).sum(axis=2) - both * relaxation.heights(points)
+        wide = np.abs(ends[:, :, 0] - ends[:, :, 1]).max(axis=2) > NARROWEST
+        edge = np.where(wide, bends, -math.inf).argmax(axis=1)
+        place = np.clip((share[cells, edge] + 0.5) / 2, EDGE_MARGIN, 1 - EDGE_MARGIN)
+        return simplex, pairs[edge], np.rint(place * EDGE_SHARES) / EDGE_SHARES

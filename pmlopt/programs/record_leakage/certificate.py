@@ -13,8 +13,7 @@ from pmlopt.core.records import Shape
 from pmlopt.model.queries import RecordChannel
 from pmlopt.programs.certificate import DECIMAL, Certificate, Claim
 from pmlopt.programs.claims import gap_claim
-from pmlopt.programs.record_leakage.proof import KindProof
-from pmlopt.programs.record_leakage.verification import belongs, leaks_at_least, none_leaks_more
+from pmlopt.programs.record_leakage.proof import KindProof, belongs, leaks_at_least, none_leaks_more
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,12 +50,7 @@ class RecordCertificate(Certificate):
 
     @property
     def arithmetic(self) -> str:
-        """Decimals, of the prior and of the bound on each cell.
-
-        That boxes of posteriors cover every law is exact, and so is the list of one class for each letter.
-        What is checked in floats is that cells of output laws do: a row or a point of an edge may lie
-        1e-12 away from where it must, and the volumes of simplices may miss the whole by a share of 1e-9.
-        """
+        """Decimals, of the prior and of the bound on each cell; that the cells hold every law is exact."""
         return DECIMAL
 
     def prior(self) -> FloatArray:
@@ -75,9 +69,8 @@ class RecordCertificate(Certificate):
         """Prior, value and bound, computed again in decimal arithmetic of 50 digits.
 
         That the channel is that of the query and the mechanism; that the prior has the entropy, up to what
-        one float can say of it, and leaks `value`; that the cells cover every law, which for cells of output
-        laws is checked in floats (see `arithmetic`); and that no bound on a cell exceeds `bound`. The matrix,
-        the logarithms of the counts and the multipliers are taken as they stand.
+        one float can say of it, and leaks `value`; that the cells hold every law; and that no bound on a cell
+        exceeds `bound`. The matrix, the logarithms of the counts and the multipliers are taken as they stand.
         """
         own = math.isfinite(self.entropy) and belongs(self.channel, self.mechanism)
         if not own:

@@ -17,7 +17,6 @@ from pmlopt.model.queries import ModularSum, Query, RecordChannel
 from pmlopt.model.queries.record_leakage_measures import dataset_entropy, largest_capacity
 from pmlopt.programs.exact.arithmetic import DIGITS, Rows, dot, log_sum, mixed, stochastic, total
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.proof import KindProof
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +78,6 @@ class OneClassEach:
     entropy: float
     upper: float
     laws: FloatArray
-
-    def proof(self, record: int) -> KindProof:
-        """For the records of the kind of this one."""
-        return KindProof(record, (), self.upper, laws=self.laws)
 
 
 def one_class_each(adversary: Adversary) -> OneClassEach | None:

@@ -15,8 +15,7 @@ from pmlopt.model.queries import RecordChannel
 from pmlopt.programs.certificate import ClosedForm
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.box_search import BoxSearch
-from pmlopt.programs.record_leakage.branch_and_bound import SHORTEST_SOLVE, CellSearch
+from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.closed_bounds import (
     KnownParity,
@@ -31,15 +30,8 @@ from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.outcome import Options
 
-MAX_CELLS, MAX_BOXES = 20_000, 200_000
-"""Relaxations that a search solves at most, for each kind of records: 2 ms a cell, 0.2 ms a box, or more."""
-
-MAX_BOX_ENTRIES = 5_000_000
-"""Boxes times outputs at most: some 250 MB."""
-
-OUTPUTS_BY_DIMENSION = 2.5
-"""For binary records boxes of posteriors, one dimension for each output, close gaps sooner than cells while
-there are no more outputs than this times the dimensions of the cells: benchmarks/record_dimensions.py."""
+CLOSED_FORM_SECONDS = 0.5
+"""Past the end of the time by so much, the leakage of one class for each letter is not tried any more."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +50,7 @@ class ExactLeakage:
         channel: the query and the mechanism.
         entropy: b, checked.
         options: the gap that is good enough, and seconds.
-        nodes: relaxations at most, for each kind of records; `MAX_CELLS` or `MAX_BOXES` for None.
+        nodes: relaxations at most, for each kind of records; what the search has itself for None.
         seed: of the starts.
         enough: a leakage in nats below which a bound need not fall.
     """
@@ -119,13 +111,13 @@ class ExactLeakage:
         """The proof of the search, or of what is known without one where that says more."""
         adversary = kind.search.adversary
         if adversary.silent:
-            return KindProof(record, (), 0.0)
+            return KindProof(record, 0.0)
         if adversary.tight:
             room = entropy_room(self.channel.query.alphabets, self.entropy)
             bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
-            return KindProof(record, (), _float_above(bound))
+            return KindProof(record, _float_above(bound))
         if kind.known is not None and kind.known.upper <= kind.search.bound:
-            return kind.known.proof(record)
+            return KindProof(record, kind.known.upper, laws=kind.known.laws)
         return kind.search.proof(record)
 
     def _kind(
@@ -139,12 +131,10 @@ class ExactLeakage:
         adversary = Adversary(
             self.channel.rows, self.channel.log_counts(record), self.entropy, self.channel.query.log_size
         )
-        small = adversary.rows.shape[1] <= OUTPUTS_BY_DIMENSION * adversary.dimensions
-        by = BoxSearch if len(adversary.log_counts) == 2 and small else CellSearch
-        search = by(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
+        search = CellSearch(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
         if adversary.silent or adversary.tight:
             return _Kind(search, None)
-        late = clock.late_by(SHORTEST_SOLVE)
+        late = clock.late_by(CLOSED_FORM_SECONDS)
         known = None if late else one_class_each(adversary)
         if known is not None:
             search.offer(adversary.allowed(known.joint))
@@ -169,9 +159,7 @@ class ExactLeakage:
         tolerance = self.options.tolerance / 2
         if kind.known is not None and kind.known.upper <= max(search.value, target) + tolerance:
             return "the largest capacity of one class of datasets for each letter"
-        boxes = min(MAX_BOXES, MAX_BOX_ENTRIES // search.adversary.rows.shape[1])
-        most = boxes if isinstance(search, BoxSearch) else MAX_CELLS
-        return search.run(target, tolerance, most if nodes is None else nodes, clock)
+        return search.run(target, tolerance, nodes, clock)
 
 
 def restart_name(record: int) -> str:

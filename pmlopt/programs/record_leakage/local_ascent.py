@@ -178,7 +178,7 @@ class Search(ABC):
         """What no law leaks more than."""
 
     @abstractmethod
-    def run(self, target: float, tolerance: float, nodes: int, clock: Clock) -> str:
+    def run(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
         """Split the cell of the largest bound until that is near the value.
 
         Args:

@@ -26,13 +26,13 @@ RecordStart = Mapping[int, FloatArray]
 class BranchAndBound:
     """Best-first branch and bound on chords, with a proof of the bound.
 
-    For binary records over boxes of posteriors, where there are not many more outputs than classes, else over
-    cells of output laws. First the largest capacity of one class of datasets for each letter is tried, which
-    is the leakage where little entropy is asked for.
+    For binary records over simplices of posteriors, where there are not many more outputs than classes, else
+    over those of the laws of classes, or of two outputs, given each letter. First the largest capacity of one
+    class of datasets for each letter is tried, which is the leakage where little entropy is asked for.
 
     Attributes:
-        nodes: how many relaxations are solved at most for each kind of records; 20,000 of cells, and of boxes
-            200,000, or 5 million over the number of outputs where that is less, where left out.
+        nodes: how many cells are bounded at most for each kind of records; where left out, 200,000, or fewer
+            where their corners would take more than 160 MB.
         seed: of the starts of the local method; the same seed gives the same result, unless time runs out.
     """
 

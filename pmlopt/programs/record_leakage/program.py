@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.model.queries import Query, RecordChannel, record_channel
 from pmlopt.programs.program import Program
-from pmlopt.programs.record_leakage.adversary import (
-    Adversary,
-    CellRelaxation,
-    checked_entropy,
-    first_relaxation,
-)
+from pmlopt.programs.record_leakage.adversary import Adversary, checked_entropy, class_relaxation
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 
@@ -20,10 +16,9 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 class RecordLeakage(Program[RecordCertificate]):
     """The most that a mechanism tells of a record, over the priors of the dataset of enough entropy.
 
-    `problem` is a relaxation, for the first kind of records and the cell of all output laws (see
-    `CellRelaxation`): its optimum is at least what a record of that kind leaks. `solve` splits the cell, or
-    for binary records the box of all posteriors, until the largest bound of the parts meets what a prior
-    leaks, for every kind.
+    `problem` is a relaxation for the first kind of records (see `class_relaxation`): its optimum is at least
+    what a record of that kind leaks. `solve` splits simplices of posteriors, or of class laws, until the
+    largest bound of the parts meets what a prior leaks, for every kind.
 
     Attributes:
         channel: the query and the mechanism, by classes of datasets.
@@ -91,10 +86,6 @@ def record_leakage(query: Query, mechanism: MechanismLike, entropy: float) -> Re
     """
     channel = record_channel(query, mechanism)
     bound = checked_entropy(query, entropy)
-    return RecordLeakage(declare=lambda: _declaration(channel, bound), channel=channel, entropy=bound)
-
-
-def _declaration(channel: RecordChannel, entropy: float) -> CellRelaxation:
-    record = channel.query.kinds[0]
-    log_counts = channel.log_counts(record)
-    return first_relaxation(Adversary(channel.rows, log_counts, entropy, channel.query.log_size))
+    first = channel.query.kinds[0]
+    adversary = Adversary(channel.rows, channel.log_counts(first), bound, channel.query.log_size)
+    return RecordLeakage(declare=partial(class_relaxation, adversary), channel=channel, entropy=bound)

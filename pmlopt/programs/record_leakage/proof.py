@@ -1,135 +1,76 @@
-"""What bounds a record's leakage on a cell: multipliers, the tree of cells, and the dual bound."""
+"""What bounds a record's leakage, and the check of it in decimal arithmetic, from plain data."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Annotated, Literal
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.records import INFINITE, Shape
-from pmlopt.measures.leakage import log_sum
-from pmlopt.model.queries.record_leakage_measures import negative_entropies
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.errors import InputError
+from pmlopt.model.queries import RecordChannel, record_channel
+from pmlopt.programs.exact.arithmetic import (
+    DIGITS,
+    LAST_DIGITS,
+    Rows,
+    dot,
+    has_entropy,
+    log_sum,
+    mixed,
+    normalised,
+    phi,
+    stochastic,
+    table_of,
+    total,
+)
+from pmlopt.programs.record_leakage.closed_bounds import class_choices, entropy_room, near_uniform_bound
 
 WHOLE = -1
-"""In place of the output at which a box is split, for one that is not."""
+"""In place of the simplex at which a cell is split, for one that is not."""
+
+Part = Literal["posteriors", "laws", "classes"]
+"""Of which the simplices of a cell are: the laws of X_i given each output, of Y given each letter, or of the
+class T given each letter."""
 
 
 @dataclass(frozen=True, eq=False)
-class PosteriorTree:
-    """A tree of boxes: each has an interval for the posterior `psi_y = P(X_i = 0 | Y = y)` of each output.
+class CellTree:
+    """A tree of cells: each has P simplices of D corners, one for each part of the law J; see `Relaxation`.
 
-    Box 0 is the cube of all posteriors. A box is split at a point of one output's interval, which ends the
-    interval of its first part and begins that of its second: the boxes that are not split cover the cube,
-    whatever the points. Those have multipliers; see `BoxRelaxation` for the bound that they prove.
+    Cell 0 has all laws: unit vectors as corners. A cell is split at a point of an edge of one simplex, which
+    takes the place of one of the edge's ends in its first part, of the other in its second: the cells that
+    are not split hold every law, whatever the points. Those have what proves their bounds.
 
     Attributes:
-        output: (N,) the output whose interval is split; `WHOLE` for none.
-        point: (N,) where it is split.
-        part: (N,) the place of the first part, the second follows it; both after the box itself.
+        of: what the simplices are of.
+        simplex: (N,) the one that is split; `WHOLE` for none.
+        first, second: (N,) the ends of the edge.
+        share: (N,) of the first end in the point.
+        part: (N,) the place of the first part, the second follows it; both after the cell itself.
         price: (N,) s > 0, of the entropy.
-        lower: (N, M) lambda >= 0, of `psi_y >= l_y`.
-        upper: (N, M) nu >= 0, of `psi_y <= h_y`.
+        majorant: (N, P, D) mu: linear functions that become majorants of phi by a constant.
+        log_law: (N, R) rho: logarithms of a law of Y up to a constant; none for posteriors.
     """
 
-    output: Annotated[IntArray, Shape("boxes")]
-    point: Annotated[FloatArray, Shape("boxes")]
-    part: Annotated[IntArray, Shape("boxes")]
-    price: Annotated[FloatArray, Shape("boxes")]
-    lower: Annotated[FloatArray, Shape("boxes", "M")]
-    upper: Annotated[FloatArray, Shape("boxes", "M")]
+    of: Part
+    simplex: Annotated[IntArray, Shape("cells")]
+    first: Annotated[IntArray, Shape("cells")]
+    second: Annotated[IntArray, Shape("cells")]
+    share: Annotated[FloatArray, Shape("cells")]
+    part: Annotated[IntArray, Shape("cells")]
+    price: Annotated[FloatArray, Shape("cells")]
+    majorant: Annotated[FloatArray, Shape("cells", "P", "D")]
+    log_law: Annotated[FloatArray, Shape("cells", "R")]
 
     def __len__(self) -> int:
-        return len(self.output)
-
-
-def negative_binary_entropy(share: FloatArray) -> FloatArray:
-    """The function `p log p + (1 - p) log(1 - p)`, 0 at both ends.
-
-    Examples:
-        >>> negative_binary_entropy(np.array([0.0, 0.5, 1.0])).round(6).tolist()
-        [0.0, -0.693147, 0.0]
-    """
-    return np.asarray(_with_logarithm(share) + _with_logarithm(1 - share))
-
-
-def chord_ends(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The chord of the negative binary entropy over an interval, continued to 1 and to 0.
-
-    Between the ends `p log p + (1 - p) log(1 - p) <= p alpha + (1 - p) beta`; the value where they meet.
-
-    Returns:
-        alpha and beta, of the shape of both arguments.
-
-    Examples:
-        >>> [ends.round(6).tolist() for ends in chord_ends(np.array([0.0]), np.array([0.5]))]
-        [[-1.386294], [0.0]]
-    """
-    at_low, at_high = negative_binary_entropy(low), negative_binary_entropy(high)
-    width = high - low
-    slope = np.where(width > 0, (at_high - at_low) / np.where(width > 0, width, 1.0), 0.0)
-    beta = at_low - slope * low
-    return beta + slope, beta
-
-
-def _with_logarithm(share: FloatArray) -> FloatArray:
-    return np.asarray(share * np.log(np.where(share > 0, share, 1.0)))
-
-
-PRICE_MOVES = 8
-"""How often the interval in which the best price is sought is moved."""
-PRICE_REACH = 4.0
-"""How far that interval reaches around the last price, as a natural logarithm."""
-PRICE_RANGE = (1e-12, 1e12)
-"""Where the search for the price begins at least and at most; the solver may say 0."""
-
-
-@dataclass(frozen=True, eq=False)
-class LeakageProof:
-    """Multipliers that bound the leakage on a cell, whatever they are.
-
-    Attributes:
-        price: s >= 0, of the entropy.
-        log_law: (M,) log r, r any law of Y: `H(Y) <= -sum_y q[y] log r[y]`.
-        slopes: (A, M) mu: raised to `mu_a v >= phi(v)` at the vertices of a cell, and so on the cell.
-        share: theta in [0, 1], of the bound by the outputs; the rest is for `I(X_i; Y) <= H(X_i)`.
-        log_letters: (A,) log rho, rho any law of X_i: `H(X_i) <= -sum_a pi[a] log rho[a]`. None, for a share
-            of one, where it is not needed.
-    """
-
-    price: float
-    log_law: Annotated[FloatArray, Shape("M")]
-    slopes: Annotated[FloatArray, Shape("A", "M")]
-    share: float = 1.0
-    log_letters: Annotated[FloatArray, Shape("A")] | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """A cell, with its bound; the regions whose `parent` it is cover it, and where there are none it counts.
-
-    Attributes:
-        cell: for each letter the vertices (K_a, M) of a polytope of output laws.
-        parent: the place of the region that was split, -1 for the first.
-    """
-
-    cell: tuple[FloatArray, ...]
-    proof: LeakageProof
-    bound: float
-    parent: int
-
-
-@dataclass(frozen=True, eq=False)
-class StoredRegion:
-    """A region as files have it: its cell is the places of its polytopes in a list of all of them."""
-
-    cell: tuple[int, ...]
-    proof: LeakageProof
-    bound: float
-    parent: int
+        return len(self.simplex)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,159 +79,231 @@ class KindProof:
 
     Attributes:
         record: one of them.
-        regions: the first holds every law; none where the bound rests on something else.
-        bound: the largest bound of the regions, or boxes, that count.
-        boxes: the boxes of posteriors of a binary record, in place of regions.
-        laws: (R, M) laws of Y, in place of both: for each choice of one class t_a for each letter a there is
-            one from which no row W[t_a] diverges by more than the bound. Without regions, boxes and laws the
-            entropy leaves next to nothing but the uniform dataset.
+        bound: the largest bound of the cells that count.
+        cells: the tree of cells, None where the bound rests on something else.
+        laws: (R, M) laws of Y, in place of cells: for each choice of one class t_a for each letter a there is
+            one from which no row W[t_a] diverges by more than the bound. Without cells and laws the entropy
+            leaves next to nothing but the uniform dataset.
     """
 
     record: int
-    regions: tuple[Region, ...]
     bound: Annotated[float, INFINITE]
-    boxes: PosteriorTree | None = None
+    cells: CellTree | None = None
     laws: Annotated[FloatArray, Shape("R", "M")] | None = None
-
-    @classmethod
-    def from_fields(
-        cls,
-        record: int,
-        polytopes: tuple[FloatArray, ...],
-        stored: tuple[StoredRegion, ...],
-        bound: Annotated[float, INFINITE],
-        boxes: PosteriorTree | None,
-        laws: Annotated[FloatArray, Shape("R", "M")] | None,
-    ) -> KindProof:
-        """The proof from what a file has of it."""
-        cells = [tuple(polytopes[place] for place in one.cell) for one in stored]
-        regions = (
-            Region(cell, one.proof, one.bound, one.parent) for cell, one in zip(cells, stored, strict=True)
-        )
-        return cls(record, tuple(regions), bound, boxes, laws)
-
-    @cached_property
-    def _places(self) -> dict[int, tuple[int, FloatArray]]:
-        """The polytopes of all cells, each with its place among them."""
-        known: dict[int, tuple[int, FloatArray]] = {}
-        for region in self.regions:
-            for polytope in region.cell:
-                known.setdefault(id(polytope), (len(known), polytope))
-        return known
-
-    @property
-    def polytopes(self) -> tuple[FloatArray, ...]:
-        """The polytopes of all cells, of which most are those of several."""
-        return tuple(polytope for _, polytope in self._places.values())
-
-    @property
-    def stored(self) -> tuple[StoredRegion, ...]:
-        """The regions as files have them."""
-        return tuple(
-            StoredRegion(tuple(self._places[id(one)][0] for one in r.cell), r.proof, r.bound, r.parent)
-            for r in self.regions
-        )
 
     @property
     def relaxations(self) -> int:
-        """How many regions or boxes it has."""
-        return len(self.regions) + (0 if self.boxes is None else len(self.boxes))
+        """How many cells it has."""
+        return 0 if self.cells is None else len(self.cells)
 
 
-def leakage_bound(
-    rows: FloatArray,
-    log_counts: FloatArray,
-    entropy: float,
-    cell: tuple[FloatArray, ...],
-    proof: LeakageProof,
-) -> float:
-    """What no prior leaks more than whose laws of Y lie in a cell, from any multipliers, in nats.
+def belongs(channel: RecordChannel, mechanism: Mechanism) -> bool:
+    """Whether a channel is that of its query and of this mechanism."""
+    try:
+        again = record_channel(channel.query, mechanism)
+    except InputError:
+        return False
+    return np.array_equal(again.rows, channel.rows) and np.array_equal(again.classes, channel.classes)
 
-    `s log sum_{a,t} c(a, t) exp(g(a, t) / s) - s b`, the dual of `CellRelaxation`, with
-    `g(a, t) = theta sum_y W[t,y] (mu_a[y] - log r[y]) - (1 - theta) log rho[a]`, where mu is raised until it
-    lies above phi on the cell. The largest g where s is 0. What rounding may have taken off is added.
+
+def leaks_at_least(
+    channel: RecordChannel, entropy: float, record: int, joint: FloatArray, value: float
+) -> bool:
+    """Whether a law (A, T) of (X_i, T) has the entropy, up to what one float can say, and leaks the value."""
+    if not (0 <= record < channel.query.records and math.isfinite(value) and np.isfinite(joint).all()):
+        return False
+    log_counts = channel.log_counts(record)
+    if joint.shape != log_counts.shape:
+        return False
+    with localcontext() as context:
+        context.prec = DIGITS
+        if not has_entropy(joint, log_counts, entropy, channel.query.log_size):
+            return False
+        leaked = _leaked(stochastic(joint.reshape(1, -1))[0], stochastic(channel.rows))
+        return leaked >= Decimal(value) - LAST_DIGITS
+
+
+def none_leaks_more(
+    channel: RecordChannel, entropy: float, proofs: Sequence[KindProof], bound: float
+) -> bool:
+    """Whether the proofs, one for each kind of records, show that no prior of the entropy leaks more."""
+    if not {proof.record for proof in proofs} >= set(channel.query.kinds):
+        return False
+    with localcontext() as context:
+        context.prec = DIGITS
+        rows = stochastic(channel.rows)
+        return all(_kind_holds(channel, entropy, kind, bound, rows) for kind in proofs)
+
+
+def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
+    """I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a phi(J_a W) - phi(J W)`."""
+    width = len(rows)
+    parts = [joint[at : at + width] for at in range(0, len(joint), width)]
+    return total(phi(mixed(part, rows)) for part in parts) - phi(
+        mixed([*map(total, zip(*parts, strict=True))], rows)
+    )
+
+
+def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: float, rows: Rows) -> bool:
+    """Whether nothing can leak, or the bound near the uniform dataset or on each cell is no larger."""
+    if not 0 <= kind.record < channel.query.records:
+        return False
+    log_counts = channel.log_counts(kind.record)
+    if len(rows) == 1 or len(log_counts) == 1:
+        return bound >= 0
+    if kind.cells is not None:
+        return cells_hold(kind.cells, log_counts, entropy, bound, rows)
+    if kind.laws is not None:
+        return laws_hold(kind.laws, log_counts, bound, rows)
+    room = entropy_room(channel.query.alphabets, entropy)
+    return near_uniform_bound(channel.rows, log_counts, room) <= Decimal(bound) + LAST_DIGITS
+
+
+def laws_hold(laws: FloatArray, log_counts: FloatArray, bound: float, rows: Rows) -> bool:
+    """Whether each choice of a class for each letter has a law of Y near all its rows.
+
+    By joint convexity a record leaks at most the largest capacity of the channels that the choices make, and
+    `C <= max_a D(W[t_a] || r)` for any law r.
 
     Args:
-        rows: (T, M) W.
+        laws: (R, M), taken over their sums.
+        log_counts: (A, T) log c.
+        bound: what the divergences must not exceed, in nats.
+        rows: (T, M) W, each of sum one.
+    """
+    if laws.ndim != 2 or laws.shape[1] != len(rows[0]):
+        return False
+    if not (np.isfinite(laws).all() and (laws >= 0).all() and laws.any(axis=1).all()):
+        return False
+    choices = class_choices(log_counts)
+    missing, largest = np.ones(len(choices), dtype=bool), Decimal(bound) - LAST_DIGITS
+    for law in stochastic(laws):
+        logs = [mass.ln() if mass else None for mass in law]
+        near = [_divergence(row, logs) <= largest for row in rows]
+        missing &= ~np.array(near)[choices].all(axis=1)
+    return not missing.any()
+
+
+def _divergence(row: list[Decimal], logs: list[Decimal | None]) -> Decimal:
+    """`D(W || r)` from the logarithms of r, None for those of 0."""
+    if any(x and log is None for x, log in zip(row, logs, strict=True)):
+        return Decimal("Infinity")
+    return total(x * (x.ln() - (log or 0)) for x, log in zip(row, logs, strict=True) if x)
+
+
+@dataclass(frozen=True)
+class _Corner:
+    """A corner of a simplex, exactly and in decimals, with the value of phi there."""
+
+    exact: tuple[Fraction, ...]
+    law: list[Decimal]
+    height: Decimal
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """A tree of cells with what its bounds are about: log c (None for none), b, and the rows of sum one."""
+
+    tree: CellTree
+    counts: list[list[Decimal | None]]
+    entropy: Decimal
+    rows: Rows
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """P, D and R: how many simplices, corners, and entries of rho there must be."""
+        letters, classes, outputs = len(self.counts), len(self.rows), len(self.rows[0])
+        if self.tree.of == "posteriors":
+            return outputs, letters, 0
+        return letters, classes if self.tree.of == "classes" else outputs, outputs
+
+    @property
+    def well_formed(self) -> bool:
+        """Whether the arrays are of one length, finite, of the right shapes, with prices above 0."""
+        tree, count = self.tree, len(self.tree)
+        lines = tree.simplex, tree.first, tree.second, tree.share, tree.part, tree.price
+        return (
+            count > 0
+            and tree.of in ("posteriors", "laws", "classes")
+            and all(array.shape == (count,) for array in lines)
+            and tree.majorant.shape == (count, *self.shape[:2])
+            and tree.log_law.shape == (count, self.shape[2])
+            and all(np.isfinite(array).all() for array in (*lines, tree.majorant, tree.log_law))
+            and bool((tree.price[tree.simplex == WHOLE] > 0).all())
+        )
+
+    def corner(self, exact: tuple[Fraction, ...]) -> _Corner:
+        """A corner from its coordinates."""
+        law = [Decimal(x.numerator) / x.denominator for x in exact]
+        return _Corner(exact, law, phi(mixed(law, self.rows) if self.tree.of == "classes" else law))
+
+    def hold(self, largest: Decimal) -> bool:
+        """Whether the cells that are not split hold every law, each with a bound that is no larger."""
+        tree, (count, size, _) = self.tree, self.shape
+        units = tuple(self.corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist())
+        waiting = [(0, (units,) * count)]
+        for _ in range(len(tree)):
+            if not waiting:
+                return False
+            place, cell = waiting.pop()
+            simplex, part = int(tree.simplex[place]), int(tree.part[place])
+            if simplex == WHOLE:
+                if self.bound(place, cell) > largest:
+                    return False
+                continue
+            ends, share = (
+                (int(tree.first[place]), int(tree.second[place])),
+                Fraction(float(tree.share[place])),
+            )
+            known = 0 <= simplex < count and place < part < len(tree) - 1 and 0 <= share <= 1
+            if not (known and 0 <= min(ends) < max(ends) < size):
+                return False
+            corners = cell[simplex]
+            between = zip(*(corners[end].exact for end in ends), strict=True)
+            point = self.corner(tuple(share * x + (1 - share) * y for x, y in between))
+            for end in ends:
+                moved = (*corners[:end], point, *corners[end + 1 :])
+                waiting.append((part + ends.index(end), (*cell[:simplex], moved, *cell[simplex + 1 :])))
+        return not waiting
+
+    def bound(self, place: int, cell: tuple[tuple[_Corner, ...], ...]) -> Decimal:
+        """The bound of `Relaxation` on a cell, with mu raised, or lowered, to touch phi at a corner."""
+        tree, price = self.tree, Decimal(float(self.tree.price[place]))
+        slopes = []
+        for slope, corners in zip(table_of(tree.majorant[place]), cell, strict=True):
+            lift = max(corner.height - dot(slope, corner.law) for corner in corners)
+            slopes.append([mu + lift for mu in slope])
+        if tree.of == "posteriors":
+            slopes = [list(worth) for worth in zip(*slopes, strict=True)]  # for each letter, over the outputs
+        surprises = [Decimal(0)] * len(self.rows)
+        if self.shape[2]:
+            law = normalised(tree.log_law[place])
+            surprises = [dot(row, law) for row in self.rows]
+        outer, sums = price + (not self.shape[2]), []
+        for slope, counts in zip(slopes, self.counts, strict=True):
+            worths = slope if tree.of == "classes" else [dot(row, slope) for row in self.rows]
+            terms = [
+                count + (worth - surprise) / price
+                for worth, surprise, count in zip(worths, surprises, counts, strict=True)
+                if count is not None
+            ]
+            sums.append(price / outer * log_sum(terms))
+        return outer * log_sum(sums) - price * self.entropy
+
+
+def cells_hold(tree: CellTree, log_counts: FloatArray, entropy: float, bound: float, rows: Rows) -> bool:
+    """Whether a tree of cells holds every law of (X_i, T), and the bound on each cell is no larger.
+
+    The corners are followed as fractions: that the cells hold every law is exact. The bounds are computed in
+    the decimals of the context.
+
+    Args:
+        tree: the cells.
         log_counts: (A, T) log c.
         entropy: b, in nats.
-        cell: for each letter the vertices (K_a, M).
-        proof: any s >= 0, r and mu.
-
-    Examples:
-        >>> rows = np.eye(2)
-        >>> proof = LeakageProof(0.0, np.log([0.5, 0.5]), np.zeros((2, 2)))  # phi is 0 at both vertices
-        >>> round(leakage_bound(rows, np.zeros((2, 2)), 0.0, (rows, rows), proof), 9)
-        0.693147181
+        bound: in nats.
+        rows: (T, M) W, each of sum one.
     """
-    return _bound_at_price(*_exponents(rows, log_counts, entropy, cell, proof), proof.price)
-
-
-def sharpened(
-    rows: FloatArray,
-    log_counts: FloatArray,
-    entropy: float,
-    cell: tuple[FloatArray, ...],
-    proof: LeakageProof,
-) -> tuple[LeakageProof, float]:
-    """The proof with the best price for its other multipliers, and its bound."""
-    from scipy.optimize import minimize_scalar
-
-    parts = _exponents(rows, log_counts, entropy, cell, proof)
-    guess = math.log(min(max(proof.price, PRICE_RANGE[0]), PRICE_RANGE[1]))
-    for _ in range(
-        PRICE_MOVES
-    ):  # the bound is convex in the price, and its best may be far from the solver's
-        near = guess - PRICE_REACH, guess + PRICE_REACH
-        found = minimize_scalar(
-            lambda place: _bound_at_price(*parts, math.exp(place)), bounds=near, method="bounded"
-        )
-        step, guess = abs(float(found.x) - guess), float(found.x)
-        if step < PRICE_REACH / 2:
-            break
-    prices = [proof.price, math.exp(guess), 0.0]
-    bounds = [_bound_at_price(*parts, price) for price in prices]
-    best = int(np.argmin(bounds))
-    return replace(proof, price=prices[best]), bounds[best]
-
-
-def _exponents(
-    rows: FloatArray,
-    log_counts: FloatArray,
-    entropy: float,
-    cell: tuple[FloatArray, ...],
-    proof: LeakageProof,
-) -> tuple[FloatArray, FloatArray, float, float]:
-    """The exponents g, log c and b less a shift, and what rounding may hide at a price of one."""
-    used = np.isfinite(log_counts)
-    lifts = [
-        (negative_entropies(vertices) - vertices @ slope).max()
-        for vertices, slope in zip(cell, proof.slopes, strict=True)
-    ]
-    slopes = proof.slopes + np.array(lifts)[:, None]
-    log_law = proof.log_law - log_sum(proof.log_law)
-    exponents = (slopes - log_law)[:, None, :] * rows
-    sizes = (proof.slopes, lifts, proof.log_law, log_law, 1.0)
-    size = sum(float(np.abs(part).max()) for part in sizes)
-    found = proof.share * (exponents.sum(axis=2) + rounding_of(rows.shape[1], size))
-    if proof.log_letters is not None and proof.share < 1:
-        log_letters = proof.log_letters - log_sum(proof.log_letters)
-        found -= (1 - proof.share) * (log_letters - rounding_of(1, 1 + float(np.abs(log_letters).max())))[
-            :, None
-        ]
-    found = found[used]
-    counts = log_counts[used]
-    shift = float(counts.max())
-    hidden = rounding_of(1, abs(entropy - shift) + math.log(len(counts)) + 1)
-    return found, counts - shift, entropy - shift, hidden
-
-
-def _bound_at_price(
-    exponents: FloatArray, log_counts: FloatArray, entropy: float, hidden: float, price: float
-) -> float:
-    """The bound at a price."""
-    if price <= 0:
-        return float(exponents.max())
-    peak = float(exponents.max())
-    total = float(log_sum(log_counts + (exponents - peak) / price).item())
-    return peak + price * (total - entropy + hidden)
+    counts = [[Decimal(x) if np.isfinite(x) else None for x in part] for part in log_counts.tolist()]
+    cells = _Cells(tree, counts, Decimal(entropy), rows)
+    return cells.well_formed and cells.hold(Decimal(bound) - LAST_DIGITS)

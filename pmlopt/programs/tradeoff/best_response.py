@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.programs.record_leakage.branch_and_bound import SOLVER
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
 from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof, sharpened_tradeoff, tradeoff_bound
 from pmlopt.programs.tradeoff.relaxation import tradeoff_program
 from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
 
+SOLVER = "CLARABEL"
 NEGLIGIBLE_MULTIPLIER = 1e-12
 """Multipliers of less than this share of the largest are a solver's noise: they prove nothing."""
 

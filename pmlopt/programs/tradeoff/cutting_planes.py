@@ -16,7 +16,6 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.queries.record_leakage_measures import uniform_alone
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.branch_and_bound import ACCURACY
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.local_ascent import climb, starts
 from pmlopt.programs.tradeoff.best_response import BestResponse, Response
@@ -127,6 +126,8 @@ class SearchState:
         return audit
 
 
+ACCURACY = 1e-10
+"""What is asked of the solver: far below the gaps that are asked for."""
 MAX_ROUNDS = 100
 """Programs that are solved at most in each phase of a search."""
 
@@ -313,7 +314,7 @@ class CuttingPlanePhase:
     def _accuracy(self) -> Options:
         """What the solver is asked for; it stops with the phase."""
         least = FIRST_SECONDS if self.search.rounds <= 1 else 1e-2
-        return Options(self.until.at_least(least), ACCURACY.tolerance)
+        return Options(self.until.at_least(least), ACCURACY)
 
     def _add_priors(self, matrix: FloatArray, floor: float) -> bool:
         """Add priors that leak more than a floor, by the local method; whether there were any."""

@@ -1,0 +1,369 @@
+"""What a record can leak while parts of its law stay in simplices: the relaxation, and its interior point."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.measures.leakage import log_sum
+from pmlopt.model.queries.record_leakage_measures import negative_entropies
+from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.programs.record_leakage.proof import Part
+from pmlopt.solvers.clock import FOREVER, Clock
+
+FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
+"""Where the multipliers of the first cell start: of the size that they often have."""
+MAX_ITERATIONS = 30
+"""Newton steps on each box; where they do not suffice the box is split as it is."""
+FRACTION_TO_BOUNDARY = 0.95
+"""Of the way to where a multiplier vanishes, a step goes so far at most."""
+SUFFICIENT_DECREASE = 1e-4
+"""Armijo's share of the decrease that the slope promises, which a step must have."""
+BACKTRACKING_FACTOR = 0.4
+MAX_BACKTRACKS = 12
+CENTRING, RECENTRING = 0.1, 0.5
+"""By what the barrier falls after a step of at least half the Newton step, and after a shorter one."""
+ENOUGH_SHARE = 0.2
+"""A bound is left once it is this near to the optimum, as a share of how far it is above the target."""
+SMALLEST_GAP = 1e-9
+"""Nats; nearer to the optimum no bound is sought."""
+FIRST_BARRIER = 1e-3
+LARGEST_SLACK = 10.0
+"""What the slack of a multiplier, its share of the barrier, is at first, and at most."""
+SMALLEST_SLACK = 1e-14
+RIDGE = 1e-10
+"""Share by which the diagonal of the Hessian matrix is raised, against rounding."""
+LEAST_PRICE_LEFT = 0.3
+"""What is left of the price after a step, at least: where it is small the bound is next to a maximum."""
+IMPLIED = -1e-13
+"""A facet whose normal has no entry below this is implied by J >= 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellBounds:
+    """What was found on each of K cells.
+
+    Attributes:
+        bound: (K,) what no law in the cell leaks more than, in nats, with the rounding of floats added.
+        multipliers: (K, 1 + P D + R) the price s, those of the facets, and rho.
+        majorant: (K, P, D) mu.
+        joint: (K, A, T) the law J at which the bound is taken: near the optimum of the relaxation.
+        steps: how many Newton steps were made, all cells together.
+    """
+
+    bound: FloatArray
+    multipliers: FloatArray
+    majorant: FloatArray
+    joint: FloatArray
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """The most that a record can leak while parts of the law J of (X_i, T) stay in a cell, relaxed.
+
+    With `phi(v) = sum_k v_k log(v_k / sum v)`, convex and homogeneous, and W the rows of the mechanism,
+
+        I(X_i; Y) = H(X_i) + sum_y phi((J W)[:, y]) = H(Y) + sum_a phi(J[a] W),
+
+    a concave entropy and a sum of convex functions of parts v_p of J: the P parts are the columns of J W
+    ("posteriors"), the rows of J W ("laws"), or the rows of J itself ("classes"). A cell has for each part
+    the D corners of a simplex that holds v_p over its sum. Linear functions mu_p that are not below
+    phi at the corners are not below it anywhere in the simplex, so that on the cell I is at most the entropy
+    plus `<J, g>`, where g gathers the mu_p. With the entropy of the dataset at a price s > 0, and for H(Y)
+    any rho in R^M, `H(Y) <= - sum_y u_y rho_y + sum_y e^rho_y - 1` with u the law of Y, the maximum over J is
+
+        k log sum_a exp(s / k log sum_t c(a, t) exp(g(a, t) / s)) - s b,   k = s + 1 for H(X_i), s for H(Y).
+
+    It is convex in s, the multipliers of the facets (by which mu_p is above the interpolation of phi at the
+    corners) and rho, and smooth: a primal-dual interior-point method minimises it on many cells at once, and
+    stops where it falls below a target, or is near enough to its optimum to say that it will not. On an
+    empty cell it has no lower bound.
+
+    Attributes:
+        adversary: rows, counts and entropy.
+        part: of what the simplices are.
+    """
+
+    adversary: Adversary
+    part: Part
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """P and D: how many simplices a cell has, and how many corners each."""
+        letters, (classes, outputs) = len(self.adversary.log_counts), self.adversary.rows.shape
+        if self.part == "posteriors":
+            return outputs, letters
+        return letters, classes if self.part == "classes" else outputs
+
+    @property
+    def free(self) -> int:
+        """R: how many entries rho has."""
+        return 0 if self.part == "posteriors" else self.adversary.rows.shape[1]
+
+    @cached_property
+    def used(self) -> BoolArray:
+        """(A, T) where there are datasets."""
+        return np.isfinite(self.adversary.log_counts)
+
+    @cached_property
+    def shift(self) -> float:
+        """The largest log c: large for many records, and taken out of log c and b, which differ by little."""
+        return float(self.adversary.log_counts.max())
+
+    @cached_property
+    def log_counts(self) -> FloatArray:
+        """(A, T) log c, shifted."""
+        return np.asarray(self.adversary.log_counts - self.shift)
+
+    @property
+    def entropy(self) -> float:
+        """The entropy b, shifted."""
+        return self.adversary.entropy - self.shift
+
+    def heights(self, corners: FloatArray) -> FloatArray:
+        """The values of phi at some points (..., D) of the simplices."""
+        return negative_entropies(corners @ self.adversary.rows if self.part == "classes" else corners)
+
+    def parts(self, joint: FloatArray) -> FloatArray:
+        """(K, P, D) the parts v_p of laws J, (K, A, T)."""
+        if self.part == "classes":
+            return joint
+        laws = joint @ self.adversary.rows
+        return np.swapaxes(laws, 1, 2) if self.part == "posteriors" else laws
+
+    def gains(self, majorant: FloatArray) -> FloatArray:
+        """(K, A, T) what linear functions (K, P, D) of the parts are as a function of J."""
+        if self.part == "posteriors":
+            return np.swapaxes(majorant, 1, 2) @ self.adversary.rows.T
+        return majorant if self.part == "classes" else majorant @ self.adversary.rows.T
+
+    def gains_of_one(self, part: IntArray, slope: FloatArray) -> FloatArray:
+        """(K, F, A, T) what linear functions (K, F, D) of single parts are as functions of J."""
+        rows = self.adversary.rows
+        if self.part == "posteriors":
+            return np.asarray(slope[..., :, None] * rows.T[part][..., None, :])
+        inner = slope if self.part == "classes" else slope @ rows.T
+        return np.asarray(np.eye(len(self.used))[part][..., :, None] * inner[..., None, :])
+
+    def first(self) -> tuple[FloatArray, FloatArray]:
+        """(1, P, D, D) the corners of the cell of all laws, and (1, 1 + P D + R) where multipliers start."""
+        count, size = self.shape
+        start = np.full((1, 1 + count * size + self.free), FIRST_MULTIPLIER)
+        start[:, 0] = FIRST_PRICE
+        start[:, 1 + count * size :] = -math.log(max(1, self.free))
+        return np.tile(np.eye(size), (1, count, 1, 1)), start
+
+    def minimised(
+        self, corners: FloatArray, start: FloatArray, target: float, clock: Clock = FOREVER
+    ) -> CellBounds:
+        """Bounds on cells.
+
+        Args:
+            corners: (K, P, D, D) of each simplex the corners.
+            start: (K, 1 + P D + R) where to start from: price and multipliers positive.
+            target: in nats: a bound below it need not fall further.
+            clock: what is left of the time.
+        """
+        count = len(corners)
+        state = _Cells(self, corners, start)
+        found, bound = np.zeros(start.shape), np.full(count, np.inf)
+        majorant, joint = np.zeros(corners.shape[:3]), np.zeros((count, *self.used.shape))
+        left, steps = np.arange(count), 0
+        for step in range(MAX_ITERATIONS):
+            near = state.advance()
+            steps += len(left)
+            above = state.best - target
+            done = (above <= 0) | (near < SMALLEST_GAP) | ((near < ENOUGH_SHARE * above) & (step > 0))
+            if step == MAX_ITERATIONS - 1 or clock.late:
+                done[:] = True
+            places = left[done]
+            found[places], majorant[places], bound[places], joint[places] = state.scattered(done)
+            if done.all():
+                break
+            left = left[~done]
+            state.keep(~done)
+        return CellBounds(bound, found, majorant, joint, steps)
+
+
+class _Cells:
+    """The state of the interior-point method on some cells.
+
+    Attributes:
+        corners: (K, P, D, D) of the simplices.
+        majorant: (K, P, D) the interpolation of phi at the corners.
+        chord: (K, A, T) g without multipliers.
+        normals: (K, P D, D) what a unit of each multiplier adds to the majorant.
+        features: (K, A, T, N) the derivatives of g: 0 for the price, then those of the multipliers in use.
+        places: (K, N) where each stands among the price, all multipliers and rho.
+        point: (K, N) price, multipliers and rho; the first S are positive.
+        slack: (K, S) those of the signs.
+        best, best_point, best_law: the least bound so far, with its point and its law.
+    """
+
+    def __init__(self, of: Relaxation, corners: FloatArray, start: FloatArray) -> None:
+        self.of = of
+        count, size = len(corners), corners.shape[-1]
+        self.corners = corners
+        inverse = np.linalg.inv(corners)
+        self.majorant = (inverse @ of.heights(corners)[..., None])[..., 0]
+        self.chord = of.gains(self.majorant)
+        normals = np.swapaxes(inverse / np.ptp(inverse, axis=2, keepdims=True), 2, 3)
+        self.normals = normals.reshape(count, -1, size)
+        self.places = _in_use(self.normals, of.free)
+        self.signed = self.places.shape[1] - of.free
+        chosen = self.places[:, 1 : self.signed] - 1
+        each = np.take_along_axis(self.normals, chosen[..., None], axis=1)
+        self.features = np.zeros((*self.chord.shape, self.places.shape[1]))
+        self.features[..., 1 : self.signed] = np.moveaxis(of.gains_of_one(chosen // size, each), 1, -1)
+        if of.free:
+            self.features[..., self.signed :] = -of.adversary.rows
+        self.point = np.take_along_axis(start, self.places, axis=1)
+        self.slack = np.minimum(FIRST_BARRIER / self.point[:, : self.signed], LARGEST_SLACK)
+        self.centring = np.full(count, 2 * CENTRING)
+        self.evaluate()
+        self.best, self.best_point, self.best_law = self.value, self.point, self.law
+
+    def values(self, point: FloatArray) -> tuple[FloatArray, ...]:
+        """The bounds at a point, the exponents of c exp(g / s), their log-sums over t, and those over a."""
+        gains = self.features.reshape(len(point), -1, point.shape[1]) @ point[:, :, None]
+        price = point[:, 0]
+        scores = self.of.log_counts + (self.chord + gains.reshape(self.chord.shape)) / price[:, None, None]
+        sums = log_sum(scores, axis=2)[:, :, 0]
+        outer = price + (not self.of.free)
+        letters = (price / outer)[:, None] * sums
+        whole = log_sum(letters, axis=1)[:, 0]
+        free = (np.exp(point[:, self.signed :]).sum(axis=1) - 1) if self.of.free else 0.0
+        return outer * whole - price * self.of.entropy + free, scores, sums, letters, whole
+
+    def evaluate(self) -> None:
+        """Bound, law and its parts at the point."""
+        self.value, scores, sums, letters, whole = self.values(self.point)
+        self.log_given = scores - sums[:, :, None]
+        self.log_letters = letters - whole[:, None]
+        self.given, self.letters = np.exp(self.log_given), np.exp(self.log_letters)
+        self.law = self.letters[:, :, None] * self.given
+
+    def derivatives(self) -> tuple[FloatArray, FloatArray]:
+        """(K, N) the gradient of the bound, and (K, N, N) its Hessian matrix.
+
+        The bound is a maximum over J of a function linear in the point: the gradient is the mean of the
+        features under J, and the Hessian their covariance, over s within a letter, over 1 + s between.
+        """
+        of, count, size = self.of, *self.point.shape
+        features = self.features.copy()
+        surprise = np.where(of.used, of.log_counts - np.where(of.used, self.log_given, 0.0), 0.0)
+        features[..., 0] = surprise - self.log_letters[:, :, None]
+        means = (self.given[:, :, None, :] @ features)[:, :, 0]
+        gradient = (self.letters[:, None, :] @ means)[:, 0]
+        gradient[:, 0] -= of.entropy
+        centred = (features - means[:, :, None]).reshape(count, -1, size)
+        price = self.point[:, 0]
+        weights = self.law.reshape(count, -1) / price[:, None]
+        hessian = np.swapaxes(centred * weights[:, :, None], 1, 2) @ centred
+        apart = means - (self.letters[:, None, :] @ means)
+        share = self.letters / (price + (not of.free))[:, None]
+        hessian += np.swapaxes(apart * share[:, :, None], 1, 2) @ apart
+        if of.free:
+            law = np.exp(self.point[:, self.signed :])
+            gradient[:, self.signed :] += law
+            diagonal = np.arange(self.signed, size)
+            hessian[:, diagonal, diagonal] += law
+        return gradient, hessian
+
+    def advance(self) -> FloatArray:
+        """One step; (K,) how far the bounds may be above their optima."""
+        gradient, hessian = self.derivatives()
+        point = self.point[:, : self.signed]
+        barrier = self.centring * (self.slack * point).mean(axis=1)
+        ratios = self.slack / point
+        everywhere, signed = np.arange(self.point.shape[1]), np.arange(self.signed)
+        hessian[:, everywhere, everywhere] *= 1 + RIDGE
+        hessian[:, signed, signed] += ratios
+        pull = barrier[:, None] / point
+        wanted = np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1) if self.of.free else 0.0
+        gradient[:, : self.signed] -= pull
+        move = np.asarray(np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0], dtype=np.float64)
+        slack_move = pull - self.slack - ratios * move[:, : self.signed]
+        slope = (gradient * move).sum(axis=1)
+        step = self._step(move, slope, barrier)
+        self.point = self.point + step[:, None] * move
+        dual = _to_boundary(self.slack, slack_move)
+        self.slack = np.maximum(self.slack + dual[:, None] * slack_move, SMALLEST_SLACK)
+        self.centring = np.where(step > 0.5, CENTRING, RECENTRING)
+        self.evaluate()
+        last = self.best, self.best_point, self.best_law
+        self.best, self.best_point, self.best_law = self.value, self.point, self.law
+        if self.of.free and (worse := ~(self.value < last[0])).any():  # steps of rho may overshoot
+            self.best = np.where(worse, last[0], self.value)
+            self.best_point = np.where(worse[:, None], last[1], self.point)
+            self.best_law = np.where(worse[:, None, None], last[2], self.law)
+        return np.asarray((self.slack * self.point[:, : self.signed]).sum(axis=1) + np.abs(slope) + wanted)
+
+    def _step(self, move: FloatArray, slope: FloatArray, barrier: FloatArray) -> FloatArray:
+        """(K,) lengths of the step at which the bound and its barrier fall enough; 0 where none was found."""
+
+        def merit(point: FloatArray) -> FloatArray:
+            return np.asarray(self.values(point)[0] - barrier * np.log(point[:, : self.signed]).sum(axis=1))
+
+        step = _to_boundary(self.point[:, : self.signed], move[:, : self.signed])
+        if self.of.free:
+            most = (1 - LEAST_PRICE_LEFT) * self.point[:, 0]
+            step = np.minimum(step, most / np.maximum(-move[:, 0], most))
+            step = np.minimum(step, 1.0 / np.maximum(np.abs(move[:, self.signed :]).max(axis=1), 1.0))
+        here = self.value - barrier * np.log(self.point[:, : self.signed]).sum(axis=1)
+        falls = np.zeros(len(step), dtype=bool)
+        for _ in range(MAX_BACKTRACKS):
+            there = merit(self.point + step[:, None] * move)
+            falls = there <= here + SUFFICIENT_DECREASE * step * slope + 1e-13
+            if falls.all():
+                break
+            step = np.where(falls, step, BACKTRACKING_FACTOR * step)
+        return np.where(falls, step, 0.0)
+
+    def scattered(self, chosen: BoolArray) -> tuple[FloatArray, ...]:
+        """All multipliers, majorants that lie above phi at every corner, bounds, and laws of some cells."""
+        corners, shape = self.corners[chosen], self.majorant[chosen].shape
+        found = np.zeros((shape[0], 1 + shape[1] * shape[2] + self.of.free))
+        np.put_along_axis(found, self.places[chosen], self.best_point[chosen], axis=1)
+        facets = found[:, 1 : 1 + shape[1] * shape[2], None] * self.normals[chosen]
+        majorant = self.majorant[chosen] + facets.reshape(*shape, shape[2]).sum(axis=2)
+        reached = (corners @ majorant[..., None])[..., 0]
+        lift = np.maximum((self.of.heights(corners) - reached).max(axis=2), 0.0)
+        bound = self.best[chosen] + self._rounding()[chosen] + lift.sum(axis=1)
+        return found, majorant, bound, self.best_law[chosen]
+
+    def _rounding(self) -> FloatArray:
+        """(K,) what rounding may hide of a bound: of g, of exponents of log c, and of b."""
+        of = self.of
+        sizes = np.abs(self.features[..., 1:]).max(axis=(1, 2)) * np.abs(self.point[:, 1:])
+        gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
+        counts = np.abs(of.log_counts[of.used]).max() + abs(of.entropy) + 1
+        return np.asarray(
+            rounding_of(sum(of.adversary.rows.shape), 1.0) * (1 + gains + self.point[:, 0] * counts)
+        )
+
+    def keep(self, chosen: BoolArray) -> None:
+        """Go on with some of the boxes."""
+        for name, array in vars(self).items():
+            if isinstance(array, np.ndarray):
+                setattr(self, name, array[chosen])
+
+
+def _in_use(normals: FloatArray, free: int) -> IntArray:
+    """(K, N) the places of the price, the multipliers that can matter, filled up to one length, and rho."""
+    idle = normals.min(axis=2) >= IMPLIED
+    most = int((~idle).sum(axis=1).max())
+    order = np.argsort(idle, axis=1, kind="stable")[:, :most]
+    last = np.arange(free) + normals.shape[1]
+    return 1 + np.concatenate([np.full((len(idle), 1), -1), order, np.tile(last, (len(idle), 1))], axis=1)
+
+
+def _to_boundary(point: FloatArray, move: FloatArray) -> FloatArray:
+    """(K,) how far a step may go without an entry at zero, at most 1."""
+    ratios = np.where(move < 0, -point / np.where(move < 0, move, -1.0), np.inf)
+    return np.asarray(np.minimum(1.0, FRACTION_TO_BOUNDARY * ratios.min(axis=1)))
