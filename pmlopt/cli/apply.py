@@ -33,7 +33,8 @@ def apply(
     data: Annotated[Path, Arg("DATA")],
     columns: _Columns,
     output: Annotated[
-        Path, Opt("The file to write: .parquet, or else CSV; - for standard output.", "-o/--output", TARGET)
+        Path,
+        Opt("The file to write, by its ending; - for standard output.", "-o/--output", TARGET),
     ],
     beside: Beside,
     account: Account,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-import click
-
-from pmlopt.cli.data import DataOptions, missing_option, reads_data, warn_of_seed
-from pmlopt.cli.options import CLAIM_FAILS, PATH, check_apart, exits, imports, json_option, main
+from pmlopt.cli.data import DataOptions, MissingCells, Seed, warn_of_seed
+from pmlopt.cli.options import CLAIM_FAILS, Arg, Json, Opt, check_apart, command, imports, main
 from pmlopt.cli.printing import echo_json, print_table, say, status
 from pmlopt.errors import InputError
 
@@ -17,39 +16,54 @@ if TYPE_CHECKING:
     from pmlopt.publishing import Plan, ReleaseDraft
 
 
-@main.command("release")
-@click.argument("data", type=PATH)
-@click.option("--plan", "plan_file", type=PATH, help="A plan file (TOML): how each column is released.")
-@click.option("--column", "columns", multiple=True,
-              help="Without a plan: the column to release; several are released as one tuple.")  # fmt: skip
-@click.option("--epsilon", type=float, help="With --column: the PML bound in nats.")
-@click.option("--confidence", type=float,
-              help="With --epsilon: the data are a sample; the bound holds for its population, but with this "
-              "probability.")  # fmt: skip
-@click.option("--utility", help="With --column: what stays useful: hamming, absolute, squared, ...")
-@click.option("--mechanism", "mechanism_file", type=PATH, help="With --column: a mechanism, not a design.")
-@click.option("--keep", multiple=True, help="A column that stays, in clear. Give it once for each.")
-@click.option("--drop", multiple=True, help="A column that is not released. Give it once for each.")
-@click.option("--total", type=float,
-              help="The largest level of all together, in nats: above it nothing is written.")  # fmt: skip
-@click.option("-o", "--output", type=PATH, help="The folder to make.")
-@click.option("--dry-run", is_flag=True, help="Say what the release would tell, and write nothing.")
-@click.option("--seed", type=int, help="For tests: the same seed draws the same.")
-@missing_option()
-@reads_data
-@imports
-@json_option
-@exits
+@dataclass(frozen=True)
+class OneRelease:
+    """What is asked where there is no plan: one column, or a tuple of several, and all others."""
+
+    columns: Annotated[
+        tuple[str, ...], Opt("Without a plan: the column; several are released as one tuple.", "--column")
+    ] = ()
+    epsilon: Annotated[float | None, Opt("With --column: the PML bound in nats.")] = None
+    confidence: Annotated[float | None, Opt(
+        "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
+    )] = None  # fmt: skip
+    utility: Annotated[str | None, Opt("With --column: what stays useful: hamming, absolute, ...")] = None
+    mechanism_file: Annotated[
+        Path | None, Opt("With --column: a mechanism, in place of a design.", "--mechanism")
+    ] = None
+    keep: Annotated[tuple[str, ...], Opt("A column that stays, in clear. Give it once for each.")] = ()
+    drop: Annotated[tuple[str, ...], Opt("A column that is not released. Give it once for each.")] = ()
+    total: Annotated[
+        float | None, Opt("The largest level of all together, in nats: above it nothing is written.")
+    ] = None
+
+    def plan(self) -> Plan:
+        """The plan of one release."""
+        from pmlopt.publishing import Plan
+
+        if not self.columns:
+            raise InputError("give --column NAME for one release, or --plan FILE for several")
+        keys = ("epsilon", "confidence", "utility")
+        table = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
+        if self.mechanism_file is not None:
+            table["mechanism"] = str(self.mechanism_file)
+        named = {"+".join(self.columns): {**table, "columns": list(self.columns)}}
+        return Plan(named, self.keep, self.drop, self.total)
+
+
+@command(main, "release", extra=(imports,))
 def release_command(
-    data: Path,
-    plan_file: Path | None,
-    output: Path | None,
-    dry_run: bool,
-    seed: int | None,
-    missing: Any,
+    data: Annotated[Path, Arg("DATA")],
+    one: OneRelease,
     form: DataOptions,
-    as_json: bool,
-    **asked: Any,
+    plan_file: Annotated[
+        Path | None, Opt("A plan file (TOML): how each column is released.", "--plan")
+    ] = None,
+    output: Annotated[Path | None, Opt("The folder to make.", "-o/--output")] = None,
+    dry_run: Annotated[bool, Opt("Say what the release would tell, and write nothing.")] = False,
+    seed: Seed = None,
+    missing: MissingCells = "refuse",
+    as_json: Json = False,
 ) -> None:
     """Release columns of DATA, with a report to sign.
 
@@ -63,8 +77,8 @@ def release_command(
 
     _check_target(data, output, dry_run)
     if plan_file is None:
-        plan = _single(asked)
-    elif any(value not in (None, ()) for value in asked.values()):
+        plan = one.plan()
+    elif one != OneRelease():
         raise InputError("--plan says all of it: leave out --column, --keep, --drop, --total and the like")
     else:
         plan = read_plan(plan_file)
@@ -109,21 +123,6 @@ def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
         check_apart([output], [data])
 
 
-def _single(asked: dict[str, Any]) -> Plan:
-    """The plan of one release, from options."""
-    from pmlopt.publishing import Plan
-
-    columns = asked["columns"]
-    if not columns:
-        raise InputError("give --column NAME for one release, or --plan FILE for several")
-    keys = ("epsilon", "confidence", "utility")
-    table = {name: asked[name] for name in keys if asked[name] is not None}
-    if asked["mechanism_file"] is not None:
-        table["mechanism"] = str(asked["mechanism_file"])
-    named = {"+".join(columns): {**table, "columns": list(columns)}}
-    return Plan(named, asked["keep"], asked["drop"], asked["total"])
-
-
 def _print(draft: ReleaseDraft) -> None:
     from pmlopt.publishing.page import sections
 
@@ -136,11 +135,8 @@ def _print(draft: ReleaseDraft) -> None:
             print_table(one.head, one.rows)
 
 
-@main.command("check")
-@click.argument("folder", type=PATH)
-@json_option
-@exits
-def check_command(folder: Path, as_json: bool) -> None:
+@command(main, "check")
+def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False) -> None:
     """Check a release from its FOLDER alone.
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
@@ -161,10 +157,8 @@ def check_command(folder: Path, as_json: bool) -> None:
     sys.exit(CLAIM_FAILS if verdict.holds is False else 0)
 
 
-@main.command("example")
-@click.argument("target", metavar="FILE", type=PATH)
-@exits
-def example_command(target: Path) -> None:
+@command(main, "example")
+def example_command(target: Annotated[Path, Arg("FILE")]) -> None:
     """Write made-up people to FILE to try things on.
 
     45,000 rows of CSV: an id, a level of education from 1 to 16 and a sex each, drawn from published counts
