@@ -16,6 +16,10 @@ ROOT = Path(__file__).parent
 SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
 
 
+collect_ignore = ["tests/fuzzing/own.py"]
+"""Its requirement may be defined once, and is where the file is imported by its full name."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Let a worker that has nothing left take tests from the others: some tests take seconds."""

@@ -16,7 +16,7 @@ from oracles.designs import FloatArray, optimum
 from oracles.envelopes import most_mass
 from oracles.least_leakage import bisected
 from oracles.robust_designs import robust_optimum
-from pmlopt.programs.symmetric.program import SymmetricDesign
+from pmlopt.programs.linear.program import SymmetricDesign
 
 from pmlopt import (
     LDP,
