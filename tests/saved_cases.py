@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -58,6 +60,7 @@ from pmlopt.data.symmetry import ProductPrior, reflection
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.utility import CoordinateGain, DisplacementLoss, SumOfParts, TotalVariation
+from pmlopt.verification import verifier
 
 P = [0.5, 0.3, 0.2]
 COUNTED = Prior.from_counts({"a": 5, "b": 3, "c": 2})
@@ -184,3 +187,10 @@ def text_of(name: str) -> str:
     with TemporaryDirectory() as folder:
         solved(name).save(Path(folder) / "result.json")
         return (Path(folder) / "result.json").read_text()
+
+
+def script(path: Path) -> tuple[int, str]:
+    """The exit code of the verifier that stands alone, and what it says."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        code = verifier.main(str(path))  # type: ignore[no-untyped-call]
+    return code, said.getvalue()

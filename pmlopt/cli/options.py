@@ -260,7 +260,7 @@ Tolerance: TypeAlias = Annotated[float | None, Opt(
     "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where left "
     "out (1e-6 for trade-offs)."
 )]  # fmt: skip
-Plot: TypeAlias = Annotated[Path | None, Opt("Draw it: .png, .pdf or .svg.")]
+Plot: TypeAlias = Annotated[Path | None, Opt("Draw the mechanism, or the curve: .png, .pdf or .svg.")]
 
 
 def check_distinct(targets: Sequence[Path]) -> None:
@@ -292,7 +292,7 @@ class Run:
 
     output: Annotated[Path | None, Opt(
         "Write .csv, .json (with the certificate) or .npz; - for JSON to standard output.",
-        "-o/--output" , TARGET
+        "-o/--output", TARGET
     )]  # fmt: skip
     solver: Annotated[
         str, Opt("auto, or a method by name: one that does not solve the problem lists those that do.")

@@ -360,18 +360,6 @@ def _from_npz(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
     return MatrixFile(matrix, labels.inputs, labels.outputs, labels.metadata)
 
 
-def entry(record: Any, key: str, what: str) -> Any:
-    """What stands under a key of a record, or a FileFormatError that says where it is missing.
-
-    Examples:
-        >>> entry({"size": 3}, "size", "the set")
-        3
-    """
-    if not isinstance(record, Mapping) or key not in record:
-        raise FileFormatError(f"{what}: the key {key!r} is missing")
-    return record[key]
-
-
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
     """Complain of a compressed file before its arrays fill the memory."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:

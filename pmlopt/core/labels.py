@@ -8,14 +8,13 @@ everything is text, a cell is the label that it reads like: the same text, or el
 from __future__ import annotations
 
 import ast
-import reprlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, Positions, few
+from pmlopt.core.arrays import Label, few
 from pmlopt.errors import FileFormatError, InputError
 
 _PLAIN = (str, int, float)
@@ -136,37 +135,6 @@ def _tuple_from_text(text: str) -> tuple[Label, ...] | None:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return value if isinstance(value, tuple) and _storable(value) and repr(value) == text else None
-
-
-def labels_from_json(labels: Iterable[Any]) -> tuple[Label, ...]:
-    """Labels from the entries of a JSON list, in which a list is a tuple.
-
-    Raises:
-        ValueError: an entry is a table.
-
-    Examples:
-        >>> labels_from_json(["a", 1, ["a", [1, 2]]])
-        ('a', 1, ('a', (1, 2)))
-    """
-    return tuple(_label_from_json(label) for label in labels)
-
-
-def named_or_positions(labels: Iterable[Any]) -> tuple[Label, ...]:
-    """The same, of which 0, 1, ... are taken for letters that nobody named: `Positions`.
-
-    Examples:
-        >>> type(named_or_positions([0, 1])), named_or_positions(["a", 1])
-        (<class 'pmlopt.core.arrays.Positions'>, ('a', 1))
-    """
-    found = labels_from_json(labels)
-    positions = Positions(len(found))
-    return positions if found == positions else found
-
-
-def _label_from_json(label: Any) -> Label:
-    if isinstance(label, dict):
-        raise ValueError(f"the table {reprlib.repr(label)} is no label")
-    return labels_from_json(label) if isinstance(label, list) else label
 
 
 def check_csv_labels(*sides: tuple[Label, ...]) -> None:

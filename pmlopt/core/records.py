@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
@@ -67,13 +66,6 @@ def read(kind: type[T], data: Any, where: str = "", context: Context | None = No
     reader = Reader(context or Context())
     found: T = reader.read(kind, data, where, dict(reader.context.sizes), 0)
     return found
-
-
-def read_json(kind: type[T], content: bytes | str, where: str = "", context: Context | None = None) -> T:
-    """The record of a JSON text, read strictly; its length is the room of the context."""
-    known = context or Context()
-    data = parse_json(content, where, known.error)
-    return read(kind, data, where, replace(known, room=max(known.room, len(content))))
 
 
 class _Doubled(dict[str, Any]):

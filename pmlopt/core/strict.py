@@ -133,9 +133,12 @@ class Reader:
         """A label, of which lists are tuples; or any plain data."""
         if depth > DEEPEST:
             self.fail(path, f"is nested deeper than {DEEPEST} levels")
-        if isinstance(data, list) and set(map(type, data)) == {float} and np.isfinite(data).all():
-            return data if kind is Any else tuple(data)  # tables have many
         if isinstance(data, list):
+            kinds = set(map(type, data))
+            if kinds <= {int, bool, str} or (
+                kinds == {float} and np.isfinite(data).all()
+            ):  # tables have many
+                return data if kind is Any else tuple(data)
             parts = (self._open(kind, part, below(path, k), depth + 1) for k, part in enumerate(data))
             return list(parts) if kind is Any else tuple(parts)
         if form_of(data) not in forms_of(kind) or (isinstance(data, float) and not math.isfinite(data)):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.files import entry
 from pmlopt.core.records import Context, read
 from pmlopt.data.mechanism import Mechanism, saved_mechanism
 from pmlopt.data.prior import Prior
@@ -182,7 +181,9 @@ def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -
     Raises:
         FileFormatError: it is not of the format, or has other letters than the mechanism.
     """
-    data = entry(metadata, "prior", where)
+    if "prior" not in metadata:
+        raise FileFormatError(f"{where}: the key 'prior' is missing")
+    data = metadata["prior"]
     if data is None or isinstance(mechanism, OrbitMechanism):
         if data is not None:
             raise FileFormatError(f"{where}.prior: must be null, for the mechanism by orbits has it")

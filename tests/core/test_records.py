@@ -54,7 +54,6 @@ from pmlopt.core.records import (
     parse_json,
     plain,
     read,
-    read_json,
     same,
     toml_text,
 )
@@ -68,6 +67,11 @@ from pmlopt.model.queries.kinds import ResidueTypes
 from pmlopt.model.uncertainty import AllPriors, Box, ConvexHull, JointLaws, PriorSet
 from pmlopt.model.uncertainty.l1_ball import Center
 from pmlopt.verification.file_schema import file_schema
+
+
+def read_json(base: type, text: str, where: str = "", context: Context | None = None) -> Any:
+    return read(base, parse_json(text, where), where, context)
+
 
 SCALARS = st.text(max_size=3) | st.integers(-5, 5) | st.floats(-2, 2)
 LABELS = st.lists(

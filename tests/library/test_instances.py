@@ -16,7 +16,6 @@ from oracles.designs import FloatArray, optimum
 from oracles.envelopes import most_mass
 from oracles.least_leakage import bisected
 from oracles.robust_designs import robust_optimum
-from pmlopt.programs.linear.program import SymmetricDesign
 
 from pmlopt import (
     LDP,
@@ -55,7 +54,7 @@ from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import informations
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.least_leakage.program import LeastLeakage
-from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import Program
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.worst_case.program import BestWorstCase

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import io
 import json
 import math
 import random
@@ -18,7 +16,7 @@ import numpy as np
 import pytest
 from commands import run
 from fuzzing.tampering import is_proof, mutated, places, still_true, tells_nothing
-from saved_cases import CASES, COUNTED, LOSS, P, solved, text_of
+from saved_cases import CASES, COUNTED, LOSS, P, script, solved, text_of
 from scipy.optimize import linprog
 
 from pmlopt import (
@@ -45,12 +43,6 @@ CERTIFICATE = ("metadata", "certificate")
 
 def saved(name: str) -> Any:
     return json.loads(text_of(name))
-
-
-def script(path: Path) -> tuple[int, str]:
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        code = verifier.main(str(path))  # type: ignore[no-untyped-call]
-    return code, said.getvalue()
 
 
 def accepted(path: Path, data: Any) -> tuple[bool, bool]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import random
 import re
@@ -16,7 +14,7 @@ import numpy as np
 import pytest
 from commands import run
 from fuzzing.tampering import changed, is_proof, leaves, still_true
-from saved_cases import CASES, ORBITS, bent
+from saved_cases import CASES, ORBITS, bent, script
 from saved_cases import text_of as saved
 from scipy import stats
 
@@ -38,13 +36,6 @@ from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.programs.certificate import Verdict
 from pmlopt.programs.violations import violation
 from pmlopt.verification import verifier
-
-
-def script(path: Path) -> tuple[int, str]:
-    """The exit code of the script that stands alone, and what it says."""
-    with contextlib.redirect_stdout(io.StringIO()) as said:
-        code = verifier.main(str(path))  # type: ignore[no-untyped-call]
-    return code, said.getvalue()
 
 
 def checked(path: Path, data: Any) -> bool | None:

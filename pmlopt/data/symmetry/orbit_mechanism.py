@@ -26,8 +26,8 @@ from pmlopt.errors import FileFormatError, MechanismError
 
 FORMAT = "pmlopt-orbit-mechanism"
 
-LONGEST_MASS = 4_000
-"""Digits of a mass in a file; Python refuses whole numbers of more than 4,300."""
+LONGEST_MASS = 4_300
+"""Digits of a mass in a file, the most that Python reads."""
 
 LARGEST_MATRIX = 2**24
 """Entries of a matrix that is written out, 128 MiB."""
