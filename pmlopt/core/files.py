@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
 import numpy as np
 
@@ -146,7 +146,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """Read a whole file of at most `LARGEST_FILE` bytes; `-` is standard input."""
     try:
         with nullcontext(standard_input()) if is_standard(path) else Path(path).open("rb") as stream:
-            content = stream.read(LARGEST_FILE + 1)
+            content = b"".join(_pieces(stream, LARGEST_FILE + 1))
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be read: {reason_of(cause)}") from None
     if len(content) > LARGEST_FILE:
@@ -155,6 +155,13 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
             "raise pmlopt.core.files.LARGEST_FILE"
         )
     return content
+
+
+def _pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
+    """What a stream holds, up to so many bytes, without room for all of them from the start."""
+    while most > 0 and (piece := stream.read(min(most, 2**20))):
+        yield piece
+        most -= len(piece)
 
 
 def rows_of(

@@ -96,14 +96,21 @@ class MovingModel:
         self.solver.setOptionValue("ipm_iteration_limit", MAX_INTERIOR_ITERATIONS)
         self._part, self._last = part, math.nan
         self._simplex = model.num_col_ <= SIMPLEX_VARIABLES
-        self._fixed, self._upper = np.zeros(model.num_col_, dtype=bool), np.array(model.col_upper_)
+        self._fixed = np.zeros(model.num_col_, dtype=bool)
 
     def fix(self, columns: IntArray, zero: BoolArray) -> None:
         """Fix some of these non-negative columns at zero, and free the others."""
         moved = columns[self._fixed[columns] != zero]
         self._fixed[columns] = zero
         for column in moved.tolist():
-            self.solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else self._upper[column])
+            self.solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
+
+    def replace(self, model: highspy.HighsLp) -> None:
+        """Take another program of the same size, where most of the entries move; the basis stays."""
+        basis = self.solver.getBasis()
+        self.solver.passModel(model)
+        if basis.valid:
+            self.solver.setBasis(basis)
 
     def solve(self, value: float, clock: Clock) -> MovingPoint:
         """The program at a value of the parameter.

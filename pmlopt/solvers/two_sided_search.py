@@ -47,17 +47,17 @@ SUFFICIENT_DECREASE = 0.9
 MAX_STALLED_ITERATIONS = 8
 """Stalled iterations in a row after which the search ends with the gap that is left."""
 
-ROOT_OFFSET = 1e-10
-"""The relative distance above a trusted root at which x is taken, a hundredth of the usual tolerance, 1e-8:
-at the root itself nothing is missing, and the multipliers may be 0."""
+ROOT_OFFSET = 3e-11
+"""The relative distance above a trusted root at which x is taken, far below the gap that is wanted, 1e-9: at
+the root itself nothing is missing, and the multipliers may be 0."""
 
 WIDENING = 5.0
 """By how much the distance grows after a program that hardly moves a bound: where rounding decides beside the
 root, multipliers prove it further away."""
 
-MARK_OFFSET = 1e-9
+MARK_OFFSET = 3e-10
 """The relative distance below a mark at which it is asked; above one that is reached, three times as much. It
-is a tenth of the tolerance of 1e-8 that is usual, and ten times HiGHS' own, which must see the difference."""
+is below the gap that is wanted, and three times HiGHS' own tolerance, which must see the difference."""
 
 MET = "both ends meet"
 """How a search that has come to its end says so."""

@@ -118,13 +118,14 @@ class RationalMechanism:
         ratio = Fraction((below.numerator << RATIO_BITS) // below.denominator, 1 << RATIO_BITS)
         n = len(self.columns)
         taking = np.arange(n) if left_out is None else np.flatnonzero(~left_out)
-        *given, rest = [Fraction(u) for u in (*multipliers, *[0] * (n + 1))][: n + 1]
-        lam = [max(given[x], Fraction(0)) for x in taking]
-        unit = math.lcm(rest.denominator, *(u.denominator for u in lam))
-        used = np.array([place for place, u in enumerate(lam) if u > 0], dtype=int)
-        weights = np.array([int(lam[place] * unit) for place in used], dtype=object)
+        parts = [u.as_integer_ratio() for u in (*multipliers, *[0] * (n + 1))][: n + 1]
+        unit = math.lcm(*(below for _, below in parts))
+        *given, rest = [above * (unit // below) for above, below in parts]
+        lam = np.array(given, dtype=object)[taking]
+        used = np.flatnonzero(lam > 0)
+        weights = lam[used]
         whole = unit * ratio.denominator  # every term below is over total * whole
-        total = int(rest * whole)
+        total = rest * ratio.denominator
         ends = []
         for law in self.laws:
             worth = 0 * law

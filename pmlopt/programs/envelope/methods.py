@@ -45,7 +45,7 @@ DIFFERENCE_ROUNDING = 8 * float(np.finfo(float).eps)
 NEAR_MARK = 4 * MARK_OFFSET
 """A largest ratio that is below the one asked by at most this share: the search asks just above it."""
 
-SEARCHED_GAP = 1 / 20
+SEARCHED_GAP = 1 / 10
 """The gap at which the search ends, as a share of the tolerance: it costs one program more, if any."""
 
 MAX_REMEMBERED = 32
@@ -127,8 +127,10 @@ class _RatioFeasibility:
         return reached[best], attacks[best]
 
     def proved(self, proof: FloatArray | None) -> float:
-        """The ratio that multipliers prove, or that of Theorem 3."""
-        return self.most if proof is None else proved_ratio(self.program, proof, self.most, self.accuracy)
+        """The ratio that multipliers prove, or the least that others have, or Theorem 3."""
+        if proof is not None:
+            self.most = proved_ratio(self.program, proof, self.most, self.accuracy)
+        return self.most
 
     def beyond(self, now: FloatArray | None, then: FloatArray | None, step: float) -> FloatArray | None:
         if now is None or then is None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
-from pmlopt.core.roots import halved, raised
+from pmlopt.core.roots import halved
 from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings
 
 MAX_NEWTON_STEPS = 200
@@ -97,8 +97,10 @@ def proved_level(program: EnvelopeProgram, multipliers: FloatArray, near: float,
     def holds(level: float) -> bool:
         return program.exact.proves(program.delta, level, multipliers)
 
-    found = raised(holds, near, most)
-    return found if found in (near, most) else halved(holds, near, found, LEVEL_DIGITS)
+    fails, found, step = near, near, LEVEL_DIGITS * max(near, LEVEL_DIGITS)
+    while found < most and not holds(found):
+        fails, found, step = found, found + step, 2 * step
+    return min(most, halved(holds, fails, found, LEVEL_DIGITS))
 
 
 def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray) -> FloatArray:

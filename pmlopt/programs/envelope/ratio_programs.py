@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+import highspy
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
@@ -16,9 +16,11 @@ from pmlopt.solvers.parametric_program import MovingModel, MovingPart
 ENTRY_NOISE = 1e-12
 """Scaled entries of a solver's point up to this become zero: a hundredth of HiGHS' feasibility tolerance."""
 
-LARGEST_MOVE = 8.0
-"""A program is scaled anew where the ratio is this many times the one that it was scaled for, or a share of
-it: entries move with it."""
+SMALLEST_ENTRY = 1e-11
+"""HiGHS may drop entries below this, which then limit nothing: their columns have limits of their own."""
+
+NOTHING = MovingPart(*(np.zeros(0, dtype=int),) * 2, *(np.zeros(0),) * 2)
+"""No entries that move: nearly all do, and the program is handed over anew."""
 
 
 class RatioPrograms:
@@ -36,44 +38,38 @@ class RatioPrograms:
     def __init__(self, program: PostProcessings[Any], mass: float) -> None:
         (n, k), self._mass, self._program = program.columns.shape, mass, program
         self.shape = k, n
-        self._at, self._units = math.nan, np.ones((n, k))
         self._moving: MovingModel | None = None
 
-    def _scaled(self, ratio: float) -> MovingModel:
-        """The program with the units of a ratio: attack (one output after another), and over a set the ends.
+    def _scaled(self, ratio: float, closed: BoolArray) -> tuple[highspy.HighsLp, FloatArray]:
+        """The program at a ratio: attack (one output after another), and over a set the ends; and the units.
 
         Rows: leaks, outputs, and over a set the ends and their total.
         """
-        from scipy import sparse
-
-        program, (k, n) = self._program, self.shape
-        law, m, single = program.law, program.merged.shape[1], program.over is None
-        spare = ratio * self._mass
-        largest = np.maximum(np.abs(program.columns - ratio * law), ratio * law)
-        self._at, self._units = ratio, np.minimum(1.0, spare / np.maximum(largest, spare))
-        units = self._units.T.ravel()
-        letters, outputs, places = np.tile(np.arange(n), k), np.repeat(np.arange(k), n), np.arange(n * k)
-        ends = n * k + np.arange(k)
-        gain, cost = program.columns[letters, outputs] * units / spare, law[outputs] * units / spare
-        tops = self._units.max(axis=0) if single else np.ones(k)
-        parts = [(letters, places, gain - ratio * cost), (n + outputs, places, units / tops[outputs])]
-        if not single:
-            parts += [
-                (n + np.arange(k), ends, -np.ones(k)),
-                (n + k + np.arange(k) % m, ends, np.ones(k)),
-                (np.full(k, n + k + m), ends, law),
-            ]
-        rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
-        equal = np.ones(0 if single else m + 1)
-        sizes = (n + k + len(equal), n * k + (0 if single else k))
-        matrix = sparse.csc_array((values, (rows, columns)), shape=sizes)
-        lower = np.concatenate([np.zeros(n), np.full(k, -np.inf), equal])
-        upper = np.concatenate([np.full(n, np.inf), 1 / tops if single else np.zeros(k), equal])
-        costs, most = np.zeros(sizes[1]), np.ones(sizes[1])
-        costs[: n * k], most[: n * k] = -law[outputs] * units / self._mass, 1 / units
-        entries = matrix.indptr, matrix.indices, matrix.data
-        model = columnwise(costs, (0.0, most), (lower, upper), entries)
-        return MovingModel(model, MovingPart(letters, places, gain, -cost))
+        program, (k, n), law = self._program, self.shape, self._program.law
+        m, single = program.merged.shape[1], program.over is None
+        spare, gains = ratio * self._mass, (program.columns - ratio * program.law).T
+        cost = np.repeat(law[:, None], n, axis=1)
+        units = np.minimum(1.0, spare / np.maximum(np.maximum(np.abs(gains), ratio * cost), spare))
+        tops = units.max(axis=1, keepdims=True) if single else np.ones((k, 1))
+        # column by column: its entries in the rows of its letter and of its output
+        values = np.stack([gains * units / spare, units / tops], axis=2).ravel()
+        indices = np.stack(np.broadcast_arrays(np.arange(n), n + np.arange(k)[:, None]), axis=2).ravel()
+        starts, most = 2 * np.arange(n * k + 1), np.where(units / tops < SMALLEST_ENTRY, 1 / units, np.inf)
+        most[:, closed] = 0.0
+        lower, upper = np.concatenate([np.zeros(n), np.full(k, -np.inf)]), np.full(n, np.inf)
+        costs, most = (-cost * units / self._mass).ravel(), most.ravel()
+        if single:
+            upper = np.concatenate([upper, 1 / tops[:, 0]])
+        else:
+            ends = np.arange(k)
+            values = np.append(values, np.column_stack([-np.ones(k), np.ones(k), law]).ravel())
+            rows = np.column_stack([n + ends, n + k + ends % m, np.full(k, n + k + m)])
+            indices = np.append(indices, rows.ravel())
+            starts = np.append(starts, starts[-1] + 3 * np.arange(1, k + 1))
+            lower = np.append(lower, np.ones(m + 1))
+            upper = np.concatenate([upper, np.zeros(k), np.ones(m + 1)])
+            costs, most = np.append(costs, np.zeros(k)), np.append(most, np.ones(k))
+        return columnwise(costs, (0.0, most), (lower, upper), (starts, indices, values)), units
 
     def solve(
         self, ratio: float, closed: BoolArray, clock: Clock
@@ -87,13 +83,16 @@ class RatioPrograms:
             ArithmeticError: HiGHS does not end at an optimum.
         """
         k, n = self.shape
-        if self._moving is None or not 1 / LARGEST_MOVE <= ratio / self._at <= LARGEST_MOVE:
-            self._moving = self._scaled(ratio)
-        self._moving.fix(np.arange(n * k), np.tile(closed, k))
+        model, units = self._scaled(ratio, closed)
+        if self._moving is None:
+            self._moving = MovingModel(model, NOTHING)
+        else:
+            self._moving.replace(model)
         found = self._moving.solve(ratio, clock)
         point = found.values[: n * k].reshape(k, n)
-        point = np.where(point > ENTRY_NOISE, point * self._units.T, 0.0)
-        lam = found.duals[:n] / self._at
+        point = np.where(point > ENTRY_NOISE, point * units, 0.0)
+        lam = found.duals[:n] / ratio
+        slope = float(self._program.law @ point @ lam)
         if self._program.over is not None:
             lam = np.append(lam, -self._mass * found.duals[-1])
-        return -self._mass * found.optimum, self._mass * found.slope, point, lam
+        return -self._mass * found.optimum, slope, point, lam

@@ -21,6 +21,7 @@ from pmlopt.measures import envelope_bounds, leakage_level
 from pmlopt.programs.envelope.masses import RationalMechanism, reached_mass
 from pmlopt.programs.envelope.multipliers import bad_mass, proved_ratio
 from pmlopt.programs.envelope.program import EnvelopeProgram
+from pmlopt.programs.exact.arithmetic import power_above, power_below
 
 # ---------------------------------------------------------------- the proof
 
@@ -86,6 +87,35 @@ def test_the_mass_in_rational_arithmetic_is_that_of_every_letter(seed: int, scal
 
 T = Fraction(Context(prec=60).exp(Decimal("0.25")))
 T_BELOW, T_ABOVE = T * (1 - Fraction(1, 10**50)), T * (1 + Fraction(1, 10**50))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_letters_that_floats_cannot_tell_apart_are_all_looked_at(seed: int) -> None:
+    # at the level 0 the ratio is exactly 1, and what the letters have to spare is rounding alone
+    rng = np.random.default_rng([1218, seed])
+
+    def near(values: FloatArray) -> FloatArray:
+        return np.asarray(values * (1 + rng.integers(-4, 5, values.shape) * 2.0**-52))
+
+    p, matrix, lam = (
+        np.full(6, 1 / 6),
+        near(np.tile(rng.dirichlet(np.ones(4)), (6, 1))),
+        near(np.full(6, 3.0)),
+    )
+    mass = RationalMechanism.of(Prior(p), matrix).mass(0.0, lam.tolist())
+    assert mass == mass_by_fractions(p, matrix, Fraction(1), lam)
+
+
+def test_what_lies_between_a_power_and_its_rationals_is_not_claimed() -> None:
+    above, below = power_above(0.25), power_below(0.25)
+    assert reached_mass([(below, Fraction(1, 2)), (above, Fraction(1, 3))], 0.25) == Fraction(1, 3)
+    columns, law = (np.array([[one]], dtype=object) for one in (above.numerator, above.denominator))
+    exact = RationalMechanism(np.ones((1, 1)), columns, (law[0],), above.numerator)
+    assert not exact.proves(1e-9, 0.25, None)  # one output leaks a little more than 0.25
+    assert exact.proves(1e-9, 0.25000001, None)
+    flip = RationalMechanism.of(Prior.uniform(2), np.array([[0.75, 0.25], [0.25, 0.75]]))
+    assert flip.mass(0.5, [0.0, 0.0]) == 1
+    assert not flip.proves(1.0, 0.5, np.zeros(2))  # a mass of delta is too much
 
 
 @settings(max_examples=25, deadline=None)

@@ -22,9 +22,9 @@ from oracles.envelopes import (
     solved,
 )
 
-from pmlopt import ExpectedGain, Status, design, envelope, solve, solvers_for
+from pmlopt import ExpectedGain, Status, design, envelope, solve
 from pmlopt.core.arrays import FloatArray
-from pmlopt.errors import MechanismError, PrivacyError, SolverUnavailableError
+from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import envelope_bounds
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Restart
@@ -160,16 +160,6 @@ def test_a_post_processing_is_a_start(seed: int) -> None:
     assert stopped.value == pytest.approx(best.value, abs=1e-9)
     with pytest.raises(MechanismError):
         solved(p, matrix, 0.3, warm_start=np.eye(matrix.shape[1] + 1))
-
-
-def test_the_method_has_a_name_and_a_reason() -> None:
-    program = envelope(QUARTERS, HALVES, 0.5)
-    assert [choice.name for choice in solvers_for(program)] == ["ratio-search"]
-    found = solve(program, "ratio-search")
-    assert found.value == pytest.approx(0.412845, abs=1e-6)
-    assert "linear programs" in found.reason
-    with pytest.raises(SolverUnavailableError, match="ratio-search"):
-        solve(program, "clarabel")
 
 
 # ---------------------------------------------------------------- hard instances
