@@ -60,36 +60,6 @@ def chunks(items: IntArray, most: int) -> Iterator[IntArray]:
         yield items[first : first + most]
 
 
-def multipliers(lifts: Any, gains: FloatArray, least: FloatArray) -> FloatArray:
-    """(K, M) multipliers for each column of gains: `max <g, u>`, `lifts (u, z) <= 0`, `<1, u> = 1`, `u >= 0`.
-
-    u is the column times the prior, and z >= `least` are numbers beside it. HiGHS starts each from the basis
-    of the one before.
-    """
-    from scipy import sparse
-
-    from pmlopt.solvers import highs
-
-    (k, count), n = lifts.shape, len(gains)
-    system = sparse.vstack([lifts, (np.arange(count) < n).astype(float)[None, :]], format="csc")
-    model = highs.columnwise(
-        np.zeros(count),
-        (np.append(np.zeros(n), least), np.inf),
-        (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
-        (system.indptr, system.indices, system.data),
-    )
-    solver = highs.loaded(model, highs.RESTARTED)
-    every = np.arange(n, dtype=np.int32)
-    weights = np.zeros((k, gains.shape[1]))
-    for y, column in enumerate(gains.T):
-        solver.changeColsCost(n, every, -column)
-        solver.run()
-        duals = np.array(solver.getSolution().row_dual)
-        if len(duals) == k + 1 and np.isfinite(duals).all():
-            weights[:, y] = np.maximum(-duals[:k], 0.0)
-    return weights
-
-
 def joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
     """(K, M) multipliers of the pairs in `max sum_xy p[x] g[x,y] P[x,y]` over all columns and rows at once.
 

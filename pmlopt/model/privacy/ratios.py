@@ -18,7 +18,6 @@ from pmlopt.model.privacy.ratio_multipliers import (
     basic_columns,
     chunks,
     joint_multipliers,
-    multipliers,
     subsets,
 )
 from pmlopt.model.uncertainty.prior_set import LinearRows
@@ -242,12 +241,8 @@ class Ratios:
         told, unit = self._told
         scaled = sparse.diags_array(1 / unit) @ self.excesses[0][told]
         scale = float(np.abs(gains).max()) or 1.0
-        lifts = (scaled @ sparse.diags_array(1 / p)).tocsc()
-        if beside is not None:
-            rows = beside.on_column @ sparse.diags_array(1 / p)
-            lifts = sparse.block_array([[lifts, None], [rows, beside.on_numbers]], format="csc")
-        least = np.zeros(0) if beside is None else beside.least
-        found[told] = scale * multipliers(lifts, gains / scale, least)[: len(unit)] / unit[:, None]
+        rows = beside or LinearRows(sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0))
+        found[told] = scale * rows.multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
         return found
 
     def prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
