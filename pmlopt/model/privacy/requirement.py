@@ -272,8 +272,8 @@ class Conjunction(Requirement):
     """Requirements that all hold: `one & other`.
 
     Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
-    sub-convex utilities. Beside PML over a set of priors or joint laws the bound is sharp too, up to a hundred
-    letters or so. Others are declared beside one another; the bound is then the least of theirs, which may
+    sub-convex utilities. Beside PML over a set of priors or joint laws the bound is sharp too, up to about a
+    hundred letters. Others are declared beside one another; the bound is then the least of theirs, which may
     leave a gap.
 
     Args:

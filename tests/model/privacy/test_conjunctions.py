@@ -62,3 +62,17 @@ def test_weights_of_the_other_pairs_prove_something_whatever_they_are() -> None:
         both.proved(prior, gains, {**witness, "others": np.ones((2, 3))})
     with pytest.raises(PrivacyError, match="part 2 of 2"):
         both.proved(prior, gains, {**witness, "part": np.array(2.0)})
+
+
+def test_past_a_size_a_part_alone_proves_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    p, gains = np.full(6, 1 / 6), rng.random((6, 6))
+    both = LIP(1.0, 1.0) & PML(0.8, over=L1Ball(p, 0.1))
+    program = design(p, both, ExpectedGain(gains), 6)
+    sharp = solve(program)
+    monkeypatch.setattr("pmlopt.model.privacy.requirement.MOST_JOINT", 0)
+    found = solve(program)
+    assert (sharp.status, found.status) == ("optimal", "unproved")
+    assert found.certificate.verify()
+    assert found.value == pytest.approx(sharp.value, abs=1e-7)
+    assert found.bound > sharp.bound + 1e-3
