@@ -392,8 +392,7 @@ class Conjunction(Requirement):
 
     def _others(self, place: int, prior: Prior) -> Ratios:
         """The pairs of all parts but one."""
-        rest = (part for other, part in enumerate(self.parts) if other != place)
-        return together([one for part in rest if (one := part.ratios(prior.pmf)) is not None])
+        return together([part.ratios(prior.pmf) for k, part in enumerate(self.parts) if k != place])
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """Weights of the pairs; where not all parts are pairs, the part that proves most and its witness.
@@ -429,14 +428,10 @@ class Conjunction(Requirement):
         return super().columns(prior)
 
     def ratios(self, weights: Any) -> Ratios | None:
-        if not self.has_ratios:
-            return None
-        return together([one for part in self.parts if (one := part.ratios(weights)) is not None])
+        return together([part.ratios(weights) for part in self.parts]) if self.has_ratios else None
 
     def required(self, weights: Any) -> Ratios | None:
-        if not self.has_ratios:
-            return None
-        return together([one for part in self.parts if (one := part.required(weights)) is not None])
+        return together([part.required(weights) for part in self.parts]) if self.has_ratios else None
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))

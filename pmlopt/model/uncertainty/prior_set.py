@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -234,7 +235,7 @@ class PriorSet(Record, ABC):
             law: (N,) finite; negative entries count as zero, and it need not sum to one.
         """
 
-    @property
+    @cached_property
     @abstractmethod
     def polytope(self) -> Polytope:
         """The set by linear rows, in floats."""
