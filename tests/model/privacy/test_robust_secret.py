@@ -70,21 +70,6 @@ def test_beside_pml_of_the_data_the_bound_is_sharp(name: str) -> None:
     assert result.bound == pytest.approx(best, abs=1e-7)
 
 
-def test_a_small_set_costs_little_and_a_large_one_what_pml_of_the_data_does() -> None:
-    gains = ExpectedGain(np.eye(3))
-    alone = solve(design(SECRET.prior, PML(0.5, about=SECRET), gains)).value
-    values = [
-        solve(design(SECRET.prior, PML(0.5, about=SECRET, over=JointLaws.ball(SECRET, radius)), gains)).value
-        for radius in (1e-7, 0.05, 0.2, 2.0)
-    ]
-    assert values[0] == pytest.approx(alone, abs=1e-5)
-    assert values == sorted(values, reverse=True)
-    # at radius 2 the law given s and the law of the data are any: local DP
-    assert values[3] == pytest.approx(
-        solve(design(SECRET.prior, PML(0.5, over=AllPriors(3)), gains)).value, abs=1e-6
-    )
-
-
 @pytest.mark.parametrize(
     ("make", "said"),
     [
