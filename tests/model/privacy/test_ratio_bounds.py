@@ -316,17 +316,6 @@ def test_a_tiny_level_costs_no_more_than_it_must(epsilon: float, utility: Any) -
         assert result.gap <= 1e-6
 
 
-def test_a_level_of_zero_that_no_floats_meet_is_said_and_no_error() -> None:
-    secret = Secret(np.random.default_rng(7).dirichlet(np.ones(15)).reshape(3, 5))
-    gain = ExpectedGain(np.random.default_rng(8).normal(size=(5, 3)))
-    result = solve(design(secret.prior, PML(0.0, about=secret), gain))
-    near = solve(design(secret.prior, PML(1e-9, about=secret), gain))
-    assert result.certificate.verify()
-    assert result.status.value == "unproved"
-    assert result.value <= near.value <= result.bound + 1e-6
-    assert near.gap <= 1e-6
-
-
 @pytest.mark.parametrize(
     ("declare", "said"),
     [
