@@ -11,7 +11,7 @@ from hypothesis import given
 from strategies import MODEST, epsilons, exact, exact_law, log_of, mechanisms, pairs, priors
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.errors import PrivacyError
 from pmlopt.measures import (
     failure_probability,
     information_density,
@@ -143,8 +143,3 @@ def test_failure_probability_by_hand() -> None:
 def test_failure_probability_needs_a_level(epsilon: float) -> None:
     with pytest.raises(PrivacyError, match="epsilon"):
         failure_probability([0.5, 0.5], np.eye(2), epsilon)
-
-
-def test_sizes_must_agree() -> None:
-    with pytest.raises(MechanismError, match="3 letters"):
-        leakage_level([0.5, 0.25, 0.25], np.eye(2))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +15,6 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
-from pmlopt.model.privacy.ratio_multipliers import (
-    basic_columns,
-    chunks,
-    joint_multipliers,
-    multipliers,
-    subsets,
-)
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block import Block
 
@@ -50,6 +44,13 @@ _FULL_DIGITS = 1e-290
 
 _NOTHING = 1e-14
 """A pair whose sides differ by no more than this share of them bounds nothing in floats."""
+
+
+_SINGULAR = 1e-300
+"""Minors below this are zero: the equations of a basis depend on one another."""
+
+_FEASIBILITY_TOLERANCE = 1e-12
+"""Violation of a bound by an extreme column, as a share of its terms, that is put down to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,12 +243,8 @@ class Ratios:
         told, unit = self._told
         scaled = sparse.diags_array(1 / unit) @ self.excesses[0][told]
         scale = float(np.abs(gains).max()) or 1.0
-        lifts = (scaled @ sparse.diags_array(1 / p)).tocsc()
-        if beside is not None:
-            rows = beside.on_column @ sparse.diags_array(1 / p)
-            lifts = sparse.block_array([[lifts, None], [rows, beside.on_numbers]], format="csc")
-        least = np.zeros(0) if beside is None else beside.least
-        found[told] = scale * multipliers(lifts, gains / scale, least)[: len(unit)] / unit[:, None]
+        rows = beside or LinearRows(sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0))
+        found[told] = scale * rows.multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
         return found
 
     def prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -264,7 +261,7 @@ class Ratios:
         pairs = self.excesses[0][told]
         if not pairs.nnz or pairs.nnz * gains.shape[1] > _MOST_PRICED:
             return None
-        priced = joint_multipliers(pairs, p, gains)
+        priced = _joint_multipliers(pairs, p, gains)
         if priced is None:
             return None
         weights = np.zeros((len(self.exponents), gains.shape[1]))
@@ -308,9 +305,9 @@ class Ratios:
         pairs, sizes = (part.toarray() for part in self.excesses)
         found = [np.ones((self.size, 1))]
         for tight in range(min(len(pairs), self.size - 1) + 1):
-            letters = subsets(self.size, tight + 1)
-            for rows in chunks(subsets(len(pairs), tight), max(1, _CHUNK // len(letters))):
-                found += [basic_columns(pairs, sizes, rows, some) for some in chunks(letters, _CHUNK)]
+            letters = _subsets(self.size, tight + 1)
+            for rows in _chunks(_subsets(len(pairs), tight), max(1, _CHUNK // len(letters))):
+                found += [_basic_columns(pairs, sizes, rows, some) for some in _chunks(letters, _CHUNK)]
         columns = np.hstack(found)
         columns = columns / (p @ columns)
         _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
@@ -380,8 +377,9 @@ def ratios_of(
     )
 
 
-def together(lists: Sequence[Ratios]) -> Ratios:
-    """All pairs of several lists on the same letters."""
+def together(several: Sequence[Ratios | None]) -> Ratios:
+    """All pairs of several lists on the same letters; None is no list."""
+    lists = [one for one in several if one is not None]
     size, start = lists[0].size, 0
     above, below = [], []
     for one in lists:
@@ -483,3 +481,88 @@ def _by_the_mean(ratios: Ratios, p: FloatArray) -> IntArray:
     means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
     found = np.flatnonzero((ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means))
     return found if len(np.unique(ratios.above[found])) == ratios.size else found[:0]
+
+
+def _basic_columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:
+    """(N, K') the columns of bases that are non-negative and within every pair.
+
+    Args:
+        pairs: (K, N) numerators less e^eps times denominators.
+        sizes: (K, N) their sums, to measure violations by.
+        rows: (R, t) the pairs that hold with equality.
+        letters: (L, t + 1) the letters outside of which the column is zero; each with each of the rows.
+    """
+    tight = rows.shape[1]
+    minors = np.ones((len(rows), len(letters), tight + 1))
+    if tight:
+        systems = pairs[rows][:, :, letters].transpose(0, 2, 1, 3)  # (R, L, t, t + 1)
+        for left in range(tight + 1):
+            others = [place for place in range(tight + 1) if place != left]
+            minors[:, :, left] = (-1) ** left * np.linalg.det(systems[..., others])
+    minors = minors.reshape(-1, tight + 1)
+    largest = np.abs(minors).max(axis=1, keepdims=True)
+    sign = np.where(minors.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entries = sign * minors / largest
+    able = (largest[:, 0] > _SINGULAR) & (entries >= -_FEASIBILITY_TOLERANCE).all(axis=1)
+    columns = np.zeros((pairs.shape[1], int(able.sum())))
+    places = np.tile(letters, (len(rows), 1))[able]
+    np.put_along_axis(columns, places.T, np.maximum(entries[able].T, 0.0), axis=0)
+    met = (pairs @ columns <= _FEASIBILITY_TOLERANCE * (sizes @ columns)).all(axis=0)
+    return np.asarray(columns[:, met])
+
+
+def _subsets(size: int, count: int) -> IntArray:
+    """(K, count) the subsets of this many of `size` things."""
+    number = math.comb(size, count)
+    flat = np.fromiter(chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count)
+    return flat.reshape(number, count)
+
+
+def _chunks(items: IntArray, most: int) -> Iterator[IntArray]:
+    """The items, so many at a time."""
+    for first in range(0, len(items), most):
+        yield items[first : first + most]
+
+
+def _joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
+    """(K, M) multipliers of the pairs in `max sum_xy p[x] g[x,y] P[x,y]` over all columns and rows at once.
+
+    `pairs P <= 0`, `sum_y P[x,y] = 1`, `P >= 0`. Next to rare letters these are sharper than multipliers of
+    single columns: what HiGHS leaves of a letter counts by its probability there.
+
+    Args:
+        pairs: (K, N) sparse, numerators less e^eps times denominators, none of them zero.
+        p: (N,) the prior.
+        gains: (N, M).
+
+    Returns:
+        None where HiGHS has no multipliers.
+    """
+    from scipy import sparse
+
+    from pmlopt.solvers import highs
+
+    (k, n), m = pairs.shape, gains.shape[1]
+    unit = abs(pairs).max(axis=1).toarray().ravel()
+    costs = (p[:, None] * gains).T.ravel()
+    scale = float(np.abs(costs).max()) or 1.0
+    system = sparse.vstack(
+        [
+            sparse.kron(sparse.eye_array(m), sparse.diags_array(1 / unit) @ pairs),
+            sparse.kron(np.ones((1, m)), sparse.eye_array(n)),
+        ],
+        format="csc",
+    )
+    model = highs.columnwise(
+        -costs / scale,
+        (0.0, np.inf),
+        (np.append(np.full(k * m, -np.inf), np.ones(n)), np.append(np.zeros(k * m), np.ones(n))),
+        (system.indptr, system.indices, system.data),
+    )
+    solver = highs.loaded(model, highs.RESTARTED)
+    solver.run()
+    duals = np.array(solver.getSolution().row_dual)
+    if len(duals) != k * m + n or not np.isfinite(duals).all():
+        return None
+    return np.asarray(np.maximum(-duals[: k * m], 0.0).reshape(m, k).T * scale / unit[:, None])

@@ -272,8 +272,9 @@ class Conjunction(Requirement):
     """Requirements that all hold: `one & other`.
 
     Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
-    sub-convex utilities. Beside PML over a set of priors the bound is sharp too, up to a hundred letters or
-    so. Others are declared beside one another; the bound is then the least of theirs, which may leave a gap.
+    sub-convex utilities. Beside PML over a set of priors or joint laws the bound is sharp too, up to about a
+    hundred letters. Others are declared beside one another; the bound is then the least of theirs, which may
+    leave a gap.
 
     Args:
         parts: requirements, of which no two have a limit of the same name.
@@ -391,8 +392,7 @@ class Conjunction(Requirement):
 
     def _others(self, place: int, prior: Prior) -> Ratios:
         """The pairs of all parts but one."""
-        rest = (part for other, part in enumerate(self.parts) if other != place)
-        return together([one for part in rest if (one := part.ratios(prior.pmf)) is not None])
+        return together([part.ratios(prior.pmf) for k, part in enumerate(self.parts) if k != place])
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """Weights of the pairs; where not all parts are pairs, the part that proves most and its witness.
@@ -428,14 +428,10 @@ class Conjunction(Requirement):
         return super().columns(prior)
 
     def ratios(self, weights: Any) -> Ratios | None:
-        if not self.has_ratios:
-            return None
-        return together([one for part in self.parts if (one := part.ratios(weights)) is not None])
+        return together([part.ratios(weights) for part in self.parts]) if self.has_ratios else None
 
     def required(self, weights: Any) -> Ratios | None:
-        if not self.has_ratios:
-            return None
-        return together([one for part in self.parts if (one := part.required(weights)) is not None])
+        return together([part.required(weights) for part in self.parts]) if self.has_ratios else None
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,136 +18,13 @@ from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import Ratios, ratios_of
 from pmlopt.model.privacy.requirement import Declared, Requirement, below
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.model.uncertainty.prior_set import LeastMean, PriorSet
+from pmlopt.model.uncertainty.prior_set import LeastMean, LinearRows, PriorSet
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
 NO_MASS = 1e-13
 """Multipliers of at most this are none."""
-
-
-def largest_gain(over: JointLaws, keep: float, p: FloatArray, gains: FloatArray) -> float:
-    """An upper bound on `<p g, v>` over the columns with `<p, v> = 1` within the bound, and over g; sharp.
-
-    For weights w_s >= 0 and any joint laws Q_s of the set,
-    `max_x [g(x) + sum_s w_s (Q_s(x) - keep Q_s(x | s)) / p(x)]`: columns within have
-    `keep Q_s(. | s) v <= Q_s v`. The dual program finds weights and laws, and the nearest laws that are in
-    the set for certain take their place.
-
-    Args:
-        over: the joint laws.
-        keep: e^-epsilon.
-        p: (N,) the prior of the design.
-        gains: (N, M) the columns g.
-    """
-    best = -np.inf
-    for column, (weights, outcomes, given) in zip(gains.T, _dual(over, keep, p, gains), strict=True):
-        priced = weights @ (outcomes - keep * given) / p
-        sizes = np.abs(column) + weights @ (outcomes + keep * given) / p
-        rounding = rounding_of(over.law.size * len(p), 1.0) * sizes
-        best = max(best, float((column + priced + rounding).max()))
-    return best
-
-
-def _dual(
-    over: JointLaws, keep: float, p: FloatArray, gains: FloatArray
-) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Weights (S,), laws of X (S, N) and laws of X given s (S, N), of one column of gains after the other."""
-    from pmlopt.solvers import highs
-
-    program = _Program(over, keep, p)
-    n = len(p)
-    scale = float(np.abs(gains).max()) or 1.0
-    solver = highs.loaded(program.model(), highs.RESTARTED)
-    for column in gains.T / scale:
-        for x in range(n):
-            solver.changeRowBounds(x, float(column[x]), np.inf)
-        solver.run()
-        z = np.array(solver.getSolution().col_value)
-        if len(z) != program.count or not np.isfinite(z).all():
-            z = np.zeros(program.count)
-        weights, outcomes, given = program.laws(z)
-        yield scale * weights, outcomes, given
-
-
-class _Program:
-    """`min t` over weights and joint laws, whose products are measures in the cones over their sets.
-
-    Variables: t; the weights w_s; for each s the law of S times w_s; for each s the law of X given s that is
-    worst for other values, times its mass in all of them; for each s the one that is worst for s.
-    """
-
-    def __init__(self, over: JointLaws, keep: float, p: FloatArray) -> None:
-        from scipy import sparse
-
-        self.over, n, s = over, len(p), over.law.size
-        law, given = over.law.polytope, [one.polytope for one in over.conditionals]
-        sizes = [1, s, *[law.parts.shape[1]] * s, *[one.parts.shape[1] for one in given] * 2]
-        ends = np.cumsum(sizes)
-        self.count = int(ends[-1])
-        self.places = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes, strict=True)]
-
-        def row(count: int) -> FloatArray:
-            return np.zeros((count, self.count))
-
-        masses = np.zeros((s, s, self.count))  # of each value t in the law of S for s, times its weight
-        for k in range(s):
-            masses[k][:, self.places[2 + k]] = law.parts
-        goal = row(n)
-        goal[:, 0] = 1.0
-        blocks: list[Any] = [goal]
-        lower, upper = [np.zeros(n)], [np.full(n, np.inf)]
-
-        def cone(place: int, polytope: Any, mass: FloatArray) -> None:
-            held = row(len(polytope.rows))
-            held[:, self.places[place]] = polytope.rows
-            held -= np.outer(polytope.right, mass)
-            blocks.append(held)
-            lower.append(np.where(polytope.equal, 0.0, -np.inf))
-            upper.append(np.zeros(len(held)))
-
-        for k in range(s):
-            weight = row(1)[0]
-            weight[1 + k] = 1.0
-            cone(2 + k, law, weight)
-            others = masses[:, k].sum(axis=0) - masses[k, k]
-            own = keep * weight - masses[k, k]
-            cone(2 + s + k, given[k], others)
-            cone(2 + 2 * s + k, given[k], own)
-            blocks.append(own[None])
-            lower.append(np.zeros(1))
-            upper.append(np.full(1, np.inf))
-            goal[:, self.places[2 + s + k]] -= given[k].parts / p[:, None]
-            goal[:, self.places[2 + 2 * s + k]] += given[k].parts / p[:, None]
-        self.system = sparse.csc_array(np.vstack(blocks))
-        self.bounds = np.concatenate(lower), np.concatenate(upper)
-
-    def model(self) -> Any:
-        """The program as HiGHS has it."""
-        from pmlopt.solvers import highs
-
-        costs, least = np.zeros(self.count), np.zeros(self.count)
-        costs[0], least[0] = 1.0, -np.inf
-        entries = (self.system.indptr, self.system.indices, self.system.data)
-        return highs.columnwise(costs, (least, np.inf), self.bounds, entries)
-
-    def laws(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights (S,), and for each s the law of X and that given s, (S, N) each: members of the sets."""
-        s = self.over.law.size
-        law, given = self.over.law, self.over.conditionals
-        weights = np.maximum(z[self.places[1]], 0.0)
-        weights[weights <= NO_MASS] = 0.0
-        low, high = (
-            np.array([_member(one, z[self.places[first + k]]) for k, one in enumerate(given)])
-            for first in (2 + s, 2 + 2 * s)
-        )
-        outcomes = np.zeros_like(high)
-        for k in np.flatnonzero(weights):
-            rows = low.copy()
-            rows[k] = high[k]
-            outcomes[k] = _member(law, z[self.places[2 + k]]) @ rows
-        return weights, outcomes, high
 
 
 def _member(laws: PriorSet, z: FloatArray) -> FloatArray:
@@ -407,8 +284,77 @@ class RobustSecretPML(Requirement):
         sums, unit = self.over.outcome_sums(least, most)
         return (most * unit - power(min(self.epsilon, 700.0)) * sums).max(axis=0)
 
+    @property
+    def has_rows(self) -> bool:
+        return True
+
+    def rows(self, prior: Prior) -> LinearRows:
+        """By duality over the polytopes of the sets, as in `PriorSet.rows`.
+
+        The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
+        """
+        from scipy import sparse
+
+        s, given, law = (
+            self.over.law.size,
+            [one.polytope for one in self.over.conditionals],
+            self.over.law.polytope,
+        )
+        sets = [*given, *given, *[law] * s]  # for the least means, the largest ones, and the outcomes
+        ends = np.cumsum([2 * s, *(len(one.right) for one in sets)])
+        column, numbers = [], []
+        for place, one in enumerate(sets):
+            block = np.zeros((one.parts.shape[1], int(ends[-1])))
+            block[:, ends[place] : ends[place + 1]] = -one.rows.T
+            if place >= 2 * s:  # of the means m, but for M of the value itself
+                value = place - 2 * s
+                block[:, :s] = -one.parts.T
+                block[:, [value, s + value]] = block[:, [s + value, value]]
+            parts = np.zeros((one.parts.shape[1], prior.size)) if place >= 2 * s else one.parts.T
+            column.append(sparse.csr_array(-parts if place < s else parts))
+            numbers.append(sparse.csr_array(block))
+        means = np.zeros((3 * s, int(ends[-1])))  # m, M and e^-epsilon M beside what the multipliers say
+        means[:, : 2 * s] = np.vstack([np.eye(2 * s), np.zeros((s, 2 * s))])
+        means[s : 2 * s] *= -1
+        means[2 * s :, s : 2 * s] = math.exp(-min(self.epsilon, 700.0)) * np.eye(s)
+        for place, one in enumerate(sets):
+            means[place, ends[place] : ends[place + 1]] = one.right
+        least = np.concatenate([np.zeros(2 * s), *(np.where(one.equal, -np.inf, 0.0) for one in sets)])
+        column.append(sparse.csr_array((3 * s, prior.size)))
+        return LinearRows(sparse.vstack(column), sparse.vstack([*numbers, sparse.csr_array(means)]), least)
+
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return largest_gain(self.over, math.exp(-min(self.epsilon, 700.0)), prior.pmf, gains)
+        """The support function, from weights w_s >= 0 and joint laws Q_s of the set: any prove a bound.
+
+        `max_x [g(x) + sum_s w_s (Q_s(x) - e^-epsilon Q_s(x | s)) / p(x)]`: columns have
+        `e^-epsilon Q_s(. | s) v <= Q_s v`. Multipliers of the rows are weights times laws, and the nearest
+        laws of the sets take their place.
+        """
+        p, keep, scale = prior.pmf, math.exp(-min(self.epsilon, 700.0)), float(np.abs(gains).max()) or 1.0
+        best = -np.inf
+        for column, z in zip(gains.T, scale * self.rows(prior).multipliers(p, gains / scale).T, strict=True):
+            weights, outcomes, given = self._laws(z)
+            priced = weights @ (outcomes - keep * given) / p
+            sizes = np.abs(column) + weights @ (outcomes + keep * given) / p
+            rounding = rounding_of(self.over.law.size * len(p), 1.0) * sizes
+            best = max(best, float((column + priced + rounding).max()))
+        return best
+
+    def _laws(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights (S,), and for each s laws of X and of X given s (S, N) each, from multipliers of rows."""
+        law, given = self.over.law, self.over.conditionals
+        s, sets = law.size, [*given, *given, *[law] * law.size]
+        ends = np.cumsum([0, *(one.polytope.parts.shape[1] for one in sets)])
+        weights = z[-s:].copy()
+        weights[weights <= NO_MASS] = 0.0
+        laws = [_member(one, z[ends[k] : ends[k + 1]]) for k, one in enumerate(sets[: 2 * s])]
+        low, high = np.array(laws[:s]), np.array(laws[s:])
+        outcomes = np.zeros_like(high)
+        for k in np.flatnonzero(weights):
+            rows = low.copy()
+            rows[k] = high[k]
+            outcomes[k] = _member(law, z[ends[2 * s + k] : ends[2 * s + k + 1]]) @ rows
+        return weights, outcomes, high
 
     def columns(self, prior: Prior) -> Ratios:
         raise PrivacyError(

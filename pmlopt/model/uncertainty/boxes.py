@@ -140,7 +140,7 @@ class ChoquetSet(PriorSet):
         lower, upper = (np.array([Fraction(int(v), total) for v in end], dtype=object) for end in ends)
         return lower, Fraction(int(nu.shift), total), upper
 
-    @property
+    @cached_property
     def polytope(self) -> Polytope:
         """`Q = lower - taken + given`: at most `shift` is taken in all, and Q stays within 0 and `upper`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -84,6 +85,50 @@ class LinearRows:
     on_column: Any
     on_numbers: Any
     least: FloatArray
+
+    def multipliers(self, p: FloatArray, gains: FloatArray, pairs: Any | None = None) -> FloatArray:
+        """(K + R, M) multipliers of the rows in `max <p g, v>`, `<p, v> = 1` for each column g of gains.
+
+        HiGHS starts each from the basis of the one before.
+
+        Args:
+            p: (N,) the prior.
+            gains: (N, M) the columns g.
+            pairs: (K, N) sparse, other rows `pairs v <= 0`, which come first.
+        """
+        from scipy import sparse
+
+        from pmlopt.solvers import highs
+
+        n, more = len(p), len(self.least)
+        rows = sparse.hstack([self.on_column @ sparse.diags_array(1 / p), self.on_numbers])
+        if pairs is not None:
+            rows = sparse.vstack(
+                [
+                    sparse.hstack(
+                        [pairs @ sparse.diags_array(1 / p), sparse.csr_array((pairs.shape[0], more))]
+                    ),
+                    rows,
+                ]
+            )
+        k = rows.shape[0]
+        system = sparse.vstack([rows, np.append(np.ones(n), np.zeros(more))[None, :]], format="csc")
+        model = highs.columnwise(
+            np.zeros(n + more),
+            (np.append(np.zeros(n), self.least), np.inf),
+            (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
+            (system.indptr, system.indices, system.data),
+        )
+        solver = highs.loaded(model, highs.RESTARTED)
+        every = np.arange(n, dtype=np.int32)
+        weights = np.zeros((k, gains.shape[1]))
+        for y, column in enumerate(gains.T):
+            solver.changeColsCost(n, every, -column)
+            solver.run()
+            duals = np.array(solver.getSolution().row_dual)
+            if len(duals) == k + 1 and np.isfinite(duals).all():
+                weights[:, y] = np.maximum(-duals[:k], 0.0)
+        return weights
 
 
 class PriorSet(Record, ABC):
@@ -190,7 +235,7 @@ class PriorSet(Record, ABC):
             law: (N,) finite; negative entries count as zero, and it need not sum to one.
         """
 
-    @property
+    @cached_property
     @abstractmethod
     def polytope(self) -> Polytope:
         """The set by linear rows, in floats."""

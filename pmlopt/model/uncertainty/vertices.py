@@ -106,7 +106,7 @@ class ConvexHull(PriorSet):
         shares, distance = nnls(system, np.append(law, 1.0))
         return shares, float(distance)
 
-    @property
+    @cached_property
     def polytope(self) -> Polytope:
         """Mixtures of the vertices by their shares."""
         sums = np.ones((1, len(self.laws)))

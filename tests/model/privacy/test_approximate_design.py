@@ -14,7 +14,6 @@ from oracles.designs import FloatArray, violation
 from scipy.optimize import linprog
 
 from pmlopt import (
-    PML,
     ApproximatePML,
     ExpectedGain,
     ExpectedLoss,
@@ -119,19 +118,6 @@ def test_the_optimum_is_that_of_the_dense_program(seed: int) -> None:
     sign = 1 if seed % 2 else -1
     assert sign * result.value == pytest.approx(dense(p, gains, epsilon, delta), abs=1e-7)
     assert sign * result.bound >= dense(p, gains, epsilon, delta) - 1e-9
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_near_delta_0_the_optimum_is_that_of_pml(seed: int) -> None:
-    p, gains, epsilon, _ = random_problem(seed)
-    exactly = solve(design(p, PML(epsilon), ExpectedGain(gains))).value
-    before = math.inf
-    for delta in (1e-2, 1e-6, 1e-12):
-        result = solve(design(p, ApproximatePML(epsilon, delta), ExpectedGain(gains)))
-        assert_proved(result, epsilon, delta)
-        assert exactly - GAP <= result.value <= before + GAP
-        before = result.value
-    assert before == pytest.approx(exactly, abs=1e-7)
 
 
 @pytest.mark.parametrize("rare", [1e-6, 1e-4])

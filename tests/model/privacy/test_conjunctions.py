@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from oracles import designs as oracles
 from oracles.joint_laws import ball_vertices
 
-from pmlopt import LDP, LIP, PML, ConvexHull, ExpectedGain, L1Ball, design, solve
+from pmlopt import LDP, LIP, PML, ConvexHull, ExpectedGain, L1Ball, design, solve, verify_file
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
@@ -62,3 +65,29 @@ def test_weights_of_the_other_pairs_prove_something_whatever_they_are() -> None:
         both.proved(prior, gains, {**witness, "others": np.ones((2, 3))})
     with pytest.raises(PrivacyError, match="part 2 of 2"):
         both.proved(prior, gains, {**witness, "part": np.array(2.0)})
+
+
+def test_the_weights_travel_in_the_file(tmp_path: Path) -> None:
+    p, gains = np.full(6, 1 / 6), np.random.default_rng(1).random((6, 6))
+    both = LIP(1.0, 1.0) & PML(0.8, over=L1Ball(p, 0.1))
+    solve(design(p, both, ExpectedGain(gains), 6)).save(tmp_path / "both.json")
+    saved = json.loads((tmp_path / "both.json").read_text())
+    assert "others" in saved["metadata"]["certificate"]["witness"]
+    assert verify_file(tmp_path / "both.json").holds
+    saved["metadata"]["certificate"]["witness"]["others"][0][0] += 1.0
+    (tmp_path / "both.json").write_text(json.dumps(saved))
+    assert not verify_file(tmp_path / "both.json").holds
+
+
+def test_past_a_size_a_part_alone_proves_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    p, gains = np.full(6, 1 / 6), rng.random((6, 6))
+    both = LIP(1.0, 1.0) & PML(0.8, over=L1Ball(p, 0.1))
+    program = design(p, both, ExpectedGain(gains), 6)
+    sharp = solve(program)
+    monkeypatch.setattr("pmlopt.model.privacy.requirement.MOST_JOINT", 0)
+    found = solve(program)
+    assert (sharp.status, found.status) == ("optimal", "unproved")
+    assert found.certificate.verify()
+    assert found.value == pytest.approx(sharp.value, abs=1e-7)
+    assert found.bound > sharp.bound + 1e-3

@@ -379,6 +379,12 @@ def test_on_a_long_line_the_closed_form_is_proved_without_a_solver() -> None:
     assert result.certificate.verify()
 
 
+def test_a_pair_that_asks_nothing_has_a_level_below_all_numbers() -> None:
+    result = solve(design([0.5, 0.5], RatioBound([[0, 0]], [[1, 1]], [0.1]), ExpectedGain(np.eye(2))))
+    assert result.level == -math.inf
+    assert result.value == pytest.approx(1.0)
+
+
 def test_counts_from_2_to_the_63_keep_all_digits() -> None:
     counts = [[2**63 + 1, 1], [5, 2**64 - 1]]
     assert Secret.from_counts(counts).weights[0].tolist() == counts

@@ -58,14 +58,6 @@ def test_maximal_leakage_bounds_no_single_column() -> None:
         MaximalLeakage(0.5).columns(Prior([0.5, 0.5]))
 
 
-@pytest.mark.parametrize(
-    "family", [Box(0.0, 1.0), Box(1.0, 1.0), Box(1.0, 2.0), Box(0.5, 1.0), Staircase(0.0, 1.0)]
-)
-def test_where_the_constant_is_the_only_column(family: Family) -> None:
-    assert family.constant
-    assert family.stricter(2.0**-40).constant
-
-
 @given(st.integers(0, 2**32 - 1), st.sampled_from(KINDS), st.sampled_from([0.0, 2.0**-40, 1e-3, 0.3]))
 @MODEST
 def test_stricter_columns_are_allowed_ones(seed: int, kind: str, share: float) -> None:

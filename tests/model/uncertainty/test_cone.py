@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import designs as oracles
 from oracles.columns import UTILITIES
 from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, Case, extreme_columns, random_set, robust_rows
 from scipy.optimize import linprog
 
-from pmlopt import LDP, PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior, design, solve
+from pmlopt import PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior, design, solve
 from pmlopt.model.uncertainty import ChoquetSet, Cone
-from pmlopt.model.uncertainty.support_functions import Piece, largest_gain
 from pmlopt.model.utility import TotalVariation
 from pmlopt.programs.subconvex.column_spaces import column_space
 
@@ -70,28 +68,6 @@ def test_the_largest_gain_is_that_of_the_linear_program(
     found = case.priors.relaxation(case.p, gains, math.exp(-epsilon))
     assert found == pytest.approx(expected, abs=2e-8)
     assert found >= expected - 1e-9
-
-
-@given(SEEDS, st.floats(0.05, 0.999))
-@settings(max_examples=30, deadline=None)
-def test_for_one_prior_it_is_the_mean_over_the_largest_mass(seed: int, keep: float) -> None:
-    rng = np.random.default_rng(seed)
-    case = oracles.random_case(rng, int(rng.integers(2, 8)), 3)
-    p = case.prior.pmf
-    expected = PML(-math.log(keep)).relaxation(case.prior, case.gains)
-    found = largest_gain((Piece(p, 1.0),), p, case.gains, keep)
-    assert found == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_for_all_priors_it_is_that_of_ldp(epsilon: float) -> None:
-    rng = np.random.default_rng(5)
-    for n in range(2, 12):
-        prior, gains = Prior(oracles.random_prior(rng, n)), rng.normal(size=(n, 4))
-        expected = LDP(epsilon).relaxation(prior, gains)
-        for one in (AllPriors(n), L1Ball(prior, 2.0), MinimumMass(n, 0.0)):
-            found = one.relaxation(prior.pmf, gains, math.exp(-epsilon))
-            assert found == pytest.approx(expected, abs=1e-9)
 
 
 # ---------------------------------------------------------------- the extreme columns

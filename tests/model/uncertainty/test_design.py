@@ -32,7 +32,6 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.core.records import plain
 from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import LinearUtility
@@ -159,19 +158,6 @@ def test_at_level_zero_nothing_is_told(kind: str, utility: AnyUtility) -> None:
     assert result.value == pytest.approx(nothing, abs=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [50.0, 800.0])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("utility", [ExpectedGain(np.eye(3)), MutualInformation()])
-def test_at_a_huge_level_all_is_told(kind: str, utility: AnyUtility, epsilon: float) -> None:
-    case = random_set(kind, np.random.default_rng(10), 3)
-    result = solve(design(case.p, PML(epsilon, over=case.priors), utility))
-    everything = 1.0 if isinstance(utility, ExpectedGain) else float(-case.p @ np.log(case.p))
-    assert result.value == pytest.approx(everything, abs=1e-8)
-    assert result.value <= result.bound
-    assert result.certificate.verify()
-    assert result.level <= epsilon
-
-
 @pytest.mark.parametrize(
     "one", [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), ConvexHull([[1.0]])]
 )
@@ -238,14 +224,3 @@ def test_too_many_columns_for_a_function_are_refused_by_their_number(
         number = sum(math.comb(n, t) * math.comb(k, t) * 2 ** (n - t) for t in range(k + 1))
     with pytest.raises(ProgramError, match=re.escape(f"{number:,}")):
         design(np.full(n, 1 / n), PML(0.5, over=one), SubConvex(deviation))
-
-
-# ---------------------------------------------------------------- what is said
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_certificate_names_the_set(kind: str) -> None:
-    case = random_set(kind, np.random.default_rng(16), 3)
-    result = designed(case, 0.5, MutualInformation())
-    record = result.to_dict()["certificate"]["privacy"]
-    assert record["over"] == plain(case.priors, result.certificate.prior.context)

@@ -91,12 +91,6 @@ def test_an_infinite_capacity_bounds_nothing() -> None:
     assert huge == pytest.approx(2e299)
 
 
-def test_priors_on_another_number_of_letters_have_no_lipschitz_bound() -> None:
-    for other in ([1.0], [0.5, 0.3, 0.2]):
-        with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
-            lipschitz_bound(L1Ball([0.5, 0.5], 0.1), np.eye(2), other, [0.5, 0.5])
-
-
 def test_priors_outside_the_set_have_no_lipschitz_bound() -> None:
     for pair in (([0.5, 0.5], [0.9, 0.1]), ([0.9, 0.1], [0.5, 0.5])):
         with pytest.raises(PrivacyError, match="not in L1Ball"):
@@ -168,11 +162,6 @@ def test_singular_mechanisms_reach_the_bound_past_the_first_region(n: int, k: in
     assert level_increase_within_distance(p, math.log(n / k), radius) == pytest.approx(printed, abs=1e-12)
     assert level_increase_is_attained(p, singular)
     assert leakage_sensitivity(p, L1Ball(p, radius), singular) == pytest.approx(printed, abs=1e-12)
-
-
-def test_one_letter_is_never_sensitive() -> None:
-    assert level_increase_within_distance([1.0], 1.0, 1.5) == 0
-    assert level_increase_is_attained([1.0], [[0.5, 0.5]])
 
 
 # ---------------------------------------------------------------- Corollary 2 and eq. (13)

@@ -89,16 +89,6 @@ def test_what_holds_already_is_only_put_on_the_grid(kind: str, case: oracles.Cas
         assert fixed.shift <= 2.0**-51
 
 
-def test_a_mechanism_far_past_the_bound_is_repaired() -> None:
-    matrix = np.array([[0.9, 0.1], [0.1, 0.9]])
-    assert_repaired(Prior([0.78, 0.22]), PML(0.25), matrix)
-
-
-def test_a_mechanism_past_every_bound_keeps_its_matrix() -> None:
-    fixed = assert_repaired(Prior([0.2, 0.8]), PML(5.0), np.eye(2))
-    assert np.array_equal(fixed.matrix, np.eye(2))
-
-
 @pytest.mark.parametrize(
     "matrix",
     [
