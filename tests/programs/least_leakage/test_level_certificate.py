@@ -244,18 +244,6 @@ def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
         assert float(sign * (mean - Fraction(program.floor.expected.value))) >= -1e-12 * program.floor.unit
 
 
-def test_a_forbidden_pair_or_a_lower_level_is_no_certificate() -> None:
-    program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
-    proof = Multipliers(np.array([-1.0, 2.0, 2.0]))
-    good = certify_level(program, utility_safe_mechanism(EXAMPLE, 2).matrix, [proof])
-    assert good.verify()
-    assert good.value == pytest.approx(math.log(2.5), abs=1e-15)
-    assert math.exp(good.bound) == pytest.approx(2.0, abs=1e-9)
-    assert good.gap == pytest.approx(math.log(2.5 / 2), abs=1e-9)
-    assert not replace(good, privacy=PML(good.value - 1e-9)).verify()
-    assert not replace(good, allowed=good.mechanism.matrix == 0).verify()
-
-
 def test_the_best_of_several_proofs_is_kept() -> None:
     program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
     proofs = [Multipliers(np.zeros(3)), Multipliers(np.array([-1.0, 2.0, 2.0])), Multipliers(np.ones(3))]
