@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -334,9 +333,3 @@ def test_what_has_no_form_by_orbits_is_refused() -> None:
         design(bits, PML(0.5), HAMMING, outputs=3)
     with pytest.raises(UtilityError, match="too many letters"):
         design(IIDPrior([0.5, 0.5], 14), PML(0.5), ExpectedLoss(np.zeros((2**14, 2))))
-
-
-def test_a_constant_is_optimal_where_nothing_may_be_told() -> None:
-    result = solve(design(IIDPrior([0.7, 0.3], 10), PML(0.0), HAMMING))
-    assert result.value == pytest.approx(3.0, abs=1e-9)
-    assert math.isclose(result.level, 0.0, abs_tol=1e-12)
