@@ -12,6 +12,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStart, restart_of
 from pmlopt.programs.program import Program
+from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.outcome import Options, Outcome
 from pmlopt.solvers.through_cvxpy import installed
 
@@ -161,6 +162,7 @@ class Question(Generic[P, S, C]):
         gap_is_an_answer: whether a result whose gap is above the tolerance is returned with the status that
             says so; else `solve` raises a SolverError that carries it.
         by_cvxpy: the row of a solver of cvxpy, by its name, where any of them can be asked for.
+        timed_start: the same as `start` with the clock of the solve, where finding a start may take long.
     """
 
     program: type[P]
@@ -169,6 +171,13 @@ class Question(Generic[P, S, C]):
     certify: Callable[[P, FloatArray, FloatArray | None], Found[C]]
     gap_is_an_answer: Callable[[P], bool] = always
     by_cvxpy: Callable[[str], Method[P, S, C]] | None = None
+    timed_start: Callable[[P, WarmStart, Clock], S] | None = None
+
+    def begin(self, program: P, warm_start: WarmStart, clock: Clock) -> S:
+        """What the methods may start from, found in the time that is left."""
+        if self.timed_start is None:
+            return self.start(program, warm_start)
+        return self.timed_start(program, warm_start, clock)
 
     @property
     def names(self) -> list[str]:

@@ -137,7 +137,7 @@ def solve(
         check_forks()
     if isinstance(warm_start, Mechanism):
         _check_labels(program, warm_start)
-    start = question.start(program, warm_start)
+    start = question.begin(program, warm_start, options.clock)
     run = partial(run_apart if isolated else _run, program=program, options=options, start=start)
     allowed = program.allowed_gap(options.tolerance)
     attempts: list[str] = []

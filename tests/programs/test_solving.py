@@ -306,13 +306,6 @@ def test_a_mechanism_or_a_result_is_a_start() -> None:
         assert warm.value == pytest.approx(cold.value, abs=1e-9)
 
 
-def test_a_start_that_breaks_the_bound_is_only_a_start() -> None:
-    program = medium()
-    warm = solve(program, warm_start=np.eye(8))
-    assert_proved(program, warm)
-    assert warm.value == pytest.approx(solve(program, warm_start=False).value, abs=1e-9)
-
-
 def test_a_start_that_does_not_fit_is_refused() -> None:
     for shape in ((8, 7), (7, 8), (2, 2)):
         with pytest.raises(ProgramError, match="shape"):
@@ -426,15 +419,6 @@ def test_solving_twice_gives_the_same_numbers(name: str) -> None:
         assert np.array_equal(first.mechanism.matrix, result.mechanism.matrix)
         assert first.bound == result.bound
         assert first.iterations == result.iterations
-
-
-def test_the_order_of_the_letters_does_not_matter() -> None:
-    prior = Prior([0.1, 0.2, 0.3, 0.4], labels=["a", "b", "c", "d"])
-    values = [
-        solve(design(prior.reordered(list(order)), PML(0.5), HAMMING)).value
-        for order in ("abcd", "dcba", "bdac")
-    ]
-    assert values == pytest.approx([values[0]] * 3, abs=1e-9)
 
 
 # ---------------------------------------------------------------- hard scales

@@ -23,8 +23,10 @@ from pmlopt import (
     DistanceLoss,
     EstimationError,
     ExpectedGain,
+    ExpectedLoss,
     IIDPrior,
     L1Ball,
+    MetricPrivacy,
     MinimumMass,
     MutualInformation,
     Prior,
@@ -59,6 +61,8 @@ LARGE = Prior(RNG.dirichlet(np.full(32, 3.0)))
 MIDDLE = Prior(RNG.dirichlet(np.full(14, 3.0)))
 BALL = PML(0.5, over=L1Ball(MIDDLE, 0.1))
 GAINS = ExpectedGain(RNG.random((8, 8)))
+PLANE = np.random.default_rng(9).random((20, 2))
+APART, POINTS = np.linalg.norm(PLANE[:, None] - PLANE, axis=2), Prior.uniform(20)
 ORDER = RNG.permuted(np.tile(np.arange(8), (8, 1)), axis=1) + 1
 CHANNEL = RNG.dirichlet(np.ones(6), 8)
 PARITY, SUM = queries.ModularSum(2, 2), queries.ModularSum(2, 3)
@@ -66,6 +70,7 @@ PARITY, SUM = queries.ModularSum(2, 2), queries.ModularSum(2, 3)
 PROGRAMS: dict[str, Any] = {
     "linear": design(PRIOR, PML(0.5), GAINS),
     "large": design(LARGE, PML(0.5), ExpectedGain(RNG.random((32, 32)))),
+    "metric": design(POINTS, MetricPrivacy(2.0, APART), ExpectedLoss(APART)),
     "symmetric": design(IIDPrior([0.6, 0.4], 6), PML(0.5), CoordinateLoss(hamming)),
     "listed": design(PRIOR, PML(0.5), MutualInformation()),
     "searched": design(LARGE, PML(0.05), MutualInformation()),
@@ -172,6 +177,12 @@ def test_a_clock_tells_what_is_left() -> None:
     assert not clock.late_by(6.0)
     assert (clock.left(), clock.left(0.5), clock.part(0.5).left()) == (0.0, 0.5, 0.0)
     assert clock.at_least(2.0).left() == 2.0
+
+
+def test_no_closed_form_is_proved_when_the_time_is_over() -> None:
+    program = design(Prior.uniform(4), PML(0.5), ExpectedLoss(hamming))
+    assert QUESTIONS[0].begin(program, None, FOREVER).known is not None
+    assert QUESTIONS[0].begin(program, None, Clock(end=-1.0, read=lambda: 0.0)).known is None
 
 
 def test_the_clock_is_one_for_all_methods() -> None:

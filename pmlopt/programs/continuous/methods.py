@@ -90,8 +90,8 @@ def certified_on(
 ) -> ContinuousCertificate:
     """The certificate of the best mechanism on the bins of a grid."""
     design = program.on(grid)
-    start = linear.QUESTION.start(design, None)
     options = Options(clock.at_least(1e-3), ON_BINS)
+    start = linear.QUESTION.begin(design, None, options.clock)
     failed: list[str] = []
     found: LinearCertificate | None = None
     for method in linear.QUESTION.automatic(design, start):

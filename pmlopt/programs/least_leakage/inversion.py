@@ -35,14 +35,7 @@ MASS_TOLERANCE = 1e-11
 
 
 class GainWithin:
-    """The best expected gain within one level after another, each from the point that the last one left.
-
-    Args:
-        program: with a floor on the expectation, and all pairs allowed.
-
-    Attributes:
-        iterations: of the interior point method, so far.
-    """
+    """The best expected gain within one level after another, each from the point that the last one left."""
 
     def __init__(self, program: LeastLeakage) -> None:
         assert program.floor is not None
@@ -51,11 +44,7 @@ class GainWithin:
         self._left: Mapping[str, NDArray[Any]] | None = None
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
-        """The best expected gain at a share e^-epsilon.
-
-        Raises:
-            ArithmeticError: there is no inside at this share, or the method has nothing to show.
-        """
+        """The best expected gain at a share e^-epsilon."""
         prior = self.program.prior
         design = linear_design(prior, PML(-math.log(share)), self.utility, self.program.outputs)
         task = structured.task_of(design)
@@ -97,24 +86,13 @@ def _slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: f
 
 
 class MassWithin:
-    """How much of the rows allowed pairs can fill within one level after another.
-
-    Args:
-        program: without a floor.
-
-    Attributes:
-        iterations: of the interior point method, so far.
-    """
+    """How much of the rows allowed pairs can fill within one level after another."""
 
     def __init__(self, program: LeastLeakage) -> None:
         self.program, self.iterations = program, 0
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
-        """The largest mass `sum_xy p[x] P[x,y]` at a share e^-epsilon, where rows may stay short.
-
-        Raises:
-            ArithmeticError: there is no inside at this share, or the method has nothing to show.
-        """
+        """The largest mass `sum_xy p[x] P[x,y]` at a share e^-epsilon, where rows may stay short."""
         prior = self.program.prior
         block = mean_block(prior.pmf, share)
         if block is None:

@@ -32,9 +32,6 @@ class LevelProgram:
     `c / (p[x] g[x,y])`, which may be 1e-8 where the floor is about a rare letter. Each entry is in units of
     this, and each row in units of what it can hold, since a solver's tolerances are absolute. On orbits of
     pairs sums count the pairs of each, and entries are lifts.
-
-    Args:
-        program: what is asked for.
     """
 
     def __init__(self, program: LeastLeakage) -> None:
@@ -91,11 +88,7 @@ class LevelProgram:
         )
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
-        """The optimum at a share e^-epsilon.
-
-        Raises:
-            ArithmeticError: HiGHS does not end at an optimum.
-        """
+        """The optimum at a share e^-epsilon."""
         program = self.program
         # an output that only letters of less mass may emit leaks more, and cannot occur
         self.model.fix(self._peaks, self._masses < share * (1 - 1e-12))
@@ -123,9 +116,6 @@ class RobustLevelProgram:
 
     It minimises the mean of `short`. The multipliers z of the third rows are for each output those of a prior
     of the set, times a number: with those of the first rows they prove the bound of `largest_share`.
-
-    Args:
-        program: what is asked for, with a set of priors and without a floor.
     """
 
     def __init__(self, program: LeastLeakage) -> None:
@@ -176,11 +166,7 @@ class RobustLevelProgram:
         )
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
-        """The optimum at a share e^-epsilon.
-
-        Raises:
-            ArithmeticError: HiGHS does not end at an optimum.
-        """
+        """The optimum at a share e^-epsilon."""
         program = self.program
         # an output whose letters have less probability under a prior of the set leaks more, and cannot occur
         closed = program.masses < share * (1 - 1e-12)

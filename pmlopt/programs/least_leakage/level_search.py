@@ -103,10 +103,6 @@ class Family:
 
     At the mass of the letters that may emit an output it can occur, and not above: no tangent foresees that
     (and where there is a floor, the least level of the pairs alone is known).
-
-    Args:
-        program: what is asked for.
-        ask: the program at a share.
     """
 
     blur = 0.0
@@ -144,16 +140,7 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The two ends of a search over levels, with what proves each.
-
-    Attributes:
-        matrix: the best mechanism, or None.
-        proof: multipliers that prove the bound.
-        programs: how many were asked.
-        iterations: of their solver, in all.
-        ending: in words.
-        finished: whether it ended by itself.
-    """
+    """The best mechanism of a search over levels, the multipliers that prove its bound, and how it ended."""
 
     matrix: FloatArray | None
     proof: Multipliers

@@ -97,9 +97,8 @@ RESIDUAL = 1e-6
 class _Expectation(RequirementCertificate):
     """What certificates of an expected gain or loss share: the value, and a bound from any multipliers.
 
-    The bound is `constant + columns.bound(gains, multipliers)`, negated for a loss: the gains are the table
-    less the least value of each letter, changed by the multipliers of added constraints where there are any,
-    and the constant is what both leave out.
+    The bound is `constant + columns.bound(gains, multipliers)`, negated for a loss, of the table less the
+    least value of each letter, changed by the multipliers of added constraints where there are any.
     """
 
     if TYPE_CHECKING:  # each kind has its own shapes of these

@@ -13,6 +13,7 @@ from pmlopt.model import closed_forms
 from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.clock import FOREVER, Clock
 
 _CLOSED = 1e-10
 """A closed form counts as optimal when its proven gap is below this share of the gain's range."""
@@ -23,13 +24,7 @@ _LARGEST_SYSTEM = 200
 
 @dataclass(frozen=True, eq=False)
 class KnownOptimum:
-    """A closed form that is optimal.
-
-    Attributes:
-        name: in `pmlopt.model.closed_forms`.
-        matrix, value: its own.
-        multipliers: (N,) those that prove it, of a linear program.
-    """
+    """A closed form that is optimal, by its name, with the (N,) multipliers that prove it."""
 
     name: str
     matrix: FloatArray
@@ -44,14 +39,7 @@ class KnownOptimum:
 
 @dataclass(frozen=True, eq=False)
 class _Form:
-    """A closed form as columns, each of which an output has; several may go to one.
-
-    Attributes:
-        name: in `pmlopt.model.closed_forms`.
-        columns: (N, K).
-        outputs: (K,) the output of each column.
-        matrix: (N, M) their sums.
-    """
+    """A closed form as (N, K) columns, the (K,) output of each (several may go to one), and their sums."""
 
     name: str
     columns: FloatArray
@@ -65,15 +53,15 @@ class _Form:
         return cls(name, matrix[:, used], used, matrix)
 
 
-def known_optimum(program: LinearDesign) -> KnownOptimum | None:
-    """The first closed form whose utility equals a dual bound; None where none is known.
+def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum | None:
+    """The first closed form whose utility equals a dual bound; None where none is known, or found in time.
 
     Programs with added constraints have none.
     """
     if program.added:
         return None
     prior, gains, near = program.prior, program.centred, _CLOSED * program.scale
-    found = _allowed(program)
+    found, seconds = _allowed(program), 0.0
     most = max(gain for gain, _ in found)
     for gain, form in found:
         if gain < most - near:
@@ -81,7 +69,11 @@ def known_optimum(program: LinearDesign) -> KnownOptimum | None:
         for multipliers in _multipliers(program, form):
             if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
                 continue
+            if clock.late_by(-seconds):  # a bound is not begun that the last one says cannot be ended
+                return None
+            begin = clock.read()
             above = program.columns.raw_bound(gains, multipliers) - gain
+            seconds = clock.read() - begin
             if above <= near and above + program.columns.rounding_in(gains, multipliers) <= near:
                 value = expectation(prior, program.table, form.matrix)
                 return KnownOptimum(form.name, form.matrix, value, multipliers)

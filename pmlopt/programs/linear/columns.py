@@ -336,10 +336,7 @@ class ReducedColumns(Columns):
     def declaration(self, names: Sequence[Label], maximised: bool, values: FloatArray) -> Declaration:
         """The linear program with one variable for each orbit of pairs.
 
-        Args:
-            names: of the orbits of outputs, after which the constraints of the requirement are named.
-            maximised: whether the values are gains.
-            values: (C,) the gains or losses on the orbits of pairs.
+        The constraints of the requirement are named after the orbits of outputs; values are gains, or losses.
         """
         import cvxpy as cp
 

@@ -35,7 +35,7 @@ from pmlopt.programs.question import (
     uncertified,
 )
 from pmlopt.solvers import highs, through_cvxpy
-from pmlopt.solvers.clock import TIME
+from pmlopt.solvers.clock import FOREVER, TIME, Clock
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.structured import simplex
 from pmlopt.solvers.structured.block_program import Task
@@ -110,9 +110,9 @@ class Start:
         return program.privacy.has_ratios and program.block is None and not program.added
 
 
-def _start(program: LinearDesign, warm_start: WarmStart) -> Start:
+def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER) -> Start:
     """The matrix that was given, or the closed form that is optimal here."""
-    known = known_optimum(program)
+    known = known_optimum(program, clock)
     if warm_start is False:
         return Start(program, known=known)
     cold = Start(program, None if known is None else known.matrix, known=known)
@@ -385,7 +385,13 @@ def _mixed_away(program: LinearDesign, certificate: LinearCertificate) -> str:
 
 
 QUESTION = Question(
-    LinearDesign, (*DECISIONS, *BY_NAME), _start, _certify, _gap_is_an_answer, by_cvxpy=_asked
+    LinearDesign,
+    (*DECISIONS, *BY_NAME),
+    _start,
+    _certify,
+    _gap_is_an_answer,
+    by_cvxpy=_asked,
+    timed_start=_start,
 )
 """Designs with an expected gain or loss.
 

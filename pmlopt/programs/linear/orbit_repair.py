@@ -28,12 +28,6 @@ def repair_orbits(
     the law that it has, or the uniform one on the orbits of outputs that occur. Last, the masses of orbits of
     pairs become whole numbers that sum to a power of two.
 
-    Args:
-        space: the pairs.
-        columns: their columns under the requirement.
-        privacy: the requirement as it was asked for.
-        lifts: (C,) finite; rows sum to one up to a solver's tolerance.
-
     Returns:
         The mechanism, and what was done to reach it.
 
@@ -54,11 +48,6 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
 
     What a row lacks goes to the likeliest orbit of outputs, in equal parts on all of these, so that a
     constant stays one; or, where that would be negative or no whole number, to its largest mass.
-
-    Args:
-        space: the pairs.
-        lifts: (C,) non-negative, rows summing to one up to rounding.
-        law: (K,) the probabilities of the orbits of outputs.
     """
     orbits = space.orbits
     whole = [_scaled(lift) for lift in lifts.tolist()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -14,53 +13,36 @@ from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS, certify_level
 from pmlopt.programs.least_leakage.level_search import Searching, decide, search_level
-from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.question import Found, Method, Question, certified, starts_cold
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate, keeps
 from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.solvers.outcome import Options
 
 
-@dataclass
-class _Tried:
-    """The thresholds tried so far."""
-
-    program: BestWorstCase
-    options: Options
-    found: list[Found[LevelCertificate]] = field(default_factory=list)
-    thresholds: set[int] = field(default_factory=set)
-
-    def at(self, threshold: int) -> LevelCertificate:
-        """The least leakage at a threshold; of a large table, as much of it as decides about epsilon."""
-        self.thresholds.add(threshold)
-        least = self.program.at(threshold)
-        if self.program.order.size > least_leakage.SMALL_ENTRIES and self.program.over is None:
-            level = self._run(least, partial(decide, self.program.epsilon))
-            if keeps(level, self.program.epsilon) or level.bound > self.program.epsilon:
-                return level
-        return self._run(least, search_level)
-
-    def _run(self, least: LeastLeakage, search: Searching) -> LevelCertificate:
-        """What a search makes of a threshold, in the time that is left."""
-        start = least_leakage.start(least, None)
-        options = Options(self.options.clock.at_least(1e-3), least.tolerance)
-        self.found.append(least_leakage.searched(search, certify_level, least, options, start))
-        return self.found[-1].certificate
-
-    @property
-    def late(self) -> bool:
-        """Whether the time is over."""
-        return self.options.clock.late
-
-
 def search_thresholds(program: BestWorstCase, options: Options, _: None) -> Found[ThresholdCertificate]:
     """Search; a threshold whose least leakage is not decided is neither kept nor ruled out."""
-    tried = _Tried(program, options)
-    low, kept = 1, tried.at(1)
+    found: dict[int, list[Found[LevelCertificate]]] = {}
+    clock = options.clock
+
+    def at(threshold: int) -> LevelCertificate:
+        """The least leakage at a threshold; of a large table, as much of it as decides about epsilon."""
+        least, searches = program.at(threshold), found.setdefault(threshold, [])
+        start = least_leakage.start(least, None)
+        large = program.order.size > least_leakage.SMALL_ENTRIES and program.over is None
+        ways: list[Searching] = [partial(decide, program.epsilon)] if large else []
+        for search in (*ways, search_level):
+            own = Options(clock.at_least(1e-3), least.tolerance)
+            searches.append(least_leakage.searched(search, certify_level, least, own, start))
+            level = searches[-1].certificate
+            if keeps(level, program.epsilon) or level.bound > program.epsilon:
+                break
+        return level
+
+    low, kept = 1, at(1)
     high, beyond, ruled_out = program.highest + 1, None, program.highest + 1
-    while high - low > 1 and not tried.late:
+    while high - low > 1 and not clock.late:
         middle = (low + high) // 2
-        level = tried.at(middle)
+        level = at(middle)
         if keeps(level, program.epsilon):
             low, kept = middle, level
             continue
@@ -68,24 +50,23 @@ def search_thresholds(program: BestWorstCase, options: Options, _: None) -> Foun
         if level.bound > program.epsilon:
             beyond, ruled_out = level, middle
     finished = high - low <= 1
-    while ruled_out - high > 1 and not tried.late:  # `high` is not decided: where does the proof begin?
+    while ruled_out - high > 1 and not clock.late:  # `high` is not decided: where does the proof begin?
         middle = (high + ruled_out) // 2
-        level = tried.at(middle)
+        level = at(middle)
         if level.bound > program.epsilon:
             beyond, ruled_out = level, middle
         else:
             high = middle
-    certificate = _certificate(program, low, ruled_out - 1, kept, beyond)
-    searches = tried.found
+    every = [one for searches in found.values() for one in searches]
+    words = f"{len(found)} thresholds tried"
     return Found(
-        certificate=certificate,
+        certificate=_certificate(program, low, ruled_out - 1, kept, beyond),
         finished=finished,
-        message=f"{len(tried.thresholds)} thresholds tried",
-        detail=f"{len(tried.thresholds)} thresholds tried",
-        iterations=sum(found.iterations or 0 for found in searches),
-        compile_seconds=math.fsum(found.compile_seconds for found in searches),
-        solve_seconds=math.fsum(found.solve_seconds for found in searches),
-        certify_seconds=math.fsum(found.certify_seconds for found in searches),
+        message=words,
+        detail=words,
+        iterations=sum(one.iterations or 0 for one in every),
+        solve_seconds=math.fsum(one.solve_seconds for one in every),
+        certify_seconds=math.fsum(one.certify_seconds for one in every),
         arrays={"matrix": kept.mechanism.matrix},
     )
 

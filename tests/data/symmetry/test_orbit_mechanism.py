@@ -72,15 +72,6 @@ def test_samples_have_the_law_of_the_matrix(space: PairSpace) -> None:
             assert test.pvalue > FALSE_ALARM / len(inputs)
 
 
-def test_arrays_are_sampled_as_their_labels_are() -> None:
-    space = IIDPrior(Prior([0.5, 0.5], ["no", "yes"]), 3).pairs()
-    mechanism = random_mechanism(space)
-    letters = np.array([["no", "yes", "no"], ["yes", "yes", "yes"]] * 50)
-    drawn = mechanism.sample_array(letters, seed=3)
-    assert drawn.shape == (100, 3)
-    assert space.decode(drawn) == mechanism.sample(map(tuple, letters.tolist()), seed=3).tolist()
-
-
 def test_counts_have_the_law_of_the_counts_of_samples() -> None:
     """Chi-square of 20,000 draws against the masses of the orbits; fails once in 10^6."""
     space = IIDPrior([0.7, 0.3], 5).pairs()

@@ -23,7 +23,6 @@ from pmlopt import (
     MinimumMass,
     Prior,
     Status,
-    certify,
     least_leakage,
     solve,
     worst_case_utility,
@@ -194,14 +193,6 @@ def test_the_declared_problem_is_zero_where_the_level_can_be_reached(place: int)
         program.share.value = math.exp(-level - shift)
         program.problem.solve(solver="HIGHS")
         assert (float(program.problem.value) <= 1e-9) == reached
-
-
-def test_a_matrix_from_elsewhere_is_certified_over_the_set() -> None:
-    program = worst_case_utility(P, EXAMPLE, 2, over=L1Ball(P, 0.5))
-    best = solve(program)
-    again = certify(program, best.mechanism.matrix, best.certificate.multipliers)
-    assert again.value == best.value
-    assert again.bound <= best.bound + 1e-12  # without the priors of the proof
 
 
 def test_demands_that_cannot_be_meant_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import cvxpy as cp
@@ -39,50 +38,12 @@ def watched(program: LinearDesign) -> tuple[LinearDesign, list[int]]:
     return replace(program, declare=declare), made
 
 
-def look_at_problem(program: LinearDesign) -> object:
-    return program.problem
-
-
-LOOKS: dict[str, Callable[[LinearDesign], object]] = {
-    "problem": look_at_problem,
-    "variables": lambda program: program.variables,
-    "constraints": lambda program: program.constraints,
-    "mechanism": lambda program: program.mechanism,
-    "str": str,
-}
-looks = pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS.keys())
-
-
 @kinds
 def test_designing_and_solving_declare_nothing(kind: str) -> None:
     program, made = watched(some(kind))
     for solver in ("auto", "highs", "structured"):
         assert solve(program, solver).status is Status.OPTIMAL
     assert made == []
-
-
-@pytest.mark.parametrize("kind", ["pml", "ldp", "ball", "box"])
-@looks
-def test_a_mechanism_assigned_before_the_first_look_is_there(
-    kind: str, look: Callable[[LinearDesign], object]
-) -> None:
-    rng = np.random.default_rng(91)
-    first, second = some(kind), some(kind)
-    matrix, earlier = rng.dirichlet(np.ones(3), 4), rng.dirichlet(np.ones(3), 4)
-    first.assign(earlier)
-    first.assign(matrix)
-    look(first)
-    look(second)
-    second.assign(earlier)
-    second.assign(matrix)
-    assert set(first.variables) == set(second.variables)
-    for name, variable in first.variables.items():
-        assert variable.value is not None
-        assert np.array_equal(variable.value, second.variables[name].value)
-    assert np.array_equal(first.mechanism.value, matrix)
-    assert first.problem.objective.value == pytest.approx(
-        float((first.prior.pmf[:, None] * first.table * matrix).sum()), abs=1e-14
-    )
 
 
 @kinds

@@ -135,13 +135,6 @@ def test_integer_variables_are_refused(kind: str) -> None:
         program.with_constraints(mine=program.mechanism[0, 0] <= whole)
 
 
-def test_new_variables_may_lead_to_the_program() -> None:
-    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
-    level = cp.Variable(name="level")
-    tied = program.with_constraints(tie=program.mechanism[0, 0] <= level, cap=level <= 0.5)
-    assert list(tied.added) == ["tie", "cap"]
-
-
 @pytest.mark.parametrize("kind", ["parameter", "finite set", "complex"])
 def test_constraints_that_cannot_be_certified_are_refused(kind: str) -> None:
     program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))

@@ -115,16 +115,6 @@ def test_many_constraints_of_ones_own_and_levels_of_zero_have_no_structure() -> 
         routes(still, "structured", Start(still))
 
 
-@pytest.mark.parametrize("make", [linear, curved, joint])
-@pytest.mark.parametrize("n", [2, LARGE])
-@pytest.mark.parametrize("start", STARTS)
-def test_there_is_always_a_second_way(make: Callable[[int], LinearDesign], n: int, start: str | None) -> None:
-    tried = routes(make(n), "auto", begin(make(n), start))
-    assert len(tried) >= 2
-    assert tried[-1].name == "scs"
-    assert len({route.reason for route in tried}) == len(tried)
-
-
 @pytest.mark.parametrize("name", ["highs", "highs-ipm", "clarabel", "scs", "SCS", "structured"])
 def test_a_solver_asked_for_is_the_only_one(name: str) -> None:
     for start in STARTS:

@@ -212,39 +212,4 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.Monke
     assert line.startswith("structured: numerical trouble: of no use, certified gap")
 
 
-@pytest.mark.parametrize("n", [8, 100])
-def test_a_time_limit_leaves_an_honest_result(n: int) -> None:
-    program = large(n)
-    expected = solve(program, "structured").value
-    with pytest.raises(SolverError, match="time limit") as caught:
-        solve(program, "structured", time_limit=1e-9)
-    result = caught.value.result
-    assert isinstance(result, Result)
-    assert result.status is Status.STOPPED
-    assert result.iterations == 0
-    assert result.certificate.verify()
-    assert result.value <= expected + 1e-6 <= result.bound + 2e-6
-
-
 # ---------------------------------------------------------------- starts
-
-
-def near(kind: str, shift: float) -> LinearDesign:
-    """Programs of one shape whose gains and levels differ by so much."""
-    rng = np.random.default_rng([75, KINDS.index(kind)])
-    prior = Prior(oracles.random_prior(rng, 8))
-    privacy = bounded(kind, prior, rng).at(0.8 + shift)
-    gains, change = rng.random((8, 6)), rng.normal(size=(8, 6))
-    return design(prior, privacy, ExpectedGain(gains + shift * change))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shift", [0.01, 0.5])
-def test_a_neighbours_end_leads_to_the_optimum(kind: str, shift: float) -> None:
-    start = solve(near(kind, shift), "structured").restart
-    program = near(kind, 0.0)
-    cold, warm = solve(program, "structured"), solve(program, "structured", warm_start=start)
-    assert not cold.warm_started
-    assert warm.status is Status.OPTIMAL
-    assert warm.certificate.verify()
-    assert warm.value == pytest.approx(cold.value, abs=2e-7 * program.scale)

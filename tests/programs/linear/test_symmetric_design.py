@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -47,6 +46,7 @@ from pmlopt.model.utility import (
     hamming,
 )
 from pmlopt.programs.linear.certifying import certify_symmetric
+from pmlopt.programs.linear.columns import Listed, ReducedColumns
 from pmlopt.programs.linear.program import SymmetricDesign
 
 HAMMING = CoordinateLoss([[0, 1], [1, 0]])
@@ -154,6 +154,29 @@ def test_bits_under_hamming_loss(records: int, value: float) -> None:
     assert result.gap <= 1e-8
     assert result.certificate.verify()
     assert result.level <= 1.0
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([PML(0.3), LDP(0.8), LIP(0.4, 0.7), PML(0.7) & LDP(1.0)]))
+@settings(max_examples=20, deadline=None)
+def test_a_plain_design_is_that_of_the_trivial_group(seed: int, privacy: Requirement) -> None:
+    """Every number of listed letters is that of orbits of one pair each."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 7))
+    prior = Prior(oracles.random_prior(rng, n))
+    space = InvariantPrior(prior, []).pairs()
+    listed, orbits = Listed(prior, privacy), ReducedColumns.of(space, privacy)
+    gains, matrix, rho = rng.normal(size=(n, n)), rng.dirichlet(np.ones(n), n), rng.normal(size=n)
+    values, lifts = np.empty(n * n), np.empty(n * n)
+    values[space.table], lifts[space.table] = gains, matrix
+    for found, wanted in (
+        (orbits.raw_bound(values, rho), listed.raw_bound(gains, rho)),
+        (orbits.expectation(values, lifts), float(prior.pmf @ (gains * matrix).sum(axis=1))),
+        (orbits.sums(lifts), matrix.sum(axis=1)),
+        (orbits.means(lifts), prior.pmf @ matrix),
+        (orbits.least(values), listed.least(gains)),
+        (orbits.centred(values, False)[space.table], listed.centred(gains, False)),
+    ):
+        assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12)
 
 
 def test_weights_and_equality_are_invariant_functions() -> None:
@@ -310,9 +333,3 @@ def test_what_has_no_form_by_orbits_is_refused() -> None:
         design(bits, PML(0.5), HAMMING, outputs=3)
     with pytest.raises(UtilityError, match="too many letters"):
         design(IIDPrior([0.5, 0.5], 14), PML(0.5), ExpectedLoss(np.zeros((2**14, 2))))
-
-
-def test_a_constant_is_optimal_where_nothing_may_be_told() -> None:
-    result = solve(design(IIDPrior([0.7, 0.3], 10), PML(0.0), HAMMING))
-    assert result.value == pytest.approx(3.0, abs=1e-9)
-    assert math.isclose(result.level, 0.0, abs_tol=1e-12)
