@@ -161,14 +161,7 @@ class Relaxation:
     def minimised(
         self, corners: FloatArray, start: FloatArray, target: float, clock: Clock = FOREVER
     ) -> CellBounds:
-        """Bounds on cells.
-
-        Args:
-            corners: (K, P, D, D) of each simplex the corners.
-            start: (K, 1 + P D + R) where to start from: price and multipliers positive.
-            target: in nats: a bound below it need not fall further.
-            clock: what is left of the time.
-        """
+        """Bounds on cells."""
         count = len(corners)
         state = _Cells(self, corners, start)
         found, bound = np.zeros(start.shape), np.full(count, np.inf)

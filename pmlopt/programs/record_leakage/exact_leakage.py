@@ -25,7 +25,7 @@ from pmlopt.programs.record_leakage.closed_bounds import (
     near_uniform_bound,
     one_class_each,
 )
-from pmlopt.programs.record_leakage.local_ascent import Search, climb, starts
+from pmlopt.programs.record_leakage.local_ascent import climb, starts
 from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.outcome import Options
@@ -38,7 +38,7 @@ CLOSED_FORM_SECONDS = 0.5
 class _Kind:
     """The search for the records of one kind, and what is known of them without one."""
 
-    search: Search
+    search: CellSearch
     known: OneClassEach | None
 
 
@@ -83,7 +83,6 @@ class ExactLeakage:
             detail=reason,
             iterations=sum(search.nodes for search in searches.values()),
             warm_started=bool(warm),
-            compile_seconds=sum(search.compile_seconds for search in searches.values()),
             solve_seconds=sum(search.solve_seconds for search in searches.values()),
             certify_seconds=time.perf_counter() - certifying,
             closed_form=None
@@ -131,7 +130,7 @@ class ExactLeakage:
         adversary = Adversary(
             self.channel.rows, self.channel.log_counts(record), self.entropy, self.channel.query.log_size
         )
-        search = CellSearch(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
+        search = CellSearch(adversary)
         if adversary.silent or adversary.tight:
             return _Kind(search, None)
         late = clock.late_by(CLOSED_FORM_SECONDS)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures.leakage import log_sum
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.solvers.clock import FOREVER, Clock
 
 LOWEST_LOG_PRICE, HIGHEST_LOG_PRICE = np.log(1e-9), np.log(1e9)
@@ -38,13 +34,6 @@ def climb(
     psi(a|y). For a fixed psi the best J within the entropy bound is known but for the price s of the entropy:
     `J(t|a) ~ c(a,t) exp(G(a,t) / s)`, `J(a) ~ exp(s Lam_a / (1 + s))`, Lam_a the log-sum of the former; for a
     fixed J the best psi is the posterior. Both steps can only raise I.
-
-    Args:
-        adversary: the data.
-        joints: (S, A, T) starts.
-        iterations: at most so many.
-        tolerance: the rise in nats at which to stop.
-        clock: what is left of the time.
 
     Returns:
         (S, A, T) the laws, not yet pushed inside the entropy bound by its rounding, and (S,) their leakages.
@@ -152,57 +141,3 @@ def _laws_at_prices(
     used = joint > 0
     worth = np.where(used, np.where(used, log_counts, 0.0) - np.where(used, log_joint, 0.0), 0.0)
     return joint, np.asarray((joint * worth).sum(axis=(1, 2)))
-
-
-@dataclass
-class Search(ABC):
-    """A search for one kind of records.
-
-    Attributes:
-        best: (A, T) a law within the entropy bound.
-        value: what it leaks.
-        nodes: how many relaxations were solved.
-        compile_seconds, solve_seconds: what they took.
-    """
-
-    adversary: Adversary
-    best: FloatArray
-    value: float
-    nodes: int = field(default=0, kw_only=True)
-    compile_seconds: float = field(default=0.0, kw_only=True)
-    solve_seconds: float = field(default=0.0, kw_only=True)
-
-    @property
-    @abstractmethod
-    def bound(self) -> float:
-        """What no law leaks more than."""
-
-    @abstractmethod
-    def run(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
-        """Split the cell of the largest bound until that is near the value.
-
-        Args:
-            target: a value in hand from other records: bounds below it need not fall.
-            tolerance: how near, in nats.
-            nodes: at most so many relaxations.
-            clock: what is left of the time.
-
-        Returns:
-            What was done, in words.
-        """
-
-    @abstractmethod
-    def proof(self, record: int) -> KindProof:
-        """The proof so far, for the records of the kind of this one."""
-
-    def improve(self, joints: FloatArray, iterations: int, clock: Clock) -> None:
-        """Climb from some laws and keep the best."""
-        climbed, values = climb(self.adversary, joints, iterations, clock=clock)
-        best = int(values.argmax())
-        self.offer(self.adversary.allowed(climbed[best]))
-
-    def offer(self, joint: FloatArray) -> None:
-        """Keep a law within the entropy bound where it leaks more than the best so far."""
-        value = self.adversary.leaked(joint)
-        if value > self.value:
-            self.best, self.value = joint, value

@@ -38,8 +38,8 @@ from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.methods import Penalty
 from pmlopt.programs.tradeoff.penalty import Penalised, exponentiated_gradient
+from pmlopt.programs.tradeoff.program import tradeoff_program
 from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, tradeoff_bound
-from pmlopt.programs.tradeoff.relaxation import tradeoff_program
 
 LOG2 = math.log(2)
 Answer = Result[TradeoffCertificate]
