@@ -14,6 +14,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, Relaxation
+from pmlopt.programs.record_leakage.closed_bounds import OneClassEach
 from pmlopt.programs.record_leakage.local_ascent import climb
 from pmlopt.programs.record_leakage.proof import WHOLE, CellTree, KindProof, Part
 from pmlopt.solvers.clock import Clock
@@ -62,9 +63,11 @@ class CellSearch:
         value: what it leaks.
         nodes: how many cells were bounded.
         solve_seconds: what that took.
+        known: the leakage of one class for each letter, where that is small enough to be listed.
     """
 
     adversary: Adversary
+    known: OneClassEach | None = None
     best: FloatArray = field(init=False)
     value: float = field(init=False)
     nodes: int = 0

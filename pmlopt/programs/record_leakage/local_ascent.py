@@ -99,16 +99,35 @@ def _best(
 
     The entropy rises with the price: regula falsi (Illinois), from around the last price where there is one.
     """
+    used = np.isfinite(log_counts)
+    finite = np.where(used, log_counts, 0.0)
+    peaks = np.where(used, exponents, -np.inf).max(axis=2, keepdims=True)
+    away = exponents - peaks
+
+    def laws(log_price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The best laws at given prices, and how far their entropies are above the bound."""
+        price = np.exp(log_price)[:, None, None]
+        scores = log_counts + away / price
+        sums = log_sum(scores, axis=2)
+        letters = (peaks + price * sums) / (1 + price)
+        log_joint = letters - log_sum(letters, axis=1) + scores - sums
+        joint = np.exp(log_joint)
+        surprise = finite - np.where(joint > 0, log_joint, 0.0)
+        return joint, np.asarray((joint * surprise).sum(axis=(1, 2))) - entropy
 
     def surplus(log_price: FloatArray) -> FloatArray:
-        return _laws_at_prices(log_counts, exponents, log_price)[1] - entropy
+        return laws(log_price)[1]
 
     known = ~np.isnan(guess)
     low = np.where(known, np.maximum(guess - FIRST_REACH, LOWEST_LOG_PRICE), LOWEST_LOG_PRICE)
     high = np.where(known, np.minimum(guess + FIRST_REACH, HIGHEST_LOG_PRICE), HIGHEST_LOG_PRICE)
-    low = np.where(surplus(low) >= 0, LOWEST_LOG_PRICE, low)
-    high = np.where(surplus(high) < 0, HIGHEST_LOG_PRICE, high)
     below, above = surplus(low), surplus(high)
+    if (missed := below >= 0).any():
+        low = np.where(missed, LOWEST_LOG_PRICE, low)
+        below = surplus(low)
+    if (missed := above < 0).any():
+        high = np.where(missed, HIGHEST_LOG_PRICE, high)
+        above = surplus(high)
     high, above = np.where(below >= 0, low, high), np.where(below >= 0, below, above)
     side = np.zeros(len(low))
     for _ in range(ROOT_STEPS):
@@ -124,20 +143,4 @@ def _best(
         high, above = np.where(up, middle, high), np.where(up, found, above)
         low, below = np.where(down, middle, low), np.where(down, found, below)
         side = np.where(up, 1.0, np.where(down, -1.0, side))
-    return high, _laws_at_prices(log_counts, exponents, high)[0]
-
-
-def _laws_at_prices(
-    log_counts: FloatArray, exponents: FloatArray, log_price: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The best laws at given prices, and their entropies."""
-    price = np.exp(log_price)[:, None, None]
-    peaks = np.where(np.isfinite(log_counts), exponents, -np.inf).max(axis=2, keepdims=True)
-    scores = log_counts + (exponents - peaks) / price
-    sums = log_sum(scores, axis=2)
-    letters = (peaks + price * sums) / (1 + price)
-    log_joint = letters - log_sum(letters, axis=1) + scores - sums
-    joint = np.exp(log_joint)
-    used = joint > 0
-    worth = np.where(used, np.where(used, log_counts, 0.0) - np.where(used, log_joint, 0.0), 0.0)
-    return joint, np.asarray((joint * worth).sum(axis=(1, 2)))
+    return high, laws(high)[0]

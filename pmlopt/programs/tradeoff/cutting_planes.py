@@ -37,7 +37,7 @@ from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.outcome import Options
 
 MAX_AUDIT_RELAXATIONS = 200_000
-"""Relaxations that all audits of a search solve at most: cells or boxes of their branch and bound."""
+"""Cells that all audits of a search bound at most."""
 
 
 @dataclass(frozen=True, eq=False)
