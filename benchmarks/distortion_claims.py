@@ -16,8 +16,8 @@ from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, orbits
 from pmlopt.model.queries.channel import loss_table
 from pmlopt.programs.record_leakage.alternating import joint_of
 from pmlopt.programs.tradeoff.penalty import Penalised
+from pmlopt.programs.tradeoff.program import informations, tradeoff_program
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
-from pmlopt.programs.tradeoff.relaxation import informations, tradeoff_program
 
 QUERIES: Mapping[str, Query] = {
     "parity": ModularSum(3, 2),

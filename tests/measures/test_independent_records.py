@@ -20,6 +20,7 @@ QUERIES: list[Query] = [
     Quadratic(4),
     ModularSum(3, 3, [2, 3, 2]),
     Explicit([[0, 1, 2], [1, 2, 0]]),
+    Explicit(np.indices((2, 2, 2))[1:].sum(axis=0) % 2),  # an idle record has the counts of the others
 ]
 
 

@@ -8,8 +8,8 @@ import cvxpy as cp
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.programs.tradeoff.program import informations
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
-from pmlopt.programs.tradeoff.relaxation import informations
 
 
 def penalty_program(

@@ -89,56 +89,33 @@ def record_channel(query: Query, mechanism: MechanismLike, law: ArrayLike | None
         ((0, 1), (2, 3))
     """
     check_query(query)
-    known = as_mechanism(mechanism)
-    if not _named(known, query.values) and not _by_datasets(query, known):
-        classes = _classes(query, known, law)
-        if classes is not None:
+    known, values = as_mechanism(mechanism), query.values
+    inputs, count = known.inputs, len(known.inputs)
+    unnamed = isinstance(inputs, Positions)
+    as_datasets = abs(count - np.exp(min(query.log_size, 50.0))) < 0.5
+    datasets = tuple(product(*map(range, query.alphabets))) if as_datasets else ()
+    if not (count == len(values) and (unnamed or inputs == values)) and not (
+        as_datasets and (unnamed or inputs == datasets)
+    ):
+        try:
+            classes = orbits(query, law).query
+        except QueryError:  # there are too many datasets to look for classes
+            classes = query
+        if count == len(classes.values) and (unnamed or inputs == classes.values):
             return _channel(classes, known, known.matrix)
-    if _by_dataset(query, known):
-        rows, places = _distinct(known.matrix)
-        return _channel(Explicit(places.reshape(query.alphabets)), known, rows)
-    _match(known, query.values, "the query's values")
-    return _channel(query, known, known.matrix)
-
-
-def _named(mechanism: Mechanism, names: tuple[Label, ...]) -> bool:
-    """Whether the rows are as many as some names, and have these names or none."""
-    unnamed = isinstance(mechanism.inputs, Positions)
-    return len(mechanism.inputs) == len(names) and (unnamed or mechanism.inputs == names)
-
-
-def _by_datasets(query: Query, mechanism: Mechanism) -> bool:
-    """Whether the rows are as many as the datasets, and have their names or none."""
-    if abs(len(mechanism.inputs) - np.exp(min(query.log_size, 50.0))) >= 0.5:
-        return False
-    return isinstance(mechanism.inputs, Positions) or _named_by_dataset(query, mechanism)
-
-
-def _classes(query: Query, mechanism: Mechanism, law: ArrayLike | None) -> Query | None:
-    """The query of the classes that an optimal mechanism tells apart, where the rows are those."""
-    try:
-        found = orbits(query, law).query
-    except QueryError:  # there are too many datasets to look for classes
-        return None
-    return found if _named(mechanism, found.values) else None
-
-
-def _by_dataset(query: Query, mechanism: Mechanism) -> bool:
-    """Whether the rows of the mechanism stand for datasets, not for values of the query."""
-    rows, values = len(mechanism.inputs), len(query.values)
-    size = np.exp(min(query.log_size, 50.0))
-    many = abs(rows - size) < 0.5
-    if rows == values and not (many and _named_by_dataset(query, mechanism)):
-        return False
-    if not many:
-        datasets = math.prod(query.alphabets) if query.log_size < 35 else f"e^{query.log_size:.6g}"
+    if count == len(values) and not (as_datasets and inputs == datasets):
+        _match(known, values, "the query's values")
+        return _channel(query, known, known.matrix)
+    if not as_datasets:
+        size = math.prod(query.alphabets) if query.log_size < 35 else f"e^{query.log_size:.6g}"
         raise MechanismError(
-            f"the mechanism has {rows} rows; give one for each of the query's {values} values, one for each "
-            f"class of queries.orbits(query, law), or one for each of its {datasets} datasets"
+            f"the mechanism has {count} rows; give one for each of the query's {len(values)} values, one for "
+            f"each class of queries.orbits(query, law), or one for each of its {size} datasets"
         )
     check_listable(query)
-    _match(mechanism, tuple(product(*map(range, query.alphabets))), "the datasets, as tuples of letters,")
-    return True
+    _match(known, datasets, "the datasets, as tuples of letters,")
+    rows, places = _distinct(known.matrix)
+    return _channel(Explicit(places.reshape(query.alphabets)), known, rows)
 
 
 def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
@@ -150,10 +127,6 @@ def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
         f"the mechanism's inputs {reprlib.repr(mechanism.inputs)} differ from {what} {reprlib.repr(names)}: "
         f"they are {how}"
     )
-
-
-def _named_by_dataset(query: Query, mechanism: Mechanism) -> bool:
-    return mechanism.inputs == tuple(product(*map(range, query.alphabets)))
 
 
 def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:

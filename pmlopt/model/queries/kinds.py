@@ -27,7 +27,6 @@ from pmlopt.model.queries.query import (
     listed,
     numbers_of,
     record_count,
-    widest_step,
 )
 
 
@@ -183,6 +182,10 @@ class ModularSum(Query):
     def kinds(self) -> tuple[int, ...]:
         return tuple(self.sizes.index(size) for size in dict.fromkeys(self.sizes))
 
+    @property
+    def exchangeable(self) -> tuple[int, ...]:
+        return self.kinds
+
     def log_counts(self, record: int) -> FloatArray:
         size = self.sizes[checked_record(self, record)]
         others = self._others(size)
@@ -192,15 +195,6 @@ class ModularSum(Query):
         size = self.sizes[checked_record(self, record)]
         reached = np.flatnonzero(np.isfinite(self._others(size)))
         return np.asarray((reached[:, None] + np.arange(size)) % self.modulus)
-
-    @property
-    def sensitivity(self) -> float:
-        widest = 0
-        for size in dict.fromkeys(self.sizes):
-            reached = np.flatnonzero(np.isfinite(self._others(size)))
-            sums = (reached[:, None] + np.arange(min(size, self.modulus))) % self.modulus
-            widest = max(widest, int(np.ptp(sums, axis=1).max()))
-        return float(widest)
 
     def table(self) -> IntArray:
         return np.asarray(listed(self).sum(axis=0) % self.modulus)
@@ -295,16 +289,16 @@ class ResidueTypes(Query):
         parts = [math.comb(times + self._width(size) - 1, times) for size, times in self._open]
         return math.prod(parts) * (self.sums.modulus if self._closed else 1)
 
+    @property
+    def exchangeable(self) -> tuple[int, ...]:
+        return self.kinds
+
     def log_counts(self, record: int) -> FloatArray:
         modulus, size = self.sums.modulus, self.alphabets[checked_record(self, record)]
         found = np.empty((size, len(self._types)))
         for letter in range(min(size, modulus)):
             found[letter::modulus] = self._with_letter(size, letter)
         return found
-
-    @property
-    def sensitivity(self) -> float:
-        return float(numbers_of(self)[0])  # which says that the classes are no numbers
 
     def table(self) -> IntArray:
         data = listed(self)
@@ -419,6 +413,10 @@ class OfWeight(Query):
     def kinds(self) -> tuple[int, ...]:
         return (0,)
 
+    @property
+    def exchangeable(self) -> tuple[int, ...]:
+        return self.kinds
+
     def log_counts(self, record: int) -> FloatArray:
         checked_record(self, record)
         values, places = self._places
@@ -432,10 +430,6 @@ class OfWeight(Query):
         checked_record(self, record)
         places = self._places[1]
         return np.asarray(np.unique(np.stack([places[:-1], places[1:]], axis=1), axis=0))
-
-    @property
-    def sensitivity(self) -> float:
-        return widest_step(numbers_of(self)[self._places[1]].tolist())
 
     def table(self) -> IntArray:
         return np.asarray(self._places[1][listed(self).sum(axis=0)])

@@ -7,7 +7,6 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
-from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -52,6 +51,14 @@ class Query(Record, ABC):
     def kinds(self) -> tuple[int, ...]:
         """Representatives of the kinds of records; records of a kind have the same `log_counts`."""
 
+    @property
+    def exchangeable(self) -> tuple[int, ...]:
+        """Representatives of the records that f does not tell apart; all records where nothing is known.
+
+        Records of a kind need not be: under `x_1 + x_2 mod 2` the counts of an idle x_0 are those of x_1.
+        """
+        return tuple(range(self.records))
+
     @abstractmethod
     def log_counts(self, record: int) -> FloatArray:
         """(k_i, T) the logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for none.
@@ -64,13 +71,14 @@ class Query(Record, ABC):
         """
 
     @property
-    @abstractmethod
     def sensitivity(self) -> float:
         """The sensitivity of f: the largest change of its value when one record changes.
 
         Raises:
             QueryError: the values are not numbers.
         """
+        numbers = numbers_of(self)
+        return float(max(np.ptp(numbers[self.answers(record)], axis=1).max() for record in self.exchangeable))
 
     @abstractmethod
     def table(self) -> IntArray:
@@ -207,8 +215,3 @@ def in_order(values: Iterable[Label]) -> tuple[Label, ...]:
     if all(isinstance(value, Real) for value in distinct):
         distinct.sort()
     return tuple(distinct)
-
-
-def widest_step(numbers: Iterable[float]) -> float:
-    """The largest absolute difference of neighbours in a sequence of numbers."""
-    return max((abs(after - before) for before, after in pairwise(numbers)), default=0.0)

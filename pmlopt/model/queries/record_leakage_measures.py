@@ -240,7 +240,7 @@ def independent_leakage(query: Query, mechanism: MechanismLike) -> tuple[float, 
     """
     channel = record_channel(query, mechanism)
     found = []
-    for record in channel.query.kinds:
+    for record in channel.query.exchangeable:
         tuples = channel.classes[channel.query.answers(record)]
         found.append(largest_capacity(channel.rows, np.unique(tuples, axis=0)))
     return max(each.lower for each in found), max(each.upper for each in found)

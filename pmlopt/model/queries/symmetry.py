@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, IntArray, float_array
-from pmlopt.errors import PriorError, QueryError
+from pmlopt.errors import PriorError
 from pmlopt.model.queries.kinds import MOST_CLASSES, Explicit, ModularSum, OfWeight, ResidueTypes, Weight
-from pmlopt.model.queries.query import LARGEST_TABLE, Query, check_listable, check_query
+from pmlopt.model.queries.query import Query, check_listable, check_query
 
 FEW_LETTERS = 3
 """Up to so many letters all relabellings are tried; of more, those that exchange two letters or shift all."""
@@ -232,20 +232,16 @@ def law_of(query: Query, law: ArrayLike | None) -> FloatArray:
         QueryError: there are more than 2^20 datasets.
     """
     check_listable(query)
-    shape = query.alphabets
-    return np.full(shape, 1 / math.prod(shape)) if law is None else _law(law, shape)
-
-
-def _law(law: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    if math.prod(shape) > LARGEST_TABLE:
-        raise QueryError("a law of the dataset can be given for at most 2^20 datasets")
+    shape, size = query.alphabets, math.prod(query.alphabets)
+    if law is None:
+        return np.full(shape, 1 / size)
     try:
         flat = np.reshape(np.asarray(law), -1) if np.shape(law) == shape else law
     except ValueError as cause:
         raise PriorError(f"the true law is not a regular array: {cause}") from None
     masses = float_array(flat, 1, "the true law", PriorError)
-    if len(masses) != math.prod(shape):
-        raise PriorError(f"the true law has {len(masses)} entries for {math.prod(shape)} datasets")
+    if len(masses) != size:
+        raise PriorError(f"the true law has {len(masses)} entries for {size} datasets")
     if masses.min() < 0 or abs(masses.sum() - 1) > SUM_TOLERANCE:
         raise PriorError(
             f"the true law has the least entry {masses.min():.6g} and the sum {masses.sum():.12g}: give a law"

@@ -81,16 +81,8 @@ def marginal_step(
     """The p(x_i) that leaks most while `H(X_i) + sum p(x_i) inner >= b`: a modified Blahut-Arimoto iteration.
 
     The printed stopping rule looks at I alone, which stands still before the entropy is met: here it also
-    waits for the multiplier to settle, and a law that is short of entropy is drawn towards its start.
-
-    Args:
-        letters: (A,) p(x_i) to start from, within the bound.
-        laws: (A, M) p(y|x_i).
-        inner: (A,) H(X_-i | x_i), in nats.
-        entropy: b, in nats.
-        rate: alpha, of the multiplier.
-        tolerance: the change of I in nats at which to stop.
-        iterations: at most so many.
+    waits for the multiplier to settle, and a law that is short of entropy is drawn towards its start. It
+    starts from p(x_i), (A,), within the bound; laws are p(y|x_i), (A, M), inner is H(X_-i | x_i), (A,).
 
     Source: [wu2026entropy, Section 3.1.1, eq. (15), Algorithm 2].
 
@@ -162,11 +154,6 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
     entries are the largest, no multiple has less entropy than the logarithm of their number: the law of that
     entropy is returned.
 
-    Args:
-        vector: (R,) a law, or any vector that does not sum to one.
-        entropy: t in nats, at most log R.
-        tolerance: of the entropy.
-
     Source: [wu2026entropy, Algorithm 5].
 
     Examples:
@@ -221,20 +208,11 @@ def conditional_step(
 
     A row whose letter never occurs, or that needs no entropy, becomes the unit vector that leaks most;
     another takes a gradient step, projected on the simplex and on the entropy, that is kept where I does not
-    fall.
+    fall. Letters are p(x_i), (A,), others the rows to start from, (A, R), the channel q(y|x), (A, R, M).
 
-    Args:
-        letters: (A,) p(x_i).
-        others: (A, R) rows to start from, within the bound.
-        channel: (A, R, M) q(y|x).
-        entropy: b, in nats.
-        step: eta_0, which the paper leaves open. I is convex in a row, so that the law of entropy c with the
-            largest product with the gradient, the limit of large steps, leaks no less than the row: a large
-            step is kept at once, a small one often is not, for Algorithm 5 moves even a step of zero.
-        shrink: beta, the factor of a step that is not kept.
-        inner: steps tried for each row.
-        tolerance: the change of I in nats at which to stop.
-        iterations: rounds over the rows, at most.
+    The first step eta_0, which the paper leaves open, is large: I is convex in a row, so that the law of
+    entropy c with the largest product with the gradient, the limit of large steps, leaks no less than the
+    row, while a small step often is not kept, for Algorithm 5 moves even a step of zero.
 
     Source: [wu2026entropy, Section 3.1.2, Algorithm 3], with the gradient corrected.
     """

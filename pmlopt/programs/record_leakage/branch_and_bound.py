@@ -12,8 +12,10 @@ from itertools import combinations
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, Relaxation
-from pmlopt.programs.record_leakage.local_ascent import Search
+from pmlopt.programs.record_leakage.closed_bounds import OneClassEach
+from pmlopt.programs.record_leakage.local_ascent import climb
 from pmlopt.programs.record_leakage.proof import WHOLE, CellTree, KindProof, Part
 from pmlopt.solvers.clock import Clock
 
@@ -52,15 +54,34 @@ class _Cell:
 
 
 @dataclass
-class CellSearch(Search):
-    """The search over cells: a simplex for each part of the law J of (X_i, T); see `Relaxation`."""
+class CellSearch:
+    """The search over cells: a simplex for each part of the law J of (X_i, T); see `Relaxation`.
 
+    Attributes:
+        adversary: the problem.
+        best: (A, T) a law within the entropy bound.
+        value: what it leaks.
+        nodes: how many cells were bounded.
+        solve_seconds: what that took.
+        known: the leakage of one class for each letter, where that is small enough to be listed.
+    """
+
+    adversary: Adversary
+    known: OneClassEach | None = None
+    best: FloatArray = field(init=False)
+    value: float = field(init=False)
+    nodes: int = 0
+    solve_seconds: float = 0.0
     _open: dict[int, _Cell] = field(default_factory=dict)
     _splits: dict[int, tuple[int, int, int, float, int]] = field(default_factory=dict)
     _heap: list[tuple[float, int]] = field(default_factory=list)
     _stuck: float = -math.inf
     _itself: tuple[float, float] = math.inf, 1.0
     """The bound by H(X_i), for a record tells no more than itself, and the price of the entropy in it."""
+
+    def __post_init__(self) -> None:
+        self.best = self.adversary.uniform
+        self.value = self.adversary.leaked(self.best)
 
     @cached_property
     def relaxation(self) -> Relaxation:
@@ -85,7 +106,11 @@ class CellSearch(Search):
         return len(self._open) + len(self._splits)
 
     def run(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
-        """Split the cells of the largest bounds, many at once, until those are near the value."""
+        """Split the cells of the largest bounds, many at once, until those are near the value.
+
+        Returns:
+            What was done, in words.
+        """
         relaxation, (count, size) = self.relaxation, self.relaxation.shape
         begin = time.perf_counter()
         if not self._count:
@@ -136,6 +161,17 @@ class CellSearch(Search):
         simplex, first, second, part = splits[:, [0, 1, 2, 4]].T.astype(np.int64)
         tree = CellTree(relaxation.part, simplex, first, second, splits[:, 3], part, price, majorant, log_law)
         return KindProof(record, self.bound, tree)
+
+    def improve(self, joints: FloatArray, iterations: int, clock: Clock) -> None:
+        """Climb from some laws and keep the best."""
+        climbed, values = climb(self.adversary, joints, iterations, clock=clock)
+        self.offer(self.adversary.allowed(climbed[int(values.argmax())]))
+
+    def offer(self, joint: FloatArray) -> None:
+        """Keep a law within the entropy bound where it leaks more than the best so far."""
+        value = self.adversary.leaked(joint)
+        if value > self.value:
+            self.best, self.value = joint, value
 
     def _split(self, chosen: list[tuple[float, int]], enough: float, clock: Clock) -> None:
         """Split cells and bound their parts; a cell whose parts say no more when time is over stays whole."""

@@ -18,7 +18,7 @@ from pmlopt.solvers.clock import FOREVER, Clock
 FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
 """Where the multipliers of the first cell start: of the size that they often have."""
 MAX_ITERATIONS = 30
-"""Newton steps on each box; where they do not suffice the box is split as it is."""
+"""Newton steps on each cell; where they do not suffice the cell is split as it is."""
 FRACTION_TO_BOUNDARY = 0.95
 """Of the way to where a multiplier vanishes, a step goes so far at most."""
 SUFFICIENT_DECREASE = 1e-4
@@ -161,14 +161,7 @@ class Relaxation:
     def minimised(
         self, corners: FloatArray, start: FloatArray, target: float, clock: Clock = FOREVER
     ) -> CellBounds:
-        """Bounds on cells.
-
-        Args:
-            corners: (K, P, D, D) of each simplex the corners.
-            start: (K, 1 + P D + R) where to start from: price and multipliers positive.
-            target: in nats: a bound below it need not fall further.
-            clock: what is left of the time.
-        """
+        """Bounds on cells."""
         count = len(corners)
         state = _Cells(self, corners, start)
         found, bound = np.zeros(start.shape), np.full(count, np.inf)
@@ -348,7 +341,7 @@ class _Cells:
         )
 
     def keep(self, chosen: BoolArray) -> None:
-        """Go on with some of the boxes."""
+        """Go on with some of the cells."""
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
                 setattr(self, name, array[chosen])

@@ -116,10 +116,6 @@ def class_choices(log_counts: FloatArray) -> IntArray:
 def entropy_room(alphabets: Sequence[int], entropy: float) -> Decimal:
     """How far below log |X| the entropy of a dataset may fall, in nats: `log |X| - b`, and at least 0.
 
-    Args:
-        alphabets: the number of letters of each record.
-        entropy: b, the float itself.
-
     Examples:
         >>> import math
         >>> 0 < entropy_room((2, 2, 2), math.log(8)) < Decimal("1e-15")
@@ -144,11 +140,6 @@ def near_uniform_bound(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
 
     by Donsker and Varadhan's variational formula for D(P||U). The s is `sqrt(Var_U[g] / (2 room))`, the best
     one to second order; and E_P[g] is never above the largest g.
-
-    Args:
-        rows: (T, M) W, taken over their sums.
-        log_counts: (A, T) log c; -inf for an empty cell.
-        room: in nats, at least 0.
 
     Returns:
         The bound in 50 digits; I_U itself where there is no room.

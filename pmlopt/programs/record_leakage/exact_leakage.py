@@ -19,27 +19,18 @@ from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.closed_bounds import (
     KnownParity,
-    OneClassEach,
     entropy_room,
     known_parity,
     near_uniform_bound,
     one_class_each,
 )
-from pmlopt.programs.record_leakage.local_ascent import Search, climb, starts
+from pmlopt.programs.record_leakage.local_ascent import climb, starts
 from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.outcome import Options
 
 CLOSED_FORM_SECONDS = 0.5
 """Past the end of the time by so much, the leakage of one class for each letter is not tried any more."""
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """The search for the records of one kind, and what is known of them without one."""
-
-    search: Search
-    known: OneClassEach | None
 
 
 @dataclass(frozen=True)
@@ -66,15 +57,14 @@ class ExactLeakage:
         """Search every kind of records, the best of all as the value to beat; from laws by record."""
         clock = self.options.clock
         known = known_parity(self.channel, self.entropy)
-        kinds = {record: self._kind(record, known, warm, clock) for record in self.channel.query.kinds}
-        searches = {record: kind.search for record, kind in kinds.items()}
+        searches = {record: self._search(record, known, warm, clock) for record in self.channel.query.kinds}
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
             best = max(search.value for search in searches.values())
             beat = max(best, self.enough - self.options.tolerance / 2)
-            reasons = [self._prove(kind, beat, nodes, clock) for kind in kinds.values()]
+            reasons = [self._prove(search, beat, nodes, clock) for search in searches.values()]
         late, certifying = clock.late, time.perf_counter()
-        certificate = self._certificate(kinds)
+        certificate = self._certificate(searches)
         reason = "; ".join(dict.fromkeys(reasons))
         return Found(
             certificate=certificate,
@@ -83,7 +73,6 @@ class ExactLeakage:
             detail=reason,
             iterations=sum(search.nodes for search in searches.values()),
             warm_started=bool(warm),
-            compile_seconds=sum(search.compile_seconds for search in searches.values()),
             solve_seconds=sum(search.solve_seconds for search in searches.values()),
             certify_seconds=time.perf_counter() - certifying,
             closed_form=None
@@ -92,54 +81,53 @@ class ExactLeakage:
             arrays={restart_name(record): search.best for record, search in searches.items()},
         )
 
-    def _certificate(self, kinds: Mapping[int, _Kind]) -> RecordCertificate:
-        best = max(kinds, key=lambda record: kinds[record].search.value)
-        value = kinds[best].search.value
-        proofs = tuple(self._proof(record, kind) for record, kind in kinds.items())
+    def _certificate(self, searches: Mapping[int, CellSearch]) -> RecordCertificate:
+        best = max(searches, key=lambda record: searches[record].value)
+        proofs = tuple(self._proof(record, search) for record, search in searches.items())
         return RecordCertificate(
             mechanism=self.channel.mechanism,
-            value=value,
-            bound=max(value, *(proof.bound for proof in proofs)),
+            value=searches[best].value,
+            bound=max(searches[best].value, *(proof.bound for proof in proofs)),
             channel=self.channel,
             entropy=self.entropy,
             record=best,
-            joint=kinds[best].search.best,
+            joint=searches[best].best,
             proofs=proofs,
         )
 
-    def _proof(self, record: int, kind: _Kind) -> KindProof:
+    def _proof(self, record: int, search: CellSearch) -> KindProof:
         """The proof of the search, or of what is known without one where that says more."""
-        adversary = kind.search.adversary
+        adversary, known = search.adversary, search.known
         if adversary.silent:
             return KindProof(record, 0.0)
         if adversary.tight:
             room = entropy_room(self.channel.query.alphabets, self.entropy)
             bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
             return KindProof(record, _float_above(bound))
-        if kind.known is not None and kind.known.upper <= kind.search.bound:
-            return KindProof(record, kind.known.upper, laws=kind.known.laws)
-        return kind.search.proof(record)
+        if known is not None and known.upper <= search.bound:
+            return KindProof(record, known.upper, laws=known.laws)
+        return search.proof(record)
 
-    def _kind(
+    def _search(
         self,
         record: int,
         parity: KnownParity | None,
         warm: Mapping[int, FloatArray] | None,
         clock: Clock,
-    ) -> _Kind:
+    ) -> CellSearch:
         """The search with the best of many starts; of one, where that is an optimum."""
         adversary = Adversary(
             self.channel.rows, self.channel.log_counts(record), self.entropy, self.channel.query.log_size
         )
-        search = CellSearch(adversary, adversary.uniform, adversary.leaked(adversary.uniform))
+        search = CellSearch(adversary)
         if adversary.silent or adversary.tight:
-            return _Kind(search, None)
+            return search
         late = clock.late_by(CLOSED_FORM_SECONDS)
-        known = None if late else one_class_each(adversary)
-        if known is not None:
-            search.offer(adversary.allowed(known.joint))
-            if known.upper <= search.value + self.options.tolerance / 2:
-                return _Kind(search, known)
+        search.known = None if late else one_class_each(adversary)
+        if search.known is not None:
+            search.offer(adversary.allowed(search.known.joint))
+            if search.known.upper <= search.value + self.options.tolerance / 2:
+                return search
         seeds = [] if parity is None else [parity.joint]
         if warm is not None and record in warm:
             seeds.append(warm[record])
@@ -147,17 +135,16 @@ class ExactLeakage:
         joints = np.stack([*starts(adversary, count, self.seed), *map(adversary.allowed, seeds), search.best])
         rough, values = climb(adversary, joints, 30, 1e-9, clock)
         search.improve(rough[np.argsort(-values)[:3]], 2_000, clock)
-        return _Kind(search, known)
+        return search
 
-    def _prove(self, kind: _Kind, target: float, nodes: int | None, clock: Clock) -> str:
+    def _prove(self, search: CellSearch, target: float, nodes: int | None, clock: Clock) -> str:
         """Bound one kind of records; what was done, in words."""
-        search = kind.search
         if search.adversary.silent:
             return "nothing can leak"
         if search.adversary.tight:
             return "the entropy leaves next to nothing but the uniform dataset"
         tolerance = self.options.tolerance / 2
-        if kind.known is not None and kind.known.upper <= max(search.value, target) + tolerance:
+        if search.known is not None and search.known.upper <= max(search.value, target) + tolerance:
             return "the largest capacity of one class of datasets for each letter"
         return search.run(target, tolerance, nodes, clock)
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures.leakage import log_sum
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.solvers.clock import FOREVER, Clock
 
 LOWEST_LOG_PRICE, HIGHEST_LOG_PRICE = np.log(1e-9), np.log(1e9)
@@ -38,13 +34,6 @@ def climb(
     psi(a|y). For a fixed psi the best J within the entropy bound is known but for the price s of the entropy:
     `J(t|a) ~ c(a,t) exp(G(a,t) / s)`, `J(a) ~ exp(s Lam_a / (1 + s))`, Lam_a the log-sum of the former; for a
     fixed J the best psi is the posterior. Both steps can only raise I.
-
-    Args:
-        adversary: the data.
-        joints: (S, A, T) starts.
-        iterations: at most so many.
-        tolerance: the rise in nats at which to stop.
-        clock: what is left of the time.
 
     Returns:
         (S, A, T) the laws, not yet pushed inside the entropy bound by its rounding, and (S,) their leakages.
@@ -110,16 +99,35 @@ def _best(
 
     The entropy rises with the price: regula falsi (Illinois), from around the last price where there is one.
     """
+    used = np.isfinite(log_counts)
+    finite = np.where(used, log_counts, 0.0)
+    peaks = np.where(used, exponents, -np.inf).max(axis=2, keepdims=True)
+    away = exponents - peaks
+
+    def laws(log_price: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The best laws at given prices, and how far their entropies are above the bound."""
+        price = np.exp(log_price)[:, None, None]
+        scores = log_counts + away / price
+        sums = log_sum(scores, axis=2)
+        letters = (peaks + price * sums) / (1 + price)
+        log_joint = letters - log_sum(letters, axis=1) + scores - sums
+        joint = np.exp(log_joint)
+        surprise = finite - np.where(joint > 0, log_joint, 0.0)
+        return joint, np.asarray((joint * surprise).sum(axis=(1, 2))) - entropy
 
     def surplus(log_price: FloatArray) -> FloatArray:
-        return _laws_at_prices(log_counts, exponents, log_price)[1] - entropy
+        return laws(log_price)[1]
 
     known = ~np.isnan(guess)
     low = np.where(known, np.maximum(guess - FIRST_REACH, LOWEST_LOG_PRICE), LOWEST_LOG_PRICE)
     high = np.where(known, np.minimum(guess + FIRST_REACH, HIGHEST_LOG_PRICE), HIGHEST_LOG_PRICE)
-    low = np.where(surplus(low) >= 0, LOWEST_LOG_PRICE, low)
-    high = np.where(surplus(high) < 0, HIGHEST_LOG_PRICE, high)
     below, above = surplus(low), surplus(high)
+    if (missed := below >= 0).any():
+        low = np.where(missed, LOWEST_LOG_PRICE, low)
+        below = surplus(low)
+    if (missed := above < 0).any():
+        high = np.where(missed, HIGHEST_LOG_PRICE, high)
+        above = surplus(high)
     high, above = np.where(below >= 0, low, high), np.where(below >= 0, below, above)
     side = np.zeros(len(low))
     for _ in range(ROOT_STEPS):
@@ -135,74 +143,4 @@ def _best(
         high, above = np.where(up, middle, high), np.where(up, found, above)
         low, below = np.where(down, middle, low), np.where(down, found, below)
         side = np.where(up, 1.0, np.where(down, -1.0, side))
-    return high, _laws_at_prices(log_counts, exponents, high)[0]
-
-
-def _laws_at_prices(
-    log_counts: FloatArray, exponents: FloatArray, log_price: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The best laws at given prices, and their entropies."""
-    price = np.exp(log_price)[:, None, None]
-    peaks = np.where(np.isfinite(log_counts), exponents, -np.inf).max(axis=2, keepdims=True)
-    scores = log_counts + (exponents - peaks) / price
-    sums = log_sum(scores, axis=2)
-    letters = (peaks + price * sums) / (1 + price)
-    log_joint = letters - log_sum(letters, axis=1) + scores - sums
-    joint = np.exp(log_joint)
-    used = joint > 0
-    worth = np.where(used, np.where(used, log_counts, 0.0) - np.where(used, log_joint, 0.0), 0.0)
-    return joint, np.asarray((joint * worth).sum(axis=(1, 2)))
-
-
-@dataclass
-class Search(ABC):
-    """A search for one kind of records.
-
-    Attributes:
-        best: (A, T) a law within the entropy bound.
-        value: what it leaks.
-        nodes: how many relaxations were solved.
-        compile_seconds, solve_seconds: what they took.
-    """
-
-    adversary: Adversary
-    best: FloatArray
-    value: float
-    nodes: int = field(default=0, kw_only=True)
-    compile_seconds: float = field(default=0.0, kw_only=True)
-    solve_seconds: float = field(default=0.0, kw_only=True)
-
-    @property
-    @abstractmethod
-    def bound(self) -> float:
-        """What no law leaks more than."""
-
-    @abstractmethod
-    def run(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
-        """Split the cell of the largest bound until that is near the value.
-
-        Args:
-            target: a value in hand from other records: bounds below it need not fall.
-            tolerance: how near, in nats.
-            nodes: at most so many relaxations.
-            clock: what is left of the time.
-
-        Returns:
-            What was done, in words.
-        """
-
-    @abstractmethod
-    def proof(self, record: int) -> KindProof:
-        """The proof so far, for the records of the kind of this one."""
-
-    def improve(self, joints: FloatArray, iterations: int, clock: Clock) -> None:
-        """Climb from some laws and keep the best."""
-        climbed, values = climb(self.adversary, joints, iterations, clock=clock)
-        best = int(values.argmax())
-        self.offer(self.adversary.allowed(climbed[best]))
-
-    def offer(self, joint: FloatArray) -> None:
-        """Keep a law within the entropy bound where it leaks more than the best so far."""
-        value = self.adversary.leaked(joint)
-        if value > self.value:
-            self.best, self.value = joint, value
+    return high, laws(high)[0]

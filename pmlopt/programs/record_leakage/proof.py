@@ -164,12 +164,6 @@ def laws_hold(laws: FloatArray, log_counts: FloatArray, bound: float, rows: Rows
 
     By joint convexity a record leaks at most the largest capacity of the channels that the choices make, and
     `C <= max_a D(W[t_a] || r)` for any law r.
-
-    Args:
-        laws: (R, M), taken over their sums.
-        log_counts: (A, T) log c.
-        bound: what the divergences must not exceed, in nats.
-        rows: (T, M) W, each of sum one.
     """
     if laws.ndim != 2 or laws.shape[1] != len(rows[0]):
         return False
@@ -296,13 +290,6 @@ def cells_hold(tree: CellTree, log_counts: FloatArray, entropy: float, bound: fl
 
     The corners are followed as fractions: that the cells hold every law is exact. The bounds are computed in
     the decimals of the context.
-
-    Args:
-        tree: the cells.
-        log_counts: (A, T) log c.
-        entropy: b, in nats.
-        bound: in nats.
-        rows: (T, M) W, each of sum one.
     """
     counts = [[Decimal(x) if np.isfinite(x) else None for x in part] for part in log_counts.tolist()]
     cells = _Cells(tree, counts, Decimal(entropy), rows)

@@ -9,8 +9,8 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
+from pmlopt.programs.tradeoff.program import tradeoff_program
 from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof, sharpened_tradeoff, tradeoff_bound
-from pmlopt.programs.tradeoff.relaxation import tradeoff_program
 from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import localcontext
 
 import numpy as np
@@ -12,6 +11,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.model.queries import record_channel
 from pmlopt.model.queries.record_leakage_measures import record_information, uniform_alone
 from pmlopt.programs.exact.arithmetic import DIGITS
+from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
@@ -33,35 +33,21 @@ WEIGHT = 1e8
 over the weight, and by what rounding of the posteriors does to their logarithms, times the weight."""
 
 
-@dataclass(frozen=True, eq=False)
-class SilentMechanism:
-    """A mechanism that tells nothing of any record of a uniform dataset, and what none distorts less than.
-
-    Attributes:
-        matrix: (K, M).
-        bound: on the expected distortion.
-        proof: of the bound.
-    """
-
-    matrix: FloatArray
-    bound: float
-    proof: TradeoffProof
-
-
-def silent_mechanism(program: TradeoffProgram) -> SilentMechanism | None:
+def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, TradeoffProof] | None:
     """The mechanism of the least distortion whose output is independent of each record of a uniform dataset.
 
     `min <losses, q>` subject to `sum_k (J(a,k) / pi_a - u_k) q(y|k) = 0` for each record, letter a and output
     y, J the law of the letter and the class, pi and u its sums. Multipliers mu(a,y) of these prove what
     `tradeoff_bound` makes of the posteriors `psi(a|y) = pi_a (1 + mu(a,y) / w)` and the weight w.
 
-    None where the solver failed.
+    Returns:
+        (K, M) the mechanism, what none distorts less than, and its proof; None where the solver failed.
 
     Examples:
         >>> from pmlopt import distortion_leakage
         >>> from pmlopt.model.queries import ModularSum
         >>> parity = ModularSum(3, 2)  # tells nothing of a record
-        >>> silent_mechanism(distortion_leakage(parity, 0.0, parity.log_size)).matrix.round(9).tolist()
+        >>> silent_mechanism(distortion_leakage(parity, 0.0, parity.log_size))[0].round(9).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
     import cvxpy as cp
@@ -81,7 +67,7 @@ def silent_mechanism(program: TradeoffProgram) -> SilentMechanism | None:
         least = proved_least(program.tradeoff, program.sense, program.limit, proof)
         near = float(least)
         bound = near if near <= least else float(np.nextafter(near, -np.inf))
-    return SilentMechanism(program.repaired(np.asarray(matrix.value)), bound, proof)
+    return program.repaired(np.asarray(matrix.value)), bound, proof
 
 
 def _deviations(joint: FloatArray) -> FloatArray:
@@ -124,17 +110,7 @@ def audited(
     clock: Clock = FOREVER,
     nodes: int | None = None,
 ) -> RecordCertificate:
-    """The certified leakage of a mechanism.
-
-    Args:
-        program: what the mechanism answers.
-        matrix: (K, M).
-        tolerance: the gap in nats that is good enough.
-        enough: a leakage in nats below which its bound need not fall.
-        seed: of the starts.
-        clock: what is left of the time.
-        nodes: relaxations at most, for each kind of records; the defaults of `BranchAndBound` for None.
-    """
+    """The certified leakage of a mechanism."""
     channel = record_channel(program.orbits.query, program.mechanism(matrix))
     work = ExactLeakage(
         channel, program.entropy, Options(clock.at_least(SHORTEST_AUDIT), tolerance), nodes, seed, enough
@@ -149,15 +125,7 @@ def certify_tradeoff(
     bound: float,
     proof: TradeoffProof | None,
 ) -> TradeoffCertificate:
-    """The certificate of an audited mechanism.
-
-    Args:
-        program: what it answers.
-        matrix: (K, M).
-        audit: of its leakage.
-        bound: what no mechanism betters; minus infinity where nothing is proved.
-        proof: the multipliers of the bound.
-    """
+    """The certificate of an audited mechanism."""
     value = audit.bound if program.sense == "leakage" else program.tradeoff.distortion(matrix)
     least = min(bound, value)
     return TradeoffCertificate(
@@ -172,21 +140,8 @@ def certify_tradeoff(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ClosedEnd:
-    """A mechanism that is optimal by a formula: a constant, or the least distortion of all.
-
-    Attributes:
-        certificate: of the mechanism.
-        reason: why it is optimal.
-    """
-
-    certificate: TradeoffCertificate
-    reason: str
-
-
-def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> ClosedEnd | None:
-    """The end of the curve that a program is at, None where it is at none.
+def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:
+    """The optimum where the program is at an end of its curve, with the reason; None where it is at none.
 
     From the distortion of a constant on nothing need leak; where nothing may leak a constant is left, or of a
     uniform dataset what a linear program finds; and where the least distortion leaks no more than is allowed
@@ -203,23 +158,33 @@ def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> ClosedEnd |
     return _cheapest_end(program, seed, clock)
 
 
-def _constant_end(program: TradeoffProgram, reason: str, bound: float, seed: int, clock: Clock) -> ClosedEnd:
+def _at_end(certificate: TradeoffCertificate, reason: str) -> Found[TradeoffCertificate]:
+    arrays = {"matrix": certificate.mechanism.matrix}
+    return Found(
+        certificate=certificate, finished=True, message=reason, detail=reason, iterations=0, arrays=arrays
+    )
+
+
+def _constant_end(
+    program: TradeoffProgram, reason: str, bound: float, seed: int, clock: Clock
+) -> Found[TradeoffCertificate]:
     audit = audited(program, program.constant, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
     proof = TradeoffProof((), 0.0)
-    return ClosedEnd(certify_tradeoff(program, program.constant, audit, bound, proof), reason)
+    return _at_end(certify_tradeoff(program, program.constant, audit, bound, proof), reason)
 
 
-def _silent_end(program: TradeoffProgram, seed: int, clock: Clock) -> ClosedEnd | None:
+def _silent_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:
     """The linear program for a uniform dataset, where it could be solved."""
     found = silent_mechanism(program)
     if found is None:
         return None
-    audit = audited(program, found.matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
-    certificate = certify_tradeoff(program, found.matrix, audit, found.bound, found.proof)
-    return ClosedEnd(certificate, "a linear program: the output is independent of each record")
+    matrix, bound, proof = found
+    audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
+    certificate = certify_tradeoff(program, matrix, audit, bound, proof)
+    return _at_end(certificate, "a linear program: the output is independent of each record")
 
 
-def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> ClosedEnd | None:
+def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:
     """The least distortion of all where its leakage is allowed; proved no further than that needs."""
     matrix = program.cheapest
     audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock, nodes=1)
@@ -229,7 +194,7 @@ def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> ClosedEn
     if audit.bound > program.limit:
         return None
     certificate = certify_tradeoff(program, matrix, audit, program.least, TradeoffProof((), 0.0))
-    return ClosedEnd(certificate, "the least distortion leaks no more")
+    return _at_end(certificate, "the least distortion leaks no more")
 
 
 def within_leakage(
@@ -247,12 +212,6 @@ def likely_within(
 
     The leakage under the worst prior of an audit on the path is computed for each, times the factor by which
     the audit's bound was above it, and a little more.
-
-    Args:
-        program: what the mechanisms answer.
-        path: from a number between 0 and 1 to a mechanism (K, M).
-        audit: of a mechanism on the path, which leaks something.
-        aim: in nats.
     """
     joint = split(audit, program.log_counts[audit.record])
     factor = 1 + DOUBT * (audit.bound / audit.value - 1)

@@ -39,24 +39,13 @@ class WorstCasePrior:
 
 
 def split(audit: RecordCertificate, counts: FloatArray) -> FloatArray:
-    """(A, K) the worst prior of an audit, uniform inside the classes that it merged.
-
-    Args:
-        audit: of a mechanism with a row for each of K classes.
-        counts: (A, K) the logarithms of how many datasets have each letter and class.
-    """
+    """(A, K) the worst prior of an audit, uniform inside the classes that it merged."""
     channel = audit.channel
     return divided(audit.joint, counts, channel.log_counts(audit.record), channel.classes)
 
 
 def divided(joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: IntArray) -> FloatArray:
     """(A, K) a law of the letter and a group of classes as one of the letter and the class, uniform inside.
-
-    Args:
-        joint: (A, G) the law.
-        counts: (A, K) the logarithms of how many datasets have each letter and class.
-        merged: (A, G) those of each letter and group.
-        groups: (K,) the group of each class, -1 for a class that no dataset has.
 
     Examples:
         >>> counts = np.log([[1.0, 3.0, 2.0]])
@@ -229,9 +218,6 @@ BISECTIONS = 50
 
 def families(rows: GroupedRows) -> list[Family]:
     """The symmetric channel and the exponential mechanism with the distortion as its score.
-
-    Args:
-        rows: with one for each value of the query.
 
     Source: [wu2026entropy, (33) and (47)], [mcsherry2007mechanism].
     """

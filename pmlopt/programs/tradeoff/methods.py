@@ -16,17 +16,10 @@ from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.certificate import Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.certifying import (
-    ClosedEnd,
-    audited,
-    certify_tradeoff,
-    closed_end,
-    within_leakage,
-)
-from pmlopt.programs.tradeoff.cutting_planes import SearchState
+from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, closed_end, within_leakage
+from pmlopt.programs.tradeoff.cutting_planes import SearchState, search
 from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, heaviest, priors_of
 from pmlopt.programs.tradeoff.penalty import penalised
-from pmlopt.programs.tradeoff.phases import search
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.tradeoff.proof import TradeoffProof
 from pmlopt.solvers.outcome import Options
@@ -72,7 +65,7 @@ class CuttingPlanes:
         """Search until the bound and the audited mechanism meet."""
         end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
         if end is not None:
-            return _at_end(end)
+            return end
         state = SearchState(
             program, options.tolerance * program.scale, self.seed, options.clock, list(start.priors)
         )
@@ -122,17 +115,8 @@ class Penalty:
         """Alternate priors and mechanisms, and audit the best of the latter."""
         end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
         if end is not None:
-            return _at_end(end)
-        found = penalised(program, self.seed, options.clock, start.matrix)
-        return Found(
-            certificate=found.certificate,
-            finished=found.finished,
-            message=found.message,
-            detail=found.message,
-            iterations=found.rounds,
-            warm_started=start.matrix is not None,
-            arrays={"matrix": found.certificate.mechanism.matrix},
-        )
+            return end
+        return penalised(program, self.seed, options.clock, start.matrix)
 
 
 def _start(program: TradeoffProgram, warm_start: WarmStart) -> TradeoffStart:
@@ -173,18 +157,6 @@ def _certify(
         audit = audited(program, rows, tolerance, enough=program.limit)
     certificate = certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0))
     return certified(certificate)
-
-
-def _at_end(end: ClosedEnd) -> Found[TradeoffCertificate]:
-    """The result where a closed form gives the optimum of a trade-off."""
-    return Found(
-        certificate=end.certificate,
-        finished=True,
-        message=end.reason,
-        detail=end.reason,
-        iterations=0,
-        arrays={"matrix": end.certificate.mechanism.matrix},
-    )
 
 
 def _arrays(matrix: FloatArray, priors: Iterable[WorstCasePrior]) -> dict[str, NDArray[Any]]:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, within_leakage
@@ -116,15 +117,7 @@ def exponentiated_gradient(
     tolerance: float = 1e-7,
     clock: Clock = FOREVER,
 ) -> FloatArray:
-    """Algorithms 8 and 11: multiplicative steps along the gradient, backtracking, at falling rates.
-
-    Args:
-        problem: for a fixed prior and lambda; convex.
-        matrix: (K, M) to start from, with positive entries.
-        steps: at most so many.
-        tolerance: of the change of the mechanism, in l1.
-        clock: what is left of the time.
-    """
+    """Algorithms 8 and 11: multiplicative steps along the gradient, backtracking, at falling rates."""
     rate = float(len(matrix))
     value = problem.value(matrix)
     for step in range(steps):
@@ -148,13 +141,7 @@ def exponentiated_gradient(
 
 
 def adapted(problem: Penalised, matrix: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-    """Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, falls while there is room.
-
-    Args:
-        problem: with the first lambda.
-        matrix: (K, M) to start from.
-        clock: what is left of the time.
-    """
+    """Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, falls while there is room."""
     before = math.inf
     margin = min(MARGIN, problem.limit / 10)
     for _ in range(MAX_WEIGHTS):
@@ -169,33 +156,10 @@ def adapted(problem: Penalised, matrix: FloatArray, clock: Clock = FOREVER) -> F
     return matrix
 
 
-@dataclass(frozen=True, eq=False)
-class PenaltyEnd:
-    """The best mechanism of the penalty method, and how the rounds ended.
-
-    Attributes:
-        certificate: of the mechanism, without a bound; it may break the limit.
-        message: how it ended, in words.
-        rounds: priors found.
-        finished: whether it ended before the time was over.
-    """
-
-    certificate: TradeoffCertificate
-    message: str
-    rounds: int
-    finished: bool
-
-
 def penalised(
     program: TradeoffProgram, seed: int, clock: Clock, first: FloatArray | None = None
-) -> PenaltyEnd:
+) -> Found[TradeoffCertificate]:
     """Algorithms 6 and 9: a prior against the mechanism, a mechanism against the prior, in turn.
-
-    Args:
-        program: what is solved.
-        seed: of the starts of Algorithm 1.
-        clock: what is left of the time; the step in hand is ended, and the best mechanism audited.
-        first: (K, M) a mechanism to start from; no worse one is returned.
 
     Raises:
         SolverUnavailableError: there are too many datasets for Algorithm 1.
@@ -229,7 +193,16 @@ def penalised(
     if first is not None:  # the local optima of Algorithm 1 may have made less of it
         ends.append(_finished(program, given, seed, end))
     certificate, message = min(ends, key=lambda end: (end[0].violation > 0, end[0].value))
-    return PenaltyEnd(certificate, f"{rounds} rounds, no bound{message}", rounds, finished)
+    message = f"{rounds} rounds, no bound{message}"
+    return Found(
+        certificate=certificate,
+        finished=finished,
+        message=message,
+        detail=message,
+        iterations=rounds,
+        warm_started=first is not None,
+        arrays={"matrix": certificate.mechanism.matrix},
+    )
 
 
 def _inside(program: TradeoffProgram) -> FloatArray:

@@ -54,11 +54,6 @@ def tradeoff_of(losses: FloatArray, sense: Sense, limit: float) -> Tradeoff:
     That is everything, unless Problem 2 asks for the least distortion of all: then the rows are on their
     cheapest outputs alone.
 
-    Args:
-        losses: (K, M).
-        sense: "leakage" for Problem 2, "distortion" for Problem 3.
-        limit: D, or L in nats.
-
     Examples:
         >>> tradeoff_of(1 - np.eye(2), "leakage", 0.0).allowed.tolist()
         [[True, False], [False, True]]
@@ -241,17 +236,7 @@ def bound_verified(
     entropy: float,
     bound: float,
 ) -> bool:
-    """Whether no mechanism betters a bound, by the priors and multipliers of a proof.
-
-    Args:
-        tradeoff: losses and support, as `limit_verified` found them right.
-        sense: what is minimised.
-        limit: on the other.
-        proof: the priors and multipliers.
-        query: the classes of datasets.
-        entropy: b, which each prior must have, in nats.
-        bound: what is claimed.
-    """
+    """Whether no mechanism betters a bound, by the priors and multipliers of a proof."""
     if not (math.isfinite(bound) and proof.nonnegative):
         return False
     with localcontext() as context:

@@ -62,14 +62,6 @@ def appendix(p1: float, epsilon: float, beta: float) -> FloatArray:
     return np.array([[first, 1 - first], [second, 1 - second]])
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_the_shapes_are_what_they_are_called(name: str) -> None:
-    matrix = robust_binary(*SHAPES[name]).matrix
-    zeros = {"a zero in the second row": [[1, 0]], "a zero in the first row": [[0, 1]]}
-    expected = [[0, 1], [1, 0]] if name == "the identity" else zeros.get(name, [])
-    assert np.argwhere(matrix == 0).tolist() == expected
-
-
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 6))
 @example(0.0, 1e-8, 0.0)
 @MODEST

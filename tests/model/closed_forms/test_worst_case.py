@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.designs import FloatArray, is_stochastic, random_prior
+from oracles.designs import FloatArray
 from strategies import MODEST, priors
 
 from pmlopt import Prior, leakage_level
@@ -311,12 +311,3 @@ def test_a_letter_of_one_in_a_billion_keeps_its_digits() -> None:
         9 * math.log(10), rel=1e-12
     )
     assert support_bound(prior, [[3, 2, 1], [1, 2, 3], [1, 2, 3]], 2) == pytest.approx(0, abs=1e-12)
-
-
-def test_random_forms_are_stochastic_to_the_last_digit_or_nearly() -> None:
-    rng = np.random.default_rng(7)
-    prior = random_prior(rng, 6)
-    order = utility_order(rng.normal(size=(6, 8)))
-    for h in (1, 5, 7, 8):  # eight, four, two and one output: halves are exact
-        assert is_stochastic(utility_safe_mechanism(order, h).matrix)
-        assert utility_safe_level(prior, order, h) <= -math.log(prior.min()) + 1e-12

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,11 +97,6 @@ class TestSymmetricChannel:
             for other in range(m):
                 expected = 1 - error if at == other else error / (m - 1)
                 assert answer.matrix[at, other] == expected
-
-    def test_both_ends(self) -> None:
-        assert symmetric_channel(ModularSum(4, 3), 0).matrix.tolist() == np.eye(3).tolist()
-        assert symmetric_channel(ModularSum(4, 2), 1).matrix.tolist() == [[0, 1], [1, 0]]
-        assert symmetric_channel(Explicit(["same", "same"]), 0).matrix.tolist() == [[1]]
 
     @pytest.mark.parametrize("error", [-0.1, 1.1, -1e-12])
     def test_the_error_must_be_a_probability(self, error: float) -> None:
@@ -295,7 +290,3 @@ class TestBadInput:
         with pytest.raises(InputError):
             laplace(case.query, 1.0)
         assert level(case, exponential(case.query, 1.0).matrix) <= 1
-
-    @pytest.mark.parametrize("score", ["match", "distance"])
-    def test_the_scores_by_name(self, score: Literal["match", "distance"]) -> None:
-        assert exponential(ModularSum(4, 2), 1.0, score=score).outputs == (0, 1)

@@ -235,13 +235,6 @@ def test_the_same_seed_gives_the_same_and_more_starts_give_no_less() -> None:
     assert local(query, mechanism, 1.5, 3).value >= once.value
 
 
-def test_it_takes_alphabets_of_any_size() -> None:
-    query = queries.Explicit([[0, 1, 2], [2, 0, 1]])
-    rough = local(query, np.eye(3), 0.5, 4)
-    assert rough.value <= solve(record_leakage(query, np.eye(3), 0.5)).bound
-    assert rough.certificate.joint.shape == (query.alphabets[rough.certificate.record], 3)
-
-
 def test_it_refuses_what_it_cannot_list() -> None:
     parity = queries.ModularSum(15, 2)
     with pytest.raises(SolverUnavailableError, match="use branch-and-bound"):

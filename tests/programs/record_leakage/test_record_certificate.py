@@ -412,12 +412,6 @@ def test_the_leakage_at_little_entropy(query: Query, rows: Any, capacity: float)
     assert found.certificate.verify()
 
 
-def test_the_weight_of_forty_records_needs_no_search() -> None:
-    found = solve(record_leakage(Weight(40), laplace(Weight(40), 1.0), 0.0))
-    assert (found.status, found.iterations) == (Status.OPTIMAL, 0)
-    assert found.value == pytest.approx(LOG2, abs=1e-7)
-
-
 def test_past_the_entropy_of_its_optimum_the_capacity_is_not_reached() -> None:
     """Letters on the rows 0 and 3 of a weight: two datasets, and an entropy of log 2."""
     for b, reached in ((LOG2 - 1e-9, True), (LOG2 + 1e-3, False)):
