@@ -102,7 +102,10 @@ def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     for _ in range(MAX_CORNERS):
         costs = rng.random(lifts.shape[1])
         for _ in range(REWEIGHTINGS):
-            weights = master.solve(costs=-costs)[1]
+            try:
+                weights = master.solve(costs=-costs)[1]
+            except ArithmeticError:
+                return best
             used = np.flatnonzero(weights > 1e-9)
             if len(used) <= at_most:
                 best, at_most = used, len(used) - 1

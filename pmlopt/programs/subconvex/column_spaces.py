@@ -16,12 +16,12 @@ from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
 from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import MutualInformation, SubConvex
-from pmlopt.programs.subconvex.ball_pricing import BallPricer
+from pmlopt.programs.subconvex.ball_pricing import BallPricer, most_of_ball
 from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Pricer, recognised, unit_columns
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.knapsack_branch_and_bound import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
 from pmlopt.programs.subconvex.nested_pricing import ChordBound, Explicit, ExplicitPricer
+from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer, splits
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
@@ -80,7 +80,9 @@ class FamilySpace(ColumnSpace):
         stairs = any(isinstance(family, Staircase) and not family.constant for family in self.families)
         if stairs and self.count is not None and self.count <= SHORT_LIST and self._all and self._all.parts:
             return max(self._all.bound(multipliers, -np.inf), kernel.at(1.0) - float(kernel.p @ multipliers))
-        return max(relaxed(kernel, family, multipliers) for family in self.families)
+        told = most_of_ball(self.families) if isinstance(self.utility, MutualInformation) else np.inf
+        loose = max(relaxed(kernel, family, multipliers) for family in self.families)
+        return min(loose, told - float(multipliers.min()))
 
     @cached_property
     def largest(self) -> float:

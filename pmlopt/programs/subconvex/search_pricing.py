@@ -1,4 +1,4 @@
-"""Pricing for any prior and any number of letters: subsets of a core of letters, then branch and bound."""
+"""Pricing for any prior and any number of letters: subsets of a core, then of all, met in the middle."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
-from pmlopt.programs.subconvex.knapsack_branch_and_bound import BranchAndBound, Knapsack, largest, relaxed
-from pmlopt.programs.subconvex.staircase_search import staircase_bound
+from pmlopt.programs.subconvex.relaxations import Knapsack, largest, relaxed
 from pmlopt.solvers.clock import FOREVER, Clock
 
 MOST_HALF_SUBSETS = 1_000_000
@@ -311,20 +310,11 @@ CORE_LETTERS = 16
 _NEARBY_ORDERS = 4
 """Orders of the letters that are tried beside that of the multipliers."""
 
-MAX_NODES_WITH_COLUMNS = 5_000_000
-"""Nodes of branch and bound after which a round ends that has found columns."""
-
-MAX_ROUND_NODES = 100_000_000
-"""Nodes of branch and bound in one round that has found nothing: a proof, where they suffice."""
-
-MAX_NODES_IN_ALL = 2 * MAX_ROUND_NODES
-"""Nodes of branch and bound that a pricer has in all; past them it only has the relaxed bound."""
-
 
 class SearchPricer:
-    """Prices by a heuristic first, and by branch and bound where that finds nothing.
+    """Prices by a heuristic first, and by meeting in the middle where that finds nothing.
 
-    Every number of nodes is fixed, so the same problem always ends the same way, unless time runs out.
+    All work is counted, so the same problem always ends the same way, unless time runs out.
 
     Args:
         kernel: the prior and phi.
@@ -335,7 +325,6 @@ class SearchPricer:
 
     def __init__(self, kernel: Kernel, families: Sequence[Family]) -> None:
         self.kernel, self.families = kernel, [family for family in families if not family.constant]
-        self.left = MAX_NODES_IN_ALL
         self._rng = np.random.default_rng(0)
 
     def seeds(self, count: int) -> list[Columns]:
@@ -354,57 +343,32 @@ class SearchPricer:
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
     ) -> Priced[Columns]:
-        """The best columns of the core, or of branch and bound; see `Pricer.price`."""
+        """The best columns of the core, or of all; see `Pricer.price`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:
             bound = relaxed(self.kernel, family, multipliers)
             value, columns = self._near(family, multipliers, most)
-            if value <= enough < bound and isinstance(family, Staircase):
-                bound = staircase_bound(self.kernel, family, multipliers, enough, clock)
-            elif value <= enough < bound and isinstance(family, Box):
-                upper_bound, better, more = self._exact(family, multipliers, enough, most, clock)
-                bound = min(bound, max(value, upper_bound))
-                columns, value = joined([columns, *more]), max(value, better)
+            if value <= enough < bound and isinstance(family, Box) and not clock.late:
+                meeting = columns_above(self.kernel, family, multipliers, enough, most)
+                if meeting is not None:
+                    columns, value = joined([columns, meeting.columns]), max(value, meeting.best)
+                    bound = min(bound, max(value, enough))
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
         return Priced(best, upper, found)
 
     def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The relaxed bound, or that of branch and bound where it is too large; see `Pricer.bound`."""
+        """The relaxed bound, or that of all columns where it is too large; see `Pricer.bound`."""
         upper = -np.inf
         for family in self.families:
             bound = relaxed(self.kernel, family, multipliers)
-            if bound > enough and isinstance(family, Staircase):
-                bound = staircase_bound(self.kernel, family, multipliers, enough, clock)
-            elif bound > enough and isinstance(family, Box):
-                value, _ = self._near(family, multipliers, 1)
-                bound = min(bound, self._exact(family, multipliers, max(value, enough), 1, clock)[0])
+            if bound > enough and isinstance(family, Box) and not clock.late:
+                threshold = max(self._near(family, multipliers, 1)[0], enough)
+                meeting = columns_above(self.kernel, family, multipliers, threshold, 1)
+                if meeting is not None:
+                    bound = min(bound, max(threshold, meeting.best))
             upper = max(upper, bound)
         return upper
-
-    def _exact(
-        self, box: Box, multipliers: FloatArray, threshold: float, most: int, clock: Clock
-    ) -> tuple[float, float, list[Columns]]:
-        """A bound, and the best columns above a threshold: met in the middle, else by branch and bound."""
-        if clock.late:
-            return np.inf, -np.inf, []
-        meeting = columns_above(self.kernel, box, multipliers, threshold, most)
-        if meeting is not None:
-            return max(threshold, meeting.best), meeting.best, [meeting.columns]
-        if self.left <= 0:
-            return np.inf, -np.inf, []
-        proof = self._proof(box, multipliers, threshold, most, clock)
-        return proof.upper, proof.best, proof.columns()
-
-    def _proof(
-        self, box: Box, multipliers: FloatArray, threshold: float, most: int, clock: Clock
-    ) -> BranchAndBound:
-        proof = BranchAndBound(self.kernel, box, multipliers, threshold, most)
-        proof.run(min(MAX_NODES_WITH_COLUMNS, self.left), clock)
-        if proof.best <= threshold:
-            proof.run(min(MAX_ROUND_NODES, self.left), clock)
-        self.left -= proof.nodes
-        return proof
 
     def _near(self, family: Family, multipliers: FloatArray, most: int) -> tuple[float, Columns]:
         """The best columns of the cores in the order of the multipliers, and in orders near to it."""

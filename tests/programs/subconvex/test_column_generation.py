@@ -30,7 +30,7 @@ from pmlopt.model.utility import ChiSquare, GuessingProbability, TotalVariation
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.parametric_program import Master
 
 INFORMATION = MutualInformation()
@@ -467,11 +467,13 @@ def test_after_numerical_trouble_there_is_the_mechanism_of_the_round_before(
     rounds = {"left": 2}
     solved = Master.solve
 
-    def fails_later(self: Master, clock: Clock) -> tuple[float, FloatArray, FloatArray]:
+    def fails_later(
+        self: Master, clock: Clock = FOREVER, costs: FloatArray | None = None
+    ) -> tuple[float, FloatArray, FloatArray]:
         rounds["left"] -= 1
         if rounds["left"] < 0:
             raise ArithmeticError("the master problem: trouble")
-        return solved(self, clock)
+        return solved(self, clock, costs)
 
     monkeypatch.setattr(Master, "solve", fails_later)
     result = generated(program)
