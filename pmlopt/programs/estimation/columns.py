@@ -19,8 +19,7 @@ from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.model.uncertainty import Cone, ConvexHull
 from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Batch, Columns, recognised
-from pmlopt.programs.subconvex.nested_pricing import Explicit
+from pmlopt.programs.subconvex.columns import Batch, Columns, Explicit, recognised
 from pmlopt.programs.subconvex.vertex_enumeration import vertices
 from pmlopt.solvers import highs
 from pmlopt.solvers.clock import FOREVER, Clock

@@ -17,10 +17,10 @@ from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import MutualInformation, SubConvex
 from pmlopt.programs.subconvex.ball_pricing import BallPricer, most_of_ball
-from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Pricer, recognised, unit_columns
+from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Explicit, Pricer, recognised, unit_columns
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
-from pmlopt.programs.subconvex.nested_pricing import ChordBound, Explicit, ExplicitPricer
+from pmlopt.programs.subconvex.nested_pricing import ChordBound
 from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer, splits
@@ -86,8 +86,7 @@ class FamilySpace(ColumnSpace):
 
     @cached_property
     def largest(self) -> float:
-        parts = self._all.parts if self._all else []
-        return max((float(part.worth.max()) for part in parts), default=0.0)
+        return self._all.largest if self._all else 0.0
 
     @cached_property
     def caps(self) -> FloatArray:
@@ -167,7 +166,8 @@ class SetSpace(ColumnSpace):
         )
 
     def listed(self, limit: int) -> list[Batch] | None:
-        return [self._all.listed] if self._all is not None and len(self._all.listed) <= limit else None
+        found = None if self._all is None else list(self._all.listed)
+        return found if found is not None and sum(map(len, found)) <= limit else None
 
     def starts(self) -> list[Batch]:
         return [] if self._search is None else [*self._search.seeds()]
@@ -192,14 +192,14 @@ class SetSpace(ColumnSpace):
 
     @cached_property
     def largest(self) -> float:
-        return 0.0 if self._all is None else float(self._all.worth.max())
+        return 0.0 if self._all is None else self._all.largest
 
     @cached_property
     def caps(self) -> FloatArray:
         if self._search is not None:
             return self._chords.caps
         assert self._all is not None
-        return np.asarray(self._all.listed.entries.max(axis=1))
+        return np.asarray(self._all.listed[0].lifts(self.prior.pmf).max(axis=1))
 
     @cached_property
     def blur(self) -> float:
@@ -224,11 +224,11 @@ class SetSpace(ColumnSpace):
         return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
 
     @cached_property
-    def _all(self) -> ExplicitPricer | None:
+    def _all(self) -> VertexPricer | None:
         p, raised = self.prior.pmf, isinstance(self.cone, Cone)
         lifts = self.cone.extreme(p, self.limit if self._least_mass is None else min(self.limit, SHORT_LIST))
         return (
-            None if lifts is None else ExplicitPricer(p, Explicit(lifts, raised), self.kernel or self.worths)
+            None if lifts is None else VertexPricer(p, [Explicit(lifts, raised)], self.kernel or self.worths)
         )
 
     @cached_property

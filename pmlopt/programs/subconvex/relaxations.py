@@ -57,6 +57,9 @@ def largest(values: FloatArray, most: int) -> IntArray:
     return np.asarray(chosen[np.argsort(-values[chosen], kind="stable")])
 
 
+_WIDTH = 1e-12
+"""Width of an interval of masses that is not halved any more."""
+
 _ROUNDS, _INTERVALS, _SHARE = 40, 20_000, 1e-8
 """Halvings of the interval of masses, parts that are looked at, and the share of the largest worth left."""
 
@@ -66,17 +69,34 @@ class Stairs:
 
     What is left depends on the mass s alone: `s phi(m + step) + (1 - s) phi(m) - m <p, rho> - step K(s)`,
     with m and the step falling in s and K convex.
+
+    Args:
+        kernel: the prior and phi.
+        family: the staircases.
+        multipliers: (N,) rho.
+        edge: in place of K its tangent with this slope; left out, K itself.
     """
 
-    def __init__(self, kernel: Kernel, family: Staircase, multipliers: FloatArray) -> None:
+    def __init__(
+        self, kernel: Kernel, family: Staircase, multipliers: FloatArray, edge: float | None = None
+    ) -> None:
         self._phi, self._family = kernel.phi, family
         order, costs = np.argsort(multipliers, kind="stable"), kernel.p * multipliers
         self._mass = np.concatenate([[0.0], np.cumsum(kernel.p[order])])
         self._cost = np.concatenate([[0.0], np.cumsum(costs[order])])
+        if edge is not None:
+            self._cost = float((kernel.p * np.minimum(multipliers - edge, 0)).sum()) + edge * self._mass
         self._total = float(costs.sum())
 
     def upper(self) -> float:
-        """A bound on what staircases are worth: the interval of s is bisected, each part by its ends."""
+        """A bound on what staircases are worth."""
+        return self.search(-np.inf)[0]
+
+    def search(self, enough: float) -> tuple[float, float, float]:
+        """A bound, and the masses between which staircases may be worth more than `enough`.
+
+        The interval of s is bisected, each part bounded by its ends.
+        """
         room = min(self._family.capacity, 1.0)
         edges = np.unique(np.append(self._mass[self._mass < room], min(room, float(self._mass[-1]))))
         low, step, _ = self._family.fill(edges, np.zeros(edges.shape))
@@ -87,15 +107,18 @@ class Stairs:
         for _ in range(_ROUNDS):
             bounds, values = self._bounds(ends)
             best = max(best, float(values.max()))
-            promising = bounds > best + slack
+            promising = bounds > (best + slack if enough == -np.inf else enough)
             if not promising.any():
-                return best + slack
+                return max(best + slack, enough), room, room
             if promising.sum() > _INTERVALS:
                 break
-            left, right = ends[:, promising]
+            left, right = ends = ends[:, promising]
+            if enough > -np.inf and float(np.ptp(ends, axis=0).max()) < _WIDTH:
+                bounds = bounds[promising]
+                break
             middle = (left + right) / 2
             ends = np.stack([np.append(left, middle), np.append(middle, right)])
-        return float(bounds.max())
+        return float(bounds.max()), float(ends[0].min()), float(ends[1].max())
 
     def _bounds(self, ends: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The bound on each interval of s, and the values at both ends."""

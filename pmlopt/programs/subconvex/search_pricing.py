@@ -11,7 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
-from pmlopt.programs.subconvex.relaxations import Knapsack, largest, relaxed
+from pmlopt.programs.subconvex.relaxations import Knapsack, Stairs, largest, relaxed
 from pmlopt.solvers.clock import FOREVER, Clock
 
 MOST_HALF_SUBSETS = 1_000_000
@@ -165,7 +165,68 @@ class _Letters:
         return np.asarray(worth - rest * self._rho[letter])
 
 
-def _within(letters: _Letters) -> BoolArray | None:
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """The same for staircases: sets whose mass is within `below` of a total, and what letters may lose."""
+
+    room: FloatArray
+    lost: FloatArray
+    inside: BoolArray
+    budget: float
+    below: FloatArray
+    above: FloatArray
+    total: float
+
+
+def staircases_above(
+    kernel: Kernel, family: Staircase, multipliers: FloatArray, threshold: float, most: int, edge: float
+) -> Meeting | None:
+    """The staircases with `mu(lam) - <p rho, lam>` above a threshold; None where it takes too long.
+
+    A set costs what letters below the price `edge` cost, its mass times the edge, and what letters in the
+    wrong place lose. Without the last part the worth depends on the mass alone: masses at which it is above
+    the threshold are a window, and sets are met in the middle as for a box.
+
+    Args:
+        kernel: the prior and phi.
+        family: the staircases.
+        multipliers: (N,) rho.
+        threshold: what a column must be worth more than.
+        most: how many columns are wanted.
+        edge: a multiplier, best where the letters of the best set end.
+    """
+    if threshold == -np.inf:
+        return None
+    p = kernel.p
+    upper, low, high = Stairs(kernel, family, multipliers, edge).search(threshold)
+    sets: BoolArray | None = np.zeros((0, len(p)), bool)
+    if upper > threshold:
+        step = float(family.fill(np.array([high]), np.zeros(1))[1][0])
+        budget = (upper - threshold + _ROUNDING * (1 + abs(upper) + abs(threshold))) / step
+        width = np.array([high - low + _ROUNDING])
+        lost = p * np.abs(multipliers - edge)
+        sets = _within(_Window(p, lost, multipliers < edge, budget, width, np.zeros(1), high))
+    if sets is None:
+        return None
+    mass = sets @ p
+    sets = sets[(mass > 0) & (mass < family.capacity * (1 - 1e-13))]
+    values = _stair_values(kernel, family, multipliers, sets @ p, sets @ (p * multipliers))
+    top = largest(values, most)
+    top = top[values[top] > threshold]
+    best = float(values[top].max(initial=-np.inf))
+    return Meeting(best, Columns(family, sets[top], np.full(len(top), -1)))
+
+
+def _stair_values(
+    kernel: Kernel, family: Staircase, multipliers: FloatArray, mass: FloatArray, cost: FloatArray
+) -> FloatArray:
+    low, step, _ = family.fill(mass, np.zeros(mass.shape))
+    low, phi = np.maximum(low, 0.0), kernel.phi
+    worth = mass * phi(low + step) + (1 - mass) * phi(low)
+    return np.asarray(worth - low * float(kernel.p @ multipliers) - step * cost)
+
+
+def _within(letters: _Letters | _Window) -> BoolArray | None:
     """(K, N) the sets whose mass is in the window, with letters within the budget; None if too many."""
     below, above = float(letters.below.max()), float(letters.above.max())
     sure = letters.lost > letters.budget
@@ -194,7 +255,7 @@ def _within(letters: _Letters) -> BoolArray | None:
 
 
 def _subsets(
-    letters: _Letters, half: IntArray, most: float
+    letters: _Letters | _Window, half: IntArray, most: float
 ) -> tuple[FloatArray, FloatArray, IntArray] | None:
     """The masses, what is taken off U, and the codes of all subsets of some letters that may be of use."""
     mass, lost, codes = np.zeros(1), np.zeros(1), np.zeros(1, int)
@@ -348,8 +409,8 @@ class SearchPricer:
         for family in self.families:
             bound = relaxed(self.kernel, family, multipliers)
             value, columns = self._near(family, multipliers, most)
-            if value <= enough < bound and isinstance(family, Box) and not clock.late:
-                meeting = columns_above(self.kernel, family, multipliers, enough, most)
+            if value <= enough < bound and not clock.late:
+                meeting = self._above(family, multipliers, enough, most)
                 if meeting is not None:
                     columns, value = joined([columns, meeting.columns]), max(value, meeting.best)
                     bound = min(bound, max(value, enough))
@@ -362,13 +423,22 @@ class SearchPricer:
         upper = -np.inf
         for family in self.families:
             bound = relaxed(self.kernel, family, multipliers)
-            if bound > enough and isinstance(family, Box) and not clock.late:
+            if bound > enough and not clock.late:
                 threshold = max(self._near(family, multipliers, 1)[0], enough)
-                meeting = columns_above(self.kernel, family, multipliers, threshold, 1)
+                meeting = self._above(family, multipliers, threshold, 1)
                 if meeting is not None:
                     bound = min(bound, max(threshold, meeting.best))
             upper = max(upper, bound)
         return upper
+
+    def _above(self, family: Family, multipliers: FloatArray, threshold: float, most: int) -> Meeting | None:
+        """All columns of a family above a threshold; None where it takes too long."""
+        if isinstance(family, Box):
+            return columns_above(self.kernel, family, multipliers, threshold, most)
+        order = np.argsort(multipliers, kind="stable")
+        place = min(self._edge(family, multipliers, order), len(order) - 1)
+        edge = float(multipliers[order[place]])
+        return staircases_above(self.kernel, family, multipliers, threshold, most, edge)
 
     def _near(self, family: Family, multipliers: FloatArray, most: int) -> tuple[float, Columns]:
         """The best columns of the cores in the order of the multipliers, and in orders near to it."""
@@ -412,7 +482,7 @@ class SearchPricer:
             return int(np.searchsorted(mass, family.capacity))
         inside = mass < family.capacity * (1 - 1e-13)
         spent = np.cumsum((self.kernel.p * multipliers)[order])
-        values = self._stair_values(family, multipliers, mass[inside], spent[inside])
+        values = _stair_values(self.kernel, family, multipliers, mass[inside], spent[inside])
         return int(values.argmax()) + 1 if len(values) else 0
 
     def _between(
@@ -462,14 +532,6 @@ class SearchPricer:
     ) -> tuple[FloatArray, IntArray]:
         """The best staircases on subsets of a core: their values and subsets."""
         inside = np.flatnonzero((mass > 0) & (mass < family.capacity * (1 - 1e-13)))
-        values = self._stair_values(family, multipliers, mass[inside], cost[inside])
+        values = _stair_values(self.kernel, family, multipliers, mass[inside], cost[inside])
         top = largest(values, most)
         return values[top], inside[top]
-
-    def _stair_values(
-        self, family: Staircase, multipliers: FloatArray, mass: FloatArray, cost: FloatArray
-    ) -> FloatArray:
-        low, step, _ = family.fill(mass, np.zeros(mass.shape))
-        low, phi = np.maximum(low, 0.0), self.kernel.phi
-        worth = mass * phi(low + step) + (1 - mass) * phi(low)
-        return np.asarray(worth - low * float(self.kernel.p @ multipliers) - step * cost)
