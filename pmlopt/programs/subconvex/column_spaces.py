@@ -17,7 +17,15 @@ from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import MutualInformation, SubConvex
 from pmlopt.programs.subconvex.ball_pricing import BallPricer, most_of_ball
-from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Explicit, Pricer, recognised, unit_columns
+from pmlopt.programs.subconvex.columns import (
+    Batch,
+    Columns,
+    ColumnSpace,
+    Explicit,
+    Pricer,
+    recognised,
+    unit_columns,
+)
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
 from pmlopt.programs.subconvex.nested_pricing import ChordBound
@@ -117,7 +125,7 @@ class FamilySpace(ColumnSpace):
         return SearchPricer(kernel, families)
 
     @cached_property
-    def _all(self) -> VertexPricer | None:
+    def _all(self) -> VertexPricer[Columns] | None:
         if self.count is not None and self.count > self.limit:
             return None
         listed = vertices(self.prior.pmf, self.families, self.limit)
@@ -166,8 +174,9 @@ class SetSpace(ColumnSpace):
         )
 
     def listed(self, limit: int) -> list[Batch] | None:
-        found = None if self._all is None else list(self._all.listed)
-        return found if found is not None and sum(map(len, found)) <= limit else None
+        if self._all is None or len(self._all.listed[0]) > limit:
+            return None
+        return [self._all.listed[0]]
 
     def starts(self) -> list[Batch]:
         return [] if self._search is None else [*self._search.seeds()]
@@ -224,7 +233,7 @@ class SetSpace(ColumnSpace):
         return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
 
     @cached_property
-    def _all(self) -> VertexPricer | None:
+    def _all(self) -> VertexPricer[Explicit] | None:
         p, raised = self.prior.pmf, isinstance(self.cone, Cone)
         lifts = self.cone.extreme(p, self.limit if self._least_mass is None else min(self.limit, SHORT_LIST))
         return (

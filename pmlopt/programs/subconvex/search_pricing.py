@@ -309,7 +309,7 @@ def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) 
     if p[small].sum() <= box.capacity:
         return None
     if len(small) <= MOST_WHOLE_LETTERS:
-        high = _Core(p, small).coverings(box.capacity, count)
+        high = Core(p, small).coverings(box.capacity, count)
     else:
         high = _filled_up(box.capacity, p, small, count, rng)
     between = np.where(high, p, 0.0).argmax(axis=1)
@@ -325,7 +325,7 @@ def _filled_up(
     found, share = [], capacity / float(p[small].sum())
     for first in range(0, count, SETS_PER_CORE):
         letters = rng.permutation(small)
-        core = _Core(p, letters[:MOST_CORE_LETTERS])
+        core = Core(p, letters[:MOST_CORE_LETTERS])
         for _ in range(first, min(first + SETS_PER_CORE, count)):
             rest = rng.permutation(letters[MOST_CORE_LETTERS:])
             aim = capacity - core.mass * min(1.0, share * (1 + _SPREAD * rng.normal()))
@@ -340,8 +340,8 @@ def _filled_up(
     return np.concatenate(found)
 
 
-class _Core:
-    """Letters of which the subsets of the least mass beyond a limit are found."""
+class Core:
+    """Letters of which the subsets of some mass are found, as pairs of subsets of either half."""
 
     def __init__(self, p: FloatArray, letters: IntArray) -> None:
         self.mass, self.size = float(p[letters].sum()), len(p)
@@ -357,11 +357,24 @@ class _Core:
         over = one + np.append(other, np.inf)[place] - limit
         best = largest(-over, count)
         best = best[np.isfinite(over[best])]
-        high = np.zeros((len(best), self.size), bool)
-        for half, subsets in zip(
-            self.halves, (self.orders[0][best], self.orders[1][place[best]]), strict=True
-        ):
-            high[:, half] = (subsets[:, None] >> np.arange(len(half))) & 1 == 1
+        return self._sets(best, place[best])
+
+    def of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray | None:
+        """(N,) one of the subsets with just this mass, each as likely; None where there is none."""
+        one, other = self.sums
+        end = np.searchsorted(other, mass - one, side="right")
+        pairs = np.cumsum(end - np.searchsorted(other, mass - one))
+        if pairs[-1] == 0:
+            return None
+        place = int(rng.integers(pairs[-1]))
+        first = np.searchsorted(pairs, place, side="right")
+        return np.asarray(self._sets(first[None], (end[first] - (pairs[first] - place))[None])[0])
+
+    def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
+        """(K, N) the pairs of subsets at these places of either half."""
+        high = np.zeros((len(first), self.size), bool)
+        for half, order, places in zip(self.halves, self.orders, (first, second), strict=True):
+            high[:, half] = (order[places][:, None] >> np.arange(len(half))) & 1 == 1
         return high
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,10 @@ Worths: TypeAlias = Kernel | Callable[[FloatArray], FloatArray]
 """The utility's kernel, or a function from (N, K) columns of mean one to (K,) worths."""
 
 
-class VertexPricer:
+B = TypeVar("B", Columns, Explicit)
+
+
+class VertexPricer(Generic[B]):
     """Prices from the list of all extreme columns: exact, for any utility.
 
     Args:
@@ -151,25 +154,24 @@ class VertexPricer:
     def __init__(
         self,
         p: FloatArray,
-        listed: Sequence[Columns | Explicit],
+        listed: Sequence[B],
         worths: Worths,
     ) -> None:
-        self.p, self.listed = p, listed
-        self.parts = [
-            ListedColumns(p, columns, worths)
-            if isinstance(columns, Columns)
-            else ListedEntries(columns, worths)
-            for columns in listed
-        ]
+        self.p = p
+        self.listed: Sequence[B] = listed
+        self.parts: list[ListedColumns | ListedEntries] = []
+        for one in listed:
+            if isinstance(one, Columns):
+                self.parts.append(ListedColumns(p, one, worths))
+            else:
+                self.parts.append(ListedEntries(one, worths))
 
     @property
     def largest(self) -> float:
         """The largest worth of a column; 0 without one."""
         return max((float(part.worth.max()) for part in self.parts), default=0.0)
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Columns | Explicit]:
+    def price(self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
         """The best columns of the list; see `Pricer.price`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
