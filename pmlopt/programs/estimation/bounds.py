@@ -87,6 +87,9 @@ def sensitivities_of(information: FloatArray, wanted: FloatArray, criterion: Cri
     return np.asarray(axes @ ((axes.T @ wanted.T) / sizes[:, None]))
 
 
+COMPILE_SECONDS = 5e-7
+"""Seconds that cvxpy takes to compile an entry of a quadratic form, roughly."""
+
 LEAST_SHARE = 1e-8
 """Eigenvalues of an information matrix below this share of the largest do not set the unit of a direction."""
 
@@ -152,7 +155,8 @@ def relaxed(
     information: FloatArray,
     options: Options,
 ) -> Relaxation | None:
-    """The best numbers for `relaxed_bound`, by semidefinite programs; None where none was solved.
+    """The best numbers for `relaxed_bound`, by semidefinite programs; None where none was solved, or
+    the time does not suffice.
 
     For "D" one has the logarithm of a determinant in it, which may cost a solver its digits, and another
     keeps the Z of J up to a factor; the better bound counts.
@@ -168,6 +172,9 @@ def relaxed(
     """
     import cvxpy as cp
 
+    compiling = COMPILE_SECONDS * sum(cone.count * len(cone.mean) ** 2 for cone in cones)
+    if options.clock.late_by(-compiling):  # cvxpy cannot be stopped
+        return None
     sizes, axes = np.linalg.eigh(information)
     root = np.asarray(axes * np.sqrt(np.maximum(sizes, LEAST_SHARE * sizes[-1])))
     if criterion == "A":
@@ -177,10 +184,9 @@ def relaxed(
         return _numbers(p, cones, root, z, 2 * cp.sum(cp.multiply(turned.T / unit, z)), unit, options)
     n = len(p)
     square = cp.Variable((n, n), symmetric=True)
-    found = [
-        _numbers(p, cones, root, cp.Constant(np.eye(n)), None, 1.0, options),
-        _numbers(p, cones, root, square, cp.log_det(square), 1.0, options),
-    ]
+    found = [_numbers(p, cones, root, cp.Constant(np.eye(n)), None, 1.0, options)]
+    if not options.clock.late_by(-compiling):
+        found.append(_numbers(p, cones, root, square, cp.log_det(square), 1.0, options))
     return max(
         (one for one in found if one is not None),
         key=lambda one: relaxed_bound(p, wanted, "D", cones, one),

@@ -68,77 +68,67 @@ class Generated:
 
 
 def generate(program: EstimationDesign, options: Options) -> Generated:
-    """Weigh some columns, add those of the list that would lower the error most, until none would."""
-    clock = options.clock
-    columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
-    chosen, steps, message = _start(columns.exact), 0, "the rounds are used up"
-    kept = chosen[_spanning(columns.inner[:, chosen])]
-    largest, proof = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p)))
-    for _ in range(MAX_ROUNDS):
-        inner = columns.inner[:, chosen]
-        found = _weighed(program, inner, 0.05 * allowed, clock)
-        steps += found.iterations
-        z = sensitivities_of((inner * found.weights) @ inner.T, program.workload, program.criterion)
-        rho, matrix = found.multipliers / p, _matrix(inner, found.weights)
-        bound = information_bound(columns.exact, p, program.workload, program.criterion, z, rho)
-        if bound > largest:
-            largest, proof = bound, (z, rho)
-        if program.utility.value(program.prior, matrix) - largest <= 0.5 * allowed:
-            return Generated(matrix, *proof, True, "no column is worth its cost", steps)
-        excess = ((z.T @ columns.exact) ** 2).sum(axis=0) - found.multipliers @ columns.exact
-        excess[chosen] = -np.inf
-        added = np.argsort(-excess, kind="stable")[: ADDED * len(p)]
-        added = added[excess[added] > 0]
-        if not len(added):
-            return Generated(matrix, *proof, True, "no column is left", steps)
-        used = chosen[found.weights > IDLE] if len(excess) > FEW else chosen
-        chosen = np.unique(np.concatenate([kept, used, added]))
-        if clock.late:
-            message = "the time is over"
-            break
-    return Generated(matrix, *proof, False, message, steps)
+    """Weigh some columns, add those that would lower the error most, until none would.
 
-
-def generate_unlisted(program: EstimationDesign, options: Options) -> Generated:
-    """The same where columns are too many to list: they come from a search, the bound from a relaxation.
+    Where every extreme column is listed they are priced from the list, which bounds the error. Else they come
+    from a search, and a relaxation bounds the error in the time that is left.
 
     Raises:
         MethodError: the weights do not make a mechanism.
     """
-    clock = options.clock.part(SEARCH_SHARE)
-    prior, p, search = program.prior, program.prior.pmf, program.columns.search
-    assert search is not None
-    allowed, every = program.allowed_gap(options.tolerance), program.columns.inner
-    kept = every[:, _spanning(every)]
-    inner = np.hstack([kept, every[:, 1 :: -(-every.shape[1] // FEW_SEARCHED)]])
-    steps, finished, last = 0, False, math.inf
+    columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
+    listed, clock = columns.complete, options.clock if columns.complete else options.clock.part(SEARCH_SHARE)
+    chosen = _start(columns.exact, clock) if listed else _drawn(columns.inner.shape[1])
+    kept = columns.inner[:, chosen][:, _spanning(columns.inner[:, chosen])]
+    inner, steps, finished, message = columns.inner[:, chosen], 0, False, "the rounds or the time are used up"
+    largest, proof, last = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p))), math.inf
     for _ in range(MAX_ROUNDS):
         found = _weighed(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
-        used, matrix = found.weights > IDLE, _matrix(inner, found.weights)
+        matrix, rho = _matrix(inner, found.weights), found.multipliers / p
         information = (inner * found.weights) @ inner.T
         z = sensitivities_of(information, program.workload, program.criterion)
-        error = program.utility.value(prior, matrix)
-        stalled, last = last - error < STALLED * program.scale, error
-        if stalled or clock.late:
-            finished = stalled
+        error = program.utility.value(program.prior, matrix)
+        if listed:
+            exact, within = columns.exact, columns.inner
+            bound = information_bound(exact, p, program.workload, program.criterion, z, rho)
+            if bound > largest:
+                largest, proof = bound, (z, rho)
+            done, least = error - largest <= 0.5 * allowed, 0.0
+        else:
+            proof, done, last = (z, rho), last - error < STALLED * program.scale, error
+            least = max(allowed, SEARCHED * program.scale)
+        if done or clock.late:
+            finished = done
             break
-        batch = search.improved(z, found.multipliers)
-        more = with_constant(p, [batch])
-        worths = ((z.T @ more[0]) ** 2).sum(axis=0) - found.multipliers @ more[0]
+        if columns.search is not None:
+            exact, within = with_constant(p, [columns.search.improved(z, found.multipliers, clock)])
+        worths = ((z.T @ exact) ** 2).sum(axis=0) - found.multipliers @ exact
         added = np.argsort(-worths, kind="stable")[: ADDED * len(p)]
-        added = added[worths[added] > max(allowed, SEARCHED * program.scale)]
-        if not len(added):
+        added = added[worths[added] > least]
+        fresh = within[:, added]
+        known = (fresh[:, :, None] == inner[:, None, :]).all(axis=0).any(axis=1)
+        if known.all():
             finished = True
             break
-        inner = np.hstack([kept, inner[:, used], more[1][:, added]])
-    proof = relaxed(p, program.workload, program.criterion, program.columns.cones, information, options)
-    message = (
-        "columns that a local search finds hardly lower the error"
-        if finished
-        else "the rounds or the time are used up"
-    )
-    return Generated(matrix, z, found.multipliers / p, finished, message, steps, proof)
+        used = (
+            found.weights > IDLE
+            if columns.exact.shape[1] > FEW or not listed
+            else np.ones(inner.shape[1], bool)
+        )
+        inner = np.unique(np.hstack([kept, inner[:, used], fresh[:, ~known]]), axis=1)
+    if finished:
+        message = "no column that is known of is worth its cost"
+    relaxation = None
+    if not listed:
+        wanted, criterion = program.workload, program.criterion
+        relaxation = relaxed(p, wanted, criterion, columns.cones, information, options)
+    return Generated(matrix, *proof, finished, message, steps, relaxation)
+
+
+def _drawn(count: int) -> IntArray:
+    """The constant, and some of the columns to start from."""
+    return np.append(0, np.arange(1, count, -(-count // FEW_SEARCHED)))
 
 
 def _spanning(columns: FloatArray) -> IntArray:
@@ -208,11 +198,12 @@ def _matrix(columns: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(kept * (corrected if corrected.min() > 0 else q))
 
 
-def _start(columns: FloatArray) -> IntArray:
+def _start(columns: FloatArray, clock: Clock) -> IntArray:
     """Columns of which a design of full rank can be made: all where they are few, else a few vertices.
 
     The vertices are those of linear programs over some of the columns, drawn with a fixed seed, and over
     twice as many where these do not do. The constant is the first column, so that all of them are feasible.
+    When the time is over, it is all that were drawn.
     """
     from scipy.optimize import linprog
 
@@ -222,6 +213,8 @@ def _start(columns: FloatArray) -> IntArray:
         part = np.append(0, 1 + np.sort(rng.choice(count - 1, size - 1, replace=False)))
         drawn, chosen = columns[:, part], np.zeros(size, dtype=bool)
         for _ in range(2 * n):
+            if clock.late:
+                return np.asarray(part)
             worths = (rng.normal(size=n) @ drawn) ** 2
             solved = linprog(-worths / worths.max(), A_eq=drawn, b_eq=np.ones(n), method="highs")
             if solved.x is not None:

@@ -19,10 +19,10 @@ from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.model.uncertainty import Cone, ConvexHull
 from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Batch, Columns, recognised
-from pmlopt.programs.subconvex.nested_pricing import Explicit
+from pmlopt.programs.subconvex.columns import Batch, Columns, Explicit, recognised
 from pmlopt.programs.subconvex.vertex_enumeration import vertices
 from pmlopt.solvers import highs
+from pmlopt.solvers.clock import FOREVER, Clock
 
 OUTWARD = 1e-12
 """Share by which factors such as e^epsilon are moved outward, for the rounding of their floats."""
@@ -157,12 +157,13 @@ class ColumnSearch(ABC):
         """Columns to start a design from."""
 
     @abstractmethod
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
         """Local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns, near those of the start.
 
         Args:
             sensitivities: (N, L) Z.
             multipliers: (N,) pi.
+            clock: what is left of the time; after it those on the way are taken.
         """
 
 
@@ -182,14 +183,14 @@ class SetSearch(ColumnSearch):
     def start(self) -> Batch:
         return self._columns(self.sets)
 
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
         sets, rows = self.sets.copy(), np.arange(len(self.sets))
         here = self._worth(sets, sensitivities, multipliers)
         for _ in range(SWEEPS):
             there = self._after_moves(sets, sensitivities, multipliers)
             best = there.argmax(axis=1)
             better = there[rows, best] > here + 1e-12 * np.abs(here)
-            if not better.any():
+            if clock.late or not better.any():
                 break
             sets[rows[better], best[better]] ^= True
             here = np.where(better, there[rows, best], here)
@@ -240,7 +241,7 @@ class BoxSearch(ColumnSearch):
     def start(self) -> Batch:
         return self._batch(self.columns)
 
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
         columns, form = self.columns, sensitivities @ sensitivities.T
         here = _worth(columns, form, multipliers)
         for _ in range(SWEEPS):
@@ -249,7 +250,7 @@ class BoxSearch(ColumnSearch):
             worths = np.array([_worth(one, form, multipliers) for one in (sloped, moved)])
             best = worths.max(axis=0)
             better = best > here + 1e-12 * np.abs(here)
-            if not better.any():
+            if clock.late or not better.any():
                 break
             next_one = np.where((worths[0] >= worths[1])[:, None], sloped, moved)
             columns, here = np.where(better[:, None], next_one, columns), np.where(better, best, here)
@@ -328,12 +329,12 @@ class ProgramSearch(ColumnSearch):
     def start(self) -> Batch:
         return self._batch(self.entries)
 
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
         found, here = self.entries, -np.inf
         for _ in range(SWEEPS):
             along = sensitivities.T @ found
             worth = (along**2).sum(axis=0) - multipliers @ found
-            if not (worth > here + 1e-9 * np.abs(worth)).any():
+            if clock.late or not (worth > here + 1e-9 * np.abs(worth)).any():
                 break
             here = worth
             found = self._best((2 * sensitivities @ along).T - multipliers, found)
@@ -364,8 +365,8 @@ class Searches(ColumnSearch):
     def start(self) -> Batch:
         return Several([part.start() for part in self.parts])
 
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray) -> Batch:
-        return Several([part.improved(sensitivities, multipliers) for part in self.parts])
+    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
+        return Several([part.improved(sensitivities, multipliers, clock) for part in self.parts])
 
 
 @dataclass(frozen=True, eq=False)

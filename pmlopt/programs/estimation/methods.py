@@ -16,7 +16,7 @@ from pmlopt.model.privacy import LDP, PML
 from pmlopt.programs.certificate import ClosedForm
 from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed_bound, sensitivities_of
 from pmlopt.programs.estimation.certificate import EstimationCertificate
-from pmlopt.programs.estimation.column_generation import IDLE, Generated, generate, generate_unlisted
+from pmlopt.programs.estimation.column_generation import IDLE, Generated, generate
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, repair
 from pmlopt.programs.question import Found, Method, MethodError, Question, certified, starts_cold
@@ -166,11 +166,6 @@ def _certified(
     )
 
 
-def _generated(program: EstimationDesign, options: Options) -> Generated:
-    """The weights of columns that are added as they are needed."""
-    return (generate if program.columns.complete else generate_unlisted)(program, options)
-
-
 def _declared(name: str, program: EstimationDesign, options: Options) -> Generated:
     """The weights that a solver leaves in the program as it is declared."""
     outcome = through_cvxpy.run(program.problem, name.upper(), options, {})
@@ -214,13 +209,13 @@ QUESTION = Question(
         Method(
             INTERIOR_POINT,
             "extreme columns, weighed as they are needed",
-            partial(_certified, _generated),
+            partial(_certified, generate),
             lambda program, start: program.columns.complete,
         ),
         Method(
             INTERIOR_POINT,
             "too many extreme columns to list: searched, and bounded by a relaxation",
-            partial(_certified, _generated),
+            partial(_certified, generate),
             lambda program, start: not program.columns.complete,
         ),
     ),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced, Pricer
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
@@ -38,6 +40,16 @@ def most_information(keep: float, half: float) -> float:
     if half > keep or 3 * half + 2 * keep > 2 - _SLACK:
         return math.inf
     return -math.log(keep + half)
+
+
+def most_of_ball(families: Sequence[Family]) -> float:
+    """The same for the families of columns over a ball, but for plateaus; infinite for others."""
+    for family in families:
+        if isinstance(family, Staircase) and family.slope < family.base < math.inf:
+            box = Box(0.0, family.base)
+            if box in families:
+                return most_information((1 - family.slope) / family.base, family.slope / family.base)
+    return math.inf
 
 
 def plateau_bound(

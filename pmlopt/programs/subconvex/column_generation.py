@@ -100,9 +100,12 @@ def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     """The columns of a feasible mechanism with at most so many outputs, as few as found; None without."""
     master, rng, best = Master(lifts, np.zeros(lifts.shape[1])), np.random.default_rng(0), None
     for _ in range(MAX_CORNERS):
-        costs = np.asarray(rng.random(lifts.shape[1]))
+        costs: FloatArray = np.asarray(rng.random(lifts.shape[1]))
         for _ in range(REWEIGHTINGS):
-            weights = master.solve(costs=-costs)[1]
+            try:
+                weights = master.solve(costs=-costs)[1]
+            except ArithmeticError:
+                return best
             used = np.flatnonzero(weights > 1e-9)
             if len(used) <= at_most:
                 best, at_most = used, len(used) - 1

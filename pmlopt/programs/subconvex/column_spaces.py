@@ -16,12 +16,20 @@ from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
 from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import MutualInformation, SubConvex
-from pmlopt.programs.subconvex.ball_pricing import BallPricer
-from pmlopt.programs.subconvex.columns import Batch, ColumnSpace, Pricer, recognised, unit_columns
+from pmlopt.programs.subconvex.ball_pricing import BallPricer, most_of_ball
+from pmlopt.programs.subconvex.columns import (
+    Batch,
+    Columns,
+    ColumnSpace,
+    Explicit,
+    Pricer,
+    recognised,
+    unit_columns,
+)
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.knapsack_branch_and_bound import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
-from pmlopt.programs.subconvex.nested_pricing import ChordBound, Explicit, ExplicitPricer
+from pmlopt.programs.subconvex.nested_pricing import ChordBound
+from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer, splits
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
@@ -80,12 +88,13 @@ class FamilySpace(ColumnSpace):
         stairs = any(isinstance(family, Staircase) and not family.constant for family in self.families)
         if stairs and self.count is not None and self.count <= SHORT_LIST and self._all and self._all.parts:
             return max(self._all.bound(multipliers, -np.inf), kernel.at(1.0) - float(kernel.p @ multipliers))
-        return max(relaxed(kernel, family, multipliers) for family in self.families)
+        told = most_of_ball(self.families) if isinstance(self.utility, MutualInformation) else np.inf
+        loose = max(relaxed(kernel, family, multipliers) for family in self.families)
+        return min(loose, told - float(multipliers.min()))
 
     @cached_property
     def largest(self) -> float:
-        parts = self._all.parts if self._all else []
-        return max((float(part.worth.max()) for part in parts), default=0.0)
+        return self._all.largest if self._all else 0.0
 
     @cached_property
     def caps(self) -> FloatArray:
@@ -116,7 +125,7 @@ class FamilySpace(ColumnSpace):
         return SearchPricer(kernel, families)
 
     @cached_property
-    def _all(self) -> VertexPricer | None:
+    def _all(self) -> VertexPricer[Columns] | None:
         if self.count is not None and self.count > self.limit:
             return None
         listed = vertices(self.prior.pmf, self.families, self.limit)
@@ -165,7 +174,9 @@ class SetSpace(ColumnSpace):
         )
 
     def listed(self, limit: int) -> list[Batch] | None:
-        return [self._all.listed] if self._all is not None and len(self._all.listed) <= limit else None
+        if self._all is None or len(self._all.listed[0]) > limit:
+            return None
+        return [self._all.listed[0]]
 
     def starts(self) -> list[Batch]:
         return [] if self._search is None else [*self._search.seeds()]
@@ -190,14 +201,14 @@ class SetSpace(ColumnSpace):
 
     @cached_property
     def largest(self) -> float:
-        return 0.0 if self._all is None else float(self._all.worth.max())
+        return 0.0 if self._all is None else self._all.largest
 
     @cached_property
     def caps(self) -> FloatArray:
         if self._search is not None:
             return self._chords.caps
         assert self._all is not None
-        return np.asarray(self._all.listed.entries.max(axis=1))
+        return np.asarray(self._all.listed[0].lifts(self.prior.pmf).max(axis=1))
 
     @cached_property
     def blur(self) -> float:
@@ -222,11 +233,11 @@ class SetSpace(ColumnSpace):
         return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
 
     @cached_property
-    def _all(self) -> ExplicitPricer | None:
+    def _all(self) -> VertexPricer[Explicit] | None:
         p, raised = self.prior.pmf, isinstance(self.cone, Cone)
         lifts = self.cone.extreme(p, self.limit if self._least_mass is None else min(self.limit, SHORT_LIST))
         return (
-            None if lifts is None else ExplicitPricer(p, Explicit(lifts, raised), self.kernel or self.worths)
+            None if lifts is None else VertexPricer(p, [Explicit(lifts, raised)], self.kernel or self.worths)
         )
 
     @cached_property

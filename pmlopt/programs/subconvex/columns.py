@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -188,6 +188,47 @@ def sums_over(packed: NDArray[np.uint16], values: FloatArray) -> FloatArray:
     for word in range(packed.shape[1]):
         total += subset_sums(values[LETTERS_PER_WORD * word : LETTERS_PER_WORD * (word + 1)])[packed[:, word]]
     return total
+
+
+RAISED_MARGINS = 64.0
+"""By how many margins the entries between 0 and the largest are raised."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explicit:
+    """K columns of mean one as they are.
+
+    Attributes:
+        entries: (N, K).
+        raisable: whether raising entries between 0 and the largest gives a requirement room.
+        margins: by how many margins they are raised.
+    """
+
+    entries: FloatArray
+    raisable: bool = True
+    margins: float = RAISED_MARGINS
+
+    def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
+        """(N, K) the columns, of mean one under p; entries between are raised a little where `share` > 0.
+
+        Raising them only gives a requirement room: the largest entry stays, and so do the zeros.
+        """
+        if share == 0 or not self.raisable:
+            return self.entries
+        room = np.where(self.entries > 0, self.entries.max(axis=0) - self.entries, 0.0)
+        raised = self.entries + self.margins * share * room
+        return np.asarray(raised / (p @ raised))
+
+    def distinct(self, p: FloatArray) -> Explicit:
+        """The same columns without repetition, up to 1e-12."""
+        _, first = np.unique(np.round(self.entries, 12) + 0.0, axis=1, return_index=True)
+        return self[np.sort(first)]
+
+    def __len__(self) -> int:
+        return int(self.entries.shape[1])
+
+    def __getitem__(self, chosen: slice | BoolArray | IntArray) -> Explicit:
+        return replace(self, entries=self.entries[:, chosen])
 
 
 B_co = TypeVar("B_co", bound=Batch, covariant=True)

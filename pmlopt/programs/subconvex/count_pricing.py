@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
-from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS
+from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core
 from pmlopt.solvers.clock import FOREVER, Clock
 
 SPARE_CORE_LETTERS = 6
@@ -51,41 +51,16 @@ def random_sets(
     share, found = total / max(1, int(counts[letters].sum())), []
     for first in range(0, wanted, SETS_PER_CORE):
         order = rng.permutation(letters)
-        core, others = _Core(counts, order[:size]), order[size:]
+        core, others = Core(counts.astype(float), order[:size]), order[size:]
         for _ in range(first, min(first + SETS_PER_CORE, wanted)):
             rest = rng.permutation(others)
-            aim = total - core.total * min(1.0, share * (1 + _SPREAD * rng.normal()))
+            aim = total - core.mass * min(1.0, share * (1 + _SPREAD * rng.normal()))
             base = rest[: np.searchsorted(np.cumsum(counts[rest]), aim)]
-            chosen = core.of_total(total - int(counts[base].sum()), rng)
+            chosen = core.of_mass(total - float(counts[base].sum()), rng)
             if chosen is not None:
                 chosen[base] = True
                 found.append(chosen)
     return np.array(found, bool).reshape(-1, len(counts))
-
-
-class _Core:
-    """Letters of which the subsets with a total count are found."""
-
-    def __init__(self, counts: IntArray, letters: IntArray) -> None:
-        self.total, self._size = int(counts[letters].sum()), len(counts)
-        self._halves = np.array_split(letters, 2)
-        self._first, second = (subset_sums(counts[half].astype(float)) for half in self._halves)
-        self._order = np.argsort(second, kind="stable")
-        self._second = second[self._order]
-
-    def of_total(self, total: int, rng: np.random.Generator) -> BoolArray | None:
-        """(N,) one of the subsets with this total, each as likely; None where there is none."""
-        end = np.searchsorted(self._second, total - self._first, side="right")
-        pairs = np.cumsum(end - np.searchsorted(self._second, total - self._first))
-        if pairs[-1] == 0:
-            return None
-        place = int(rng.integers(pairs[-1]))
-        first = int(np.searchsorted(pairs, place, side="right"))
-        second = int(self._order[end[first] - (pairs[first] - place)])
-        chosen = np.zeros(self._size, bool)
-        for half, code in zip(self._halves, (first, second), strict=True):
-            chosen[half] = (code >> np.arange(len(half))) & 1 == 1
-        return chosen
 
 
 _ROUNDING = 1e-9

@@ -10,8 +10,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Priced
-from pmlopt.programs.subconvex.nested_pricing import RAISED_MARGINS, Explicit
+from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Batch, Explicit, Priced
 from pmlopt.programs.subconvex.split_pricing import Relaxed
 from pmlopt.solvers.clock import FOREVER, Clock
 

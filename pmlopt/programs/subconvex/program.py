@@ -20,8 +20,7 @@ from pmlopt.programs.design_program import Design
 from pmlopt.programs.program import Declaration, problem_of
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_spaces import column_space
-from pmlopt.programs.subconvex.columns import ColumnSpace
-from pmlopt.programs.subconvex.nested_pricing import Explicit
+from pmlopt.programs.subconvex.columns import ColumnSpace, Explicit
 
 if TYPE_CHECKING:
     import cvxpy as cp

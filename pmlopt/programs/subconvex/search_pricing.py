@@ -1,4 +1,4 @@
-"""Pricing for any prior and any number of letters: subsets of a core of letters, then branch and bound."""
+"""Pricing for any prior and any number of letters: subsets of a core, then of all, met in the middle."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
-from pmlopt.programs.subconvex.knapsack_branch_and_bound import BranchAndBound, Knapsack, largest, relaxed
-from pmlopt.programs.subconvex.staircase_search import staircase_bound
+from pmlopt.programs.subconvex.relaxations import Knapsack, Stairs, largest, relaxed
 from pmlopt.solvers.clock import FOREVER, Clock
 
 MOST_HALF_SUBSETS = 1_000_000
@@ -166,7 +165,68 @@ class _Letters:
         return np.asarray(worth - rest * self._rho[letter])
 
 
-def _within(letters: _Letters) -> BoolArray | None:
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """The same for staircases: sets whose mass is within `below` of a total, and what letters may lose."""
+
+    room: FloatArray
+    lost: FloatArray
+    inside: BoolArray
+    budget: float
+    below: FloatArray
+    above: FloatArray
+    total: float
+
+
+def staircases_above(
+    kernel: Kernel, family: Staircase, multipliers: FloatArray, threshold: float, most: int, edge: float
+) -> Meeting | None:
+    """The staircases with `mu(lam) - <p rho, lam>` above a threshold; None where it takes too long.
+
+    A set costs what letters below the price `edge` cost, its mass times the edge, and what letters in the
+    wrong place lose. Without the last part the worth depends on the mass alone: masses at which it is above
+    the threshold are a window, and sets are met in the middle as for a box.
+
+    Args:
+        kernel: the prior and phi.
+        family: the staircases.
+        multipliers: (N,) rho.
+        threshold: what a column must be worth more than.
+        most: how many columns are wanted.
+        edge: a multiplier, best where the letters of the best set end.
+    """
+    if threshold == -np.inf:
+        return None
+    p = kernel.p
+    upper, low, high = Stairs(kernel, family, multipliers, edge).search(threshold)
+    sets: BoolArray | None = np.zeros((0, len(p)), bool)
+    if upper > threshold:
+        step = float(family.fill(np.array([high]), np.zeros(1))[1][0])
+        budget = (upper - threshold + _ROUNDING * (1 + abs(upper) + abs(threshold))) / step
+        width = np.array([high - low + _ROUNDING])
+        lost = p * np.abs(multipliers - edge)
+        sets = _within(_Window(p, lost, multipliers < edge, budget, width, np.zeros(1), high))
+    if sets is None:
+        return None
+    mass = sets @ p
+    sets = sets[(mass > 0) & (mass < family.capacity * (1 - 1e-13))]
+    values = _stair_values(kernel, family, multipliers, sets @ p, sets @ (p * multipliers))
+    top = largest(values, most)
+    top = top[values[top] > threshold]
+    best = float(values[top].max(initial=-np.inf))
+    return Meeting(best, Columns(family, sets[top], np.full(len(top), -1)))
+
+
+def _stair_values(
+    kernel: Kernel, family: Staircase, multipliers: FloatArray, mass: FloatArray, cost: FloatArray
+) -> FloatArray:
+    low, step, _ = family.fill(mass, np.zeros(mass.shape))
+    low, phi = np.maximum(low, 0.0), kernel.phi
+    worth = mass * phi(low + step) + (1 - mass) * phi(low)
+    return np.asarray(worth - low * float(kernel.p @ multipliers) - step * cost)
+
+
+def _within(letters: _Letters | _Window) -> BoolArray | None:
     """(K, N) the sets whose mass is in the window, with letters within the budget; None if too many."""
     below, above = float(letters.below.max()), float(letters.above.max())
     sure = letters.lost > letters.budget
@@ -195,7 +255,7 @@ def _within(letters: _Letters) -> BoolArray | None:
 
 
 def _subsets(
-    letters: _Letters, half: IntArray, most: float
+    letters: _Letters | _Window, half: IntArray, most: float
 ) -> tuple[FloatArray, FloatArray, IntArray] | None:
     """The masses, what is taken off U, and the codes of all subsets of some letters that may be of use."""
     mass, lost, codes = np.zeros(1), np.zeros(1), np.zeros(1, int)
@@ -249,7 +309,7 @@ def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) 
     if p[small].sum() <= box.capacity:
         return None
     if len(small) <= MOST_WHOLE_LETTERS:
-        high = _Core(p, small).coverings(box.capacity, count)
+        high = Core(p, small).coverings(box.capacity, count)
     else:
         high = _filled_up(box.capacity, p, small, count, rng)
     between = np.where(high, p, 0.0).argmax(axis=1)
@@ -265,7 +325,7 @@ def _filled_up(
     found, share = [], capacity / float(p[small].sum())
     for first in range(0, count, SETS_PER_CORE):
         letters = rng.permutation(small)
-        core = _Core(p, letters[:MOST_CORE_LETTERS])
+        core = Core(p, letters[:MOST_CORE_LETTERS])
         for _ in range(first, min(first + SETS_PER_CORE, count)):
             rest = rng.permutation(letters[MOST_CORE_LETTERS:])
             aim = capacity - core.mass * min(1.0, share * (1 + _SPREAD * rng.normal()))
@@ -280,8 +340,8 @@ def _filled_up(
     return np.concatenate(found)
 
 
-class _Core:
-    """Letters of which the subsets of the least mass beyond a limit are found."""
+class Core:
+    """Letters of which the subsets of some mass are found, as pairs of subsets of either half."""
 
     def __init__(self, p: FloatArray, letters: IntArray) -> None:
         self.mass, self.size = float(p[letters].sum()), len(p)
@@ -297,11 +357,24 @@ class _Core:
         over = one + np.append(other, np.inf)[place] - limit
         best = largest(-over, count)
         best = best[np.isfinite(over[best])]
-        high = np.zeros((len(best), self.size), bool)
-        for half, subsets in zip(
-            self.halves, (self.orders[0][best], self.orders[1][place[best]]), strict=True
-        ):
-            high[:, half] = (subsets[:, None] >> np.arange(len(half))) & 1 == 1
+        return self._sets(best, place[best])
+
+    def of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray | None:
+        """(N,) one of the subsets with just this mass, each as likely; None where there is none."""
+        one, other = self.sums
+        end = np.searchsorted(other, mass - one, side="right")
+        pairs = np.cumsum(end - np.searchsorted(other, mass - one))
+        if pairs[-1] == 0:
+            return None
+        place = int(rng.integers(pairs[-1]))
+        first = np.searchsorted(pairs, place, side="right")
+        return np.asarray(self._sets(first[None], (end[first] - (pairs[first] - place))[None])[0])
+
+    def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
+        """(K, N) the pairs of subsets at these places of either half."""
+        high = np.zeros((len(first), self.size), bool)
+        for half, order, places in zip(self.halves, self.orders, (first, second), strict=True):
+            high[:, half] = (order[places][:, None] >> np.arange(len(half))) & 1 == 1
         return high
 
 
@@ -311,20 +384,11 @@ CORE_LETTERS = 16
 _NEARBY_ORDERS = 4
 """Orders of the letters that are tried beside that of the multipliers."""
 
-MAX_NODES_WITH_COLUMNS = 5_000_000
-"""Nodes of branch and bound after which a round ends that has found columns."""
-
-MAX_ROUND_NODES = 100_000_000
-"""Nodes of branch and bound in one round that has found nothing: a proof, where they suffice."""
-
-MAX_NODES_IN_ALL = 2 * MAX_ROUND_NODES
-"""Nodes of branch and bound that a pricer has in all; past them it only has the relaxed bound."""
-
 
 class SearchPricer:
-    """Prices by a heuristic first, and by branch and bound where that finds nothing.
+    """Prices by a heuristic first, and by meeting in the middle where that finds nothing.
 
-    Every number of nodes is fixed, so the same problem always ends the same way, unless time runs out.
+    All work is counted, so the same problem always ends the same way, unless time runs out.
 
     Args:
         kernel: the prior and phi.
@@ -335,7 +399,6 @@ class SearchPricer:
 
     def __init__(self, kernel: Kernel, families: Sequence[Family]) -> None:
         self.kernel, self.families = kernel, [family for family in families if not family.constant]
-        self.left = MAX_NODES_IN_ALL
         self._rng = np.random.default_rng(0)
 
     def seeds(self, count: int) -> list[Columns]:
@@ -354,57 +417,41 @@ class SearchPricer:
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
     ) -> Priced[Columns]:
-        """The best columns of the core, or of branch and bound; see `Pricer.price`."""
+        """The best columns of the core, or of all; see `Pricer.price`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:
             bound = relaxed(self.kernel, family, multipliers)
             value, columns = self._near(family, multipliers, most)
-            if value <= enough < bound and isinstance(family, Staircase):
-                bound = staircase_bound(self.kernel, family, multipliers, enough, clock)
-            elif value <= enough < bound and isinstance(family, Box):
-                upper_bound, better, more = self._exact(family, multipliers, enough, most, clock)
-                bound = min(bound, max(value, upper_bound))
-                columns, value = joined([columns, *more]), max(value, better)
+            if value <= enough < bound and not clock.late:
+                meeting = self._above(family, multipliers, enough, most)
+                if meeting is not None:
+                    columns, value = joined([columns, meeting.columns]), max(value, meeting.best)
+                    bound = min(bound, max(value, enough))
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
         return Priced(best, upper, found)
 
     def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The relaxed bound, or that of branch and bound where it is too large; see `Pricer.bound`."""
+        """The relaxed bound, or that of all columns where it is too large; see `Pricer.bound`."""
         upper = -np.inf
         for family in self.families:
             bound = relaxed(self.kernel, family, multipliers)
-            if bound > enough and isinstance(family, Staircase):
-                bound = staircase_bound(self.kernel, family, multipliers, enough, clock)
-            elif bound > enough and isinstance(family, Box):
-                value, _ = self._near(family, multipliers, 1)
-                bound = min(bound, self._exact(family, multipliers, max(value, enough), 1, clock)[0])
+            if bound > enough and not clock.late:
+                threshold = max(self._near(family, multipliers, 1)[0], enough)
+                meeting = self._above(family, multipliers, threshold, 1)
+                if meeting is not None:
+                    bound = min(bound, max(threshold, meeting.best))
             upper = max(upper, bound)
         return upper
 
-    def _exact(
-        self, box: Box, multipliers: FloatArray, threshold: float, most: int, clock: Clock
-    ) -> tuple[float, float, list[Columns]]:
-        """A bound, and the best columns above a threshold: met in the middle, else by branch and bound."""
-        if clock.late:
-            return np.inf, -np.inf, []
-        meeting = columns_above(self.kernel, box, multipliers, threshold, most)
-        if meeting is not None:
-            return max(threshold, meeting.best), meeting.best, [meeting.columns]
-        if self.left <= 0:
-            return np.inf, -np.inf, []
-        proof = self._proof(box, multipliers, threshold, most, clock)
-        return proof.upper, proof.best, proof.columns()
-
-    def _proof(
-        self, box: Box, multipliers: FloatArray, threshold: float, most: int, clock: Clock
-    ) -> BranchAndBound:
-        proof = BranchAndBound(self.kernel, box, multipliers, threshold, most)
-        proof.run(min(MAX_NODES_WITH_COLUMNS, self.left), clock)
-        if proof.best <= threshold:
-            proof.run(min(MAX_ROUND_NODES, self.left), clock)
-        self.left -= proof.nodes
-        return proof
+    def _above(self, family: Family, multipliers: FloatArray, threshold: float, most: int) -> Meeting | None:
+        """All columns of a family above a threshold; None where it takes too long."""
+        if isinstance(family, Box):
+            return columns_above(self.kernel, family, multipliers, threshold, most)
+        order = np.argsort(multipliers, kind="stable")
+        place = min(self._edge(family, multipliers, order), len(order) - 1)
+        edge = float(multipliers[order[place]])
+        return staircases_above(self.kernel, family, multipliers, threshold, most, edge)
 
     def _near(self, family: Family, multipliers: FloatArray, most: int) -> tuple[float, Columns]:
         """The best columns of the cores in the order of the multipliers, and in orders near to it."""
@@ -448,7 +495,7 @@ class SearchPricer:
             return int(np.searchsorted(mass, family.capacity))
         inside = mass < family.capacity * (1 - 1e-13)
         spent = np.cumsum((self.kernel.p * multipliers)[order])
-        values = self._stair_values(family, multipliers, mass[inside], spent[inside])
+        values = _stair_values(self.kernel, family, multipliers, mass[inside], spent[inside])
         return int(values.argmax()) + 1 if len(values) else 0
 
     def _between(
@@ -498,14 +545,6 @@ class SearchPricer:
     ) -> tuple[FloatArray, IntArray]:
         """The best staircases on subsets of a core: their values and subsets."""
         inside = np.flatnonzero((mass > 0) & (mass < family.capacity * (1 - 1e-13)))
-        values = self._stair_values(family, multipliers, mass[inside], cost[inside])
+        values = _stair_values(self.kernel, family, multipliers, mass[inside], cost[inside])
         top = largest(values, most)
         return values[top], inside[top]
-
-    def _stair_values(
-        self, family: Staircase, multipliers: FloatArray, mass: FloatArray, cost: FloatArray
-    ) -> FloatArray:
-        low, step, _ = family.fill(mass, np.zeros(mass.shape))
-        low, phi = np.maximum(low, 0.0), self.kernel.phi
-        worth = mass * phi(low + step) + (1 - mass) * phi(low)
-        return np.asarray(worth - low * float(self.kernel.p @ multipliers) - step * cost)

@@ -13,8 +13,8 @@ from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced
-from pmlopt.programs.subconvex.nested_pricing import Explicit, NestedPricer
+from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced
+from pmlopt.programs.subconvex.nested_pricing import NestedPricer
 from pmlopt.solvers import highs
 from pmlopt.solvers.clock import FOREVER, Clock
 

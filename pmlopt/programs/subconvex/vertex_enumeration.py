@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import (
     LETTERS_PER_WORD,
     Columns,
+    Explicit,
     Kernel,
     Priced,
     joined,
@@ -132,26 +133,45 @@ def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
     return Columns(family, high, np.full(len(index), -1))
 
 
-class VertexPricer:
+Worths: TypeAlias = Kernel | Callable[[FloatArray], FloatArray]
+"""The utility's kernel, or a function from (N, K) columns of mean one to (K,) worths."""
+
+
+B = TypeVar("B", Columns, Explicit)
+
+
+class VertexPricer(Generic[B]):
     """Prices from the list of all extreme columns: exact, for any utility.
 
     Args:
         p: (N,) the prior.
         listed: all extreme columns, by family.
-        worths: the utility's kernel, or a function from (N, K) columns of mean one to (K,) worths.
+        worths: of the utility.
     """
 
     name: ClassVar[str] = "vertices"
 
     def __init__(
-        self, p: FloatArray, listed: Sequence[Columns], worths: Kernel | Callable[[FloatArray], FloatArray]
+        self,
+        p: FloatArray,
+        listed: Sequence[B],
+        worths: Worths,
     ) -> None:
-        self.p, self.listed = p, listed
-        self.parts = [ListedColumns(p, columns, worths) for columns in listed]
+        self.p = p
+        self.listed: Sequence[B] = listed
+        self.parts: list[ListedColumns | ListedEntries] = []
+        for one in listed:
+            if isinstance(one, Columns):
+                self.parts.append(ListedColumns(p, one, worths))
+            else:
+                self.parts.append(ListedEntries(one, worths))
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Columns]:
+    @property
+    def largest(self) -> float:
+        """The largest worth of a column; 0 without one."""
+        return max((float(part.worth.max()) for part in self.parts), default=0.0)
+
+    def price(self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
         """The best columns of the list; see `Pricer.price`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
@@ -171,9 +191,7 @@ class VertexPricer:
 class ListedColumns:
     """The columns of one family as arrays: lam = low + step on S + extra at f."""
 
-    def __init__(
-        self, p: FloatArray, columns: Columns, worths: Kernel | Callable[[FloatArray], FloatArray]
-    ) -> None:
+    def __init__(self, p: FloatArray, columns: Columns, worths: Worths) -> None:
         self.sets: NDArray[np.uint16] = words(columns.high)
         self.letter = np.where(columns.between >= 0, columns.between, 0)
         room = np.where(columns.between >= 0, p[self.letter], 0.0)
@@ -189,6 +207,18 @@ class ListedColumns:
         """(K,) worth less cost, the cost of a letter being p[x] rho[x]."""
         spent = self.low * costs.sum() + self.step * sums_over(self.sets, costs)
         return np.asarray(self.worth - spent - self.extra * costs[self.letter])
+
+
+class ListedEntries:
+    """Columns as they are."""
+
+    def __init__(self, columns: Explicit, worths: Worths) -> None:
+        self._entries = columns.entries
+        self.worth = worths.worth(self._entries) if isinstance(worths, Kernel) else worths(self._entries)
+
+    def reduced(self, costs: FloatArray) -> FloatArray:
+        """(K,) worth less cost, the cost of a letter being p[x] rho[x]."""
+        return np.asarray(self.worth - costs @ self._entries)
 
 
 _SETS_AT_A_TIME = 50_000

@@ -60,7 +60,7 @@ def test_no_plateau_exceeds_its_bound(seed: int) -> None:
         assert worths[plateau].max(initial=-math.inf) <= bound + 1e-12
 
 
-@pytest.mark.parametrize("size", [18, 32, 60])
+@pytest.mark.parametrize("size", [18, 24, 32, 60])
 def test_information_over_a_ball_is_closed(size: int) -> None:
     p = np.random.default_rng(0).dirichlet(np.full(size, 2.0))
     result = solve(design(p, PML(1.0, over=L1Ball(p, 0.02)), MutualInformation()), tolerance=1e-7)

@@ -14,7 +14,7 @@ from strategies import MODEST, exact_law
 
 from pmlopt.core.arrays import BoolArray, subset_sums
 from pmlopt.model.uncertainty.columns import Box, Staircase
-from pmlopt.programs.subconvex.columns import Columns, recognised, sets_of, sums_over, unit_columns, words
+from pmlopt.programs.subconvex.columns import Columns, recognised, sums_over, unit_columns, words
 
 
 @st.composite
@@ -23,23 +23,6 @@ def families_of_sets(draw: st.DrawFn) -> BoolArray:
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     shape = draw(st.integers(0, 6)), draw(st.integers(1, 40))
     return np.asarray(rng.random(shape) < draw(st.sampled_from([0.0, 0.3, 1.0])))
-
-
-@given(families_of_sets())
-@MODEST
-def test_words_give_the_sets_back(sets: BoolArray) -> None:
-    packed = words(sets)
-    assert packed.shape == (len(sets), math.ceil(sets.shape[1] / 16))
-    assert np.array_equal(sets_of(packed, sets.shape[1]), sets)
-
-
-@given(families_of_sets())
-@MODEST
-def test_a_letter_is_a_bit_of_its_word(sets: BoolArray) -> None:
-    for packed, chosen in zip(words(sets).tolist(), sets.tolist(), strict=True):
-        assert sum(word << (16 * i) for i, word in enumerate(packed)) == sum(
-            1 << letter for letter, inside in enumerate(chosen) if inside
-        )
 
 
 @given(families_of_sets(), st.integers(0, 2**32 - 1))

@@ -26,11 +26,11 @@ from pmlopt import (
 )
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.utility import ChiSquare, GuessingProbability, TotalVariation
+from pmlopt.model.utility import ChiSquare, GuessingProbability
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.parametric_program import Master
 
 INFORMATION = MutualInformation()
@@ -141,14 +141,7 @@ def assert_route(way: str, case: Case, kind: str, name: str) -> None:
     assert not program.complete
     if case.epsilon > 0:
         assert program.space.pricer().name == way
-    best, result = column_oracles.optimum(case.p, privacy, worth).value, generated(program)
-    if (way, kind) == ("search", "ldp"):  # cut off at 150 nodes: it finds the optimum, and proves most of it
-        assert abs(result.value - best) <= 1e-8
-        assert result.value <= result.bound
-        assert best - 1e-9 <= result.bound <= best + 1e-3 * program.scale + 1e-9
-        assert result.certificate.verify()
-    else:
-        assert_optimal(program, [result], best)
+    assert_optimal(program, [generated(program)], column_oracles.optimum(case.p, privacy, worth).value)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -269,14 +262,6 @@ def test_the_optimum_grows_with_epsilon_and_stays_under_the_closed_bound(seed: i
     assert all(value <= bound + 1e-12 for value, bound in zip(values, bounds, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_pml_allows_all_that_ldp_and_lip_allow(seed: int) -> None:
-    case = random_case(75, seed)
-    wide = solve(design(case.prior, PML(case.epsilon), INFORMATION)).value
-    for privacy in (LDP(case.epsilon), LIP(0.4, case.epsilon)):
-        assert solve(design(case.prior, privacy, INFORMATION)).value <= wide + 1e-9
-
-
 @pytest.mark.parametrize("privacy", [PML(0.0), PML(0.5), LDP(0.5), LIP(0.3, 0.4)], ids=str)
 @pytest.mark.parametrize("solver", ["auto", "column-generation"])
 def test_one_letter_has_nothing_to_tell(privacy: Requirement, solver: str) -> None:
@@ -333,12 +318,6 @@ def test_fifty_counted_letters_are_proved(privacy: Requirement) -> None:
 
 def declared() -> ColumnDesign:
     return design(random_case(79, 5).prior, PML(0.8), INFORMATION)
-
-
-def test_an_interior_point_without_crossover_may_leave_a_gap() -> None:
-    program = declared()
-    result = solve(program, "highs-ipm", tolerance=1e-2)
-    assert_proved(program, result, 1e-2)
 
 
 @pytest.mark.parametrize("solver", ["auto", "highs", "clarabel", "scs"])
@@ -417,13 +396,6 @@ def test_a_mechanism_within_the_requirement_is_a_start(way: str, monkeypatch: py
     assert_optimal(program, [solve(program, warm_start=tighter)], best)
 
 
-def test_total_variation_of_a_stricter_level_is_a_start_for_a_wider_one() -> None:
-    prior = zipf(8)
-    strict = solve(design(prior, PML(0.2), TotalVariation()))
-    wide = solve(design(prior, PML(0.4), TotalVariation()), warm_start=strict)
-    assert wide.value >= strict.value - 1e-12
-
-
 # ---------------------------------------------------------------- rare letters
 
 
@@ -467,11 +439,13 @@ def test_after_numerical_trouble_there_is_the_mechanism_of_the_round_before(
     rounds = {"left": 2}
     solved = Master.solve
 
-    def fails_later(self: Master, clock: Clock) -> tuple[float, FloatArray, FloatArray]:
+    def fails_later(
+        self: Master, clock: Clock = FOREVER, costs: FloatArray | None = None
+    ) -> tuple[float, FloatArray, FloatArray]:
         rounds["left"] -= 1
         if rounds["left"] < 0:
             raise ArithmeticError("the master problem: trouble")
-        return solved(self, clock)
+        return solved(self, clock, costs)
 
     monkeypatch.setattr(Master, "solve", fails_later)
     result = generated(program)

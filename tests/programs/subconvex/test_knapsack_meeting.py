@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import designs as oracles
 from oracles.brute_force_columns import Problem, assert_allowed, extreme, problems, rounded
 
 from pmlopt.model.uncertainty.columns import Box
-from pmlopt.model.utility import Hellinger, MutualInformation
+from pmlopt.model.utility import MutualInformation
 from pmlopt.programs.subconvex import search_pricing as knapsack_meeting
 from pmlopt.programs.subconvex.columns import Kernel
-from pmlopt.programs.subconvex.knapsack_branch_and_bound import BranchAndBound, relaxed
 from pmlopt.programs.subconvex.search_pricing import columns_above
 
 boxes = problems(["pml", "tied", "lip"])
@@ -48,23 +46,6 @@ def test_past_the_best_there_is_nothing(problem: Problem) -> None:
     meeting = columns_above(problem.kernel, box, problem.rho, problem.best() + 1e-6 * problem.size, 5)
     assert meeting is not None
     assert (meeting.best, len(meeting.columns)) == (-math.inf, 0)
-
-
-@pytest.mark.parametrize("utility", [MutualInformation, Hellinger])
-@pytest.mark.parametrize(("seed", "low"), [(1, 0.0), (2, 0.2)])
-def test_on_many_letters_it_agrees_with_branch_and_bound(
-    utility: type[MutualInformation | Hellinger], seed: int, low: float
-) -> None:
-    rng = np.random.default_rng(seed)
-    kernel = Kernel(oracles.random_prior(rng, 26), utility().phi)
-    box, rho = Box(low, float(rng.uniform(1.5, 3.0))), 0.1 * rng.normal(size=26)
-    threshold = relaxed(kernel, box, rho) - 0.01
-    proof = BranchAndBound(kernel, box, rho, threshold, 5)
-    proof.run(3_000_000)
-    assert proof.upper == proof.best > threshold
-    meeting = columns_above(kernel, box, rho, threshold, 5)
-    assert meeting is not None
-    assert meeting.best == pytest.approx(proof.best, abs=1e-12)
 
 
 def test_where_there_are_too_many_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ import pytest
 from oracles import designs as oracles
 
 from pmlopt.model.utility import MutualInformation
-from pmlopt.programs.subconvex.columns import Kernel
-from pmlopt.programs.subconvex.nested_pricing import Explicit, ExplicitPricer
+from pmlopt.programs.subconvex.columns import Explicit, Kernel
+from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer
 
 P = np.array([0.5, 0.3, 0.2])
 COLUMNS = Explicit(np.array([[2.0, 1.0, 0.0, 2.0], [0.0, 1.0, 2.0, 0.0], [0.0, 1.0, 2.0, 0.0]]))
@@ -39,8 +39,8 @@ def test_the_best_columns_come_first(seed: int) -> None:
     kernel = Kernel(p, MutualInformation().phi)
     values = p @ (columns.entries * np.log(columns.entries)) - (p * rho) @ columns.entries
     for worths in (kernel, kernel.worth):
-        priced = ExplicitPricer(p, columns, worths).price(rho, 5, 0.0)
+        priced = VertexPricer(p, [columns], worths).price(rho, 5, 0.0)
         assert priced.best == priced.upper == pytest.approx(values.max(), abs=1e-12)
         best = np.argsort(-values)[:5]
         assert np.array_equal(priced.columns[0].entries, columns.entries[:, best])
-        assert ExplicitPricer(p, columns, worths).bound(rho, 0.0) == priced.upper
+        assert VertexPricer(p, [columns], worths).bound(rho, 0.0) == priced.upper
