@@ -14,7 +14,7 @@ from typing import Annotated, TypeAlias
 
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
-from pmlopt.core.records import Range, plain, read_json
+from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
 from pmlopt.core.whole_files import reason_of
 from pmlopt.errors import FileFormatError
 
@@ -118,7 +118,8 @@ class ReleaseFile:
             FileFormatError: it is not there, or not of the format.
         """
         path = folder / DESCRIPTION
-        return read_json(cls, files.read_bytes(path), str(path))
+        content = files.read_bytes(path)
+        return read(cls, parse_json(content, str(path)), str(path), Context(room=max(ROOM, len(content))))
 
 
 def digests_of(folder: Path) -> dict[str, str]:
