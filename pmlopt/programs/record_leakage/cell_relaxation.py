@@ -12,7 +12,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.queries.record_leakage_measures import negative_entropies
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.proof import Part
+from pmlopt.programs.record_leakage.proof import LEAST_HULL, Part
 from pmlopt.solvers.clock import FOREVER, Clock
 
 FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
@@ -156,7 +156,13 @@ class Relaxation:
         start = np.full((1, 1 + count * size + self.free), FIRST_MULTIPLIER)
         start[:, 0] = FIRST_PRICE
         start[:, 1 + count * size :] = -math.log(max(1, self.free))
-        return np.tile(np.eye(size), (1, count, 1, 1)), start
+        corners = np.tile(np.eye(size), (1, count, 1, 1))
+        if self.part == "laws" and size == 2:
+            for letter, used in enumerate(self.used):
+                met = self.adversary.rows[used]
+                if np.ptp(met[:, 0]) > LEAST_HULL:
+                    corners[0, letter] = met[[met[:, 0].argmax(), met[:, 0].argmin()]]
+        return corners, start
 
     def minimised(
         self, corners: FloatArray, start: FloatArray, target: float, clock: Clock = FOREVER

@@ -35,6 +35,9 @@ from pmlopt.programs.record_leakage.closed_bounds import class_choices, entropy_
 WHOLE = -1
 """In place of the simplex at which a cell is split, for one that is not."""
 
+LEAST_HULL = 1e-6
+"""Rows of two outputs that differ by less get the hull of all laws: no number is divided by little."""
+
 Part = Literal["posteriors", "laws", "classes"]
 """Of which the simplices of a cell are: the laws of X_i given each output, of Y given each letter, or of the
 class T given each letter."""
@@ -44,7 +47,8 @@ class T given each letter."""
 class CellTree:
     """A tree of cells: each has P simplices of D corners, one for each part of the law J; see `Relaxation`.
 
-    Cell 0 has all laws: unit vectors as corners. A cell is split at a point of an edge of one simplex, which
+    Cell 0 has all laws: unit vectors as corners, or of laws of two outputs the least and the largest row that
+    a letter meets. A cell is split at a point of an edge of one simplex, which
     takes the place of one of the edge's ends in its first part, of the other in its second: the cells that
     are not split hold every law, whatever the points. Those have what proves their bounds.
 
@@ -231,11 +235,24 @@ class _Cells:
         law = [Decimal(x.numerator) / x.denominator for x in exact]
         return _Corner(exact, law, phi(mixed(law, self.rows) if self.tree.of == "classes" else law))
 
+    def first(self) -> tuple[tuple[_Corner, ...], ...]:
+        """The cell of all laws: unit vectors, or of two outputs the ends of the rows that a letter meets."""
+        count, size, _ = self.shape
+        units = tuple(self.corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist())
+        if self.tree.of != "laws" or size != 2:
+            return (units,) * count
+        cell = []
+        for counts in self.counts:
+            met = [Fraction(row[0]) for row, n in zip(self.rows, counts, strict=True) if n is not None]
+            ends = max(met), min(met)
+            hull = tuple(self.corner((end, 1 - end)) for end in ends)
+            cell.append(hull if ends[0] - ends[1] > LEAST_HULL else units)
+        return tuple(cell)
+
     def hold(self, largest: Decimal) -> bool:
         """Whether the cells that are not split hold every law, each with a bound that is no larger."""
         tree, (count, size, _) = self.tree, self.shape
-        units = tuple(self.corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist())
-        waiting = [(0, (units,) * count)]
+        waiting = [(0, self.first())]
         for _ in range(len(tree)):
             if not waiting:
                 return False

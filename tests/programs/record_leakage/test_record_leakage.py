@@ -675,3 +675,11 @@ def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float]) -> None:
     found = solve(record_leakage(query, [row, row], 1.5))
     assert (found.value, found.bound) == (0, 0)
     assert found.certificate.verify()
+
+
+def test_rows_of_two_outputs_that_are_nearly_alike_need_few_cells() -> None:
+    """Classes of two ternary records: the first cell is between the rows that there are."""
+    rows = np.array([[0.83004316, 0.16995684], [0.35005252, 0.64994748], [0.83003743, 0.16996257]])
+    found = solve(record_leakage(ModularSum(2, 2, 3), rows, 1.0), solver=BranchAndBound(nodes=50))
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.verify()
