@@ -26,10 +26,6 @@ class NestedPricer:
 
     The columns are a heuristic: the first letters of an order in the inner set, the next in the outer, and
     then letter by letter what improves the best of them. The bound holds for every column.
-
-    Args:
-        kernel: the prior and phi.
-        cone: the columns allowed.
     """
 
     name: ClassVar[str] = "nested"
@@ -101,10 +97,6 @@ class ChordBound:
     """An upper bound on `mu(lam) - <p rho, lam>` over a cone: between its ends phi is below its chord.
 
     It is far from sharp where columns take three values or more.
-
-    Args:
-        kernel: the prior and phi.
-        cone: the columns allowed.
 
     Attributes:
         caps: (N,) the largest entry at each letter.
