@@ -346,8 +346,9 @@ class Core:
         if pairs[-1] == 0:
             return None
         place = int(rng.integers(pairs[-1]))
-        first = np.searchsorted(pairs, place, side="right")
-        return np.asarray(self._sets(first[None], (end[first] - (pairs[first] - place))[None])[0])
+        first = int(np.searchsorted(pairs, place, side="right"))
+        second = int(end[first] - (pairs[first] - place))
+        return np.asarray(self._sets(np.array([first]), np.array([second]))[0])
 
     def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
         """(K, N) the pairs of subsets at these places of either half."""
