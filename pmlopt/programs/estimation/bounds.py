@@ -203,16 +203,9 @@ def _numbers(
     unit: float,
     options: Options,
 ) -> Relaxation | None:
-    """The numbers of one semidefinite program.
+    """The numbers of one semidefinite program, in the basis `root` and with z over `unit`.
 
-    Args:
-        p: (N,) the prior.
-        cones: of the columns.
-        root: (N, N) the basis.
-        z: in it, over the unit: (N, L) Z, or Z Z' where it is square and symmetric.
-        gained: what it brings, over the unit squared; None where it is kept up to a factor.
-        unit: of Z.
-        options: the seconds, and the tolerance.
+    Without what it has `gained` Z is kept up to a factor.
     """
     import cvxpy as cp
 

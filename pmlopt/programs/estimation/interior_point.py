@@ -105,14 +105,6 @@ def best_weights(
     Columns are near the constant where little may leak, so they are written in a basis in which those of the
     start are white, and the error in units of that of the start.
 
-    Args:
-        columns: (N, K), of which weights make the constant.
-        wanted: (L, N) the workload.
-        criterion: "A" or "D".
-        start: (K,) positive weights, best with `columns @ start = 1`, at which J is regular.
-        gap: in units of the error.
-        clock: what is left of the time; after it the first weights that make the constant are taken.
-
     Source: [boyd2004convex, Section 11.7] (the steps and their length).
     """
     root = np.linalg.cholesky((columns * start) @ columns.T)

@@ -114,12 +114,6 @@ class BallPricer:
 
     Every extreme column is one of a box or of staircases, which have pricers of their own, or a plateau:
     those are looked for among nested sets, and bounded by `plateau_bound` or as relaxed columns.
-
-    Args:
-        exact: the pricer of the box and the staircases.
-        split: that of the plateaus.
-        half: half of the ball's radius.
-        information: whether the utility is mutual information.
     """
 
     name: ClassVar[str] = "ball"

@@ -147,7 +147,7 @@ RELAXED_COLUMNS = 30
 POOL_SHARE = 1e-4
 """How far below the bound, as a share of the range, columns are taken that follow the relaxed ones."""
 
-POOL_COLUMNS = 5_000
+POOL_COLUMNS = 20_000
 """Columns that follow the relaxed ones."""
 
 RANDOM_STARTS_PER_LETTER = 4
@@ -278,7 +278,7 @@ class _Generation:
             self._relax(pricer, _hats(p, knots), STAGE_ROUNDS, 10.0 ** -(3 + knots // 12) * scale, 0.0)
         base = float(p @ self.multipliers)
         near = self.bound - base - POOL_SHARE * scale
-        self._add(pricer.price(self.multipliers, POOL_COLUMNS, near, self.clock).columns)
+        self._add(pricer.near(self.multipliers, POOL_COLUMNS, near, self.clock))
 
     def _relax_once(self, pricer: SplitPricer) -> bool:
         """Lower the bound by relaxed columns, once; whether columns near to them are new to the master."""

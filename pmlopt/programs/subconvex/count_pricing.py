@@ -33,13 +33,6 @@ def random_sets(
     Letters in a random order are taken until little is missing, and that is filled up from a core of other
     letters, whose subsets are met in the middle.
 
-    Args:
-        counts: N whole numbers.
-        letters: of which the sets are made.
-        total: of the counts of a set.
-        wanted: how many sets.
-        rng: where they come from.
-
     Source: Horowitz and Sahni, Computing partitions with applications to the knapsack problem, J. ACM 21
     (1974), for the search.
 
@@ -98,13 +91,6 @@ def least_loss(
     zero, and with those below.
 
     No column was compared with all others: that rho bounds them is for pricing to say.
-
-    Args:
-        kernel: the prior and phi.
-        box: the bounds on a column.
-        counts: N whole numbers proportional to the prior.
-        count: how many columns are wanted.
-        rng: where the random sets come from.
 
     Returns:
         The columns, and rho; None where the letters below the capacity are too few to exceed it, or no sets
@@ -222,11 +208,6 @@ class CountPricer:
     `K[t]`, the least cost of a set of total count t, is a knapsack table. A column with a letter f between
     needs the table of all other letters; these N tables come from halving the alphabet again and again, so
     that N log N updates of a table suffice.
-
-    Args:
-        kernel: the prior and phi.
-        families: what the columns may be.
-        counts: N whole numbers proportional to the prior.
     """
 
     name: ClassVar[str] = "counts"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -203,6 +204,12 @@ class LeastMassPricer:
     def _rounding(self, multipliers: FloatArray) -> float:
         """What rounding may take off a bound: the terms of `mu(v / D) D` and of the cost are of D's size."""
         return rounding_of(len(self.p), float(np.abs(multipliers).max()) + 4 - 2 * math.log(self.keep))
+
+    def near(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Sequence[Explicit]:
+        """Many columns worth more than `enough`, some of every kind."""
+        return self._above(multipliers, most, enough, NODES[-1], clock)[0].columns
 
     def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced
+from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel
 from pmlopt.solvers.clock import FOREVER, Clock
 
 LETTER_ORDERS = 6
@@ -22,17 +20,11 @@ COLUMNS_PER_BATCH = 50
 
 
 class NestedPricer:
-    """Prices by columns on nested sets of letters; bounds by chords of phi.
+    """Looks for good columns on nested sets of letters; bounds all columns by chords of phi.
 
     The columns are a heuristic: the first letters of an order in the inner set, the next in the outer, and
-    then letter by letter what improves the best of them. The bound holds for every column.
-
-    Args:
-        kernel: the prior and phi.
-        cone: the columns allowed.
+    then letter by letter what improves the best of them.
     """
-
-    name: ClassVar[str] = "nested"
 
     def __init__(self, kernel: Kernel, cone: Cone) -> None:
         self.kernel, self.cone = kernel, cone
@@ -43,14 +35,6 @@ class NestedPricer:
         """Columns on the nested sets of random orders: together they cover the letters."""
         n = len(self.kernel.p)
         return [self._explicit(*_joined([_prefixes(self._rng.permutation(n)) for _ in range(3)]))]
-
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Explicit]:
-        """The best columns found, and a bound where they are no better than `enough`; see `Pricer.price`."""
-        best, found = self.best(multipliers, most, clock)
-        upper = np.inf if best > enough else self.bound(multipliers, enough, clock)
-        return Priced(best, max(best, upper), [found])
 
     def best(self, multipliers: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
         """The best columns found, and what the best is worth beyond its cost."""
@@ -67,10 +51,6 @@ class NestedPricer:
         return self._climbed(
             *_prefixes(np.argsort(-column, kind="stable")), multipliers, COLUMNS_PER_BATCH, clock
         )
-
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
-        return self.chords.upper(multipliers)
 
     def _climbed(
         self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray, most: int, clock: Clock
@@ -101,10 +81,6 @@ class ChordBound:
     """An upper bound on `mu(lam) - <p rho, lam>` over a cone: between its ends phi is below its chord.
 
     It is far from sharp where columns take three values or more.
-
-    Args:
-        kernel: the prior and phi.
-        cone: the columns allowed.
 
     Attributes:
         caps: (N,) the largest entry at each letter.

@@ -68,13 +68,7 @@ class Stairs:
     """Staircases under multipliers, their cost replaced by that of the cheapest letters up to a mass.
 
     What is left depends on the mass s alone: `s phi(m + step) + (1 - s) phi(m) - m <p, rho> - step K(s)`,
-    with m and the step falling in s and K convex.
-
-    Args:
-        kernel: the prior and phi.
-        family: the staircases.
-        multipliers: (N,) rho.
-        edge: in place of K its tangent with this slope; left out, K itself.
+    with m and the step falling in s and K convex, or its tangent of the slope `edge`.
     """
 
     def __init__(

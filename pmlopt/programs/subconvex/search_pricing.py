@@ -52,13 +52,6 @@ def columns_above(
     full: the mass of the set is within a small window. Of the other letters all subsets of either half are
     listed, and pairs with a mass in the window are met by bisection: 2^(N/2) in place of 2^N.
 
-    Args:
-        kernel: the prior and phi.
-        box: the bounds on a column.
-        multipliers: (N,) rho.
-        threshold: what a column must be worth more than.
-        most: how many columns are wanted.
-
     Source: Horowitz and Sahni, Computing partitions with applications to the knapsack problem, J. ACM 21
     (1974), for meeting in the middle.
     """
@@ -186,14 +179,6 @@ def staircases_above(
     A set costs what letters below the price `edge` cost, its mass times the edge, and what letters in the
     wrong place lose. Without the last part the worth depends on the mass alone: masses at which it is above
     the threshold are a window, and sets are met in the middle as for a box.
-
-    Args:
-        kernel: the prior and phi.
-        family: the staircases.
-        multipliers: (N,) rho.
-        threshold: what a column must be worth more than.
-        most: how many columns are wanted.
-        edge: a multiplier, best where the letters of the best set end.
     """
     if threshold == -np.inf:
         return None
@@ -293,12 +278,6 @@ def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) 
     by about 1e-10; the largest letter of the set is lowered by so much. Random sets point in so many
     directions that four columns for each letter have a mechanism among them.
 
-    Args:
-        box: the bounds on a column.
-        p: (N,) the prior.
-        count: how many columns.
-        rng: where the random sets come from.
-
     Returns:
         The columns; None where the letters below the capacity are too few to exceed it.
 
@@ -367,8 +346,9 @@ class Core:
         if pairs[-1] == 0:
             return None
         place = int(rng.integers(pairs[-1]))
-        first = np.searchsorted(pairs, [place], side="right")
-        return np.asarray(self._sets(first, end[first] - (pairs[first] - place))[0])
+        first = int(np.searchsorted(pairs, place, side="right"))
+        second = int(end[first] - (pairs[first] - place))
+        return np.asarray(self._sets(np.array([first]), np.array([second]))[0])
 
     def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
         """(K, N) the pairs of subsets at these places of either half."""
@@ -389,10 +369,6 @@ class SearchPricer:
     """Prices by a heuristic first, and by meeting in the middle where that finds nothing.
 
     All work is counted, so the same problem always ends the same way, unless time runs out.
-
-    Args:
-        kernel: the prior and phi.
-        families: what the columns may be.
     """
 
     name: ClassVar[str] = "search"

@@ -84,11 +84,6 @@ class Relaxation:
     since phi is convex between the values o and the rows are linear there. As a function of (top, mid) this
     is a sum of maxima of convex functions: on a cell it is largest at a corner. So for any multipliers the
     largest of four numbers bounds a whole cell; the multipliers are improved by the ellipsoid method.
-
-    Args:
-        kernel: the prior and phi.
-        split: the family.
-        multipliers: (N,) rho.
     """
 
     def __init__(self, kernel: Kernel, split: Split, multipliers: FloatArray) -> None:
@@ -97,10 +92,6 @@ class Relaxation:
 
     def evaluated(self, corners: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The bound at each corner, what each value is worth to each letter there, and the values.
-
-        Args:
-            corners: (B, C, 2) top and mid.
-            dual: (B, 1 + K) alpha and theta.
 
         Returns:
             (B, C) bounds, (B, C, O, N) worths and (B, C, O) values.
@@ -137,14 +128,9 @@ class Relaxation:
     def bounds(
         self, cells: FloatArray, dual: FloatArray, radius: FloatArray, steps: int, enough: float
     ) -> tuple[FloatArray, FloatArray]:
-        """(B,) bounds on cells, and the (B, 1 + K) multipliers that prove them.
+        """(B,) bounds on (B, 4) cells, and the (B, 1 + K) multipliers that prove them.
 
-        Args:
-            cells: (B, 4) the ends of top, then those of mid over top.
-            dual: (B, 1 + K) where to start.
-            radius: (B,) how far from there to look.
-            steps: how often to improve the multipliers.
-            enough: a bound of this much need not be lowered.
+        A cell has the ends of top, then those of mid over top; multipliers are sought `radius` around `dual`.
         """
         corners = _corners(cells)
         count, size = len(cells), self.dimension
@@ -250,13 +236,7 @@ class Relaxed:
 
 
 class SplitPricer:
-    """Prices by columns on nested sets of letters; bounds by relaxed columns of each family.
-
-    Args:
-        kernel: the prior and phi.
-        cone: the columns allowed.
-        families: those that are bounded.
-    """
+    """Prices by columns on nested sets of letters; bounds by relaxed columns of each family."""
 
     name: ClassVar[str] = "split"
 

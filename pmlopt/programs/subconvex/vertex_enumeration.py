@@ -141,13 +141,7 @@ B = TypeVar("B", Columns, Explicit)
 
 
 class VertexPricer(Generic[B]):
-    """Prices from the list of all extreme columns: exact, for any utility.
-
-    Args:
-        p: (N,) the prior.
-        listed: all extreme columns, by family.
-        worths: of the utility.
-    """
+    """Prices from the list of all extreme columns: exact, for any utility."""
 
     name: ClassVar[str] = "vertices"
 
